@@ -981,6 +981,25 @@ var _ = Describe("What the controller is asked by the lens", func() {
 		}),
 	)
 
+	It("a machine in reserve that was named goes at once from a frozen MachineSet, which must lose machines", func() {
+		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ctx, machines, sets := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace), a.stock.MachineV1alpha1().MachineSets(fixture.Namespace)
+			ask := func() error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, "d"); return err }
+			a.Hold("machinedeployments", controllerUser)
+			a.patch(`{"spec":{"replicas":1},"metadata":{"annotations":{%q:"d~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
+			_, err := machines.Patch(ctx, "d", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"1",%q:"now"}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			_, err = sets.Patch(ctx, "pool-1", types.MergePatchType, []byte(`{"metadata":{"labels":{"freeze":"True"}}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask()).To(Succeed())
+			a.Release("machinedeployments", controllerUser)
+		})
+	})
+
 	It("a machine that serves does not go before those in reserve where all annotations were lost", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
@@ -1063,6 +1082,20 @@ var _ = Describe("What the controller is asked by the lens", func() {
 			Expect(ask(2, "2", "True")).To(Succeed(), "it is written again only when it has lost machines")
 			a.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
 			Expect(ask(2, "3", "")).To(Succeed(), "a rollout replaces it")
+		})
+	})
+
+	It("a machine goes whose MachineSet is being deleted", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ctx, sets := context.Background(), a.stock.MachineV1alpha1().MachineSets(fixture.Namespace)
+			ask := func() error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, "a"); return err }
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			_, err := sets.Patch(ctx, "pool-1", types.MergePatchType, []byte(`{"metadata":{"finalizers":["machine.sapcloud.io/machine-controller-manager"]}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(sets.Delete(ctx, "pool-1", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(time.Second)
+			Expect(ask()).To(Succeed())
 		})
 	})
 

@@ -66,6 +66,14 @@ var _ = Describe("A MachineDeployment that was restored without annotations", fu
 		}
 	})
 
+	It("does not count machines in reserve as its own during a rollout, which adds machines to those that serve", func() {
+		v := restored()
+		v.Deployment.Annotations[api.ShareAnnotation] = "2"
+		v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2"
+		v.Rollout = true
+		Expect(machinetaint.NewPlan(v).Deployment.Annotations[api.AppliedExcessAnnotation]).NotTo(ContainSubstring("counted=2"))
+	})
+
 	DescribeTable("waits for no share", func(change func(*machinetaint.View)) {
 		v := restored()
 		change(&v)

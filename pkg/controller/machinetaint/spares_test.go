@@ -118,6 +118,22 @@ var _ = Describe("The stock status (V12)", func() {
 		})
 	})
 
+	DescribeTable("leaves out a reserve machine that is not ready", func(status string, want int) {
+		onItsOwn(2, 2, machinetaint.Options{}, func(a *alone) {
+			a.reports("d", status)
+			time.Sleep(time.Second)
+			spares, _ := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
+			Expect(spares).To(HaveLen(want))
+		})
+	},
+		Entry("while it boots", `{"currentStatus":{"phase":"Pending"}}`, 1),
+		Entry("before it has a phase", `{"currentStatus":{"phase":""}}`, 1),
+		Entry("while its creation is tried again", `{"currentStatus":{"phase":"CrashLoopBackOff"}}`, 1),
+		Entry("if it could not be created", `{"currentStatus":{"phase":"Failed"},"lastOperation":{"type":"Create"}}`, 1),
+		Entry("but not if it failed later", `{"currentStatus":{"phase":"Failed"},"lastOperation":{"type":"HealthCheck"}}`, 0),
+		Entry("nor if it is only unhealthy", `{"currentStatus":{"phase":"Unknown"}}`, 0),
+	)
+
 	It("leaves out no machine that is being deleted, which machine-controller-manager does not count", func() {
 		onItsOwn(2, 3, machinetaint.Options{}, func(a *alone) {
 			ctx, machines := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace)
