@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	lost     = errors.New("connection reset by peer")
-	conflict = apierrors.NewConflict(mcmapi.Resource("any"), "one", errors.New("the object has been modified"))
+	errLost     = errors.New("connection reset by peer")
+	errConflict = apierrors.NewConflict(mcmapi.Resource("any"), "one", errors.New("the object has been modified"))
 )
 
 var _ = Describe("A MachineSet that is shown with 4 replicas at version 8", func() {
@@ -34,11 +34,11 @@ var _ = Describe("A MachineSet that is shown with 4 replicas at version 8", func
 		Entry("4 or more after it has grown", func(r *resizes) { r.Begin(6); r.End("9", nil, now) }, 4, 6),
 		Entry("4 or fewer after it has shrunk", func(r *resizes) { r.Begin(1); r.End("9", nil, now) }, 1, 4),
 		Entry("4 if a later version than that of the write is shown", func(r *resizes) { r.Begin(6); r.End("7", nil, now) }, 4, 4),
-		Entry("4 after a conflict", func(r *resizes) { r.Begin(6); r.End("", conflict, now) }, 4, 4),
-		Entry("either while the outcome is unknown", func(r *resizes) { r.Begin(6); r.End("", lost, now) }, 4, 6),
-		Entry("either shortly before an unknown outcome is forgotten", func(r *resizes) { r.Begin(6); r.End("", lost, now.Add(-2*time.Minute)) }, 4, 6),
-		Entry("4 when an unknown outcome is forgotten", func(r *resizes) { r.Begin(6); r.End("", lost, now.Add(-2*time.Minute-1)) }, 4, 4),
-		Entry("all of them if a write follows an unknown one", func(r *resizes) { r.Begin(6); r.End("", lost, now); r.Begin(1) }, 1, 6),
+		Entry("4 after a conflict", func(r *resizes) { r.Begin(6); r.End("", errConflict, now) }, 4, 4),
+		Entry("either while the outcome is unknown", func(r *resizes) { r.Begin(6); r.End("", errLost, now) }, 4, 6),
+		Entry("either shortly before an unknown outcome is forgotten", func(r *resizes) { r.Begin(6); r.End("", errLost, now.Add(-2*time.Minute)) }, 4, 6),
+		Entry("4 when an unknown outcome is forgotten", func(r *resizes) { r.Begin(6); r.End("", errLost, now.Add(-2*time.Minute-1)) }, 4, 4),
+		Entry("all of them if a write follows an unknown one", func(r *resizes) { r.Begin(6); r.End("", errLost, now); r.Begin(1) }, 1, 6),
 		Entry("what the last one wrote if the outcome of the one before is known", func(r *resizes) { r.Begin(6); r.End("7", nil, now); r.Begin(1) }, 1, 4),
 	)
 
@@ -66,8 +66,8 @@ var _ = Describe("A reduction of the machines that are shown", func() {
 		Entry("after it took effect", nil, time.Duration(0), true),
 		Entry("for two minutes", nil, 2*time.Minute, true),
 		Entry("no longer", nil, 2*time.Minute+1, false),
-		Entry("while its outcome is unknown", lost, 2*time.Minute, true),
-		Entry("not after a conflict", conflict, time.Duration(0), false),
+		Entry("while its outcome is unknown", errLost, 2*time.Minute, true),
+		Entry("not after a conflict", errConflict, time.Duration(0), false),
 		Entry("not after a refusal", apierrors.NewBadRequest("no"), time.Duration(0), false),
 	)
 })
@@ -81,8 +81,8 @@ var _ = Describe("A deletion of a Machine that the store still shows", func() {
 		Entry("while it is in progress, however long that takes", false, nil, time.Hour, true),
 		Entry("after it took effect", true, nil, time.Hour, true),
 		Entry("after another client was faster", true, gone, time.Hour, true),
-		Entry("for two minutes while its outcome is unknown", true, lost, 2*time.Minute, true),
-		Entry("no longer than that", true, lost, 2*time.Minute+1, false),
-		Entry("not after a conflict", true, conflict, time.Duration(0), false),
+		Entry("for two minutes while its outcome is unknown", true, errLost, 2*time.Minute, true),
+		Entry("no longer than that", true, errLost, 2*time.Minute+1, false),
+		Entry("not after a conflict", true, errConflict, time.Duration(0), false),
 	)
 })
