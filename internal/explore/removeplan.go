@@ -208,7 +208,7 @@ func (k *removeWalk) deletedNext(w *RemovalWorld, v reserve.View, tooMany bool) 
 	return unitIndex(all[0].Name)
 }
 
-// delete deletes a machine, and returns the law that this breaks: machines that nobody removed
+// delete deletes a machine, and returns the law that this breaks: machines that no client removed
 // stay.
 func (k *removeWalk) delete(w *RemovalWorld, at int) (broken string) {
 	if u := &w.units[at]; u.serves() && w.is.named[at] == 0 && !w.excused {

@@ -96,7 +96,7 @@ func (t tracing) answer(ctx context.Context, q size.Question) (size.Answer, erro
 	return size.Find(q)
 }
 
-// writePicture writes the picture if one is wanted.
+// writePicture writes the picture if a file for it is given.
 func (z *sizeOptions) writePicture(a size.Answer) error {
 	if z.svg == "" {
 		return nil

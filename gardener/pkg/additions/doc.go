@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package additions contains what a Shoot with the extension has beside its
-// machine-controller-manager: the rights that gardenlet does not grant, CapacityBuffers where they
-// are wanted, and the metrics, alerts and dashboard for the Prometheus and the Plutono of the
-// Shoot. The objects are values; apply.go writes them.
+// machine-controller-manager: the rights that gardenlet does not grant, CapacityBuffers if they are
+// enabled, and metrics, alerts and a dashboard for the Shoot's Prometheus and Plutono. The objects
+// are values; apply.go writes them.
 //
 // Laws:
 //

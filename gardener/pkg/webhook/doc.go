@@ -4,9 +4,9 @@
 //
 // Watches: writes of the Deployments machine-controller-manager and cluster-autoscaler and of the
 // Worker, in namespaces with the extension's label, and of Deployments that it has changed, in any
-// namespace. Reads: the Extension of the namespace, from the cache of the process; where an
-// unmodified cluster-autoscaler is wanted, or was, the other one of the two Deployments, the Worker
-// and the certificates. Writes: nothing but its answer.
+// namespace. Reads: the Extension of the namespace, from the cache of the process; if an unmodified
+// cluster-autoscaler is or was requested, also the other Deployment, the Worker and the
+// certificates. Writes: nothing but its answer.
 //
 // Laws:
 //

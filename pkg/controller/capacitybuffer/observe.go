@@ -79,7 +79,7 @@ func (c *Controller) buffer(b *v1beta1.CapacityBuffer) Buffer {
 	return all
 }
 
-// findNewest finds the newest pod of each workload of which only the scale is known.
+// findNewest finds the newest pod of each workload for which only the scale is known.
 func (c *Controller) findNewest(buffers []Buffer) {
 	byNamespace := map[string][]*Buffer{}
 	for i := range buffers {

@@ -102,18 +102,15 @@ func (r *Resizes) Range(version string, replicas int32, now time.Time) [2]int {
 	return [2]int{least, most}
 }
 
-// Reduced returns how many machines a MachineDeployment that shows 5 is to show, and whether that
-// was reduced recently: after so long, if a reduction to 2 has ended with an error or without one.
-func Reduced(err error, later time.Duration) (visible int, reduced bool) {
+// Reduced returns how many machines a MachineDeployment that shows 5 is to show, and whether that was
+// reduced recently, after so long: while a reduction to 2 is in progress, or after it has ended with
+// an error or without one.
+func Reduced(ended bool, err error, later time.Duration) (visible int, reduced bool) {
 	s, now := state{reduction: &reduction{shown: 2}}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s.endReduction(err, now)
+	if ended {
+		s.endReduction(err, now)
+	}
 	return s.visible(5, now.Add(later))
-}
-
-// Reducing is Reduced while the reduction is in progress.
-func Reducing() (visible int, reduced bool) {
-	s := state{reduction: &reduction{shown: 2}}
-	return s.visible(5, time.Now())
 }
 
 // Removed reports whether a Machine counts as being deleted, after so long: while its deletion is in

@@ -53,13 +53,13 @@ var _ = Describe("A MachineSet that is shown with 4 replicas at version 8", func
 
 var _ = Describe("A reduction of the machines that are shown", func() {
 	It("counts at once", func() {
-		visible, reduced := machinetaint.Reducing()
+		visible, reduced := machinetaint.Reduced(false, nil, time.Hour)
 		Expect(visible).To(Equal(2))
 		Expect(reduced).To(BeTrue())
 	})
 
 	DescribeTable("is remembered", func(err error, later time.Duration, want bool) {
-		visible, reduced := machinetaint.Reduced(err, later)
+		visible, reduced := machinetaint.Reduced(true, err, later)
 		Expect(visible).To(Equal(5), "the store shows what is stored by now")
 		Expect(reduced).To(Equal(want))
 	},

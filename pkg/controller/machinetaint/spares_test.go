@@ -50,6 +50,15 @@ func (c *cluster) stays(want string, d time.Duration) {
 	}
 }
 
+// spares returns how many reserve machines the stock status leaves out, and how many are ready, once
+// the stores show everything.
+func (a *alone) spares() (starting, ready int) {
+	GinkgoHelper()
+	time.Sleep(time.Second)
+	all, n := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
+	return len(all), int(n)
+}
+
 var _ = Describe("The stock status (V12)", func() {
 	for name, accounting := range map[string]func(*api.MachineDeployment){"additive": func(*api.MachineDeployment) {}, "inclusive": inclusive} {
 		begin := func(body func(c *cluster)) {
@@ -121,9 +130,8 @@ var _ = Describe("The stock status (V12)", func() {
 	DescribeTable("leaves out a reserve machine that is not ready", func(status string, want int) {
 		onItsOwn(2, 2, machinetaint.Options{}, func(a *alone) {
 			a.reports("d", status)
-			time.Sleep(time.Second)
-			spares, _ := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
-			Expect(spares).To(HaveLen(want))
+			spares, _ := a.spares()
+			Expect(spares).To(Equal(want))
 		})
 	},
 		Entry("while it boots", `{"currentStatus":{"phase":"Pending"}}`, 1),
@@ -137,19 +145,18 @@ var _ = Describe("The stock status (V12)", func() {
 	It("leaves out no machine that is being deleted, which machine-controller-manager does not count", func() {
 		onItsOwn(2, 3, machinetaint.Options{}, func(a *alone) {
 			ctx, machines := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace)
-			spares := func() string {
-				time.Sleep(time.Second)
-				all, ready := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
-				return fmt.Sprintf("%d spares, %d ready", len(all), ready)
+			expect := func(spares, ready int) {
+				n, able := a.spares()
+				ExpectWithOffset(1, []int{n, able}).To(Equal([]int{spares, ready}))
 			}
 			a.reports("d", `{"currentStatus":{"phase":"Pending"}}`)
-			Expect(spares()).To(Equal("1 spares, 2 ready"))
+			expect(1, 2)
 			for _, name := range []string{"d", "e"} {
 				_, err := machines.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":["machine.sapcloud.io/machine-controller-manager"]}}`), metav1.PatchOptions{})
 				Expect(err).NotTo(HaveOccurred())
 				Expect(machines.Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
 			}
-			Expect(spares()).To(Equal("0 spares, 1 ready"))
+			expect(0, 1)
 		})
 	})
 

@@ -22,8 +22,7 @@ import (
 type Objects struct {
 	Now  time.Time
 	Pods []*corev1.Pod
-	// Events tell of pods that are gone: that they were bound, and that their containers were
-	// stopped.
+	// Events show when deleted pods were bound, and that their containers were stopped.
 	Events []*corev1.Event
 	// Nodes are the names of Nodes whose pods count, with those that wait; nil counts all.
 	Nodes map[string]bool
@@ -35,8 +34,8 @@ const (
 	killing   = "Killing"
 )
 
-// Cluster returns the pods that exist, and those that events tell of. A pod that is gone is taken
-// to request what a pod with the same name but for its suffix requests.
+// Cluster returns the pods that exist, and deleted pods that events mention. A pod that is gone is
+// taken to request what a pod with the same name but for its suffix requests.
 func Cluster(o Objects) (demand.Trace, []string) {
 	var trace demand.Trace
 	known, siblings := map[types.UID]bool{}, map[string]demand.Pods{}
@@ -100,7 +99,7 @@ type gonePod struct {
 	bound, stopped time.Time
 }
 
-// traceOfGone returns the pods that only events tell of, and how many of them have unknown
+// traceOfGone returns the deleted pods that only events mention, and how many of them have unknown
 // requests.
 func traceOfGone(o Objects, known map[types.UID]bool, siblings map[string]demand.Pods) (trace demand.Trace, unknown int) {
 	for _, g := range gonePods(o, known) {
