@@ -50,7 +50,7 @@ func (o *ReserveOptions) addFlags(flags *pflag.FlagSet) {
 		"Where the reserve of a MachineDeployment without the annotation "+api.AccountingAnnotation+" is counted: additive, beyond spec.replicas; inclusive, within spec.replicas; auto, inclusive for MachineDeployments that a Gardener writes.")
 	flags.BoolVar(&o.Drain, "drain-reserve", false,
 		"Remove all reserves without affecting workload, and create none. A log line reports for each MachineDeployment that its reserve is gone; after the last one, you can return to stock machine-controller-manager.")
-	flags.IntVar(&o.Syncs, "reserve-concurrent-syncs", 5, "Number of MachineDeployments whose reserves are processed concurrently.")
+	flags.IntVar(&o.Syncs, "reserve-concurrent-syncs", 20, "Number of MachineDeployments whose reserves are processed concurrently.")
 }
 
 func (o *ReserveOptions) validate() error {

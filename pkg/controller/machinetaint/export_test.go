@@ -3,7 +3,9 @@
 package machinetaint
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -54,30 +56,34 @@ func Full(staying, leaving, leavingReserve, workload, limit int) bool {
 // WokenBy returns the keys that are synced because an object came (was is nil), changed, or went
 // (is is nil).
 func (p *Preview) WokenBy(was, is any) []string {
-	var keys []string
+	return slices.Sorted(maps.Keys(p.DelaysAfter([2]any{was, is})))
+}
+
+// DelaysAfter returns when each key is synced because of changes from one object to another that come
+// at once.
+func (p *Preview) DelaysAfter(changes ...[2]any) map[string][]time.Duration {
+	delays, begun := map[string][]time.Duration{}, time.Now()
 	p.c.loop = loop.New("test", func(_ context.Context, key string) (time.Duration, error) {
-		keys = append(keys, key)
+		delays[key] = append(delays[key], time.Since(begun))
 		return 0, nil
 	}, loop.Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	one := is
-	if one == nil {
-		one = was
-	}
-	switch one.(type) {
-	case *mcm.MachineSet:
-		p.c.setChanged(was, is)
-	case *mcm.Machine:
-		p.c.machineChanged(was, is)
-	case *corev1.Node:
-		p.c.nodeChanged(was, is)
-	case *corev1.Pod:
-		p.c.podChanged(was, is)
+	for _, change := range changes {
+		was, is := change[0], change[1]
+		switch cmp.Or(is, was).(type) {
+		case *mcm.MachineSet:
+			p.c.setChanged(was, is)
+		case *mcm.Machine:
+			p.c.machineChanged(was, is)
+		case *corev1.Node:
+			p.c.nodeChanged(was, is)
+		case *corev1.Pod:
+			p.c.podChanged(was, is)
+		}
 	}
 	p.c.loop.Run(ctx)
-	slices.Sort(keys)
-	return keys
+	return delays
 }
 
 // SettleNames removes the names that a raise of R accounts for.

@@ -14,8 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// gatherTime is how long changes of pods are gathered: when many pods are bound at once, other
-// components need the CPU more.
+// gatherTime is how long changes of pods, Machines and MachineSets are gathered: when many pods are
+// bound or many machines boot at once, other components need the CPU more.
 const gatherTime = 100 * time.Millisecond
 
 // ResyncAll syncs all MachineDeployments: when the target cluster stops or resumes responding, or
@@ -45,7 +45,7 @@ func (c *Controller) setChanged(was, is any) {
 	for _, item := range []any{was, is} {
 		if set, ok := item.(*mcm.MachineSet); ok {
 			if key, found := keyOfSet(set); found {
-				c.loop.Add(key)
+				c.addGathered(key, was, is)
 			}
 		}
 	}
@@ -55,10 +55,20 @@ func (c *Controller) machineChanged(was, is any) {
 	for _, item := range []any{was, is} {
 		if m, ok := item.(*mcm.Machine); ok {
 			if key, found := c.stores.deploymentOf(m); found {
-				c.loop.Add(key)
+				c.addGathered(key, was, is)
 			}
 		}
 	}
+}
+
+// addGathered queues a key at once if an object is new or gone, and otherwise together with what
+// changes until then.
+func (c *Controller) addGathered(key string, was, is any) {
+	if was == nil || is == nil {
+		c.loop.Add(key)
+		return
+	}
+	c.loop.AddAfter(key, gatherTime)
 }
 
 // nodeAnnotations are the annotations of a Node that this controller reads.

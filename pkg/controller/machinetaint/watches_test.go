@@ -61,12 +61,7 @@ var _ = Describe("An event", func() {
 	}
 
 	DescribeTable("is decided on where it matters, and nowhere else", func(was, is any, want ...string) {
-		storm.Bubble(suite, func() {
-			p, err := machinetaint.NewPreview(machinetaint.Settings{}, true)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(p.SetObjects(machinetaint.Objects{Sets: []*mcm.MachineSet{setIn("a"), setIn("b")}, Machines: []*mcm.Machine{machineIn("a"), machineIn("b")}}, time.Now())).To(Succeed())
-			Expect(p.WokenBy(was, is)).To(ConsistOf(want))
-		})
+		storm.Bubble(suite, func() { Expect(withTwoPools().WokenBy(was, is)).To(ConsistOf(want)) })
 	},
 		Entry("a MachineSet comes", nil, setIn("a"), a),
 		Entry("a MachineSet changes", setIn("a"), setIn("a"), a),
@@ -95,4 +90,30 @@ var _ = Describe("An event", func() {
 		Entry("a pod ends", podOn("of-a"), podOn("of-a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), a),
 		Entry("a pod of the same name is on another machine", podOn("of-a"), podOn("of-b"), a, b),
 	)
+
+	DescribeTable("is decided on at once if that is urgent, and otherwise together with others", func(want []time.Duration, changes ...[2]any) {
+		storm.Bubble(suite, func() { Expect(withTwoPools().DelaysAfter(changes...)).To(Equal(map[string][]time.Duration{a: want})) })
+	},
+		Entry("a MachineSet comes", atOnce, [2]any{nil, setIn("a")}),
+		Entry("a MachineSet changes twice", gathered, [2]any{setIn("a"), setIn("a")}, [2]any{setIn("a"), setIn("a")}),
+		Entry("a MachineSet goes", atOnce, [2]any{setIn("a"), nil}),
+		Entry("a Machine comes", atOnce, [2]any{nil, machineIn("a")}),
+		Entry("a Machine changes, and its MachineSet", gathered, [2]any{machineIn("a"), machineIn("a")}, [2]any{setIn("a"), setIn("a")}),
+		Entry("a Machine goes", atOnce, [2]any{machineIn("a"), nil}),
+		Entry("a Node gets a taint", atOnce, [2]any{plain, tainted("x")}),
+		Entry("two pods are bound", gathered, [2]any{podOn(""), podOn("of-a")}, [2]any{podOn(""), podOn("of-a")}),
+	)
 })
+
+var (
+	atOnce   = []time.Duration{0}
+	gathered = []time.Duration{100 * time.Millisecond}
+)
+
+// withTwoPools returns a controller that knows two MachineDeployments with a machine each.
+func withTwoPools() *machinetaint.Preview {
+	p, err := machinetaint.NewPreview(machinetaint.Settings{}, true)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(p.SetObjects(machinetaint.Objects{Sets: []*mcm.MachineSet{setIn("a"), setIn("b")}, Machines: []*mcm.Machine{machineIn("a"), machineIn("b")}}, time.Now())).To(Succeed())
+	return p
+}
