@@ -256,6 +256,10 @@ scale-reserve: ## A reserve of 100 for N=1000 machines, and the writes at rest i
 	@$(UP) build
 	$(BENCH) reserve -n $(N) -rest $(REST)
 
+.PHONY: large
+large: ## How long decisions take with N=5000 machines, beside a tenth, in memory
+	$(BENCH) large -machines $(or $(N),5000)
+
 CASES = bench-balancer bench-nodegroup bench-plugin bench-release bench-reserve bench-size bench-ui
 .PHONY: $(CASES)
 bench-release: ## How long pods wait: instant release, pause pods, no reserve; CLUSTER_AUTOSCALER=path adds it

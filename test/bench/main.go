@@ -18,6 +18,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/test/bench/balancer"
 	"github.com/evenkeel/evenkeel/test/bench/footprint"
+	"github.com/evenkeel/evenkeel/test/bench/large"
 	"github.com/evenkeel/evenkeel/test/bench/nodegroup"
 	"github.com/evenkeel/evenkeel/test/bench/plugin"
 	"github.com/evenkeel/evenkeel/test/bench/release"
@@ -36,6 +37,7 @@ type benchmark struct {
 var benchmarks = []benchmark{
 	{"balancer", "how soon a Balancer scales its targets, with 30,000 pods", balancer.New},
 	{"footprint", "memory, CPU and requests of machine-controller-manager, stock and Evenkeel's", footprint.New},
+	{"large", "how long decisions take with 5,000 machines, beside 500", large.New},
 	{"nodegroup", "how long cluster-autoscaler waits for the node group server", nodegroup.New},
 	{"plugin", "time and memory of kubectl evenkeel", plugin.New},
 	{"release", "how long pods wait, with a reserve and without one", release.New},

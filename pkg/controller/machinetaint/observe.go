@@ -88,6 +88,9 @@ func (c *Controller) unhealthy() bool {
 		return false
 	}
 	unready, _ := c.stores.nodes.IndexKeys(target.ByReadiness, target.Unready) // the index is there
+	if len(unready) == 0 {
+		return false // as nearly always: counting all takes a large cluster longer than the whole decision
+	}
 	return pool.TooManyUnready(len(unready), len(c.stores.nodes.ListKeys()))
 }
 

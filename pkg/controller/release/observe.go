@@ -15,6 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // podsWait reports whether the scheduler has failed to find a node for a pod.
@@ -41,8 +42,23 @@ func (c *Controller) observe(now time.Time) View {
 		v.Nodes = append(v.Nodes, Node{Object: node, Pods: running[node.Name]})
 	}
 	slices.SortFunc(v.Nodes, func(a, b Node) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
-	v.Pools = c.readPools(now)
+	v.Pools = c.readPools(sameInstant{c.source, running}, now)
 	return v
+}
+
+// sameInstant is a source with the pods that a decision has read already.
+type sameInstant struct {
+	pool.Source
+	running map[string][]*fit.Pod
+}
+
+// Pods implements pool.Source.
+func (s sameInstant) Pods(node string) []*corev1.Pod {
+	all := make([]*corev1.Pod, len(s.running[node]))
+	for i, p := range s.running[node] {
+		all[i] = p.Object
+	}
+	return all
 }
 
 // assignPods returns the waiting pods that count, and the pods of each Node.
@@ -74,7 +90,7 @@ func countUnbound(all iter.Seq[*corev1.Pod]) (n int) {
 }
 
 // readPools returns the MachineDeployments that take part: those with valid bounds.
-func (c *Controller) readPools(now time.Time) []Pool {
+func (c *Controller) readPools(source pool.Source, now time.Time) []Pool {
 	var pools []Pool
 	for _, d := range stores.List[*v1alpha1.MachineDeployment](c.stores.deployments) {
 		d = c.latest.Newest(d)
@@ -82,7 +98,7 @@ func (c *Controller) readPools(now time.Time) []Pool {
 		if err != nil || d.DeletionTimestamp != nil {
 			continue
 		}
-		pools = append(pools, c.readPool(d, bounds, now))
+		pools = append(pools, c.readPool(d, bounds, source, now))
 	}
 	slices.SortFunc(pools, func(a, b Pool) int { return cmp.Compare(a.Key, b.Key) })
 	return pools

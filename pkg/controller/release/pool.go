@@ -13,8 +13,8 @@ import (
 )
 
 // readPool reads what a decision needs to know of a MachineDeployment.
-func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bounds, now time.Time) Pool {
-	s := pool.Read(d, c.source, now)
+func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bounds, source pool.Source, now time.Time) Pool {
+	s := pool.Read(d, source, now)
 	p := Pool{
 		Key:      d.Namespace + "/" + d.Name,
 		Basis:    Basis{UID: d.UID, Generation: d.Generation, Replicas: d.Spec.Replicas, Bounds: d.Annotations[v1alpha1.BoundsAnnotation]},

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package large
+
+import (
+	"errors"
+	"slices"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// rounds is how often a decision about the whole cluster is measured.
+const rounds = 10
+
+// reserve has every MachineDeployment fill its reserve, which takes several plans, and then decides
+// about all of them again.
+func (f *fleet) reserve() (appears, rests *decisions, err error) {
+	appears, rests = &decisions{name: "a reserve appears"}, &decisions{name: "a reserve at rest"}
+	p, err := machinetaint.NewPreview(machinetaint.Settings{}, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	for steady := false; !steady; {
+		if steady, err = f.decideAll(p, appears); err != nil {
+			return nil, nil, err
+		}
+	}
+	for range rounds {
+		if _, err := f.decideAll(p, rests); err != nil {
+			return nil, nil, err
+		}
+	}
+	return appears, rests, nil
+}
+
+// decideAll decides about each MachineDeployment once, and applies the plans. steady reports whether
+// they changed nothing but status.
+func (f *fleet) decideAll(p *machinetaint.Preview, d *decisions) (steady bool, err error) {
+	err = p.SetObjects(machinetaint.Objects{
+		Deployments: f.deployments, Sets: f.sets, Machines: f.machines, Classes: []*mcm.MachineClass{f.class}, Nodes: f.nodes, Pods: f.pods,
+	}, start)
+	if err != nil {
+		return false, err
+	}
+	steady = true
+	for _, one := range slices.Clone(f.deployments) {
+		var v machinetaint.View
+		var plan machinetaint.Plan
+		d.measure(func() { v, plan, _ = p.Plan(one.Namespace, one.Name) })
+		after, err := v.After(plan)
+		if err != nil {
+			return false, err
+		}
+		p.Remember(v, plan)
+		f.put(after)
+		steady = steady && plan.Steady()
+	}
+	return steady, nil
+}
+
+// release has pods wait for which ten machines at least have to serve.
+func (f *fleet) release() (*decisions, error) {
+	d := &decisions{name: "100 pods wait"}
+	p, err := release.NewPreview(release.Settings{
+		Schedulers: release.DefaultSchedulers(), Cutoff: release.DefaultCutoff, Patience: release.DefaultPatience,
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = p.SetObjects(release.Objects{
+		Deployments: f.deployments, Sets: f.sets, Machines: f.machines, MachineClasses: []*mcm.MachineClass{f.class},
+		Nodes: f.nodes, Pods: slices.Concat(f.pods, burst(100)),
+	}, start)
+	if err != nil {
+		return nil, err
+	}
+	for range rounds {
+		var plan release.Plan
+		d.measure(func() { plan = p.Plan() })
+		if len(plan.Raises) == 0 {
+			return nil, errors.New("no machine was released")
+		}
+	}
+	return d, nil
+}
+
+// balance compares all zones.
+func (f *fleet) balance() (*decisions, error) {
+	d := &decisions{name: "zones at rest"}
+	p, err := balance.NewPreview(fixture.Namespace, balance.Settings{Enabled: true, Similar: similar.Defaults()}, true)
+	if err != nil {
+		return nil, err
+	}
+	err = p.SetObjects(balance.Objects{
+		Deployments: f.deployments, Sets: f.sets, Machines: f.machines, Classes: []*mcm.MachineClass{f.class}, Nodes: f.nodes, Pods: f.pods,
+	}, start)
+	if err != nil {
+		return nil, err
+	}
+	for range rounds {
+		d.measure(func() { p.Plan() })
+	}
+	return d, nil
+}
