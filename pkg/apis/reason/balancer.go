@@ -2,9 +2,9 @@
 
 package reason
 
-// Balancer explains the conditions of a Balancer. TargetsResolved has these reasons only if all targets can be scaled; otherwise, it has
-// the first reason of [Targets]. While nothing can be planned, Balanced, WithinLimits and FallbackActive are Unknown with the reason of
-// Ready.
+// Balancer explains the conditions of a Balancer. TargetsResolved has these reasons only if all
+// targets can be scaled; otherwise, it has the first reason of [Targets]. While nothing can be
+// planned, Balanced, WithinLimits and FallbackActive are Unknown with the reason of Ready.
 var Balancer = Conditions{
 	"Ready": {
 		{Name: "UnderControl", Status: True, Meaning: "The Balancer manages all targets."},

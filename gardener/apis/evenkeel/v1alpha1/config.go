@@ -25,9 +25,10 @@ type EvenkeelConfig struct {
 	// Pools are worker pools of the Shoot, each at most once.
 	Pools []Pool `json:"pools,omitempty"`
 
-	// CapacityBuffers has the Shoot serve CapacityBuffers, and machines in reserve keep room for their
-	// chunks, within the minimum and maximum of pools that request an excess, which can be 0. False by
-	// default. When it becomes false again, CapacityBuffers stay in the Shoot, and have no room.
+	// CapacityBuffers has the Shoot serve CapacityBuffers, and machines in reserve keep room for
+	// their chunks, within the minimum and maximum of pools that request an excess, which can be 0.
+	// False by default. When it becomes false again, CapacityBuffers stay in the Shoot, and have no
+	// room.
 	CapacityBuffers bool `json:"capacityBuffers,omitempty"`
 
 	// Accounting defines whether the number of machines that Gardener sees includes the reserve.

@@ -112,7 +112,8 @@ func validateBounds(text string, w *gardencorev1beta1.Worker, path *field.Path) 
 // validateRoom reports an excess that can never exist. The reserve is limited by what the maximum
 // leaves beside the workload, which can be as little as nothing.
 func validateRoom(b machine.Bounds, text, whose string, path *field.Path) field.ErrorList {
-	// A capacity that is unknown is no error here: what resources come to is seen when there are machines.
+	// A capacity that is unknown is no error here: what resources come to is seen when there are
+	// machines.
 	most, _ := reserve.Effective(reserve.Wishes{Bounds: &b}, 0, nil)
 	requests := most.Wish > 0 || b.Excess.Percent != nil || len(b.Excess.Resources) > 0
 	switch {

@@ -6,11 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Reserve keeps spare machines in MachineDeployments of its namespace. The number of machines is the largest of spec.replicas,
-// spec.amount and the schedules that are active now. HorizontalPodAutoscaler, KEDA and kubectl scale set spec.replicas.
+// Reserve keeps spare machines in MachineDeployments of its namespace. The number of machines is
+// the largest of spec.replicas, spec.amount and the schedules that are active now.
+// HorizontalPodAutoscaler, KEDA and kubectl scale set spec.replicas.
 //
-// If several Reserves select a MachineDeployment, the one that asks for most there counts. So does the excess that the
-// MachineDeployment asks for itself, if that is more. The maximum in its bounds limits all of them.
+// If several Reserves select a MachineDeployment, the one that asks for most there counts. So does
+// the excess that the MachineDeployment asks for itself, if that is more. The maximum in its bounds
+// limits all of them.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -42,29 +44,33 @@ type Reserve struct {
 
 // ReserveSpec is how many spare machines to keep, when and where.
 type ReserveSpec struct {
-	// Pools selects the MachineDeployments that keep the machines. The machines are spread evenly over them.
+	// Pools selects the MachineDeployments that keep the machines. The machines are spread evenly
+	// over them.
 	Pools ReservePools `json:"pools"`
 
-	// Replicas is a number of spare machines. The scale subresource reads and writes it. Defaults to 0.
+	// Replicas is a number of spare machines. The scale subresource reads and writes it. Defaults
+	// to 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	Replicas int32 `json:"replicas"`
 
-	// Amount is what to keep at any time, even if replicas is less: a count ("2"), a percentage of the replicas of all
-	// selected MachineDeployments ("5%"), resources ("cpu=16,memory=64Gi", "cpu=10%"), or the largest of these
-	// ("max(1,5%)"). Results are rounded up to whole machines.
+	// Amount is what to keep at any time, even if replicas is less: a count ("2"), a percentage of
+	// the replicas of all selected MachineDeployments ("5%"), resources ("cpu=16,memory=64Gi",
+	// "cpu=10%"), or the largest of these ("max(1,5%)"). Results are rounded up to whole machines.
 	// +optional
 	Amount ReserveAmount `json:"amount,omitempty"`
 
-	// Schedules are times at which more is kept. Of those that are active at the same time, the largest counts.
+	// Schedules are times at which more is kept. Of those that are active at the same time, the
+	// largest counts.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Schedules []ReserveSchedule `json:"schedules,omitempty"`
 
-	// Suspend stops the Reserve from asking for machines. Its machines go, unless something else asks for them.
+	// Suspend stops the Reserve from asking for machines. Its machines go, unless something else
+	// asks for them.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
@@ -75,7 +81,8 @@ type ReserveSpec struct {
 // +kubebuilder:validation:XValidation:rule=`self.matches(r'^(((0|[1-9][0-9]{0,9})|(0|[1-9][0-9]{0,2}|1000)%|([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?=((0|[1-9][0-9]{0,2}|1000)%|((0|[1-9][0-9]{0,29})|(0|[1-9][0-9]{0,6})\.[0-9]{1,3})(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?))|([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?=((0|[1-9][0-9]{0,2}|1000)%|((0|[1-9][0-9]{0,29})|(0|[1-9][0-9]{0,6})\.[0-9]{1,3})(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?)(,([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?=((0|[1-9][0-9]{0,2}|1000)%|((0|[1-9][0-9]{0,29})|(0|[1-9][0-9]{0,6})\.[0-9]{1,3})(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?))+|max\(((0|[1-9][0-9]{0,9})|(0|[1-9][0-9]{0,2}|1000)%|([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?=((0|[1-9][0-9]{0,2}|1000)%|((0|[1-9][0-9]{0,29})|(0|[1-9][0-9]{0,6})\.[0-9]{1,3})(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?))(,((0|[1-9][0-9]{0,9})|(0|[1-9][0-9]{0,2}|1000)%|([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?=((0|[1-9][0-9]{0,2}|1000)%|((0|[1-9][0-9]{0,29})|(0|[1-9][0-9]{0,6})\.[0-9]{1,3})(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?)))+\))$')`,message="write a count (2), a percentage of replicas (5%), resources (cpu=16,memory=64Gi or cpu=10%), or the largest of these (max(1,5%)), without spaces"
 type ReserveAmount string
 
-// ReservePools selects MachineDeployments in the namespace of the Reserve. One that any of the fields selects is selected.
+// ReservePools selects MachineDeployments in the namespace of the Reserve. One that any of the
+// fields selects is selected.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.selector) || has(self.workerPools)",message="select MachineDeployments: set names, selector or workerPools"
 type ReservePools struct {
@@ -92,8 +99,8 @@ type ReservePools struct {
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// WorkerPools are names of Gardener worker pools: the label worker.gardener.cloud/pool of MachineDeployments, or of
-	// their node templates.
+	// WorkerPools are names of Gardener worker pools: the label worker.gardener.cloud/pool of
+	// MachineDeployments, or of their node templates.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -113,23 +120,27 @@ type ReserveSchedule struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// Start is when the schedule becomes active, in five fields as in a crontab: minute, hour, day of the month, month, day
-	// of the week. For example "0 7 * * MON-FRI". A time that the clock skips in spring counts when the clock has been
-	// changed. One that it shows twice in autumn counts the first time.
+	// Start is when the schedule becomes active, in five fields as in a crontab: minute, hour, day
+	// of the month, month, day of the week. For example "0 7 * * MON-FRI". A time that the clock
+	// skips in spring counts when the clock has been changed. One that it shows twice in autumn
+	// counts the first time.
 	Start CronText `json:"start"`
 
-	// End is when the schedule becomes inactive, in the form of start. Exactly one of end and duration is set.
+	// End is when the schedule becomes inactive, in the form of start. Exactly one of end and
+	// duration is set.
 	// +optional
 	End CronText `json:"end,omitempty"`
 
-	// Duration is how long the schedule stays active after each start, for example "8h" or "90m". At least 1m.
+	// Duration is how long the schedule stays active after each start, for example "8h" or "90m".
+	// At least 1m.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule=`!self.matches('^([0-9]+(\\.[0-9]+)?(s|m|h))+$') || duration(self) >= duration('1m')`,message="duration must be at least 1m"
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]+(\\.[0-9]+)?(s|m|h))+$')`,message="write the duration in hours, minutes and seconds, for example 8h or 1h30m"
 	Duration string `json:"duration,omitempty"`
 
-	// TimeZone is the name of the time zone of start and end, for example "Europe/Berlin". Defaults to "Etc/UTC".
+	// TimeZone is the name of the time zone of start and end, for example "Europe/Berlin". Defaults
+	// to "Etc/UTC".
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self != 'Local' && self.matches('^[A-Za-z0-9_+/-]*$')",message="name a time zone of the IANA database, for example Europe/Berlin"
@@ -140,8 +151,8 @@ type ReserveSchedule struct {
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Amount is what to keep while the schedule is active, in the form of spec.amount. The larger of replicas and amount
-	// counts.
+	// Amount is what to keep while the schedule is active, in the form of spec.amount. The larger
+	// of replicas and amount counts.
 	// +optional
 	Amount ReserveAmount `json:"amount,omitempty"`
 
@@ -205,7 +216,8 @@ type ReserveChange struct {
 	// Time of the change.
 	Time metav1.Time `json:"time"`
 
-	// DesiredReplicas is the number of machines from then on, with the replicas of MachineDeployments as they are now.
+	// DesiredReplicas is the number of machines from then on, with the replicas of
+	// MachineDeployments as they are now.
 	DesiredReplicas int32 `json:"desiredReplicas"`
 }
 
@@ -224,8 +236,8 @@ type ReservePoolStatus struct {
 	// +optional
 	Blocked bool `json:"blocked,omitempty"`
 
-	// CountedBy is what determines the number of spare machines there, if it is not this Reserve: another Reserve, or the
-	// excess of the MachineDeployment itself.
+	// CountedBy is what determines the number of spare machines there, if it is not this Reserve:
+	// another Reserve, or the excess of the MachineDeployment itself.
 	// +optional
 	CountedBy string `json:"countedBy,omitempty"`
 }

@@ -43,7 +43,8 @@ type FederatedHorizontalPodAutoscalerStatus struct {
 	// +listMapKey=name
 	Clusters []ClusterStatus `json:"clusters,omitempty"`
 
-	// Conditions are Ready, Balanced, Limited, ClustersUnreachable, OverCommitted, MinExceeded and JoiningBlocked.
+	// Conditions are Ready, Balanced, Limited, ClustersUnreachable, OverCommitted, MinExceeded and
+	// JoiningBlocked.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -118,8 +119,9 @@ type ClusterStatus struct {
 	// +optional
 	ConfirmedMaxReplicas int32 `json:"confirmedMaxReplicas,omitempty"`
 
-	// ConfirmedVersion is the resourceVersion of the cluster's autoscaler at which the confirmed bounds were first seen. A
-	// controller that has not seen that version yet writes nothing to the cluster.
+	// ConfirmedVersion is the resourceVersion of the cluster's autoscaler at which the confirmed
+	// bounds were first seen. A controller that has not seen that version yet writes nothing to the
+	// cluster.
 	// +optional
 	ConfirmedVersion string `json:"confirmedVersion,omitempty"`
 

@@ -19,7 +19,8 @@ const (
 	Proportional PolicyName = "proportional"
 	// Even gives all targets the same number.
 	Even PolicyName = "even"
-	// Tiers fills one group of targets after the other; within a group, replicas are distributed by proportions.
+	// Tiers fills one group of targets after the other; within a group, replicas are distributed by
+	// proportions.
 	Tiers PolicyName = "tiers"
 )
 

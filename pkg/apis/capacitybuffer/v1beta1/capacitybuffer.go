@@ -8,18 +8,21 @@ import (
 )
 
 const (
-	// StrategyReserved is the provisioning strategy of the buffers that Evenkeel serves: room on machines of a reserve.
+	// StrategyReserved is the provisioning strategy of the buffers that Evenkeel serves: room on
+	// machines of a reserve.
 	StrategyReserved = "evenkeel.dev/reserved"
 	// StrategyActive is the default strategy. It belongs to cluster-autoscaler.
 	StrategyActive = "buffer.x-k8s.io/active-capacity"
 )
 
-// PoolAnnotation, on a CapacityBuffer, names the pool that holds all its chunks: a MachineDeployment, or a Gardener worker pool.
-// Without it, every pool whose machines a chunk fits can hold some.
+// PoolAnnotation, on a CapacityBuffer, names the pool that holds all its chunks: a
+// MachineDeployment, or a Gardener worker pool. Without it, every pool whose machines a chunk fits
+// can hold some.
 const PoolAnnotation = "evenkeel.machine.sapcloud.io/pool"
 
-// DedicatedAnnotation, on a CapacityBuffer, names the pods that alone may use its machines, separated by commas: "workload" (the pods of
-// scalableRef), "namespace" (all pods of the buffer's namespace), "namespace/ci" (those of another one). Without it, all pods may.
+// DedicatedAnnotation, on a CapacityBuffer, names the pods that alone may use its machines,
+// separated by commas: "workload" (the pods of scalableRef), "namespace" (all pods of the buffer's
+// namespace), "namespace/ci" (those of another one). Without it, all pods may.
 const DedicatedAnnotation = "evenkeel.machine.sapcloud.io/dedicated"
 
 // ReserveLabel marks the Reserves that the controller of CapacityBuffers creates.
@@ -33,11 +36,13 @@ const (
 	ConditionProvisioning = "Provisioning"
 	// ConditionReady reports whether there is room for all chunks on machines that are ready.
 	ConditionReady = "Ready"
-	// ConditionLimitedByQuotas reports whether ResourceQuotas of the namespace leave room for fewer chunks than requested.
+	// ConditionLimitedByQuotas reports whether ResourceQuotas of the namespace leave room for fewer
+	// chunks than requested.
 	ConditionLimitedByQuotas = "LimitedByQuotas"
 )
 
-// CapacityBuffer keeps room for a number of pods that do not exist yet, called chunks. All chunks of a buffer have the same shape.
+// CapacityBuffer keeps room for a number of pods that do not exist yet, called chunks. All chunks
+// of a buffer have the same shape.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -69,18 +74,19 @@ type CapacityBuffer struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",message="say how many chunks: with podTemplateRef, set replicas or limits"
 // +kubebuilder:validation:XValidation:rule="!(has(self.podTemplateRef) && has(self.scalableRef))",message="set either podTemplateRef or scalableRef"
 type CapacityBufferSpec struct {
-	// ProvisioningStrategy is who provisions the buffer, and how. "evenkeel.dev/reserved" keeps machines of a reserve for it.
-	// The default belongs to cluster-autoscaler.
+	// ProvisioningStrategy is who provisions the buffer, and how. "evenkeel.dev/reserved" keeps
+	// machines of a reserve for it. The default belongs to cluster-autoscaler.
 	// +optional
 	// +kubebuilder:default="buffer.x-k8s.io/active-capacity"
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
 
-	// PodTemplateRef names a PodTemplate in the namespace of the buffer. Its pod is one chunk. Exactly one of podTemplateRef and
-	// scalableRef is set.
+	// PodTemplateRef names a PodTemplate in the namespace of the buffer. Its pod is one chunk.
+	// Exactly one of podTemplateRef and scalableRef is set.
 	// +optional
 	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
 
-	// ScalableRef names a workload in the namespace of the buffer, for example a Deployment. One of its pods is one chunk.
+	// ScalableRef names a workload in the namespace of the buffer, for example a Deployment. One of
+	// its pods is one chunk.
 	// +optional
 	ScalableRef *ScalableRef `json:"scalableRef,omitempty"`
 
@@ -94,8 +100,8 @@ type CapacityBufferSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Percentage *int32 `json:"percentage,omitempty"`
 
-	// Limits are amounts of resources that all chunks together request at most. Without replicas and percentage, there are as many
-	// chunks as fit.
+	// Limits are amounts of resources that all chunks together request at most. Without replicas
+	// and percentage, there are as many chunks as fit.
 	// +optional
 	Limits ResourceList `json:"limits,omitempty"`
 }

@@ -51,8 +51,8 @@ const (
 	DedicatedAnnotation = AnnotationPrefix + "dedicated"
 
 	// ClaimedAnnotation, on a MachineDeployment, names dedicated machines that pods of their owner
-	// need; see [ParseClaims]. The release controller writes it, together with replicas, and the machine-taint
-	// controller removes it when no machine in reserve is claimed.
+	// need; see [ParseClaims]. The release controller writes it, together with replicas, and the
+	// machine-taint controller removes it when no machine in reserve is claimed.
 	ClaimedAnnotation = AnnotationPrefix + "claimed"
 
 	// AppliedExcessAnnotation, on a MachineDeployment, is the number of machines that
@@ -61,8 +61,9 @@ const (
 	// changes replicas that include reserve machines, in the same write.
 	AppliedExcessAnnotation = AnnotationPrefix + "applied-excess"
 
-	// AppliedReplicasAnnotation, on a MachineDeployment, is the number of replicas that machine-controller-manager may
-	// act on while growth is being split over zones; see [ParseAppliedReplicas]. The balance controller writes it.
+	// AppliedReplicasAnnotation, on a MachineDeployment, is the number of replicas that
+	// machine-controller-manager may act on while growth is being split over zones; see
+	// [ParseAppliedReplicas]. The balance controller writes it.
 	AppliedReplicasAnnotation = AnnotationPrefix + "applied-replicas"
 
 	// WantedExcessAnnotation, on a MachineDeployment, is the last value of spec.excessReplicas. If
@@ -71,9 +72,9 @@ const (
 	WantedExcessAnnotation = AnnotationPrefix + "wanted-excess"
 
 	// ExcessOwnersAnnotation, on a MachineDeployment, lists the field managers that own
-	// spec.excessReplicas; see [ExcessOwner]. It distinguishes an owner that gives the field up, which
-	// means 0, from a client that does not know the field and drops it. The machine-taint controller
-	// writes it, together with [WantedExcessAnnotation].
+	// spec.excessReplicas; see [ExcessOwner]. It distinguishes an owner that gives the field up,
+	// which means 0, from a client that does not know the field and drops it. The machine-taint
+	// controller writes it, together with [WantedExcessAnnotation].
 	ExcessOwnersAnnotation = AnnotationPrefix + "excess-owners"
 
 	// ReturnedAnnotation, on a MachineDeployment, lists reserve machines that were named for
@@ -81,9 +82,10 @@ const (
 	// The machine-taint controller writes it.
 	ReturnedAnnotation = AnnotationPrefix + "returned"
 
-	// RequestedExcessAnnotation, on a MachineDeployment, is how many spare machines a Reserve requests there; see
-	// [ParseRequestedExcess]. Of several Reserves it names the one that requests most. It counts if it is more than what the share,
-	// bounds or spec.excessReplicas come to. The reserves controller writes it.
+	// RequestedExcessAnnotation, on a MachineDeployment, is how many spare machines a Reserve
+	// requests there; see [ParseRequestedExcess]. Of several Reserves it names the one that
+	// requests most. It counts if it is more than what the share, bounds or spec.excessReplicas
+	// come to. The reserves controller writes it.
 	RequestedExcessAnnotation = AnnotationPrefix + "requested-excess"
 
 	// ShareAnnotation, on a MachineDeployment, is the number of machines to keep in reserve there:

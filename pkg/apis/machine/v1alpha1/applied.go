@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// AppliedExcess is what machine-controller-manager is asked to run beyond the machines for workload right now.
+// AppliedExcess is what machine-controller-manager is asked to run beyond the machines for workload
+// right now.
 //
 // +k8s:deepcopy-gen=false
 type AppliedExcess struct {

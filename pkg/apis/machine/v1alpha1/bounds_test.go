@@ -16,7 +16,8 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// goodBounds and badBounds are what both doors, the parser and the admission policy, are held against.
+// goodBounds and badBounds are what both doors, the parser and the admission policy, are held
+// against.
 var (
 	goodBounds = []string{
 		"0:0", "1:5", "1:5:0", "1:5:2", "0:2147483647:2147483647", "1:5:0%", "1:5:5%", "1:5:1000%",

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Owner is who may use a dedicated machine: namespaces ("shop") and workloads ("shop/Deployment/web"),
-// separated by commas. Pods of any of them may use it.
+// Owner is who may use a dedicated machine: namespaces ("shop") and workloads
+// ("shop/Deployment/web"), separated by commas. Pods of any of them may use it.
 type Owner string
 
 // Owns reports whether a pod may use machines that are dedicated to the owner.
@@ -54,8 +54,8 @@ type Dedication struct {
 }
 
 const (
-	// maxDedications is how many owners one MachineDeployment can have, and maxOwnerLength is how many
-	// bytes the name of one can have.
+	// maxDedications is how many owners one MachineDeployment can have, and maxOwnerLength is how
+	// many bytes the name of one can have.
 	maxDedications, maxOwnerLength = 64, 1024
 )
 

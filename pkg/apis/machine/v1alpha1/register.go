@@ -27,7 +27,8 @@ func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }
 
-// ReferenceTo returns a reference to a MachineDeployment, for events. Decoded objects lack their kind.
+// ReferenceTo returns a reference to a MachineDeployment, for events. Decoded objects lack their
+// kind.
 func ReferenceTo(d *MachineDeployment) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: SchemeGroupVersion.String(), Kind: "MachineDeployment",

@@ -15,9 +15,10 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// Reserve is the mark of a Machine in reserve: since when it is in reserve, and exactly what was added to its node template
-// to hold it there, so that exactly this is hidden from machine-controller-manager, and removed on release. It does not
-// contain what the template of its MachineSet has by itself.
+// Reserve is the mark of a Machine in reserve: since when it is in reserve, and exactly what was
+// added to its node template to hold it there, so that exactly this is hidden from
+// machine-controller-manager, and removed on release. It does not contain what the template of its
+// MachineSet has by itself.
 //
 // The value of [ReserveAnnotation] is its JSON form:
 //

@@ -6,8 +6,8 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 )
 
-// The kinds that are machine-controller-manager's own. The markers here are added to its own when CRDs and clients
-// are generated.
+// The kinds that are machine-controller-manager's own. The markers here are added to its own when
+// CRDs and clients are generated.
 type (
 	// +kubebuilder:printcolumn:name="Reserve",type=date,JSONPath=`.spec.nodeTemplate.metadata.annotations['evenkeel\.machine\.sapcloud\.io/reserve']`,description="Time since the machine entered the reserve; empty while it serves."
 	Machine          = mcm.Machine

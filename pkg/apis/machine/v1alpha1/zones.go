@@ -45,15 +45,17 @@ func ParseShare(text string) (int32, error) {
 	return n, nil
 }
 
-// Move is one MachineDeployment's half of a move of replicas. The giver has To, the takers have From. All halves have the
-// same ID, so that replicas arrive once, even if a process is killed between two writes:
+// Move is one MachineDeployment's half of a move of replicas. The giver has To, the takers have
+// From. All halves have the same ID, so that replicas arrive once, even if a process is killed
+// between two writes:
 //
 //  1. the giver's half is written: what is to move where;
 //  2. each taker gets its replicas, and Taken, in one write;
 //  3. the giver loses the replicas, and its half, in one write;
 //  4. the takers' halves are removed.
 //
-// If a machine is moved, Reserve comes first: before step 1, a taker requests a reserve machine, and step 2 uses it.
+// If a machine is moved, Reserve comes first: before step 1, a taker requests a reserve machine,
+// and step 2 uses it.
 //
 // The value of [MoveAnnotation] is its JSON form:
 //

@@ -26,8 +26,9 @@ type ClusterStatusApplyConfiguration struct {
 	ConfirmedMinReplicas *int32 `json:"confirmedMinReplicas,omitempty"`
 	// ConfirmedMaxReplicas is the maximum that was last seen in the cluster.
 	ConfirmedMaxReplicas *int32 `json:"confirmedMaxReplicas,omitempty"`
-	// ConfirmedVersion is the resourceVersion of the cluster's autoscaler at which the confirmed bounds were first seen. A
-	// controller that has not seen that version yet writes nothing to the cluster.
+	// ConfirmedVersion is the resourceVersion of the cluster's autoscaler at which the confirmed
+	// bounds were first seen. A controller that has not seen that version yet writes nothing to the
+	// cluster.
 	ConfirmedVersion *string `json:"confirmedVersion,omitempty"`
 	// Outstanding contains requests that were sent to the cluster, or are about to be, and may or
 	// may not have arrived.

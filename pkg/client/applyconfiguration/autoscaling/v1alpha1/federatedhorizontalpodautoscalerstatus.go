@@ -32,7 +32,8 @@ type FederatedHorizontalPodAutoscalerStatusApplyConfiguration struct {
 	CountedReplicas *int32 `json:"countedReplicas,omitempty"`
 	// Clusters that are selected, or that have something promised to them.
 	Clusters []ClusterStatusApplyConfiguration `json:"clusters,omitempty"`
-	// Conditions are Ready, Balanced, Limited, ClustersUnreachable, OverCommitted, MinExceeded and JoiningBlocked.
+	// Conditions are Ready, Balanced, Limited, ClustersUnreachable, OverCommitted, MinExceeded and
+	// JoiningBlocked.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

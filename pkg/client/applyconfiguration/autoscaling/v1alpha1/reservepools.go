@@ -11,14 +11,15 @@ import (
 // ReservePoolsApplyConfiguration represents a declarative configuration of the ReservePools type for use
 // with apply.
 //
-// ReservePools selects MachineDeployments in the namespace of the Reserve. One that any of the fields selects is selected.
+// ReservePools selects MachineDeployments in the namespace of the Reserve. One that any of the
+// fields selects is selected.
 type ReservePoolsApplyConfiguration struct {
 	// Names of MachineDeployments.
 	Names []string `json:"names,omitempty"`
 	// Selector selects MachineDeployments by their labels. An empty selector selects all.
 	Selector *v1.LabelSelectorApplyConfiguration `json:"selector,omitempty"`
-	// WorkerPools are names of Gardener worker pools: the label worker.gardener.cloud/pool of MachineDeployments, or of
-	// their node templates.
+	// WorkerPools are names of Gardener worker pools: the label worker.gardener.cloud/pool of
+	// MachineDeployments, or of their node templates.
 	WorkerPools []string `json:"workerPools,omitempty"`
 }
 

@@ -17,8 +17,8 @@ type ReservePoolStatusApplyConfiguration struct {
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
 	// Blocked is true while machines cannot be created there, so that others keep its part.
 	Blocked *bool `json:"blocked,omitempty"`
-	// CountedBy is what determines the number of spare machines there, if it is not this Reserve: another Reserve, or the
-	// excess of the MachineDeployment itself.
+	// CountedBy is what determines the number of spare machines there, if it is not this Reserve:
+	// another Reserve, or the excess of the MachineDeployment itself.
 	CountedBy *string `json:"countedBy,omitempty"`
 }
 

@@ -13,7 +13,8 @@ import (
 // CapacityBufferApplyConfiguration represents a declarative configuration of the CapacityBuffer type for use
 // with apply.
 //
-// CapacityBuffer keeps room for a number of pods that do not exist yet, called chunks. All chunks of a buffer have the same shape.
+// CapacityBuffer keeps room for a number of pods that do not exist yet, called chunks. All chunks
+// of a buffer have the same shape.
 type CapacityBufferApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:",inline"`
 	// Standard object metadata.

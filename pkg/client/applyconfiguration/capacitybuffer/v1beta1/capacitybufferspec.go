@@ -13,20 +13,21 @@ import (
 //
 // CapacityBufferSpec is the shape of a chunk, and how many there are.
 type CapacityBufferSpecApplyConfiguration struct {
-	// ProvisioningStrategy is who provisions the buffer, and how. "evenkeel.dev/reserved" keeps machines of a reserve for it.
-	// The default belongs to cluster-autoscaler.
+	// ProvisioningStrategy is who provisions the buffer, and how. "evenkeel.dev/reserved" keeps
+	// machines of a reserve for it. The default belongs to cluster-autoscaler.
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
-	// PodTemplateRef names a PodTemplate in the namespace of the buffer. Its pod is one chunk. Exactly one of podTemplateRef and
-	// scalableRef is set.
+	// PodTemplateRef names a PodTemplate in the namespace of the buffer. Its pod is one chunk.
+	// Exactly one of podTemplateRef and scalableRef is set.
 	PodTemplateRef *LocalObjectRefApplyConfiguration `json:"podTemplateRef,omitempty"`
-	// ScalableRef names a workload in the namespace of the buffer, for example a Deployment. One of its pods is one chunk.
+	// ScalableRef names a workload in the namespace of the buffer, for example a Deployment. One of
+	// its pods is one chunk.
 	ScalableRef *ScalableRefApplyConfiguration `json:"scalableRef,omitempty"`
 	// Replicas is a number of chunks. If percentage is set, too, the larger of both counts.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Percentage is a number of chunks in percent of the replicas of scalableRef, rounded up.
 	Percentage *int32 `json:"percentage,omitempty"`
-	// Limits are amounts of resources that all chunks together request at most. Without replicas and percentage, there are as many
-	// chunks as fit.
+	// Limits are amounts of resources that all chunks together request at most. Without replicas
+	// and percentage, there are as many chunks as fit.
 	Limits *capacitybufferv1beta1.ResourceList `json:"limits,omitempty"`
 }
 
