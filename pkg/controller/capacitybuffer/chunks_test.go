@@ -3,11 +3,17 @@
 package capacitybuffer_test
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
@@ -118,6 +124,9 @@ func classes(operator corev1.ScopeSelectorOperator, values ...string) func(*core
 
 func important(s *corev1.PodSpec) { s.PriorityClassName = "important" }
 
+// ends has a pod end after a minute.
+func ends(s *corev1.PodSpec) { s.ActiveDeadlineSeconds = ptr.To[int64](60) }
+
 var _ = DescribeTable("What quotas leave of three chunks with one CPU each (law 3)",
 	func(want string, spec corev1.PodSpec, quotas ...*corev1.ResourceQuota) {
 		v := View{Quotas: quotas, Buffers: []Buffer{buffer("b", "{"+web+", replicas: 3}", template(spec))}}
@@ -142,6 +151,16 @@ var _ = DescribeTable("What quotas leave of three chunks with one CPU each (law 
 	Entry("some, by a quota of its priority class", "0 of 3 by q", podSpec("cpu=1", important), quota("q", "cpu=0", "", classes(corev1.ScopeSelectorOpIn, "important"))),
 	Entry("all, by a quota of other priority classes", "3", podSpec("cpu=1", important), quota("q", "cpu=0", "", classes(corev1.ScopeSelectorOpNotIn, "important"))),
 	Entry("some, by a quota of any priority class", "0 of 3 by q", podSpec("cpu=1", important), quota("q", "cpu=0", "", classes(corev1.ScopeSelectorOpExists))),
+	Entry("some, by a quota of no priority class", "0 of 3 by q", one, quota("q", "cpu=0", "", classes(corev1.ScopeSelectorOpDoesNotExist))),
+	Entry("all, by a quota of any priority class, without one", "3", one, quota("q", "cpu=0", "", classes(corev1.ScopeSelectorOpExists))),
+	Entry("some, by a quota of other priority classes, without one", "0 of 3 by q", one, quota("q", "cpu=0", "", classes(corev1.ScopeSelectorOpNotIn, "important"))),
+	Entry("all, by a quota of another priority class", "3", podSpec("cpu=1", important), quota("q", "cpu=0", "", classes(corev1.ScopeSelectorOpIn, "minor"))),
+	Entry("some, by a quota of pods without requests", "0 of 3 by q", podSpec("example.com/license=1"), quota("q", "requests.example.com/license=0", "", scope(corev1.ResourceQuotaScopeBestEffort))),
+	Entry("all, by a quota of pods without requests, with memory alone", "3", podSpec("memory=1Gi"), quota("q", "memory=0", "", scope(corev1.ResourceQuotaScopeBestEffort))),
+	Entry("all, by a quota of pods with requests, with neither CPU nor memory", "3", podSpec("example.com/license=1"), quota("q", "requests.example.com/license=0", "", scope(corev1.ResourceQuotaScopeNotBestEffort))),
+	Entry("all, by a quota of pods that end, which do not", "3", podSpec("cpu=1", ends), quota("q", "cpu=0", "", scope(corev1.ResourceQuotaScopeNotTerminating))),
+	Entry("some, by a quota of pods that end, which do", "0 of 3 by q", podSpec("cpu=1", ends), quota("q", "cpu=0", "", scope(corev1.ResourceQuotaScopeTerminating))),
+	Entry("all, by a quota of a scope that is not known here", "3", one, quota("q", "cpu=0", "", scope(corev1.ResourceQuotaScopeCrossNamespacePodAffinity))),
 	Entry("all, by a quota of no priority class", "3", podSpec("cpu=1", important), quota("q", "cpu=0", "", classes(corev1.ScopeSelectorOpDoesNotExist))),
 )
 
@@ -151,4 +170,48 @@ var _ = It("Quotas are shared out, the oldest buffer first (law 3)", func() {
 	p := NewPlan(View{Quotas: []*corev1.ResourceQuota{quota("q", "cpu=4", "")}, Buffers: []Buffer{young, old}})
 	Expect(outcome(p.Decisions[0])).To(Equal("1 of 3 by q"))
 	Expect(outcome(p.Decisions[1])).To(Equal("3"))
+})
+
+var _ = It("Quotas count up to 32 of a namespace, the first by name (law 8)", func() {
+	var all []*corev1.ResourceQuota
+	for i := range 32 {
+		all = append(all, quota(fmt.Sprintf("q%02d", i), "cpu=10", ""))
+	}
+	none := []*corev1.ResourceQuota{quota("q31a", "cpu=0", "")}
+	v := View{Quotas: append(none, all...), Buffers: []Buffer{chunks("b", 3, "cpu=1")}}
+	Expect(outcome(NewPlan(v).Decisions[0])).To(Equal("3"))
+	none[0].Name = "q30a"
+	Expect(outcome(NewPlan(v).Decisions[0])).To(Equal("0 of 3 by q30a"))
+})
+
+var _ = DescribeTable("A condition says how quotas limit chunks (law 3)",
+	func(hard, want, provisioning string) {
+		v := View{Quotas: []*corev1.ResourceQuota{quota("q", hard, "")}, Buffers: []Buffer{chunks("b", 3, "cpu=1")}, Pools: []Pool{site("a", "cpu=4", 9)}}
+		conditions := NewStatus(NewPlan(v).Decisions[0], now).Conditions
+		Expect(conditions[1].Reason + ": " + conditions[1].Message).To(Equal(want))
+		Expect(conditions[2].Reason + ": " + conditions[2].Message).To(Equal(provisioning))
+	},
+	Entry("not at all", "cpu=3", reason.NotLimited+": ResourceQuotas leave room for all chunks", reason.MachinesRequested+": machines are requested for 3 chunks in a"),
+	Entry("to some", "cpu=2", reason.ResourceQuotasAllocated+": ResourceQuotas leave room for 2 of 3 chunks: q", reason.MachinesRequested+": machines are requested for 2 chunks in a"),
+	Entry("to none", "cpu=0", reason.ResourceQuotasAllocated+": ResourceQuotas leave room for 0 of 3 chunks: q", reason.NoChunks+": ResourceQuotas leave no room for chunks: q"),
+)
+
+var _ = DescribeTable("Why the shape of a workload of another kind is not known (law 1)",
+	func(s *Scale, want string) {
+		b := Buffer{Object: ofRollout("b"), Scale: s}
+		Expect(NewPlan(View{Buffers: []Buffer{b}}).Decisions[0].Problem.Reason).To(Equal(want))
+	},
+	Entry("it has not been read", nil, reason.WorkloadUnread),
+	Entry("it does not exist", UnreadScale(apierrors.NewNotFound(schema.GroupResource{}, "web")), reason.WorkloadNotFound),
+	Entry("its kind is not served", UnreadScale(&meta.NoKindMatchError{}), reason.KindNotSupported),
+	Entry("the cluster does not answer", UnreadScale(errors.New("timeout")), reason.WorkloadUnread),
+	Entry("it has no pods", &Scale{Replicas: 3, Selector: labels.Everything()}, reason.PodNotFound),
+)
+
+var _ = It("A percentage of a workload whose scale cannot be read is not known", func() {
+	b := Buffer{Object: ofRollout("b"), Scale: UnreadScale(errors.New("timeout"))}
+	b.Object.Status.Replicas = ptr.To[int32](2)
+	d := NewPlan(View{Buffers: []Buffer{b}}).Decisions[0]
+	Expect([]any{d.Asked, d.Chunks}).To(Equal([]any{0, 2}))
+	Expect(NewStatus(d, now).Replicas).To(HaveValue(BeEquivalentTo(2)))
 })

@@ -2,6 +2,15 @@
 
 package capacitybuffer
 
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+)
+
 // WorkloadOf is what the cache keeps of a workload.
 func WorkloadOf(item any) Workload {
 	kept, err := stripObject(item)
@@ -9,4 +18,24 @@ func WorkloadOf(item any) Workload {
 		panic(err)
 	}
 	return kept.(*workload).Workload
+}
+
+// UnreadScale returns a scale that could not be read.
+func UnreadScale(err error) *Scale { return &Scale{err: err} }
+
+// NewestPod returns the newest pod of a workload with this scale.
+func (p *Preview) NewestPod(namespace string, s *Scale) *corev1.Pod {
+	all := []Buffer{{Object: &v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}, Scale: s}}
+	p.c.findNewest(all)
+	return all[0].Newest
+}
+
+// Differ reports whether an update of an object matters, as the cache keeps both.
+func Differ(was, is any) bool {
+	before, errBefore := stripObject(was)
+	after, errAfter := stripObject(is)
+	if err := errors.Join(errBefore, errAfter); err != nil {
+		panic(err)
+	}
+	return differ(before, after)
 }

@@ -243,8 +243,12 @@ func (r *round) requests(all []holding) []Request {
 		w, is := wanted[reserve.Name]
 		delete(wanted, reserve.Name)
 		if kept := min(int(reserve.Spec.Replicas)-w.Machines, r.unread); kept > 0 {
-			w = Request{Pool: poolOf(reserve, w), Machines: w.Machines + kept, Dedicated: w.Dedicated}
-			is, r.unread = w.Pool != "", r.unread-kept
+			r.unread -= kept
+			pool := poolOf(reserve, w)
+			if pool == "" {
+				continue // another client has moved its machines: they stay until buffers can be read again
+			}
+			w, is = Request{Pool: pool, Machines: w.Machines + kept, Dedicated: w.Dedicated}, true
 		}
 		if w.Reserve = reserve; !is || !w.isMet() {
 			changes = append(changes, w)
@@ -255,7 +259,7 @@ func (r *round) requests(all []holding) []Request {
 	return changes
 }
 
-// poolOf returns the MachineDeployment of a Reserve; empty if it names none.
+// poolOf returns the MachineDeployment of a Reserve; empty if it does not name exactly one.
 func poolOf(reserve *autoscaling.Reserve, w Request) string {
 	if w.Pool == "" && len(reserve.Spec.Pools.Names) == 1 {
 		return reserve.Spec.Pools.Names[0]

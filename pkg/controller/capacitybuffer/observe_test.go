@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer_test
+
+import (
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+)
+
+// previewOf returns a preview of objects and of what buffers refer to.
+func previewOf(o Objects, refers map[string][]any) *Preview {
+	GinkgoHelper()
+	p, err := NewPreview(ns, References{Objects: refers, Scales: new(ScaleReader)})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(p.SetObjects(o, now)).To(Succeed())
+	return p
+}
+
+// agent is a DaemonSet that runs one pod on each machine.
+func agent(name, requests, class string, age time.Duration) *appsv1.DaemonSet {
+	return &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age))},
+		Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: podSpec(requests, func(s *corev1.PodSpec) {
+			s.PriorityClassName = class
+			s.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		})}},
+	}
+}
+
+var _ = Describe("The controller observes", func() {
+	webTemplate := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}, Template: corev1.PodTemplateSpec{Spec: podSpec("cpu=1")}}
+	refers := func(quotas ...any) map[string][]any {
+		return map[string][]any{"PodTemplate": {webTemplate}, KindQuota: quotas}
+	}
+	three := func() *v1beta1.CapacityBuffer { return chunks("b", 3, "cpu=1").Object }
+
+	DescribeTable("the ResourceQuotas of the namespaces with buffers",
+		func(want string, quotas ...any) {
+			Expect(outcome(previewOf(shown(three()), refers(quotas...)).Plan().Decisions[0])).To(Equal(want))
+		},
+		Entry("none", "3"),
+		Entry("one", "2 of 3 by q", quota("q", "cpu=9", "cpu=7")),
+		Entry("one with a scope", "3", quota("q", "cpu=0", "", scope(corev1.ResourceQuotaScopeTerminating))),
+		Entry("one with a selector", "3", quota("q", "cpu=0", "", classes(corev1.ScopeSelectorOpIn, "important"))),
+		Entry("one of another namespace", "3", quota("q", "cpu=0", "", func(q *corev1.ResourceQuota) { q.Namespace = ns })),
+	)
+
+	DescribeTable("the DaemonSets, those of the system and old ones first",
+		func(want string, daemons ...*appsv1.DaemonSet) {
+			o := shown(chunks("b", 2, "cpu=2").Object)
+			o.Daemons = daemons
+			two := &corev1.PodTemplate{ObjectMeta: webTemplate.ObjectMeta, Template: corev1.PodTemplateSpec{Spec: podSpec("cpu=2")}}
+			Expect(requests(previewOf(o, map[string][]any{"PodTemplate": {two}}).Plan())).To(Equal(want))
+		},
+		Entry("none", "a=1"),
+		Entry("one", "a=2", agent("x", "cpu=1", "", 0)),
+		Entry("one too many", "a=2", agent("x", "cpu=2", "system-node-critical", 0), agent("a", "cpu=3", "", time.Hour)),
+		Entry("an old one that leaves no room", "", agent("x", "cpu=2", "", 0), agent("y", "cpu=3", "", time.Hour)),
+		Entry("an old one that leaves room", "a=2", agent("x", "cpu=3", "", 0), agent("y", "cpu=2", "", time.Hour)),
+		Entry("two of the same age, by name", "a=2", agent("y", "cpu=3", "", 0), agent("x", "cpu=2", "", 0)),
+		Entry("two of the same age, by name, without room", "", agent("y", "cpu=2", "", 0), agent("x", "cpu=3", "", 0)),
+	)
+
+	It("neither buffers that are being deleted nor those of others", func() {
+		gone, theirs := three(), three()
+		gone.DeletionTimestamp, theirs.Name = &metav1.Time{Time: now}, "c"
+		theirs.Spec.ProvisioningStrategy = ptr.To(v1beta1.StrategyActive)
+		o := shown(gone)
+		o.Buffers = append(o.Buffers, theirs)
+		Expect(previewOf(o, refers()).Plan().Decisions).To(BeEmpty())
+	})
+
+	It("its own Reserves, and not those that are being deleted or that somebody else has given their name", func() {
+		o := shown(three())
+		request := Request{Pool: "a", Machines: 9}
+		ours := NewReserve(ns, request)
+		o.Reserves = []*autoscaling.Reserve{ours}
+		Expect(requests(previewOf(o, refers()).Plan())).To(Equal("a=1"))
+		Expect(previewOf(o, refers()).Plan().Requests[0].Reserve).To(Equal(ours))
+
+		going := NewReserve(ns, request)
+		going.DeletionTimestamp = &metav1.Time{Time: now}
+		o.Reserves[0] = going
+		Expect(previewOf(o, refers()).Plan().Requests[0].Reserve).To(BeNil())
+
+		theirs := NewReserve(ns, request)
+		theirs.Labels = nil
+		o.Reserves[0] = theirs
+		Expect(previewOf(o, refers()).Plan().Requests).To(BeEmpty())
+	})
+
+	DescribeTable("the newest pod of a workload of another kind",
+		func(want string, pods ...*corev1.Pod) {
+			o := shown(three())
+			o.Pods = pods
+			newest := previewOf(o, refers()).NewestPod(shop, &Scale{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})})
+			if want == "" {
+				Expect(newest).To(BeNil())
+				return
+			}
+			Expect(newest.Name).To(Equal(want))
+		},
+		Entry("none", ""),
+		Entry("the only one", "x", podOf("x", 0)),
+		Entry("of two", "y", podOf("x", time.Hour), podOf("y", time.Minute)),
+		Entry("of two, in another order", "y", podOf("y", time.Minute), podOf("x", time.Hour)),
+		Entry("of two of the same age", "x", podOf("y", 0), podOf("x", 0)),
+		Entry("one of another workload", "", podOf("x", 0, func(p *corev1.Pod) { p.Labels["app"] = "other" })),
+		Entry("one of another namespace", "", podOf("x", 0, func(p *corev1.Pod) { p.Namespace = ns })),
+		Entry("one that is being deleted", "x", podOf("x", time.Hour), podOf("y", 0, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} })),
+		Entry("one that has ended", "x", podOf("x", time.Hour), podOf("y", 0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })),
+		Entry("one that has failed", "", podOf("y", 0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })),
+	)
+})
+
+// podOf is a pod of the workload web.
+func podOf(name string, age time.Duration, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name, Labels: map[string]string{"app": "web"}, CreationTimestamp: metav1.NewTime(now.Add(-age))}}
+	p.Spec = podSpec("cpu=1")
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+var _ = DescribeTable("An update matters",
+	func(is any, matters bool) {
+		q, d := quota("q", "cpu=9", "cpu=7"), deployed(func(*appsv1.Deployment) {})
+		if _, of := is.(*corev1.ResourceQuota); of {
+			Expect(Differ(q, is)).To(Equal(matters))
+			return
+		}
+		Expect(Differ(d, is)).To(Equal(matters))
+	},
+	Entry("of a quota, if nothing changes, not", quota("q", "cpu=9", "cpu=7"), false),
+	Entry("of a quota, if only its annotations change, not", quota("q", "cpu=9", "cpu=7", func(q *corev1.ResourceQuota) { q.Annotations = map[string]string{"a": "b"} }), false),
+	Entry("of what a quota allows", quota("q", "cpu=10", "cpu=7"), true),
+	Entry("of what of a quota is used", quota("q", "cpu=9", "cpu=8"), true),
+	Entry("of the scopes of a quota", quota("q", "cpu=9", "cpu=7", scope(corev1.ResourceQuotaScopeTerminating)), true),
+	Entry("of the selector of a quota", quota("q", "cpu=9", "cpu=7", classes(corev1.ScopeSelectorOpExists)), true),
+	Entry("of a workload, if nothing changes, not", deployed(func(*appsv1.Deployment) {}), false),
+	Entry("of a workload, if only its status changes, not", deployed(func(d *appsv1.Deployment) { d.Status.Replicas = 3 }), false),
+	Entry("of the replicas of a workload", deployed(func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](3) }), true),
+	Entry("of the template of a workload", deployed(func(d *appsv1.Deployment) { d.Spec.Template.Spec = podSpec("cpu=2") }), true),
+	Entry("of a workload that was created anew", deployed(func(d *appsv1.Deployment) { d.UID = "other" }), true),
+)
+
+// deployed is a Deployment of two pods.
+func deployed(change func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", UID: "uid"}}
+	d.Spec.Replicas, d.Spec.Template.Spec = ptr.To[int32](2), podSpec("cpu=1")
+	change(d)
+	return d
+}
+
+var _ = Describe("The name of a Reserve", func() {
+	It("fits, however long that of the MachineDeployment is", func() {
+		a, b := ReserveName(strings.Repeat("a", 236)), ReserveName(strings.Repeat("a", 237))
+		Expect(a).To(Equal("capacity-buffers." + strings.Repeat("a", 236)))
+		Expect(a).To(HaveLen(253))
+		Expect(b).To(MatchRegexp(`^capacity-buffers\.[0-9a-f]{64}$`))
+		Expect(ReserveName(strings.Repeat("a", 238))).NotTo(Equal(b))
+	})
+})
+
+var _ = Describe("Machines of buffers that cannot be read (law 5)", func() {
+	// unread is a view in which a buffer had two chunks and cannot be read now.
+	unread := func(change func(*autoscaling.Reserve)) View {
+		b := chunks("b", 1, "cpu=1")
+		b.Lacks, b.Object.Status.Replicas = "no right", ptr.To[int32](2)
+		r := NewReserve(ns, Request{Pool: "a", Machines: 2})
+		change(r)
+		return View{Buffers: []Buffer{b}, Reserves: []*autoscaling.Reserve{r}, Pools: []Pool{site("a", "cpu=4", 9)}}
+	}
+
+	It("stay", func() {
+		Expect(NewPlan(unread(func(*autoscaling.Reserve) {})).Requests).To(BeEmpty())
+	})
+
+	It("stay as many as there may be chunks", func() {
+		Expect(requests(NewPlan(unread(func(r *autoscaling.Reserve) { r.Spec.Replicas = 5 })))).To(Equal("a=2"))
+	})
+
+	DescribeTable("stay where somebody else has moved them",
+		func(names ...string) {
+			v := unread(func(r *autoscaling.Reserve) { r.Spec.Pools.Names = names })
+			Expect(NewPlan(v).Requests).To(BeEmpty())
+		},
+		Entry("to two MachineDeployments", "a", "c"),
+		Entry("to none"),
+	)
+
+	It("are dedicated anew if the annotation about that is invalid", func() {
+		v := after(View{Buffers: []Buffer{chunks("b", 2, "cpu=3", dedicated("namespace"))}, Pools: []Pool{site("a", "cpu=4", 9)}})
+		v.Reserves[0].Annotations[machine.DedicatedAnnotation] = "shop"
+		Expect(dedications(after(v))).To(Equal("a: shop=2"))
+	})
+})
+
+var _ = It("chunks find a pool by name if its machines have no labels", func() {
+	bare := site("a", "cpu=4", 9, func(p *Pool) { p.Node.Labels = nil })
+	v := View{Buffers: []Buffer{chunks("b", 1, "cpu=1", inPool("a"))}, Pools: []Pool{bare, site("b", "cpu=4", 9)}}
+	Expect(requests(NewPlan(v))).To(Equal("a=1"))
+})

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserves_test
+
+import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	. "github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// reservesOf returns one Reserve.
+func reservesOf(change ...func(*v1alpha1.Reserve)) []*v1alpha1.Reserve {
+	return []*v1alpha1.Reserve{wish("r", change...)}
+}
+
+// scheduledAmount adds a schedule with an amount.
+func scheduledAmount(text string) func(*v1alpha1.Reserve) {
+	return func(r *v1alpha1.Reserve) {
+		r.Spec.Schedules = append(r.Spec.Schedules, v1alpha1.ReserveSchedule{Name: "s", Start: "0 20 * * *", Duration: "1h", Amount: v1alpha1.ReserveAmount(text)})
+	}
+}
+
+var _ = Describe("The view of a namespace", func() {
+	// seen returns what is read of a MachineDeployment whose machines have four CPUs, and of which two
+	// machines are in reserve, one of them ready.
+	seen := func(reserves []*v1alpha1.Reserve, change ...func(*machine.MachineDeployment)) Pool {
+		d := site("a", 3, change...).Deployment
+		d.UID, d.Spec.Template.Spec.Class.Name = "uid", fixture.Class
+		set, machines := fixture.Spares(d, 2, 1)
+		class := fixture.MachineClass(fixture.Class, func(c *mcm.MachineClass) {
+			c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{"cpu": resource.MustParse("4")}}
+		})
+		source := pool.NewList(pool.Objects{Sets: []*mcm.MachineSet{set}, Machines: machines, Classes: []*mcm.MachineClass{class}})
+		return NewView(monday, reserves, []*machine.MachineDeployment{d}, source).Pools[0]
+	}
+
+	It("counts spare machines if there is a Reserve", func() {
+		Expect(seen(reservesOf())).To(And(HaveField("Exist", 2), HaveField("Ready", 1)))
+		Expect(seen(nil)).To(And(HaveField("Exist", 0), HaveField("Ready", 0)))
+	})
+
+	DescribeTable("has the capacity of machines if something depends on it",
+		func(known bool, reserves []*v1alpha1.Reserve, change ...func(*machine.MachineDeployment)) {
+			p := seen(reserves, change...)
+			if !known {
+				Expect(p.Allocatable).To(BeNil())
+				return
+			}
+			Expect(p.Allocatable.Cpu().Value()).To(BeEquivalentTo(4))
+		},
+		Entry("a number", false, reservesOf(replicas(2))),
+		Entry("a percentage", false, reservesOf(amount("20%"))),
+		Entry("resources", true, reservesOf(amount("cpu=10"))),
+		Entry("a schedule's percentage", false, reservesOf(scheduledAmount("20%"))),
+		Entry("a schedule's resources", true, reservesOf(scheduledAmount("cpu=10"))),
+		Entry("one of two Reserves", true, append(reservesOf(replicas(2)), reservesOf(amount("cpu=10"))...)),
+		Entry("bounds with an excess", true, reservesOf(replicas(2)), bounds("1:9:cpu=4")),
+		Entry("bounds without one", false, reservesOf(replicas(2)), bounds("1:9")),
+		Entry("bounds that cannot be read", false, reservesOf(replicas(2)), bounds("many")),
+		Entry("bounds, and no Reserve", false, nil, bounds("1:9:cpu=4")),
+	)
+})
+
+var _ = Describe("What is not known", func() {
+	It("is a resource that only some machines have", func() {
+		gpu := sized(site("a", 3), "8")
+		gpu.Allocatable["nvidia.com/gpu"] = resource.MustParse("1")
+		p := NewPlan(View{Now: monday, Reserves: reservesOf(amount("nvidia.com/gpu=1")), Pools: []Pool{gpu, sized(site("b", 2), "4")}})
+		Expect(p.Decisions[0].Reason).To(Equal(reason.CapacityUnknown))
+		p = NewPlan(View{Now: monday, Reserves: reservesOf(amount("nvidia.com/gpu=1")), Pools: []Pool{gpu}})
+		Expect(spread(p.Decisions[0])).To(Equal("a=1"))
+	})
+
+	It("is the next change, if the capacity that it needs is not", func() {
+		p := NewPlan(View{Now: monday, Reserves: reservesOf(replicas(1), scheduledAmount("cpu=10")), Pools: two()})
+		Expect(p.Decisions[0].Next).To(BeNil())
+		Expect(p.Decisions[0].Desired).To(Equal(1))
+		p = NewPlan(View{Now: monday, Reserves: reservesOf(replicas(1), scheduledAmount("cpu=10")), Pools: []Pool{sized(site("a", 3), "4")}})
+		Expect(p.Decisions[0].Next).To(HaveField("Desired", 3))
+	})
+
+	It("is a MachineDeployment's own excess, if its settings are invalid", func() {
+		_, _, err := site("a", 3, bounds("many")).Own()
+		Expect(err).To(HaveOccurred())
+		n, source, err := site("a", 3, bounds("1:9:2")).Own()
+		Expect([]any{n, source, err}).To(Equal([]any{2, "the excess in bounds", nil}))
+	})
+
+	It("is not taken for a wish of another MachineDeployment that is being deleted", func() {
+		gone := site("a", 3, annotated(machine.RequestedExcessAnnotation, "r=3"), func(d *machine.MachineDeployment) { d.DeletionTimestamp = &metav1.Time{Time: monday} })
+		Expect(NewPlan(View{Now: monday, Reserves: reservesOf(replicas(2)), Pools: []Pool{gone, site("b", 2)}}).Requests).To(HaveLen(1))
+	})
+})
