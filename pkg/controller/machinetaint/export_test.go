@@ -12,9 +12,11 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
 // Remembered counts all that the controller holds beside its stores.
@@ -128,4 +130,14 @@ func Removed(ended bool, err error, later time.Duration) bool {
 		s.endRemoval("uid", err, now)
 	}
 	return s.isRemoved("uid", now.Add(later))
+}
+
+// Superfluous returns why a Machine of a MachineDeployment must not be created while others with these
+// names are being created; nil if it may.
+func (p *Preview) Superfluous(namespace, deployment string, inProgress ...string) error {
+	creation := view.Creation{Deployment: types.NamespacedName{Namespace: namespace, Name: deployment}, Machine: &mcm.Machine{}}
+	for _, name := range inProgress {
+		creation.InProgress = append(creation.InProgress, view.InProgress{Name: name})
+	}
+	return p.c.Superfluous(creation)
 }
