@@ -24,7 +24,10 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
+var suite *testing.T
+
 func TestWritten(t *testing.T) {
+	suite = t
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Written")
 }

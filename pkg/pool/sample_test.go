@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool_test
+
+import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+var _ = Describe("The Node of a new machine", func() {
+	described := func(c *mcm.MachineClass) {
+		c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{"cpu": resource.MustParse("8")}, Zone: "z", InstanceType: "large"}
+	}
+	existing := fixture.Node("n")
+	read := func(sample *corev1.Node, class ...func(*mcm.MachineClass)) *corev1.Node {
+		s := pool.Snapshot{Deployment: newWorld().deployment, Sample: sample}
+		s.Deployment.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"pool": "p"}
+		s.Deployment.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{{Key: "k"}}
+		if len(class) > 0 {
+			s.Class = fixture.MachineClass("new", class...)
+		}
+		return pool.SampleNode(s)
+	}
+	cordoned := fixture.Node("n", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+
+	It("is like an existing one", func() {
+		Expect(read(existing, described)).To(BeIdenticalTo(existing))
+	})
+
+	It("is as the MachineClass describes it if there is none, or only one that is cordoned", func() {
+		for _, sample := range []*corev1.Node{nil, cordoned} {
+			n := read(sample, described)
+			Expect(n.Status.Allocatable.Cpu().Value()).To(BeEquivalentTo(8))
+			Expect(n.Status.Capacity.Cpu().Value()).To(BeEquivalentTo(8))
+			Expect(n.Labels).To(And(HaveKeyWithValue("pool", "p"), HaveKeyWithValue(corev1.LabelHostname, ""), HaveKeyWithValue(corev1.LabelTopologyZone, "z")))
+			Expect(n.Spec.Taints).To(Equal([]corev1.Taint{{Key: "k"}}))
+		}
+	})
+
+	It("is not known without a MachineClass, or if that describes none", func() {
+		Expect(read(nil)).To(BeNil())
+		Expect(read(cordoned)).To(BeNil())
+		Expect(read(nil, func(*mcm.MachineClass) {})).To(BeNil())
+	})
+})
