@@ -73,6 +73,9 @@ var _ = DescribeTable("How many chunks a buffer has (laws 1 and 2)",
 	Entry("a limit of a container that requests less", web+", limits: {cpu: 4}", "4", template(podSpec("cpu=1", func(s *corev1.PodSpec) {
 		s.Containers[0].Resources.Limits = amounts("cpu=2")
 	}))),
+	Entry("a limit of another resource than the container requests", web+", limits: {cpu: 4, memory: 9Gi}", "4", template(podSpec("cpu=1", func(s *corev1.PodSpec) {
+		s.Containers[0].Resources.Limits = amounts("memory=1Gi")
+	}))),
 	Entry("a limit of a whole pod", web+", limits: {cpu: 4}", "2", template(podSpec("", func(s *corev1.PodSpec) {
 		s.Resources = &corev1.ResourceRequirements{Limits: amounts("cpu=2")}
 	}))),
@@ -139,6 +142,7 @@ var _ = DescribeTable("What quotas leave of three chunks with one CPU each (law 
 	Entry("none", "0 of 3 by q", one, quota("q", "cpu=3", "cpu=3")),
 	Entry("none, with more used than allowed", "0 of 3 by q", one, quota("q", "cpu=3", "cpu=9")),
 	Entry("all, by a quota of another resource", "3", one, quota("q", "requests.nvidia.com/gpu=0", "")),
+	Entry("all, by a quota of a resource of which they request 0", "3", podSpec("cpu=0,memory=1Gi"), quota("q", "cpu=0", "")),
 	Entry("all, by a quota of limits and of pods", "3", one, quota("q", "limits.cpu=0,pods=0", "")),
 	Entry("the least of two quotas", "1 of 3 by p,q", one, quota("q", "cpu=1", ""), quota("p", "memory=2Gi", "")),
 	Entry("all, by a quota of another namespace", "3", one, quota("q", "cpu=0", "", func(q *corev1.ResourceQuota) { q.Namespace = ns })),

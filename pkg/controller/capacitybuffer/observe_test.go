@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +18,7 @@ import (
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 )
 
@@ -101,6 +103,22 @@ var _ = Describe("The controller observes", func() {
 		o.Reserves[0] = theirs
 		Expect(previewOf(o, refers()).Plan().Requests).To(BeEmpty())
 	})
+
+	DescribeTable("what a buffer refers to",
+		func(ref, want string) {
+			p, err := NewPreview(ns, References{Objects: map[string][]any{"Job": {
+				&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "ended"}, Status: batchv1.JobStatus{CompletionTime: &metav1.Time{Time: now}}},
+				&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "runs"}, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: podSpec("cpu=1")}}},
+			}}})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(p.SetObjects(shown(buffer("b", "{scalableRef: "+ref+", replicas: 1}").Object), now)).To(Succeed())
+			Expect(outcome(p.Plan().Decisions[0])).To(Equal(want))
+		},
+		Entry("a Job", "{apiGroup: batch, kind: Job, name: runs}", "1"),
+		Entry("a Job that has ended", "{apiGroup: batch, kind: Job, name: ended}", reason.WorkloadNotFound),
+		Entry("a Job of another group", "{apiGroup: example.com, kind: Job, name: runs}", reason.WorkloadUnread),
+		Entry("a kind without anyone to read its scale", "{apiGroup: example.com, kind: Rollout, name: web}", reason.WorkloadUnread),
+	)
 
 	DescribeTable("the newest pod of a workload of another kind",
 		func(want string, pods ...*corev1.Pod) {

@@ -65,6 +65,33 @@ var _ = Describe("What the cache keeps", func() {
 		Entry("an old ReplicaSet of a Deployment", &appsv1.ReplicaSet{ObjectMeta: owned("old"), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](0), Template: rich}}),
 	)
 
+	DescribeTable("has the template of what goes on",
+		func(object any) { Expect(WorkloadOf(object).Template).NotTo(BeNil()) },
+		Entry("a Job that has not failed", &batchv1.Job{Spec: batchv1.JobSpec{Template: rich}, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionFalse}}}}),
+		Entry("a Job that is suspended", &batchv1.Job{Spec: batchv1.JobSpec{Template: rich}, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue}}}}),
+		Entry("the present ReplicaSet of a Deployment", &appsv1.ReplicaSet{ObjectMeta: owned("new"), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](2), Template: rich}}),
+		Entry("a ReplicaSet of a Deployment without replicas", &appsv1.ReplicaSet{ObjectMeta: owned("new"), Spec: appsv1.ReplicaSetSpec{Template: rich}}),
+		Entry("a ReplicaSet of its own, without pods", &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](0), Template: rich}}),
+	)
+
+	It("of anything else is the thing itself", func() {
+		Expect(StripBuffer("else")).To(Equal("else"))
+	})
+
+	DescribeTable("of limits is all, up to 64 resources",
+		func(more, want int) {
+			full := buffer("b", "{"+web+", limits: {cpu: 1}}").Object
+			for i := range more {
+				full.Spec.Limits[v1beta1.ResourceName(fmt.Sprint("example.com/r", i))] = resource.MustParse("1")
+			}
+			kept, err := StripBuffer(full)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(kept.(*v1beta1.CapacityBuffer).Spec.Limits).To(HaveLen(want))
+		},
+		Entry("64", 63, 64),
+		Entry("65", 64, 0),
+	)
+
 	It("counts a workload without replicas as one", func() {
 		Expect(WorkloadOf(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: rich}}).Replicas).To(BeEquivalentTo(1))
 	})
