@@ -4,12 +4,15 @@ package machinetaint_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +21,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // cannotBeMade has a reserve machine fail in its creation.
@@ -72,6 +76,30 @@ var _ = Describe("A machine that cannot be made", func() {
 			Expect(a.applied()).To(Equal("1"))
 			time.Sleep(time.Minute)
 			Expect(a.applied()).To(Equal("2"))
+		})
+	})
+})
+
+var _ = Describe("A machine that cannot be released", func() {
+	It("does not keep other changes from being written, nor from being released once it can", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			refused := true
+			a.Admit(func(w sim.Admission) error {
+				if refused && w.Resource == "machines" && w.User == controllerUser {
+					return apierrors.NewForbidden(mcmapi.Resource(w.Resource), w.Name, errors.New("not now"))
+				}
+				return nil
+			})
+			a.patch(`{"spec":{"replicas":3,"excessReplicas":2}}`)
+			time.Sleep(10 * time.Second)
+			Expect(a.applied()).To(Equal("2"))
+			refused = false
+			time.Sleep(2 * time.Minute)
+			Expect(a.closed("c")).To(BeFalse())
+			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(pool.Marked(m)).To(BeFalse())
 		})
 	})
 })
