@@ -19,6 +19,8 @@ var (
 	Connected       = Access.registration
 	Unclaimed       = unclaimed
 	StripAutoscaler = stripAutoscaler
+	SendOrder       = sendOrder
+	ErrUnclaimed    = errUnclaimed
 )
 
 // ClientFor reaches a cluster.
