@@ -24,7 +24,7 @@ func withMachines(exist, leaving int, change ...func(*api.MachineDeployment)) *m
 	GinkgoHelper()
 	plain := fixture.MachineDeployment("a", 3)
 	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec, ExcessReplicas: ptr.To[int32](2)}}
-	d.UID, d.Annotations = "uid", map[string]string{api.AppliedExcessAnnotation: "2,max=9"}
+	d.UID, d.ResourceVersion, d.Annotations = "uid", "5", map[string]string{api.AppliedExcessAnnotation: "2,max=9"}
 	for _, c := range change {
 		c(d)
 	}
@@ -71,5 +71,23 @@ var _ = Describe("A creation", func() {
 		Entry("workload lacks one, and it is being created at the maximum", 2, 3, []string{""}, false, atMost("1:6:2")),
 		Entry("there is no excess, and no maximum", 9, 0, nil, true, without),
 		Entry("the MachineDeployment does not exist", 9, 0, nil, true, func(d *api.MachineDeployment) { d.Name = "other" }),
+	)
+
+	DescribeTable("is decided on for the replicas that machine-controller-manager has seen, if these are later",
+		func(exist int, version string, replicas int32, allowed bool) {
+			p, seen := withMachines(exist, 0), fixture.MachineDeployment("a", replicas)
+			seen.UID, seen.ResourceVersion = "uid", version
+			Expect(p.SetSeen(seen)).To(Succeed())
+			if err := p.Superfluous(fixture.Namespace, "a"); allowed {
+				Expect(err).NotTo(HaveOccurred())
+			} else {
+				Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
+			}
+		},
+		Entry("fewer, of which one is missing", 3, "7", int32(4), true),
+		Entry("fewer, of which none is missing", 4, "7", int32(4), false),
+		Entry("more, of which one is missing", 5, "7", int32(6), true),
+		Entry("more, of an earlier version", 5, "3", int32(6), false),
+		Entry("fewer, of an earlier version", 4, "3", int32(4), true),
 	)
 })

@@ -16,6 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
@@ -140,4 +141,9 @@ func (p *Preview) Superfluous(namespace, deployment string, inProgress ...string
 		creation.InProgress = append(creation.InProgress, view.InProgress{Name: name})
 	}
 	return p.c.Superfluous(creation)
+}
+
+// SetSeen makes a MachineDeployment what machine-controller-manager's store shows.
+func (p *Preview) SetSeen(d *mcm.MachineDeployment) error {
+	return still.Replace(p.c.stores.seenDeployments, []*mcm.MachineDeployment{d})
 }
