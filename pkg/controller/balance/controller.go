@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -121,18 +122,18 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 // attach reads and listens to the informers.
 func (c *Controller) attach(i Informers) error {
 	var errs []error
-	listen := func(informer cache.SharedIndexInformer, changed func(item any)) cache.Indexer {
+	listen := func(informer cache.SharedIndexInformer, changed func(was, is any)) cache.Indexer {
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    changed,
-			UpdateFunc: func(_, item any) { changed(item) },
-			DeleteFunc: changed,
+			AddFunc:    func(is any) { changed(nil, is) },
+			UpdateFunc: changed,
+			DeleteFunc: func(was any) { changed(was, nil) },
 		})
 		errs = append(errs, err)
 		c.filled = append(c.filled, informer.HasSyncedChecker())
 		return informer.GetIndexer()
 	}
 	s := &c.stores
-	s.deployments = listen(i.Machines.Deployments(), func(any) { c.loop.Add(c.options.Namespace) })
+	s.deployments = listen(i.Machines.Deployments(), c.deploymentChanged)
 	c.written = written.NewCache[*v1alpha1.MachineDeployment](s.deployments, c.clock)
 	s.sets, s.machines, s.classes = listen(i.Machines.Sets(), c.machineChanged), listen(i.Machines.Machines(), c.machineChanged), listen(i.Machines.Classes(), c.machineChanged)
 	if i.Target != nil {
@@ -147,13 +148,26 @@ func (c *Controller) attach(i Informers) error {
 	return nil
 }
 
-func (c *Controller) machineChanged(any) {
+// deploymentChanged causes a sync at once, unless only the status of a MachineDeployment has changed.
+// A sync reads all MachineDeployments, and machine-controller-manager writes their status often.
+func (c *Controller) deploymentChanged(was, is any) {
+	before, _ := was.(*v1alpha1.MachineDeployment)
+	after, _ := is.(*v1alpha1.MachineDeployment)
+	if before != nil && after != nil && before.UID == after.UID && before.Generation == after.Generation &&
+		maps.Equal(before.Annotations, after.Annotations) && maps.Equal(before.Labels, after.Labels) {
+		c.loop.AddAfter(c.options.Namespace, gatherMachines)
+		return
+	}
+	c.loop.Add(c.options.Namespace)
+}
+
+func (c *Controller) machineChanged(_, _ any) {
 	if c.concerned.Load() {
 		c.loop.AddAfter(c.options.Namespace, gatherMachines)
 	}
 }
 
-func (c *Controller) podChanged(any) {
+func (c *Controller) podChanged(_, _ any) {
 	if c.moving.Load() {
 		c.loop.AddAfter(c.options.Namespace, gatherPods)
 	}

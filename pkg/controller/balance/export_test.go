@@ -2,6 +2,13 @@
 
 package balance
 
+import (
+	"context"
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+)
+
 // Held is how many objects the controller remembers.
 func (c *Controller) Held() int {
 	return c.written.Len() + len(c.memory.Failing) + len(c.memory.Paused) + len(c.templates.held) + len(c.templates.last)
@@ -19,3 +26,20 @@ func Concerned(v View) bool {
 
 // Concerned reports whether events of machines cause a sync.
 func (p *Preview) Concerned() bool { return p.c.concerned.Load() }
+
+// DelaysAfter returns when the controller syncs because of changes of a MachineDeployment that come at
+// once, each from one object to another.
+func (p *Preview) DelaysAfter(changes ...[2]any) (delays []time.Duration) {
+	begun := time.Now()
+	p.c.loop = loop.New("test", func(context.Context, string) (time.Duration, error) {
+		delays = append(delays, time.Since(begun))
+		return 0, nil
+	}, loop.Options{})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, change := range changes {
+		p.c.deploymentChanged(change[0], change[1])
+	}
+	p.c.loop.Run(ctx)
+	return delays
+}
