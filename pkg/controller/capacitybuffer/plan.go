@@ -244,11 +244,11 @@ func (r *round) requests(all []holding) []Request {
 		delete(wanted, reserve.Name)
 		if kept := min(int(reserve.Spec.Replicas)-w.Machines, r.unread); kept > 0 {
 			r.unread -= kept
-			pool := poolOf(reserve, w)
-			if pool == "" {
+			name := poolOf(reserve, w)
+			if name == "" {
 				continue // another client has moved its machines: they stay until buffers can be read again
 			}
-			w, is = Request{Pool: pool, Machines: w.Machines + kept, Dedicated: w.Dedicated}, true
+			w, is = Request{Pool: name, Machines: w.Machines + kept, Dedicated: w.Dedicated}, true
 		}
 		if w.Reserve = reserve; !is || !w.isMet() {
 			changes = append(changes, w)
