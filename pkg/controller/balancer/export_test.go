@@ -36,6 +36,9 @@ var (
 	Settling    = settling
 	Capped      = capped
 	Kept        = heldByAnnotation
+	Invalid     = invalid
+	PodReplica  = podReplica
+	Limits      = transitionLimits
 )
 
 // CachedPod is cachedPod.

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+)
+
+// before is an instant before noon.
+func before(age time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-age)) }
+
+func podIn(phase corev1.PodPhase, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: before(time.Hour)}, Status: corev1.PodStatus{Phase: phase}}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func conditioned(kind corev1.PodConditionType, status corev1.ConditionStatus, age time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, Status: status, LastTransitionTime: before(age)})
+	}
+}
+
+var _ = DescribeTable("A pod as a replica",
+	func(pod *corev1.Pod, want Replica, counts bool) {
+		r, ok := PodReplica(pod)
+		Expect(ok).To(Equal(counts))
+		Expect(r).To(Equal(want))
+	},
+	Entry("pending", podIn(corev1.PodPending), pending(time.Hour), true),
+	Entry("running, without a start time", podIn(corev1.PodRunning), Replica{Born: noon.Add(-time.Hour), Running: true, StartedAt: noon.Add(-time.Hour)}, true),
+	Entry("running since it started", podIn(corev1.PodRunning, func(p *corev1.Pod) { p.Status.StartTime = ptrTo(before(time.Minute)) }),
+		Replica{Born: noon.Add(-time.Hour), Running: true, StartedAt: noon.Add(-time.Minute)}, true),
+	Entry("ready", podIn(corev1.PodRunning, conditioned(corev1.PodInitialized, corev1.ConditionFalse, time.Second), conditioned(corev1.PodReady, corev1.ConditionTrue, 2*time.Minute)),
+		Replica{Born: noon.Add(-time.Hour), Running: true, Ready: true, StartedAt: noon.Add(-time.Hour), Since: noon.Add(-2 * time.Minute)}, true),
+	Entry("not ready any more", podIn(corev1.PodRunning, conditioned(corev1.PodReady, corev1.ConditionFalse, 3*time.Minute)),
+		Replica{Born: noon.Add(-time.Hour), Running: true, StartedAt: noon.Add(-time.Hour), Since: noon.Add(-3 * time.Minute)}, true),
+	Entry("that has finished", podIn(corev1.PodSucceeded), Replica{}, false),
+	Entry("that has failed", podIn(corev1.PodFailed), Replica{}, false),
+	Entry("that is unknown", podIn(corev1.PodUnknown), Replica{}, false),
+	Entry("that is leaving", podIn(corev1.PodRunning, func(p *corev1.Pod) { p.DeletionTimestamp = ptrTo(before(0)) }), Replica{}, false),
+)
+
+func ptrTo(t metav1.Time) *metav1.Time { return &t }
+
+var _ = DescribeTable("A Machine as a replica",
+	func(phase string, updated time.Duration, code string, want Replica, counts bool) {
+		m := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
+			"currentStatus": map[string]any{"phase": phase, "lastUpdateTime": noon.Add(-updated).Format(time.RFC3339)},
+			"lastOperation": map[string]any{"errorCode": code},
+		}}}
+		m.SetCreationTimestamp(before(time.Hour))
+		r, ok := MachineReplica(m)
+		Expect(ok).To(Equal(counts))
+		for _, at := range []*time.Time{&r.Born, &r.Since, &r.StartedAt} {
+			*at = at.UTC()
+		}
+		Expect(r).To(Equal(want))
+	},
+	Entry("running", "Running", time.Minute, "", Replica{Born: noon.Add(-time.Hour), Running: true, Ready: true, StartedAt: noon.Add(-time.Minute), Since: noon.Add(-time.Minute)}, true),
+	Entry("being updated in place", "InPlaceUpdating", time.Minute, "", Replica{Born: noon.Add(-time.Hour), Running: true, StartedAt: noon.Add(-time.Minute), Since: noon.Add(-time.Minute)}, true),
+	Entry("running, with an update before it was created", "Running", 2*time.Hour, "", Replica{Born: noon.Add(-time.Hour), Running: true, Ready: true, StartedAt: noon.Add(-time.Hour), Since: noon.Add(-2 * time.Hour)}, true),
+	Entry("booting since it was created", "Pending", time.Minute, "", Replica{Born: noon.Add(-time.Hour)}, true),
+	Entry("out of stock", "CrashLoopBackOff", time.Minute, "ResourceExhausted", Replica{Born: noon.Add(-time.Hour), OutOfStock: true}, true),
+	Entry("failing for another reason", "CrashLoopBackOff", time.Minute, "Internal", Replica{Born: noon.Add(-time.Hour)}, true),
+	Entry("unknown since it ran", "Unknown", time.Minute, "", Replica{Born: noon.Add(-time.Minute)}, true),
+	Entry("unknown, with an update before it was created", "Unknown", 2*time.Hour, "", Replica{Born: noon.Add(-time.Hour)}, true),
+	Entry("terminating", "Terminating", time.Minute, "", Replica{}, false),
+)
