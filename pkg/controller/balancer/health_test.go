@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
@@ -90,6 +91,38 @@ var _ = Describe("Health", func() {
 		Expect(NewPlan(v).Again).To(Equal(time.Second + time.Millisecond))
 		v = after(v, time.Second, has(append(four, running(30*time.Second))...))
 		Expect(desired(NewPlan(v))).To(Equal("5/5"))
+	})
+
+	It("waits as long as recoveryDelaySeconds says, and twice as long the next time", func() {
+		v := story(func(f *v1alpha1.Fallback) { f.RecoveryDelaySeconds = ptr.To[int32](100) })
+		for _, want := range []time.Duration{100 * time.Second, 200 * time.Second} {
+			for range 2 {
+				v = after(v, 10*time.Second, has(append(four, pending(2*time.Minute))...))
+			}
+			v = after(v, 5*time.Minute, has(append(four, running(want-time.Second))...))
+			Expect(desired(NewPlan(v))).To(Equal("5/6"))
+			v = after(v, time.Second, has(append(four, running(want))...))
+			Expect(desired(NewPlan(v))).To(Equal("5/5"))
+		}
+	})
+
+	It("reads a timeout in seconds, and one with a unit, which is 0 if it is negative", func() {
+		for timeout, blocked := range map[time.Duration]bool{time.Minute: true, 90 * time.Second: true, 3 * time.Minute: false, -time.Minute: true} {
+			v := story(func(f *v1alpha1.Fallback) {
+				f.StartupTimeoutSeconds, f.StartupTimeout = nil, &metav1.Duration{Duration: timeout}
+			})
+			for range 2 {
+				v = after(v, 10*time.Second, has(append(four, pending(2*time.Minute))...))
+			}
+			Expect(desired(NewPlan(v)) == "5/6").To(Equal(blocked), "%v", timeout)
+		}
+	})
+
+	It("shows which target is blocked", func() {
+		v := after(story(), 0, has(append(four, pending(2*time.Minute))...))
+		v = after(v, 10*time.Second, has(append(four, pending(2*time.Minute))...))
+		targets := told(v).Targets
+		Expect([]string{targets[0].Reason, targets[1].Reason}).To(Equal([]string{"Blocked", ""}))
 	})
 
 	It("waits longer each time for a target that fails again soon after", func() {
