@@ -4,6 +4,7 @@ package federatedhpa_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -58,6 +60,32 @@ var _ = Describe("Workloads from a template", func() {
 			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
 			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).NotTo(BeNil())
 		}, "c1", "c2")
+	})
+
+	It("are placed again after a minute where a cluster refuses them, which the status shows meanwhile", func() {
+		play(func(f *federation) {
+			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			refused, attempts := true, 0
+			f.clusters[0].OnWrite(func(w sim.Write) error {
+				if w.User != "federatedhpa" || w.Resource != "deployments" {
+					return nil
+				}
+				if attempts++; refused {
+					return apierrors.NewForbidden(deploymentGVR.GroupResource(), "shop", errors.New("not here"))
+				}
+				return nil
+			})
+			f.start()
+			f.create(federated(1, 10, template("one")))
+			time.Sleep(50 * time.Second)
+			Expect(f.state("shop", "c1")).To(ContainSubstring("WorkloadRefused"))
+			Expect(attempts).To(Equal(1))
+			refused = false
+			time.Sleep(time.Minute)
+			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).NotTo(BeNil())
+			f.settle()
+			Expect(f.state("shop", "c1")).NotTo(ContainSubstring("WorkloadRefused"))
+		}, "c1")
 	})
 
 	It("go with the object", func() {
