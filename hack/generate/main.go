@@ -73,6 +73,9 @@ func generate(out string) error {
 			return fmt.Errorf("take over %s: %w", folder, err)
 		}
 	}
+	if err := generateSeedReserves(out); err != nil {
+		return fmt.Errorf("copy the CRD of Reserves: %w", err)
+	}
 	if err := generateStubs(out); err != nil {
 		return err
 	}
