@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
 )
@@ -39,7 +40,7 @@ var _ = DescribeTable("A pod as a replica",
 	},
 	Entry("pending", podIn(corev1.PodPending), pending(time.Hour), true),
 	Entry("running, without a start time", podIn(corev1.PodRunning), Replica{Born: noon.Add(-time.Hour), Running: true, StartedAt: noon.Add(-time.Hour)}, true),
-	Entry("running since it started", podIn(corev1.PodRunning, func(p *corev1.Pod) { p.Status.StartTime = ptrTo(before(time.Minute)) }),
+	Entry("running since it started", podIn(corev1.PodRunning, func(p *corev1.Pod) { p.Status.StartTime = ptr.To(before(time.Minute)) }),
 		Replica{Born: noon.Add(-time.Hour), Running: true, StartedAt: noon.Add(-time.Minute)}, true),
 	Entry("ready", podIn(corev1.PodRunning, conditioned(corev1.PodInitialized, corev1.ConditionFalse, time.Second), conditioned(corev1.PodReady, corev1.ConditionTrue, 2*time.Minute)),
 		Replica{Born: noon.Add(-time.Hour), Running: true, Ready: true, StartedAt: noon.Add(-time.Hour), Since: noon.Add(-2 * time.Minute)}, true),
@@ -48,10 +49,8 @@ var _ = DescribeTable("A pod as a replica",
 	Entry("that has finished", podIn(corev1.PodSucceeded), Replica{}, false),
 	Entry("that has failed", podIn(corev1.PodFailed), Replica{}, false),
 	Entry("that is unknown", podIn(corev1.PodUnknown), Replica{}, false),
-	Entry("that is leaving", podIn(corev1.PodRunning, func(p *corev1.Pod) { p.DeletionTimestamp = ptrTo(before(0)) }), Replica{}, false),
+	Entry("that is leaving", podIn(corev1.PodRunning, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(before(0)) }), Replica{}, false),
 )
-
-func ptrTo(t metav1.Time) *metav1.Time { return &t }
 
 var _ = DescribeTable("A Machine as a replica",
 	func(phase string, updated time.Duration, code string, want Replica, counts bool) {

@@ -212,7 +212,7 @@ var _ = Describe("Machines of buffers that cannot be read (law 5)", func() {
 		Expect(requests(NewPlan(unread(func(r *autoscaling.Reserve) { r.Spec.Replicas = 5 })))).To(Equal("a=2"))
 	})
 
-	DescribeTable("stay where somebody else has moved them",
+	DescribeTable("stay where another client has moved them",
 		func(names ...string) {
 			v := unread(func(r *autoscaling.Reserve) { r.Spec.Pools.Names = names })
 			Expect(NewPlan(v).Requests).To(BeEmpty())

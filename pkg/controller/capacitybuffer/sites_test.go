@@ -109,7 +109,7 @@ var _ = Describe("Machines of buffers that cannot be read, beside others (law 5)
 		Expect(NewPlan(v).Requests).To(BeEmpty())
 	})
 
-	It("are requested again beside those of others where somebody else has moved them", func() {
+	It("are requested again, with those of other buffers, after another client has moved them", func() {
 		r := NewReserve(ns, Request{Pool: "a", Machines: 3})
 		r.Spec.Pools.Names = []string{"b"}
 		v := View{Buffers: []Buffer{unreadable(ptr.To[int32](2)), chunks("b", 1, "cpu=1")}, Reserves: []*autoscaling.Reserve{r}, Pools: []Pool{site("a", "cpu=4", 9)}}

@@ -29,8 +29,7 @@ type recording struct {
 func newRecording() recording {
 	s := sim.New(sim.Options{Seed: 1, Resources: memberServes, ManagedFields: true})
 	DeferCleanup(s.Close)
-	resource := schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}
-	return recording{s, dynamic.NewForConfigOrDie(s.ConfigFor("hub")).Resource(resource).Namespace("default")}
+	return recording{s, dynamic.NewForConfigOrDie(s.ConfigFor("hub")).Resource(hpaGVR).Namespace("default")}
 }
 
 // autoscalerWith is an autoscaler for up to so many replicas, with an annotation if it is not empty.

@@ -18,8 +18,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
-// withMachines returns a controller that sees a MachineDeployment of three machines and an excess of
-// two, of which some exist. Those of the reserve are the last two.
+// withMachines returns a controller that sees a MachineDeployment with three replicas, an excess of two
+// and these machines. All but the first three are in reserve.
 func withMachines(exist, leaving int, change ...func(*api.MachineDeployment)) *machinetaint.Preview {
 	GinkgoHelper()
 	plain := fixture.MachineDeployment("a", 3)
@@ -84,10 +84,10 @@ var _ = Describe("A creation", func() {
 				Expect(apierrors.IsConflict(err)).To(BeTrue(), "%v", err)
 			}
 		},
-		Entry("fewer, of which one is missing", 3, "7", int32(4), true),
-		Entry("fewer, of which none is missing", 4, "7", int32(4), false),
-		Entry("more, of which one is missing", 5, "7", int32(6), true),
-		Entry("more, of an earlier version", 5, "3", int32(6), false),
-		Entry("fewer, of an earlier version", 4, "3", int32(4), true),
+		Entry("fewer replicas, and one machine is missing", 3, "7", int32(4), true),
+		Entry("fewer replicas, and no machine is missing", 4, "7", int32(4), false),
+		Entry("more replicas, and one machine is missing", 5, "7", int32(6), true),
+		Entry("more replicas, in an earlier version", 5, "3", int32(6), false),
+		Entry("fewer replicas, in an earlier version", 4, "3", int32(4), true),
 	)
 })

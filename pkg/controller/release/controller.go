@@ -87,7 +87,7 @@ type Controller struct {
 
 	loop     *loop.Loop
 	stores   caches
-	source   pool.Source
+	source   pool.Source // without pods: each decision reads these once
 	podCache podCache
 	filled   []cache.DoneChecker
 	// tried contains the shapes of waiting pods that the scheduler has found no node for, at the

@@ -44,7 +44,7 @@ func (c *Controller) attach(i Informers) error {
 	}
 	s.storage = i.Target.Storage()
 	s.replicaSets = i.Target.ReplicaSets().GetIndexer() // not waited for: some clusters do not let us read them
-	c.source = &stores.Source{Kinds: stores.Kinds{Sets: s.sets, Machines: s.machines, Classes: s.machineClasses, Nodes: s.nodes, Pods: s.pods}}
+	c.source = &stores.Source{Kinds: stores.Kinds{Sets: s.sets, Machines: s.machines, Classes: s.machineClasses, Nodes: s.nodes}}
 	// Handlers come last: they use the stores, and informers that run already call them at once.
 	var errs []error
 	for _, a := range all {

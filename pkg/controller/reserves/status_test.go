@@ -22,7 +22,7 @@ func holding(p Pool, all, ready int, why string) Pool {
 	return p
 }
 
-var _ = DescribeTable("The message of a Reserve says how far it is, and why",
+var _ = DescribeTable("The message of a Reserve describes its progress and the reason",
 	func(r *v1alpha1.Reserve, why, says string, pools ...Pool) {
 		d := NewPlan(View{Now: monday, Reserves: []*v1alpha1.Reserve{r}, Pools: pools}).Decisions[0]
 		Expect(d.Reason + ": " + d.Message).To(Equal(why + ": " + says))

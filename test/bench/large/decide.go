@@ -58,7 +58,7 @@ func (f *fleet) decideAll(p *machinetaint.Preview, d *decisions) (steady bool, e
 			return false, err
 		}
 		p.Remember(v, plan)
-		f.put(after)
+		f.replaceObjects(after)
 		steady = steady && plan.Steady()
 	}
 	return steady, nil
@@ -75,7 +75,7 @@ func (f *fleet) release() (*decisions, error) {
 	}
 	err = p.SetObjects(release.Objects{
 		Deployments: f.deployments, Sets: f.sets, Machines: f.machines, MachineClasses: []*mcm.MachineClass{f.class},
-		Nodes: f.nodes, Pods: slices.Concat(f.pods, burst(100)),
+		Nodes: f.nodes, Pods: slices.Concat(f.pods, waitingPods(100)),
 	}, start)
 	if err != nil {
 		return nil, err

@@ -87,8 +87,8 @@ func (f *fleet) addPods(node string) {
 	}
 }
 
-// burst returns pods that wait, for which some of the reserve has to serve.
-func burst(pods int) (all []*corev1.Pod) {
+// waitingPods returns pods that wait, for which some of the reserve has to serve.
+func waitingPods(pods int) (all []*corev1.Pod) {
 	for i := range pods {
 		all = append(all, fixture.Pod(fmt.Sprint("burst-", i), func(p *corev1.Pod) {
 			p.UID, p.CreationTimestamp, p.Spec.SchedulerName = types.UID(p.Name), metav1.NewTime(start), "default-scheduler"
@@ -103,8 +103,8 @@ func request(p *corev1.Pod, cpu string) {
 	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
 }
 
-// put replaces the objects that a plan has changed.
-func (f *fleet) put(after machinetaint.After) {
+// replaceObjects replaces the objects that a plan has changed.
+func (f *fleet) replaceObjects(after machinetaint.After) {
 	for i, d := range f.deployments {
 		if d.Name == after.Deployment.Name {
 			f.deployments[i] = after.Deployment

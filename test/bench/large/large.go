@@ -47,8 +47,8 @@ func (d *decisions) measure(decide func()) {
 	d.took = append(d.took, time.Since(began))
 }
 
-// at is what so many in a hundred decisions did not exceed, in milliseconds.
-func (d *decisions) at(percent int) float64 {
+// percentile is what so many in a hundred decisions did not exceed, in milliseconds.
+func (d *decisions) percentile(percent int) float64 {
 	slices.Sort(d.took)
 	return d.took[max(0, (len(d.took)*percent+99)/100-1)].Seconds() * 1000
 }
@@ -64,7 +64,7 @@ func compare(small, large int) error {
 	for i, b := range before {
 		a := after[i]
 		fmt.Fprintf(table, "%s\t%d\t%.2f\t%.2f\t%d\t%.2f\t%.2f\t%.2f\t\n", b.name,
-			len(b.took), b.at(50), b.at(100), len(a.took), a.at(50), a.at(100), a.at(50)/b.at(50))
+			len(b.took), b.percentile(50), b.percentile(100), len(a.took), a.percentile(50), a.percentile(100), a.percentile(50)/b.percentile(50))
 	}
 	return table.Flush()
 }
