@@ -54,9 +54,11 @@ var suitabilities = []Obstacle{Undecided, Fits, Elsewhere, Tainted, VolumeElsewh
 // NewRoom returns a room with these nodes, which must have different names.
 func NewRoom(nodes []Node) *Room {
 	r := &Room{number: make(map[string]int, len(nodes)), kinds: map[string]int{}}
-	for _, n := range nodes {
-		r.number[n.Object.Name] = len(r.slots)
-		s := &slot{
+	slots := make([]slot, len(nodes))
+	for i, n := range nodes {
+		r.number[n.Object.Name] = i
+		s := &slots[i]
+		*s = slot{
 			node: n.Object, closed: n.Closed, taints: lasting(taintsOf(n.Object), n.Without),
 			free: stockOf(n.Object.Status.Allocatable), pods: make([]*Pod, 0, len(n.Pods)+4),
 		}

@@ -81,6 +81,21 @@ var _ = Describe("A snapshot", func() {
 		})
 	})
 
+	It("has the same but the pods of machines without the mark, if only the reserve is read", func() {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
+			w := drawWorld(t)
+			want := w.read()
+			for i := range want.Machines {
+				if m := &want.Machines[i]; !m.Marked() {
+					m.Pods, m.NonTolerating, m.Pinned = 0, 0, false
+				}
+			}
+			if got := pool.ReadReserve(w.deployment, pool.NewList(w.Objects), noon); !reflect.DeepEqual(got, want) {
+				t.Fatalf("%+v instead of %+v", got, want)
+			}
+		})
+	})
+
 	It("has numbers that agree", func() {
 		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			w := drawWorld(t)

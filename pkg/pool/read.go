@@ -52,6 +52,15 @@ func Read(d *machine.MachineDeployment, source Source, now time.Time) Snapshot {
 	return s
 }
 
+// ReadReserve reads a MachineDeployment, but the pods only of machines with the reserve mark. It is
+// enough to know which machines would be released, and much faster than Read where most machines
+// serve.
+func ReadReserve(d *machine.MachineDeployment, source Source, now time.Time) Snapshot {
+	s := Outline(d, source, now)
+	s.complete(source, Machine.Marked)
+	return s
+}
+
 // Outline reads only what shows whether there is any trace of a reserve. Most MachineDeployments in
 // most clusters have none, and a controller reads them whenever something about them changes.
 func Outline(d *machine.MachineDeployment, source Source, now time.Time) Snapshot {
@@ -88,10 +97,17 @@ func outline(m *mcm.Machine, set string, named bool, source Source, now time.Tim
 
 // Complete reads what an outline lacks.
 func (s *Snapshot) Complete(source Source) {
+	s.complete(source, func(Machine) bool { return true })
+}
+
+// complete reads what an outline lacks, with the pods of those machines for which withPods is true.
+func (s *Snapshot) complete(source Source, withPods func(Machine) bool) {
 	staying := map[string]int{}
 	for i := range s.Machines {
 		m := &s.Machines[i]
-		m.countPods(source)
+		if withPods(*m) {
+			m.countPods(source)
+		}
 		if m.Object.DeletionTimestamp == nil {
 			staying[m.Set]++
 		}

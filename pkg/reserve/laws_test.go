@@ -25,6 +25,23 @@ func law(name string, holds func(t *rapid.T, v View, p Plan)) {
 }
 
 var _ = Describe("laws", func() {
+	law("2: which machines would be released does not depend on the pods of those that serve", func(t *rapid.T, v View, _ Plan) {
+		n := rapid.IntRange(0, 12).Draw(t, "replicas")
+		want, wantDedicated := ReleaseOrder(v, n), DedicatedOrder(v)
+		v.Machines = slices.Clone(v.Machines)
+		for i := range v.Machines {
+			if m := &v.Machines[i]; !m.Reserve {
+				m.Pods, m.Pinned = 0, false
+			}
+		}
+		if got := ReleaseOrder(v, n); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v with pods, %v without: %+v", want, got, v)
+		}
+		if got := DedicatedOrder(v); !reflect.DeepEqual(got, wantDedicated) {
+			t.Fatalf("%v with pods, %v without: %+v", wantDedicated, got, v)
+		}
+	})
+
 	law("order-free, and the view is left alone", func(t *rapid.T, v View, p Plan) {
 		before := slices.Clone(v.Machines)
 		shuffled := v

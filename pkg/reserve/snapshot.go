@@ -21,6 +21,7 @@ func ViewOf(s pool.Snapshot) View {
 	if s.Wishes.Bounds != nil {
 		v.Min, v.Max = int(s.Wishes.Bounds.Min), int(s.Wishes.Bounds.Max)
 	}
+	v.Machines = make([]Machine, 0, len(s.Machines))
 	for _, m := range s.Machines {
 		one := MachineOf(m)
 		one.Claimed = claims.Has(one.Name, v.Replicas)

@@ -55,10 +55,12 @@ func (r *round) classify(p Pool) {
 	shared := group{pool: p, Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas-pool.Dedicated(p.Reserve.Dedicated))}}
 	ready := r.readyNodeNames()
 	usable := func(m reserve.Machine) bool { return m.Ready() && ready[p.NodeOf[m.Name]] }
-	byName := map[string]reserve.Machine{}
+	spares := map[string]reserve.Machine{}
 	owed := p.Replicas
 	for _, m := range p.Reserve.Machines {
-		byName[m.Name] = m
+		if m.Reserve {
+			spares[m.Name] = m
+		}
 		s := nodeRole{kind: spare, machine: m.Name}
 		switch {
 		case m.Leaving():
@@ -79,7 +81,7 @@ func (r *round) classify(p Pool) {
 		}
 	}
 	for _, name := range next {
-		m := byName[name]
+		m := spares[name]
 		if slices.Contains(due, name) {
 			continue
 		}
@@ -92,7 +94,7 @@ func (r *round) classify(p Pool) {
 	for owner, names := range reserve.DedicatedOrder(p.Reserve) {
 		kept := group{pool: p, owner: owner, Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas)}}
 		for _, name := range names {
-			if usable(byName[name]) {
+			if usable(spares[name]) {
 				node := p.NodeOf[name]
 				kept.Nodes = append(kept.Nodes, node)
 				r.roles[node] = nodeRole{kind: spare, machine: name, kept: true}

@@ -43,7 +43,7 @@ func BySorting(pods []*corev1.Pod, limit int) []*corev1.Pod {
 func (c *Controller) Held() map[string]int {
 	c.podCache.mu.Lock()
 	defer c.podCache.mu.Unlock()
-	held := map[string]int{"pods read": len(c.podCache.pods), "pods doubted": len(c.memory), "series": series(c.metrics.machines), "shapes": 0}
+	held := map[string]int{"pods read": len(c.podCache.pods), "names of pods": len(c.podCache.latest), "pods doubted": len(c.memory), "series": series(c.metrics.machines), "shapes": 0}
 	if tried := c.tried.Load(); tried != nil {
 		held["shapes"] = len(*tried)
 	}
@@ -86,13 +86,17 @@ func LateLook(pod *corev1.Pod) int {
 	r.addPod(pod)
 	r.forget(pod)
 	r.podFor(pod)
-	return len(r.pods)
+	r.read(slices.Values([]*corev1.Pod{pod}))
+	return len(r.pods) + len(r.latest)
 }
 
 // Look is the version of a pod that a decision goes by where the store has a later one than was noted.
 func Look(noted, stored *corev1.Pod) *corev1.Pod {
 	r := &podCache{lookups: &fit.Lookups{}}
 	r.addPod(noted)
+	if read := r.read(slices.Values([]*corev1.Pod{stored})); read[0].from != stored {
+		return read[0].from
+	}
 	return r.podFor(stored).Object
 }
 

@@ -4,7 +4,6 @@ package release
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -30,7 +28,9 @@ func (c *Controller) podsWait() bool {
 // observe collects the input of a decision.
 func (c *Controller) observe(now time.Time) View {
 	v := View{Now: now, Settings: c.settings, Memory: c.memory, Daemons: c.daemons()}
-	all := stores.All[*corev1.Pod](c.stores.pods) // in one piece: a pod that is bound between two reads would count twice
+	all := c.podCache.read(stores.All[*corev1.Pod](c.stores.pods)) // in one piece: a pod that is bound between two reads would count twice
+	nodes := stores.List[*corev1.Node](c.stores.nodes)
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	waiting, running := c.assignPods(all)
 	important := mostImportant(waiting, MaxPods)
 	v.Beyond = len(waiting) - len(important)
@@ -38,10 +38,10 @@ func (c *Controller) observe(now time.Time) View {
 		v.Waiting = append(v.Waiting, c.podCache.podFor(pod))
 	}
 	v.Uncreated = c.countUncreated(v.Waiting, all)
-	for _, node := range stores.List[*corev1.Node](c.stores.nodes) {
-		v.Nodes = append(v.Nodes, Node{Object: node, Pods: running[node.Name]})
+	v.Nodes = make([]Node, 0, len(nodes))
+	for _, node := range nodes {
+		v.Nodes = append(v.Nodes, Node{Object: node, Pods: running.on(node.Name)})
 	}
-	slices.SortFunc(v.Nodes, func(a, b Node) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 	v.Pools = c.readPools(sameInstant{c.source, running}, now)
 	return v
 }
@@ -49,44 +49,35 @@ func (c *Controller) observe(now time.Time) View {
 // sameInstant is a source with the pods that a decision has read already.
 type sameInstant struct {
 	pool.Source
-	running map[string][]*fit.Pod
+	running *podsByNode
 }
 
 // Pods implements pool.Source.
 func (s sameInstant) Pods(node string) []*corev1.Pod {
-	all := make([]*corev1.Pod, len(s.running[node]))
-	for i, p := range s.running[node] {
+	pods := s.running.on(node)
+	all := make([]*corev1.Pod, len(pods))
+	for i, p := range pods {
 		all[i] = p.Object
 	}
 	return all
 }
 
-// assignPods returns the waiting pods that count, and the pods of each Node.
-func (c *Controller) assignPods(all iter.Seq[*corev1.Pod]) (waiting []*corev1.Pod, running map[string][]*fit.Pod) {
-	waiting, running = make([]*corev1.Pod, 0, countUnbound(all)), map[string][]*fit.Pod{}
-	for pod := range all {
-		pod = c.withoutVoid(pod)
-		switch node, lives := assignedNode(pod); {
-		case !lives:
-		case node != "":
-			running[node] = append(running[node], c.podCache.podFor(pod))
-		default:
-			if counts, _ := c.settings.evaluate(pod); counts {
-				waiting = append(waiting, pod)
-			}
+// assignPods returns the waiting pods that count, and the pods of each Node: those that run there, and
+// those nominated for it.
+func (c *Controller) assignPods(all []*cachedPod) (waiting []*corev1.Pod, running *podsByNode) {
+	running = sortByNode(all)
+	for _, p := range all {
+		if !p.waits() {
+			continue
+		}
+		pod := c.withoutVoid(p.from)
+		if node := pod.Status.NominatedNodeName; node != "" {
+			running.add(node, c.podCache.podFor(pod))
+		} else if counts, _ := c.settings.evaluate(pod); counts {
+			waiting = append(waiting, pod)
 		}
 	}
 	return waiting, running
-}
-
-// countUnbound is at least how many pods wait.
-func countUnbound(all iter.Seq[*corev1.Pod]) (n int) {
-	for pod := range all {
-		if pod.Spec.NodeName == "" {
-			n++
-		}
-	}
-	return n
 }
 
 // readPools returns the MachineDeployments that take part: those with valid bounds.

@@ -62,7 +62,7 @@ type Raise struct {
 
 // NewPlan decides how many machines each pool releases.
 func NewPlan(v View) Plan {
-	r := &round{View: v, plan: Plan{Pods: map[string]Outcome{}, Beyond: v.Beyond, Memory: Memory{}}, roles: map[string]nodeRole{}, raises: map[string]*Raise{}, opened: map[string]*Raise{}}
+	r := &round{View: v, plan: Plan{Pods: map[string]Outcome{}, Beyond: v.Beyond, Memory: Memory{}}, roles: make(map[string]nodeRole, len(v.Nodes)), raises: map[string]*Raise{}, opened: map[string]*Raise{}}
 	demand := r.demand()
 	if r.podCount = countPods(demand); r.podCount == 0 {
 		return r.plan

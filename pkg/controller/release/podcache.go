@@ -3,47 +3,81 @@
 package release
 
 import (
+	"iter"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// podCache keeps pods as package fit reads them, until they change: a decision considers all pods,
-// and few have changed since the last one. Only events add and remove pods, in their order, so
+// podCache keeps what decisions need to know of pods, until they change: a decision considers all
+// pods, and few have changed since the last one. Only events add and remove pods, in their order, so
 // deleted pods are forgotten. If a decision finds a pod whose event has not arrived yet, it reads
 // the pod itself.
 type podCache struct {
-	mu   sync.Mutex
-	pods map[types.NamespacedName]cachedPod
+	mu sync.Mutex
+	// pods are found by their objects, so that a decision need not look into these. latest contains
+	// the objects.
+	pods   map[*corev1.Pod]*cachedPod
+	latest map[types.NamespacedName]*corev1.Pod
 	// lookups are set before the first pod is read.
 	lookups *fit.Lookups
 }
 
-// cachedPod is an object, and what it was read as.
+// cachedPod is a pod as package fit reads it, without the constraints of its volumes.
 type cachedPod struct {
+	*fit.Pod
 	from *corev1.Pod
-	pod  *fit.Pod
+	// node is where the pod is bound; empty if it waits. ended reports whether it runs no more.
+	node  string
+	ended bool
+	// controller is the UID of the object that controls the pod; empty if it is being deleted.
+	controller types.UID
 }
 
-// addPod keeps a pod.
+// runs reports whether the pod needs room on its Node.
+func (p *cachedPod) runs() bool { return !p.ended && p.node != "" }
+
+// waits reports whether the pod has no Node yet.
+func (p *cachedPod) waits() bool { return !p.ended && p.node == "" }
+
+// addPod keeps a pod in place of the one with the same name.
 func (r *podCache) addPod(pod *corev1.Pod) {
-	p := readOf(pod)
+	p := readPod(pod)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pods == nil {
-		r.pods = map[types.NamespacedName]cachedPod{}
+		r.pods, r.latest = map[*corev1.Pod]*cachedPod{}, map[types.NamespacedName]*corev1.Pod{}
 	}
-	r.pods[nameOf(pod)] = cachedPod{pod, p}
+	delete(r.pods, r.latest[nameOf(pod)])
+	r.pods[pod], r.latest[nameOf(pod)] = p, pod
 }
 
 // forget removes a deleted pod.
 func (r *podCache) forget(pod *corev1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.pods, nameOf(pod))
+	delete(r.pods, r.latest[nameOf(pod)])
+	delete(r.latest, nameOf(pod))
+}
+
+// read returns what is known of these pods.
+func (r *podCache) read(pods iter.Seq[*corev1.Pod]) (all []*cachedPod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all = make([]*cachedPod, 0, len(r.pods))
+	for pod := range pods {
+		p := r.pods[pod]
+		if p == nil {
+			p = readPod(pod)
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 // podFor returns a pod as package fit reads it. What its volumes can reach depends on more than the
@@ -51,26 +85,26 @@ func (r *podCache) forget(pod *corev1.Pod) {
 func (r *podCache) podFor(pod *corev1.Pod) *fit.Pod {
 	p := r.cached(pod)
 	if p == nil {
-		p = readOf(pod)
+		p = readPod(pod)
 	}
 	if pod.Spec.NodeName != "" {
-		return p
+		return p.Pod
 	}
 	return p.Located(r.lookups)
 }
 
-func (r *podCache) cached(pod *corev1.Pod) *fit.Pod {
+func (r *podCache) cached(pod *corev1.Pod) *cachedPod {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if kept := r.pods[nameOf(pod)]; kept.from == pod {
-		return kept.pod
-	}
-	return nil
+	return r.pods[pod]
 }
 
-func readOf(pod *corev1.Pod) *fit.Pod {
+func readPod(pod *corev1.Pod) *cachedPod {
 	waits := pod.Spec.NodeName == ""
-	p := fit.Read(pod, waits)
+	p := &cachedPod{Pod: fit.Read(pod, waits), from: pod, node: pod.Spec.NodeName, ended: pool.Finished(pod)}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && pod.DeletionTimestamp == nil {
+		p.controller = owner.UID
+	}
 	if waits {
 		p.Shape() // made here, since it is asked for side by side
 	}

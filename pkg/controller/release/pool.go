@@ -14,11 +14,11 @@ import (
 
 // readPool reads what a decision needs to know of a MachineDeployment.
 func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bounds, source pool.Source, now time.Time) Pool {
-	s := pool.Read(d, source, now)
+	s := pool.ReadReserve(d, source, now)
 	p := Pool{
 		Key:      d.Namespace + "/" + d.Name,
 		Basis:    Basis{UID: d.UID, Generation: d.Generation, Replicas: d.Spec.Replicas, Bounds: d.Annotations[v1alpha1.BoundsAnnotation]},
-		Replicas: s.Requested, Max: int(bounds.Max), Reserve: reserve.ViewOf(s), NodeOf: map[string]string{}, Sample: pool.SampleNode(s),
+		Replicas: s.Requested, Max: int(bounds.Max), Reserve: reserve.ViewOf(s), NodeOf: make(map[string]string, len(s.Machines)), Sample: pool.SampleNode(s),
 	}
 	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {
 		p.Basis.Applied = &text

@@ -78,7 +78,7 @@ func (p *Preview) SetObjects(o Objects, now time.Time) error {
 // stripPods returns the pods as the controller keeps them.
 func (p *Preview) stripPods(given []*corev1.Pod) []*corev1.Pod {
 	before := p.slim
-	p.slim, p.c.podCache.pods = make(map[*corev1.Pod]*corev1.Pod, len(given)), nil
+	p.slim, p.c.podCache.pods, p.c.podCache.latest = make(map[*corev1.Pod]*corev1.Pod, len(given)), nil, nil
 	var all []*corev1.Pod
 	for _, pod := range given {
 		slim := before[pod]

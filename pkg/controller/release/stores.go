@@ -3,10 +3,8 @@
 package release
 
 import (
-	"cmp"
 	"errors"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -54,13 +52,4 @@ func (c *Controller) attach(i Informers) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// assignedNode returns the Node that a pod is assigned to, or nominated for; empty if it waits. It
-// is false for a pod that has ended.
-func assignedNode(pod *corev1.Pod) (node string, lives bool) {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return "", false
-	}
-	return cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName), true
 }

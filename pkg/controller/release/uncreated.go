@@ -3,7 +3,6 @@
 package release
 
 import (
-	"iter"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,7 +26,7 @@ func replicaSetOf(pod *corev1.Pod) *metav1.OwnerReference {
 // countUncreated returns how many pods the ReplicaSets of waiting pods have yet to create, by UID.
 // Those of a large ReplicaSet are created in several batches, and when the last ones exist, the
 // machines for them can serve already.
-func (c *Controller) countUncreated(waiting []*fit.Pod, all iter.Seq[*corev1.Pod]) map[types.UID]int {
+func (c *Controller) countUncreated(waiting []*fit.Pod, all []*cachedPod) map[types.UID]int {
 	uncreated := map[types.UID]int{}
 	for _, p := range waiting {
 		owner := replicaSetOf(p.Object)
@@ -41,9 +40,9 @@ func (c *Controller) countUncreated(waiting []*fit.Pod, all iter.Seq[*corev1.Pod
 	if len(uncreated) == 0 {
 		return nil
 	}
-	for pod := range all {
-		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && pod.DeletionTimestamp == nil && uncreated[owner.UID] > 0 {
-			uncreated[owner.UID]--
+	for _, p := range all {
+		if uncreated[p.controller] > 0 {
+			uncreated[p.controller]--
 		}
 	}
 	return uncreated
