@@ -134,7 +134,7 @@ var _ = Describe("The controller", func() {
 			for _, phase := range []string{"Pending", "Running", "Pending"} {
 				for _, name := range machines {
 					a.reports(name, fmt.Sprintf(`{"currentStatus":{"phase":%q}}`, phase))
-					time.Sleep(100 * time.Millisecond)
+					time.Sleep(105 * time.Millisecond) // the last one comes between two times at which the status may be written
 				}
 			}
 			isOther := func(write string) bool { return write != "machinedeployments pool status" }
