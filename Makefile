@@ -83,7 +83,7 @@ test-units test-clusters: export RAPID_SEED ?= 1
 .PHONY: test-units
 test-units: ## Run unit tests, laws and storms, in virtual time
 	@GOGC=400 nice -n 10 go test -timeout=20m $(UNITS)
-	cd hack/localcluster/kwok && nice -n 10 go test -trimpath .
+	cd hack/localcluster/kwok && nice -n 10 go test .
 
 .PHONY: test-clusters
 test-clusters: ## Run tests that start API servers or depend on the real clock

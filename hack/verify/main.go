@@ -28,6 +28,7 @@ var checks = []check{
 	}},
 	{"rules of the house", "see CONTRIBUTING.md", func() ([]string, error) { return violations(".") }},
 	{"go.mod and go.sum", "run: go mod tidy", func() ([]string, error) { return output("go", "mod", "tidy", "-diff") }},
+	{"versions of modules", "require the same version in each of these go.mod files", differingVersions},
 	{"generated code", "run: make generate", generatedDiff},
 	{"go vet", "", func() ([]string, error) { return output("go", "vet", "./...") }},
 	{"staticcheck", "", func() ([]string, error) { return output("go", "tool", "staticcheck", "./...") }},

@@ -85,7 +85,7 @@ func (p program) buildBinary(ctx context.Context, root string, out io.Writer) er
 	fresh := target + ".new"
 	start := time.Now()
 	stop := heartbeat(out, "building "+p.what)
-	output, err := goCommand(ctx, filepath.Join(root, p.folder), "build", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", fresh, ".")
+	output, err := goCommand(ctx, filepath.Join(root, p.folder), "build", "-buildvcs=false", "-ldflags="+flags, "-o", fresh, ".")
 	stop()
 	if err != nil {
 		return fmt.Errorf("build %s: %w\n%s", p.what, err, bytes.TrimSpace(output))
@@ -134,7 +134,7 @@ func (p program) sourceHash(root string) (string, error) {
 }
 
 // buildFormat changes when the build flags of binaries change.
-const buildFormat = "1"
+const buildFormat = "2"
 
 // linkFlags strips the binary and stamps the version as Kubernetes' own release builds do.
 func (p program) linkFlags(ctx context.Context, root string) (string, error) {
