@@ -134,9 +134,5 @@ func sameOwner(a, b metav1.Object) bool {
 
 // pause waits before the next attempt.
 func (c *Consistent) pause(ctx context.Context, attempt int) error {
-	err := written.Pause(ctx, c.stop, c.clock, attempt)
-	if err != nil && c.stop.Err() != nil {
-		return ErrStopped
-	}
-	return err
+	return written.Pause(ctx, c.stop, c.clock, attempt)
 }

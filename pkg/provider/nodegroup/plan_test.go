@@ -66,6 +66,7 @@ var _ = Describe("A raise of a group that others have raised since the caller's 
 		Entry("by all of it", 4, 3, 1, "4>4"),
 		Entry("by more", 5, 3, 1, "5>5"),
 		Entry("beyond max by hand", 7, 3, 1, "7>7"),
+		Entry("beyond max by hand, and as far as it asks for", 7, 5, 2, "7>7"),
 		Entry("lowered instead: it counts from there", 2, 3, 1, "2>3"),
 	)
 
@@ -130,6 +131,7 @@ var _ = Describe("A removal", func() {
 		Entry("below min", group("3:5", 3), "SSS", "a"),
 		Entry("below min by the last of several", group("2:5", 3), "SSS", "ab"),
 		Entry("of a preserved machine", group("1:5", 3), "SSP", "ac"),
+		Entry("of a preserved machine in reserve", group("1:5", 2), "SSQ", "ac"),
 		Entry("during a rollout", group("1:5", 3), "SSO", "a"),
 	)
 })

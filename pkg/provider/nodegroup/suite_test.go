@@ -68,7 +68,7 @@ func group(bounds string, replicas int32, annotations ...string) Group {
 }
 
 // members are named a, b, c by what the letters of a text say: S serves, R is in reserve, L leaves, T terminates, P is preserved,
-// O serves in an old MachineSet.
+// Q is preserved in reserve, O serves in an old MachineSet.
 func members(text string) []Member {
 	var all []Member
 	for i, letter := range text {
@@ -83,6 +83,9 @@ func members(text string) []Member {
 		case 'T':
 			o.Status.CurrentStatus.Phase = mcm.MachineTerminating
 		case 'P':
+			m.Preserved = true
+		case 'Q':
+			inReserve(o)
 			m.Preserved = true
 		case 'O':
 			m.Set = "old"

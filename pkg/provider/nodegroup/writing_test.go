@@ -3,6 +3,7 @@
 package nodegroup
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -209,6 +210,21 @@ var _ = Describe("Raising", func() {
 			Expect(c.replicas("pool")).To(BeEquivalentTo(3))
 		})
 	})
+
+	DescribeTable("has, of the time that its caller gives it,",
+		func(given, want time.Duration) {
+			ctx := context.Background()
+			if given > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithDeadline(ctx, noon.Add(given))
+				defer cancel()
+			}
+			Expect(budget(ctx, noon)).To(Equal(want))
+		},
+		Entry("four fifths", 5*time.Second, 4*time.Second),
+		Entry("at most ten seconds", time.Hour, 10*time.Second),
+		Entry("four seconds if there is no deadline", time.Duration(0), 4*time.Second),
+	)
 
 	It("survives a server that hangs for one request", func() {
 		play(func(c *cluster) {
