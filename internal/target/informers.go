@@ -17,6 +17,7 @@ import (
 	"context"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core/v1"
@@ -109,6 +110,17 @@ func (i *Informers) DaemonSets() cache.SharedIndexInformer {
 // ReplicaSets returns the informer of ReplicaSets.
 func (i *Informers) ReplicaSets() cache.SharedIndexInformer {
 	return i.factory.Apps().V1().ReplicaSets().Informer()
+}
+
+// Jobs returns the informer of Jobs, which waits while the process lacks the right to read them.
+func (i *Informers) Jobs() cache.SharedIndexInformer {
+	return access.Informer(i.factory.InformerFor, i.rights, jobsRule, &batchv1.Job{}, func(c kubernetes.Interface) access.Reader[*batchv1.JobList] {
+		return c.BatchV1().Jobs(corev1.NamespaceAll)
+	})
+}
+
+var jobsRule = access.Rule{
+	Cluster: "target", Resource: batchv1.Resource("jobs"), Without: "Reserve machines are not released for pods that a Job has yet to create",
 }
 
 func placement(item any) ([]string, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -30,6 +31,8 @@ func Strip(item any) (any, error) {
 		return stripDaemonSet(o), nil
 	case *appsv1.ReplicaSet:
 		return stripReplicaSet(o), nil
+	case *batchv1.Job:
+		return stripJob(o), nil
 	case *corev1.PersistentVolumeClaim:
 		return stripClaim(o), nil
 	case *corev1.PersistentVolume:
@@ -116,6 +119,22 @@ func stripReplicaSet(set *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	for _, c := range set.Status.Conditions {
 		if c.Type == appsv1.ReplicaSetReplicaFailure {
 			slim.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	return slim
+}
+
+// stripJob keeps how many pods are desired, and whether any are created now. Of conditions, only
+// those that hold are read: a Job with one has ended, or is suspended. There are many old Jobs.
+func stripJob(job *batchv1.Job) *batchv1.Job {
+	slim := &batchv1.Job{ObjectMeta: identity(job), Spec: batchv1.JobSpec{
+		Parallelism: job.Spec.Parallelism, Completions: job.Spec.Completions, CompletionMode: job.Spec.CompletionMode,
+		Suspend: job.Spec.Suspend, ManagedBy: job.Spec.ManagedBy,
+	}}
+	slim.Status.Succeeded, slim.Status.Failed, slim.Status.Terminating = job.Status.Succeeded, job.Status.Failed, job.Status.Terminating
+	for _, c := range job.Status.Conditions {
+		if c.Status == corev1.ConditionTrue {
+			slim.Status.Conditions = []batchv1.JobCondition{{Type: c.Type, Status: c.Status}}
 		}
 	}
 	return slim

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -208,6 +209,22 @@ var _ = Describe("What is kept", func() {
 		Expect(slim.Spec.Replicas).To(HaveValue(BeEquivalentTo(7)))
 		Expect(slim.Status.Conditions).To(ConsistOf(HaveField("Status", corev1.ConditionTrue)))
 		Expect(slim.Size()).To(BeNumerically("<", 1<<10))
+	})
+
+	It("of a Job is the number of its pods, and whether it creates any", func() {
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", UID: "u", Annotations: map[string]string{"a": huge}}}
+		job.Spec = batchv1.JobSpec{
+			Parallelism: ptr.To[int32](7), Completions: ptr.To[int32](9), Suspend: ptr.To(true), ManagedBy: ptr.To("other"), CompletionMode: ptr.To(batchv1.IndexedCompletion),
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": huge}}},
+		}
+		job.Status = batchv1.JobStatus{
+			Succeeded: 1, Failed: 2, Terminating: ptr.To[int32](3), CompletedIndexes: huge,
+			Conditions: []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionFalse}, {Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Message: huge}},
+		}
+		slim, want := strip(GinkgoT(), job), job.DeepCopy()
+		want.Annotations, want.Spec.Template = nil, corev1.PodTemplateSpec{}
+		want.Status.CompletedIndexes, want.Status.Conditions = "", []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
+		Expect(slim).To(Equal(want))
 	})
 
 	DescribeTable("of a DaemonSet is its pod, and whether its priority is the system's", func(class, want string) {

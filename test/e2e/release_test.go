@@ -8,6 +8,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -49,6 +53,23 @@ var _ = Describe("Pods that wait", Label("ours"), func() {
 		By("fewer: who raised replicas is not who lowers them")
 		p.moreWork(ctx, 1)
 		Consistently(func() int { return p.replicas(ctx) }, 2*time.Second).Should(Equal(4))
+	})
+
+	It("get a machine each if a Job creates them, and not a machine too many", func(ctx context.Context) {
+		p := newPool(ctx, "employed", 1, withBounds("1:5:3"))
+		p.rests(ctx, 1, 3, "Complete")
+		p.work(ctx, 1)
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job-" + p.name}}
+		job.Spec.Parallelism = ptr.To[int32](2)
+		job.Spec.Template.Spec = must(kube.AppsV1().Deployments(namespace).Get(ctx, "work-"+p.name, metav1.GetOptions{})).Spec.Template.Spec
+		job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+		Expect(kube.BatchV1().Jobs(namespace).Create(ctx, job, metav1.CreateOptions{})).NotTo(BeNil())
+		DeferCleanup(func(ctx context.Context) {
+			Expect(kube.BatchV1().Jobs(namespace).Delete(ctx, job.Name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})).To(Succeed())
+		})
+		Eventually(func() int { return p.replicas(ctx) }).WithContext(ctx).Should(Equal(3))
+		Consistently(func() int { return p.replicas(ctx) }, 2*time.Second).Should(Equal(3))
+		p.rests(ctx, 3, 2, "AtMax")
 	})
 
 	It("get nothing where nobody would take it back: without bounds", func(ctx context.Context) {

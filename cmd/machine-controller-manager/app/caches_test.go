@@ -17,6 +17,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -46,7 +47,7 @@ func watches(server *sim.Server) func() map[string]int {
 }
 
 // everyKind is what the two simulated clusters serve.
-var everyKind = slices.Concat(sim.Core, sim.Machine, sim.Workloads, []sim.Resource{
+var everyKind = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, []sim.Resource{
 	{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Kind: "StorageClass"},
 	{Group: "storage.k8s.io", Version: "v1", Name: "csidrivers", Kind: "CSIDriver"},
 })
@@ -90,6 +91,26 @@ var _ = Describe("A process with all controllers", Serial, func() {
 		Eventually(target, eventually).Should(Equal(all))
 		Eventually(r.machines, eventually).Should(Equal(5), "two of the reserve")
 		Expect(machines()).To(And(HaveKeyWithValue("machines", 2), HaveKeyWithValue("machinesets", 2), HaveKeyWithValue("machinedeployments", 2)))
+	})
+
+	It("reads Jobs once a pod of one has waited", func() {
+		run()
+		wish := fixture.MachineDeployment("pool", 1)
+		wish.Annotations = map[string]string{api.BoundsAnnotation: "1:5:2"}
+		r.create(wish)
+		Eventually(target, eventually).Should(Equal(all))
+		Eventually(r.machines, eventually).Should(Equal(3))
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", UID: "j"}}
+		pods := kubernetes.NewForConfigOrDie(servers[1].ConfigFor("user")).CoreV1().Pods("default")
+		pod, err := pods.Create(context.Background(), fixture.Pod("p", func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+			p.Spec.SchedulerName = "default-scheduler"
+		}), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		_, err = pods.UpdateStatus(context.Background(), pod, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(target, eventually).Should(HaveKeyWithValue("jobs", 1))
 	})
 
 	DescribeTable("reads pods where there is, and release is not enabled,", func(create func(ctx context.Context)) {

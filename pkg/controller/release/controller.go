@@ -90,12 +90,15 @@ type Controller struct {
 	source   pool.Source // without pods: each decision reads these once
 	podCache podCache
 	filled   []cache.DoneChecker
+	// informers are those of the target cluster.
+	informers *target.Informers
 	// tried contains the shapes of waiting pods that the scheduler has found no node for, at the
 	// last decision; nil if there are none.
 	tried atomic.Pointer[shapes]
 
 	// Only the worker uses the rest.
 	memory   Memory
+	bursts   bursts
 	refusals refusals
 	claimed  claimed
 	// rested is when the next decision may begin: as long after the last one as that took, so that
@@ -119,7 +122,7 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 	}
 	c := &Controller{
 		raised: o.Raised, client: client, pods: o.Pods, recorder: recorder, clock: o.Clock, settings: o.Settings,
-		metrics: newMetrics(o.Registerer), control: o.Control, target: o.Target, refusals: refusals{}, claimed: claimed{},
+		metrics: newMetrics(o.Registerer), informers: informers.Target, control: o.Control, target: o.Target, refusals: refusals{}, claimed: claimed{}, bursts: bursts{},
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
 	c.podCache.lookups = c.stores.storage.Lookups()
@@ -185,6 +188,7 @@ func (c *Controller) forgetPods() {
 func (c *Controller) decide(ctx context.Context) error {
 	begun := c.clock.Now()
 	v := c.observe(begun)
+	c.readJobs(ctx, v.Waiting)
 	v.Interrupted = func() bool { return ctx.Err() != nil || c.clock.Since(begun) > MaxTime }
 	c.tried.Store(v.triedShapes())
 	p := NewPlan(v)

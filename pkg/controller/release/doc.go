@@ -4,7 +4,7 @@
 // have noticed these pods.
 //
 //	waiting pods -----+
-//	their ReplicaSets +
+//	their creators ---+
 //	running pods -----+-> View -> NewPlan -> replicas of MachineDeployments, nominations, events
 //	Nodes, volumes ---+      (reserve.NewPlan decides which machine is next, fit.Pack how many are needed)
 //	MachineDeployments, Machines
@@ -13,8 +13,8 @@
 // than replicas require, and removes the marks of as many reserve machines, from the Node first.
 //
 // Watches: pods, Nodes, DaemonSets, ReplicaSets, claims, volumes, storage classes and drivers of
-// the target cluster; MachineDeployments, MachineSets, Machines and MachineClasses of the control
-// cluster.
+// the target cluster, and Jobs once a pod of one waits; MachineDeployments, MachineSets, Machines
+// and MachineClasses of the control cluster.
 //
 // Writes: spec.replicas of MachineDeployments with bounds, together with the annotation
 // applied-replicas if that is set, and claimed if machines are dedicated; status.nominatedNodeName of
@@ -27,7 +27,7 @@
 //
 //  1. Replicas are raised by the number of machines that the waiting pods need, packed, and for
 //     which there is no other room. If the scheduler has refused a pod, the pods that its
-//     ReplicaSet has yet to create count, too. Serving machines count as room, and so do those that
+//     ReplicaSet or Job has yet to create count, too. Serving machines count as room, and so do those that
 //     are about to be released, and those that boot for replicas that are already requested.
 //  2. A raise is bounded by max and by the ready machines in reserve, and each released machine has
 //     a pod to run.

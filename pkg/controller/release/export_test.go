@@ -8,7 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -43,7 +45,7 @@ func BySorting(pods []*corev1.Pod, limit int) []*corev1.Pod {
 func (c *Controller) Held() map[string]int {
 	c.podCache.mu.Lock()
 	defer c.podCache.mu.Unlock()
-	held := map[string]int{"pods read": len(c.podCache.pods), "names of pods": len(c.podCache.latest), "pods doubted": len(c.memory), "series": series(c.metrics.machines), "shapes": 0}
+	held := map[string]int{"pods read": len(c.podCache.pods), "names of pods": len(c.podCache.latest), "pods doubted": len(c.memory), "jobs": len(c.bursts), "series": series(c.metrics.machines), "shapes": 0}
 	if tried := c.tried.Load(); tried != nil {
 		held["shapes"] = len(*tried)
 	}
@@ -99,6 +101,9 @@ func Look(noted, stored *corev1.Pod) *corev1.Pod {
 	}
 	return r.podFor(stored).Object
 }
+
+// PodsOfJob is how many pods a Job is to have, unless none is created.
+func PodsOfJob(job *batchv1.Job, uid types.UID) int { return podsOfJob(job, uid) }
 
 // Claimed remembers the claims of MachineDeployments.
 type Claimed = claimed

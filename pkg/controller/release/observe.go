@@ -37,7 +37,7 @@ func (c *Controller) observe(now time.Time) View {
 	for _, pod := range important {
 		v.Waiting = append(v.Waiting, c.podCache.podFor(pod))
 	}
-	v.Uncreated = c.countUncreated(v.Waiting, all)
+	v.Uncreated = c.countUncreated(v.Waiting, all, now)
 	v.Nodes = make([]Node, 0, len(nodes))
 	for _, node := range nodes {
 		v.Nodes = append(v.Nodes, Node{Object: node, Pods: running.on(node.Name)})

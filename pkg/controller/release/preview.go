@@ -8,6 +8,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +44,7 @@ type Objects struct {
 	Daemons []*appsv1.DaemonSet
 
 	ReplicaSets []*appsv1.ReplicaSet
+	Jobs        []*batchv1.Job
 }
 
 // NewPreview returns a preview without objects.
@@ -56,6 +58,7 @@ func NewPreview(s Settings) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.c.stores.jobs = p.c.informers.Jobs().GetIndexer()
 	p.c.stores.storage.DriversKnown = func() bool { return true }
 	p.c.Run(still.EndedContext())
 	return p, nil
@@ -72,6 +75,7 @@ func (p *Preview) SetObjects(o Objects, now time.Time) error {
 		still.Replace(s.pods, pods), still.Replace(s.nodes, o.Nodes), still.Replace(s.storage.Claims, o.Claims),
 		still.Replace(s.storage.Volumes, o.Volumes), still.Replace(s.storage.Classes, o.Classes), still.Replace(s.storage.Drivers, o.Drivers),
 		still.Replace(s.daemons, o.Daemons), still.Replace(s.replicaSets, o.ReplicaSets),
+		still.Replace(s.jobs, o.Jobs),
 	)
 }
 

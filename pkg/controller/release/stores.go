@@ -15,6 +15,7 @@ import (
 type caches struct {
 	deployments, sets, machines, machineClasses cache.Indexer
 	pods, nodes, daemons, replicaSets           cache.Indexer
+	jobs                                        cache.Indexer // nil until a pod of one has waited
 	storage                                     target.Storage
 }
 

@@ -42,10 +42,14 @@ var _ = Describe("Storms", func() {
 				n := 1 + random.IntN(12)
 				total += n
 				name, rest := fmt.Sprintf("p%d", burst), []*corev1.Pod(nil)
-				if random.IntN(2) == 0 {
+				if creator := random.IntN(4); creator < 2 {
 					c.create(fresh(n, name, 1000)...)
 				} else {
-					all, first := fresh(n, name, 1000, by(c.makes(name, n))), 1+random.IntN(n)
+					owned := func() func(*corev1.Pod) { return by(c.makes(name, n)) }
+					if creator == 3 {
+						owned = func() func(*corev1.Pod) { return byJob(c.employs(name, n)) }
+					}
+					all, first := fresh(n, name, 1000, owned()), 1+random.IntN(n)
 					c.create(all[:first]...)
 					rest = all[first:]
 				}

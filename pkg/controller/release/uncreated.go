@@ -4,39 +4,59 @@ package release
 
 import (
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// replicaSetOf returns the ReplicaSet that creates pods like this one; nil if there is none.
-func replicaSetOf(pod *corev1.Pod) *metav1.OwnerReference {
+// Kinds of objects that create many pods of one shape.
+const replicaSetKind, jobKind = "ReplicaSet", "Job"
+
+// creatorOf returns the ReplicaSet or Job that creates pods like this one; nil if there is none.
+func creatorOf(pod *corev1.Pod) *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || owner.Kind != "ReplicaSet" || owner.APIVersion != appsv1.SchemeGroupVersion.String() {
+	if owner == nil {
 		return nil
 	}
-	return owner
+	switch schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind) {
+	case appsv1.SchemeGroupVersion.WithKind(replicaSetKind), batchv1.SchemeGroupVersion.WithKind(jobKind):
+		return owner
+	}
+	return nil
 }
 
-// countUncreated returns how many pods the ReplicaSets of waiting pods have yet to create, by UID.
-// Those of a large ReplicaSet are created in several batches, and when the last ones exist, the
+// countUncreated returns how many pods the ReplicaSets and Jobs of waiting pods have yet to create,
+// by UID. If there are many, they are created in several batches, and when the last ones exist, the
 // machines for them can serve already.
-func (c *Controller) countUncreated(waiting []*fit.Pod, all []*cachedPod) map[types.UID]int {
-	uncreated := map[types.UID]int{}
+func (c *Controller) countUncreated(waiting []*fit.Pod, all []*cachedPod, now time.Time) map[types.UID]int {
+	uncreated, jobs := map[types.UID]int{}, []*batchv1.Job(nil)
 	for _, p := range waiting {
-		owner := replicaSetOf(p.Object)
-		if owner == nil {
+		creator := creatorOf(p.Object)
+		if creator == nil {
 			continue
 		}
-		if _, known := uncreated[owner.UID]; !known {
-			uncreated[owner.UID] = desiredPods(stores.Find[appsv1.ReplicaSet](c.stores.replicaSets, p.Object.Namespace+"/"+owner.Name), owner.UID)
+		if _, known := uncreated[creator.UID]; known {
+			continue
+		}
+		key := p.Object.Namespace + "/" + creator.Name
+		if creator.Kind == jobKind {
+			job := stores.Find[batchv1.Job](c.stores.jobs, key)
+			if uncreated[creator.UID] = podsOfJob(job, creator.UID); uncreated[creator.UID] > 0 {
+				jobs = append(jobs, job)
+			}
+		} else {
+			uncreated[creator.UID] = podsOfReplicaSet(stores.Find[appsv1.ReplicaSet](c.stores.replicaSets, key), creator.UID)
 		}
 	}
+	c.bursts.forgetGone(c.stores.jobs)
 	if len(uncreated) == 0 {
 		return nil
 	}
@@ -45,12 +65,17 @@ func (c *Controller) countUncreated(waiting []*fit.Pod, all []*cachedPod) map[ty
 			uncreated[p.controller]--
 		}
 	}
+	for _, job := range jobs {
+		if uncreated[job.UID] > 0 && !c.bursts.expects(job, uncreated[job.UID], now) {
+			uncreated[job.UID] = 0
+		}
+	}
 	return uncreated
 }
 
-// desiredPods returns how many pods a ReplicaSet is to have. It returns 0 if the ReplicaSet creates
+// podsOfReplicaSet returns how many pods a ReplicaSet is to have. It returns 0 if the ReplicaSet creates
 // none: it was replaced, is being deleted, or fails, for example because of a quota.
-func desiredPods(set *appsv1.ReplicaSet, uid types.UID) int {
+func podsOfReplicaSet(set *appsv1.ReplicaSet, uid types.UID) int {
 	if set == nil || set.UID != uid || set.DeletionTimestamp != nil || set.Spec.Replicas == nil {
 		return 0
 	}
@@ -62,14 +87,14 @@ func desiredPods(set *appsv1.ReplicaSet, uid types.UID) int {
 	return int(*set.Spec.Replicas)
 }
 
-// uncreatedPods returns the pods that the ReplicaSets of waiting pods have yet to create: the
+// uncreatedPods returns the pods that the ReplicaSets and Jobs of waiting pods have yet to create: the
 // scheduler will find no node for them either. It omits pods with volumes of their own, because it
 // is not known yet where these can be reached.
 func (r *round) uncreatedPods(waiting []*fit.Pod) []fit.Uncreated {
 	var all []fit.Uncreated
 	counted := map[types.UID]bool{}
 	for _, p := range waiting {
-		owner := replicaSetOf(p.Object)
+		owner := creatorOf(p.Object)
 		if owner == nil || counted[owner.UID] || p.Unclear != "" || slices.ContainsFunc(p.Object.Spec.Volumes, isPerPod) {
 			continue
 		}

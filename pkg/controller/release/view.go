@@ -21,7 +21,7 @@ type View struct {
 	// Waiting are pods without a node, the most important first. Beyond is how many more there are.
 	Waiting []*fit.Pod
 	Beyond  int
-	// Uncreated is how many pods the ReplicaSets of waiting pods have yet to create, by UID.
+	// Uncreated is how many pods the ReplicaSets and Jobs of waiting pods have yet to create, by UID.
 	Uncreated map[types.UID]int
 	// Nodes are all Nodes.
 	Nodes []Node

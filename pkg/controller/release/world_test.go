@@ -46,7 +46,7 @@ var (
 )
 
 // served are the kinds that are watched.
-var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, []sim.Resource{
+var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, []sim.Resource{
 	{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Kind: "StorageClass", Type: &storagev1.StorageClass{}},
 	{Group: "storage.k8s.io", Version: "v1", Name: "csidrivers", Kind: "CSIDriver", Type: &storagev1.CSIDriver{}},
 })

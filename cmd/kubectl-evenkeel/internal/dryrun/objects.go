@@ -8,6 +8,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -56,6 +57,7 @@ type Objects struct {
 	Drivers        []*storagev1.CSIDriver
 	Daemons        []*appsv1.DaemonSet
 	ReplicaSets    []*appsv1.ReplicaSet
+	Jobs           []*batchv1.Job
 	Buffers        []*v1beta1.CapacityBuffer
 	// References are what these refer to, and Referenced changes of it.
 	References capacitybuffer.References

@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -95,6 +96,7 @@ func (c Clients) readTarget(r *reading) {
 	listInto(r, c.Target, storage("csidrivers"), "", &r.o.Drivers)
 	listInto(r, c.Target, appsv1.SchemeGroupVersion.WithResource("daemonsets"), "", &r.o.Daemons)
 	listInto(r, c.Target, appsv1.SchemeGroupVersion.WithResource("replicasets"), "", &r.o.ReplicaSets)
+	listInto(r, c.Target, batchv1.SchemeGroupVersion.WithResource("jobs"), "", &r.o.Jobs)
 	listInto(r, c.Target, buffersResource, "", &r.o.Buffers)
 }
 
