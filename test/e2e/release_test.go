@@ -61,13 +61,13 @@ var _ = Describe("Pods that wait", Label("ours"), func() {
 		p.work(ctx, 1)
 		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job-" + p.name}}
 		job.Spec.Parallelism = ptr.To[int32](2)
-		job.Spec.Template.Spec = must(kube.AppsV1().Deployments(namespace).Get(ctx, "work-"+p.name, metav1.GetOptions{})).Spec.Template.Spec
+		job.Spec.Template = must(kube.AppsV1().Deployments(namespace).Get(ctx, "work-"+p.name, metav1.GetOptions{})).Spec.Template
 		job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		Expect(kube.BatchV1().Jobs(namespace).Create(ctx, job, metav1.CreateOptions{})).NotTo(BeNil())
 		DeferCleanup(func(ctx context.Context) {
 			Expect(kube.BatchV1().Jobs(namespace).Delete(ctx, job.Name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})).To(Succeed())
 		})
-		Eventually(func() int { return p.replicas(ctx) }).WithContext(ctx).Should(Equal(3))
+		Eventually(func() int { return len(p.busy(ctx)) }).WithContext(ctx).Should(Equal(3))
 		Consistently(func() int { return p.replicas(ctx) }, 2*time.Second).Should(Equal(3))
 		p.rests(ctx, 3, 2, "AtMax")
 	})

@@ -44,7 +44,8 @@ func newConfig(o options) (controllers.Config, error) {
 	if err := setClients(&conf, o.kubeconfig); err != nil {
 		return conf, err
 	}
-	stages, err := parseStages(nodeReady, podfast.DefaultPodReady, podfast.DefaultPodComplete, podfast.DefaultPodDelete)
+	// kwok would also complete the pods of Jobs as soon as they run, so that none ever uses a machine.
+	stages, err := parseStages(nodeReady, podfast.DefaultPodReady, podfast.DefaultPodDelete)
 	conf.LocalStages = stages
 	return conf, err
 }

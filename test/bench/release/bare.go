@@ -89,9 +89,9 @@ func (b *bench) floor() way {
 	}
 }
 
-// ownerless is the same way with pods that have no owner.
-func ownerless(w way) way {
-	w.name, w.bare = w.name+", pods without owner", true
+// by is the same way with pods of another creator.
+func by(c creator, w way) way {
+	w.name, w.creator = fmt.Sprintf("%s, %s", w.name, c), c
 	return w
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +38,10 @@ func (b *bench) burst(ctx context.Context, pods int, s start, w way) ([]time.Dur
 	}
 	defer stop()
 	create := b.createSet
-	if w.bare {
+	switch w.creator {
+	case aJob:
+		create = b.createJob
+	case nobody:
 		create = b.createBare
 	}
 	if err := create(ctx, pods, s); err != nil {
@@ -60,7 +64,7 @@ func (b *bench) burst(ctx context.Context, pods int, s start, w way) ([]time.Dur
 	if w.keep {
 		return took, nil
 	}
-	return took, b.clear(ctx, label, w.bare)
+	return took, b.clear(ctx, label, w.creator)
 }
 
 // watch has an observer see pods until it is stopped.
@@ -122,6 +126,21 @@ func (b *bench) createSet(ctx context.Context, pods int, s start) error {
 	return err
 }
 
+// createJob makes a Job whose pods may all run at once.
+func (b *bench) createJob(ctx context.Context, pods int, s start) error {
+	name := fmt.Sprintf("burst-%d", b.bursts)
+	pod := workload(name, s.zone, s.priority, fmt.Sprint(b.bursts))
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: batchv1.JobSpec{
+			Parallelism: ptr.To(int32(pods)), Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec},
+		},
+	}
+	_, err := b.kube.BatchV1().Jobs(namespace).Create(ctx, job, metav1.CreateOptions{})
+	return err
+}
+
 // workload is a pod of one CPU.
 func workload(name, zone, priority, burst string) *corev1.Pod {
 	return &corev1.Pod{
@@ -138,12 +157,17 @@ func workload(name, zone, priority, burst string) *corev1.Pod {
 
 // clear removes the pods of a burst, and first who would make them again, and waits until they are
 // gone.
-func (b *bench) clear(ctx context.Context, label string, bare bool) error {
-	pods := b.kube.CoreV1().Pods(namespace)
-	if !bare {
-		if err := b.kube.AppsV1().ReplicaSets(namespace).Delete(ctx, fmt.Sprintf("burst-%d", b.bursts), metav1.DeleteOptions{}); err != nil {
-			return err
-		}
+func (b *bench) clear(ctx context.Context, label string, c creator) error {
+	pods, name := b.kube.CoreV1().Pods(namespace), fmt.Sprintf("burst-%d", b.bursts)
+	var err error
+	switch c {
+	case aReplicaSet:
+		err = b.kube.AppsV1().ReplicaSets(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	case aJob:
+		err = b.kube.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
+	}
+	if err != nil {
+		return err
 	}
 	if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{LabelSelector: label}); err != nil {
 		return err

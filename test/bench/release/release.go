@@ -71,14 +71,23 @@ type way struct {
 	// rounds bounds how often each size is measured; 0 is as usual.
 	rounds int
 	// keep has pods stay when they have been measured.
-	keep bool
-	// bare pods have no owner, so their final number is unknown.
-	bare bool
+	keep    bool
+	creator creator
 	// begin prepares for a burst.
 	begin func(ctx context.Context, pods int) (start, error)
 	// end restores the initial state, and returns how many machines were used.
 	end func(ctx context.Context) (machines int, err error)
 }
+
+// creator is who creates the pods of a burst.
+type creator string
+
+const (
+	aReplicaSet creator = ""
+	aJob        creator = "pods of a Job"
+	// Pods of nobody have no owner, so their final number is unknown.
+	nobody creator = "pods without owner"
+)
 
 // start describes the pods of a burst.
 type start struct {
@@ -139,7 +148,10 @@ func (b *bench) compare(ctx context.Context) error {
 	var t table
 	defer func() { t.print(os.Stdout) }() // what there is, whatever happened
 	for _, ways := range [][]way{
-		{b.floor(), b.instant(ownedPool)}, {ownerless(b.floor()), ownerless(b.instant(ownerlessPool))}, {b.preemption()}, {b.unprepared()},
+		{b.floor(), b.instant(ownedPool)},
+		{by(aJob, b.floor()), by(aJob, b.instant(employedPool))},
+		{by(nobody, b.floor()), by(nobody, b.instant(ownerlessPool))},
+		{b.preemption()}, {b.unprepared()},
 	} {
 		if err := b.measure(ctx, &t, ways...); err != nil {
 			return err
@@ -178,7 +190,7 @@ func (b *bench) measure(ctx context.Context, t *table, ways ...way) error {
 
 // round is one burst.
 func (b *bench) round(ctx context.Context, w way, pods int, r *row) error {
-	r.way, r.pods, r.bare = w.name, pods, w.bare
+	r.way, r.pods, r.creator = w.name, pods, w.creator
 	if err := pause(ctx); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 type row struct {
 	way      string
 	pods     int
-	bare     bool
+	creator  creator
 	took     []time.Duration
 	machines int
 }
@@ -42,7 +42,7 @@ func (t table) print(out io.Writer) {
 	fmt.Fprintln(w, "way\tpods\tp50\tp99\tmax\tp50 / floor\tmachines\t")
 	for _, r := range t {
 		ratio := ""
-		if i := slices.IndexFunc(t, func(f row) bool { return f.pods == r.pods && f.bare == r.bare }); i >= 0 && t[i].at(0.5) > 0 {
+		if i := slices.IndexFunc(t, func(f row) bool { return f.pods == r.pods && f.creator == r.creator }); i >= 0 && t[i].at(0.5) > 0 {
 			ratio = fmt.Sprintf("%.2f", float64(r.at(0.5))/float64(t[i].at(0.5)))
 		}
 		fmt.Fprintf(w, "%s\t%d\t%v\t%v\t%v\t%s\t%d\t\n", r.way, r.pods, round(r.at(0.5)), round(r.at(0.99)), round(r.at(1)), ratio, r.machines)
