@@ -44,6 +44,7 @@ var _ = Describe("What a Reserve requests", func() {
 		Entry("than nothing", int32(-1), "", "shop=3", "3", true),
 		Entry("than the field", int32(2), "", "shop=3", "3", true),
 		Entry("but not less than the field", int32(4), "", "shop=3", "4", false),
+		Entry("nor as much as the field", int32(3), "", "shop=3", "3", false),
 		Entry("than bounds", int32(-1), "1:9:1", "shop=3", "3,max=9", true),
 		Entry("within max", int32(-1), "1:5:1", "shop=3", "2,max=5", true),
 	)
