@@ -52,6 +52,12 @@ func (s *stage) outage(ctx context.Context) error {
 	if err := s.kube.CoreV1().ConfigMaps(namespace).Delete(ctx, virtual.FaultsConfigMap, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	_, err = s.pollUntil(ctx, s.complete)
+	if _, err := s.pollUntil(ctx, s.returned); err != nil {
+		return err
+	}
+	after, err := s.count(ctx)
+	if err == nil && after.readySpare < after.spare {
+		fmt.Println("\nMachines of the reserve served while others did not respond, and all have pods now. The first that is empty goes into the reserve.")
+	}
 	return err
 }

@@ -78,25 +78,45 @@ func (s *stage) reserve(ctx context.Context) error {
 	return s.show(ctx, "evenkeel", "status")
 }
 
-// complete returns how many of the pool's machines serve and are in reserve, ready, and whether
-// that is all.
-func (s *stage) complete(ctx context.Context) (string, bool, error) {
+// count is how many of the pool's machines serve and are in reserve, ready, and how many should.
+type count struct {
+	wanted, ready, spare, readySpare int32
+	// settled reports whether machine-controller-manager has nothing left to do.
+	settled bool
+}
+
+func (c count) String() string {
+	return fmt.Sprintf("ready: %d of %d machines for workload, %d of %d in reserve", c.ready, c.wanted, c.readySpare, c.spare)
+}
+
+func (s *stage) count(ctx context.Context) (count, error) {
 	all, err := s.machines.MachineV1alpha1().MachineDeployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: ofPool})
 	if err != nil {
-		return "", false, err
+		return count{}, err
 	}
-	var wanted, ready, spare, readySpare int32
-	settled := len(all.Items) == len(zones)
+	c := count{settled: len(all.Items) == len(zones)}
 	for _, d := range all.Items {
 		x := int32(0)
 		if _, bounded := d.Annotations[v1alpha1.BoundsAnnotation]; bounded {
 			x = perZone
 		}
-		wanted, spare = wanted+d.Spec.Replicas, spare+x
-		ready += d.Status.AvailableReplicas - d.Status.ReadyExcessReplicas
-		readySpare += d.Status.ReadyExcessReplicas
-		settled = settled && d.Status.ObservedGeneration == d.Generation && d.Status.Replicas == d.Spec.Replicas+x && d.Status.UpdatedReplicas == d.Status.Replicas
+		c.wanted, c.spare = c.wanted+d.Spec.Replicas, c.spare+x
+		c.ready += d.Status.AvailableReplicas - d.Status.ReadyExcessReplicas
+		c.readySpare += d.Status.ReadyExcessReplicas
+		c.settled = c.settled && d.Status.ObservedGeneration == d.Generation && d.Status.Replicas == d.Spec.Replicas+x && d.Status.UpdatedReplicas == d.Status.Replicas
 	}
-	text := fmt.Sprintf("ready: %d of %d machines for workload, %d of %d in reserve", ready, wanted, readySpare, spare)
-	return text, settled && ready == wanted && readySpare == spare, nil
+	return c, nil
+}
+
+// complete reports whether all machines serve or are in reserve, as they should.
+func (s *stage) complete(ctx context.Context) (string, bool, error) {
+	c, err := s.count(ctx)
+	return c.String(), c.settled && c.ready == c.wanted && c.readySpare == c.spare, err
+}
+
+// returned reports whether all machines are ready. A machine of the reserve that had to serve for
+// one that did not respond may serve beside it now.
+func (s *stage) returned(ctx context.Context) (string, bool, error) {
+	c, err := s.count(ctx)
+	return c.String(), c.settled && c.ready >= c.wanted && c.ready+c.readySpare == c.wanted+c.spare, err
 }

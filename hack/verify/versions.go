@@ -18,7 +18,9 @@ var builtTogether = []string{".", "hack/localcluster", "hack/localcluster/kwok"}
 // goMod is what go mod edit -json prints, as far as it is used.
 type goMod struct {
 	Require []struct{ Path, Version string }
-	Replace []struct{ Old, New struct{ Path, Version string } }
+	Replace []struct {
+		Old, New struct{ Path, Version string }
+	}
 }
 
 // differingVersions returns the modules of which a first start would build several versions.

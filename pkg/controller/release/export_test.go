@@ -105,6 +105,15 @@ func Look(noted, stored *corev1.Pod) *corev1.Pod {
 // PodsOfJob is how many pods a Job is to have, unless none is created.
 func PodsOfJob(job *batchv1.Job, uid types.UID) int { return podsOfJob(job, uid) }
 
+// Bursts remembers which Jobs create pods.
+type Bursts = bursts
+
+func (b bursts) Expects(job *batchv1.Job, left int, now time.Time) bool {
+	return b.expects(job, left, now)
+}
+
+func (b bursts) ForgetGone(jobs cache.Indexer) { b.forgetGone(jobs) }
+
 // Claimed remembers the claims of MachineDeployments.
 type Claimed = claimed
 
