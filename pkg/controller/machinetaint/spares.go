@@ -13,7 +13,7 @@ import (
 )
 
 // Spares returns the reserve machines of a MachineDeployment that have not become ready yet, which
-// its stock status omits, and the number of ready ones. In a cluster that hibernates or is deleted,
+// its stock status omits, also if they are leaving, and the number of ready ones. In a cluster that hibernates or is deleted,
 // nothing is omitted, because Gardener reads from the status whether all machines are gone.
 func (c *Controller) Spares(stored *mcm.MachineDeployment) (spares []view.Spare, ready int32) {
 	d := c.latest.Deployment(keyOf(stored))
@@ -27,7 +27,11 @@ func (c *Controller) Spares(stored *mcm.MachineDeployment) (spares []view.Spare,
 	current := pool.CurrentSet(d, s.Sets)
 	for _, m := range s.Machines {
 		switch {
-		case !m.Marked() || m.Leaving():
+		case !m.Marked():
+		case m.Leaving():
+			if !m.Registered() {
+				spares = append(spares, view.Spare{Leaving: true, MachineSummary: mcm.MachineSummary{Name: m.Object.Name}})
+			}
 		case m.Ready():
 			ready++
 		case starting(m.Object):

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -23,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/target"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
 // stockStatus is what machine-controller-manager's users read, Gardener among them: replicas, updated, available and unavailable
@@ -56,7 +58,7 @@ func (a *alone) spares() (starting, ready int) {
 	GinkgoHelper()
 	time.Sleep(time.Second)
 	all, n := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
-	return len(all), int(n)
+	return len(slices.DeleteFunc(all, func(s view.Spare) bool { return s.Leaving })), int(n)
 }
 
 var _ = Describe("The stock status (V12)", func() {
@@ -141,6 +143,22 @@ var _ = Describe("The stock status (V12)", func() {
 		Entry("but not if it failed later", `{"currentStatus":{"phase":"Failed"},"lastOperation":{"type":"HealthCheck"}}`, 0),
 		Entry("nor if it is only unhealthy", `{"currentStatus":{"phase":"Unknown"}}`, 0),
 	)
+
+	It("leaves out the failure of a reserve machine that leaves without having become ready", func() {
+		onItsOwn(2, 3, machinetaint.Options{}, func(a *alone) {
+			ctx, machines := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace)
+			Expect(a.core.CoreV1().Nodes().Delete(ctx, "d", metav1.DeleteOptions{})).To(Succeed())
+			a.reports("d", `{"currentStatus":{"phase":"CrashLoopBackOff"}}`)
+			for _, name := range []string{"d", "e"} {
+				_, err := machines.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":["machine.sapcloud.io/machine-controller-manager"]}}`), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(machines.Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+			}
+			time.Sleep(time.Second)
+			all, _ := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
+			Expect(all).To(ConsistOf(And(HaveField("Leaving", true), HaveField("Name", "d"))))
+		})
+	})
 
 	It("leaves out no machine that is being deleted, which machine-controller-manager does not count", func() {
 		onItsOwn(2, 3, machinetaint.Options{}, func(a *alone) {

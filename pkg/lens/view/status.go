@@ -16,6 +16,9 @@ import (
 type Spare struct {
 	// Updated reports whether its MachineSet is that of the current template.
 	Updated bool
+	// Leaving reports whether it is leaving: it counts as long as machine-controller-manager counts
+	// it, but its failure, which MachineSets show for a while, is omitted.
+	Leaving bool
 	// MachineSummary is what a status contains about the machine if its last operation failed.
 	v1alpha1.MachineSummary
 }
@@ -99,6 +102,9 @@ func (l *omitted) statusWithout(after *v1alpha1.MachineDeployment, stored v1alph
 func (l *omitted) addCounts(status v1alpha1.MachineDeploymentStatus, sign int32) v1alpha1.MachineDeploymentStatus {
 	status.UnavailableReplicas = max(0, status.UnavailableReplicas+sign*l.missing)
 	for _, spare := range l.spares {
+		if spare.Leaving {
+			continue
+		}
 		status.Replicas = max(0, status.Replicas+sign)
 		if spare.Updated {
 			status.UpdatedReplicas = max(0, status.UpdatedReplicas+sign)

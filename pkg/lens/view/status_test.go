@@ -160,6 +160,20 @@ var _ = Describe("A status (V12)", func() {
 		Expect(show(withExcess(0, "2")).Status.UnavailableReplicas).To(BeEquivalentTo(1))
 	})
 
+	It("counts a spare that leaves, and leaves out that it failed", func() {
+		leaving := starting(true, 0)
+		leaving.Leaving, leaving.LastOperation.State = true, ""
+		show, restore := view.Viewing([]view.Spare{*leaving}, 2)
+		d := withExcess(3, "2")
+		Expect(show(d).Status.FailedMachines).To(BeEmpty())
+		Expect(show(d).Status.Replicas).To(Equal(d.Status.Replicas))
+		after := show(d).DeepCopy()
+		after.Status = statusOf(numbers{6, 6, 5, 0, 1, yes}, later, 0)
+		raw, err := restore(encoded(d), after)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(encoded(decoded[v1alpha1.MachineDeployment](raw).Status)).To(MatchJSON(encoded(statusOf(numbers{6, 6, 5, 0, 0, yes}, later, 0))))
+	})
+
 	It("names only spares that failed, and changes no list of others", func() {
 		booting := view.Spare{}
 		booting.Name = "boots"
