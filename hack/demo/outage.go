@@ -57,7 +57,7 @@ func (s *stage) outage(ctx context.Context) error {
 	}
 	after, err := s.count(ctx)
 	if err == nil && after.readySpare < after.spare {
-		fmt.Println("\nMachines of the reserve served while others did not respond, and all have pods now. The first that is empty goes into the reserve.")
+		fmt.Println("\nThe reserve is not complete yet: some of it may still serve for machines that did not respond, and what could not be made is tried again.")
 	}
 	return err
 }
