@@ -55,7 +55,7 @@ func (s *stage) outage(ctx context.Context) error {
 	if _, err := s.pollUntil(ctx, s.returned); err != nil {
 		return err
 	}
-	after, err := s.count(ctx)
+	after, err := s.countMachines(ctx)
 	if err == nil && after.readySpare < after.spare {
 		fmt.Println("\nThe reserve is not complete yet: some of it may still serve for machines that did not respond, and what could not be made is tried again.")
 	}

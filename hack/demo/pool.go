@@ -78,23 +78,24 @@ func (s *stage) reserve(ctx context.Context) error {
 	return s.show(ctx, "evenkeel", "status")
 }
 
-// count is how many of the pool's machines serve and are in reserve, ready, and how many should.
-type count struct {
+// machineCount is how many of the pool's machines serve and are in reserve, ready, and how many
+// should.
+type machineCount struct {
 	wanted, ready, spare, readySpare int32
 	// settled reports whether machine-controller-manager has nothing left to do.
 	settled bool
 }
 
-func (c count) String() string {
+func (c machineCount) String() string {
 	return fmt.Sprintf("ready: %d of %d machines for workload, %d of %d in reserve", c.ready, c.wanted, c.readySpare, c.spare)
 }
 
-func (s *stage) count(ctx context.Context) (count, error) {
+func (s *stage) countMachines(ctx context.Context) (machineCount, error) {
 	all, err := s.machines.MachineV1alpha1().MachineDeployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: ofPool})
 	if err != nil {
-		return count{}, err
+		return machineCount{}, err
 	}
-	c := count{settled: len(all.Items) == len(zones)}
+	c := machineCount{settled: len(all.Items) == len(zones)}
 	for _, d := range all.Items {
 		x := int32(0)
 		if _, bounded := d.Annotations[v1alpha1.BoundsAnnotation]; bounded {
@@ -110,7 +111,7 @@ func (s *stage) count(ctx context.Context) (count, error) {
 
 // complete reports whether all machines serve or are in reserve, as they should.
 func (s *stage) complete(ctx context.Context) (string, bool, error) {
-	c, err := s.count(ctx)
+	c, err := s.countMachines(ctx)
 	return c.String(), c.settled && c.ready == c.wanted && c.readySpare == c.spare, err
 }
 
@@ -118,6 +119,6 @@ func (s *stage) complete(ctx context.Context) (string, bool, error) {
 // of it that had to serve for one that did not respond may serve beside it now, and one that could
 // not be made is tried again after some minutes.
 func (s *stage) returned(ctx context.Context) (string, bool, error) {
-	c, err := s.count(ctx)
+	c, err := s.countMachines(ctx)
 	return c.String(), c.wanted > 0 && c.ready >= c.wanted, err
 }

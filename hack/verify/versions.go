@@ -23,7 +23,7 @@ type goMod struct {
 	}
 }
 
-// differingVersions returns the modules of which a first start would build several versions.
+// differingVersions returns the modules that a first start would build in more than one version.
 func differingVersions() ([]string, error) {
 	all := map[string]goMod{}
 	for _, folder := range builtTogether {

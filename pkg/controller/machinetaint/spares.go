@@ -13,8 +13,9 @@ import (
 )
 
 // Spares returns the reserve machines of a MachineDeployment that have not become ready yet, which
-// its stock status omits, also if they are leaving, and the number of ready ones. In a cluster that hibernates or is deleted,
-// nothing is omitted, because Gardener reads from the status whether all machines are gone.
+// its stock status omits, also if they are leaving, and the number of ready ones. In a cluster that
+// hibernates or is deleted, nothing is omitted, because Gardener reads from the status whether all
+// machines are gone.
 func (c *Controller) Spares(stored *mcm.MachineDeployment) (spares []view.Spare, ready int32) {
 	d := c.latest.Deployment(keyOf(stored))
 	if d == nil || d.UID != stored.UID {

@@ -10,14 +10,14 @@ type podsByNode struct {
 	lists  [][]*fit.Pod
 }
 
-// sortByNode returns the pods that run on each Node. It counts them before it fills the lists, which
+// groupByNode returns the pods that run on each Node. It counts them before it fills the lists, which
 // is faster than to let thousands of lists grow.
-func sortByNode(all []*cachedPod) *podsByNode {
+func groupByNode(all []*cachedPod) *podsByNode {
 	b := &podsByNode{number: map[string]int{}}
 	var counts []int
 	numbers := make([]int, len(all))
 	for i, p := range all {
-		if !p.runs() {
+		if !p.needsRoom() {
 			continue
 		}
 		n := b.numberOf(p.node)
@@ -32,7 +32,7 @@ func sortByNode(all []*cachedPod) *podsByNode {
 		b.lists[n], space = space[:0:count], space[count:]
 	}
 	for i, p := range all {
-		if p.runs() {
+		if p.needsRoom() {
 			n := numbers[i]
 			b.lists[n] = append(b.lists[n], p.Pod)
 		}
@@ -50,13 +50,13 @@ func (b *podsByNode) numberOf(node string) int {
 	return n
 }
 
-func (b *podsByNode) add(node string, p *fit.Pod) {
+func (b *podsByNode) addPod(node string, p *fit.Pod) {
 	n := b.numberOf(node)
 	b.lists[n] = append(b.lists[n], p)
 }
 
-// on returns the pods of a Node.
-func (b *podsByNode) on(node string) []*fit.Pod {
+// podsOn returns the pods of a Node.
+func (b *podsByNode) podsOn(node string) []*fit.Pod {
 	if n, known := b.number[node]; known {
 		return b.lists[n]
 	}

@@ -88,7 +88,7 @@ func LateLook(pod *corev1.Pod) int {
 	r.addPod(pod)
 	r.forget(pod)
 	r.podFor(pod)
-	r.read(slices.Values([]*corev1.Pod{pod}))
+	r.readAll(slices.Values([]*corev1.Pod{pod}))
 	return len(r.pods) + len(r.latest)
 }
 
@@ -96,7 +96,7 @@ func LateLook(pod *corev1.Pod) int {
 func Look(noted, stored *corev1.Pod) *corev1.Pod {
 	r := &podCache{lookups: &fit.Lookups{}}
 	r.addPod(noted)
-	if read := r.read(slices.Values([]*corev1.Pod{stored})); read[0].from != stored {
+	if read := r.readAll(slices.Values([]*corev1.Pod{stored})); read[0].from != stored {
 		return read[0].from
 	}
 	return r.podFor(stored).Object

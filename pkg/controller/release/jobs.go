@@ -22,14 +22,14 @@ const stallTime = time.Second
 // readJobs starts to read Jobs once a pod of one waits, which never happens in many clusters. The
 // pods that this Job has yet to create count from the next decision on.
 func (c *Controller) readJobs(ctx context.Context, waiting []*fit.Pod) {
-	if c.stores.jobs != nil || !slices.ContainsFunc(waiting, ofJob) {
+	if c.stores.jobs != nil || !slices.ContainsFunc(waiting, belongsToJob) {
 		return
 	}
 	c.stores.jobs = c.informers.Jobs().GetIndexer()
 	c.informers.Start(ctx)
 }
 
-func ofJob(p *fit.Pod) bool {
+func belongsToJob(p *fit.Pod) bool {
 	creator := creatorOf(p.Object)
 	return creator != nil && creator.Kind == jobKind
 }

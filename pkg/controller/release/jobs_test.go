@@ -58,7 +58,7 @@ var _ = DescribeTable("A Job is to have",
 	Entry("none by another controller", 0, func(j *batchv1.Job) { j.Spec.ManagedBy = ptr.To("kueue.x-k8s.io/multikueue") }),
 	Entry("all by the usual controller", 7, func(j *batchv1.Job) { j.Spec.ManagedBy = ptr.To(batchv1.JobControllerName) }),
 	Entry("none that are alike if they have an index", 0, func(j *batchv1.Job) { j.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion) }),
-	Entry("all if it says that they have none", 7, func(j *batchv1.Job) { j.Spec.CompletionMode = ptr.To(batchv1.NonIndexedCompletion) }),
+	Entry("all if it says that its pods have no index", 7, func(j *batchv1.Job) { j.Spec.CompletionMode = ptr.To(batchv1.NonIndexedCompletion) }),
 )
 
 var _ = It("A Job that does not exist is to have no pods", func() {
@@ -127,15 +127,7 @@ var _ = Describe("A Job that has not made all of its pods", func() {
 			c.Start("release", controller(usual))
 			c.settle()
 			known(c)
-			pods := fresh(12, "p", 1000, byJob(c.employs("w", 12)))
-			c.create(pods[0])
-			time.Sleep(50 * time.Millisecond)
-			Expect(c.replicas()).To(Equal("a=4"))
-			Expect(c.events()).To(ContainElement(Equal("ReserveNeeded: Raised replicas from 1 to 4 for pod default/p-0 and 11 that do not exist yet, to release machines a-002, a-003, a-004")))
-			c.create(pods[1:]...)
-			c.settle()
-			Expect(c.replicas()).To(Equal("a=4"))
-			Expect(c.writes(0)).To(Equal([]string{"patch machinedeployments a"}))
+			c.expectRoomForTwelve(byJob(c.employs("w", 12)))
 		})
 	})
 

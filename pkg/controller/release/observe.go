@@ -28,7 +28,7 @@ func (c *Controller) podsWait() bool {
 // observe collects the input of a decision.
 func (c *Controller) observe(now time.Time) View {
 	v := View{Now: now, Settings: c.settings, Memory: c.memory, Daemons: c.daemons()}
-	all := c.podCache.read(stores.All[*corev1.Pod](c.stores.pods)) // in one piece: a pod that is bound between two reads would count twice
+	all := c.podCache.readAll(stores.All[*corev1.Pod](c.stores.pods)) // in one piece: a pod that is bound between two reads would count twice
 	nodes := stores.List[*corev1.Node](c.stores.nodes)
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	waiting, running := c.assignPods(all)
@@ -40,7 +40,7 @@ func (c *Controller) observe(now time.Time) View {
 	v.Uncreated = c.countUncreated(v.Waiting, all, now)
 	v.Nodes = make([]Node, 0, len(nodes))
 	for _, node := range nodes {
-		v.Nodes = append(v.Nodes, Node{Object: node, Pods: running.on(node.Name)})
+		v.Nodes = append(v.Nodes, Node{Object: node, Pods: running.podsOn(node.Name)})
 	}
 	v.Pools = c.readPools(sameInstant{c.source, running}, now)
 	return v
@@ -54,7 +54,7 @@ type sameInstant struct {
 
 // Pods implements pool.Source.
 func (s sameInstant) Pods(node string) []*corev1.Pod {
-	pods := s.running.on(node)
+	pods := s.running.podsOn(node)
 	all := make([]*corev1.Pod, len(pods))
 	for i, p := range pods {
 		all[i] = p.Object
@@ -62,17 +62,17 @@ func (s sameInstant) Pods(node string) []*corev1.Pod {
 	return all
 }
 
-// assignPods returns the waiting pods that count, and the pods of each Node: those that run there, and
-// those nominated for it.
+// assignPods returns the waiting pods that count, and the pods of each Node: those that run there,
+// and those nominated for it.
 func (c *Controller) assignPods(all []*cachedPod) (waiting []*corev1.Pod, running *podsByNode) {
-	running = sortByNode(all)
+	running = groupByNode(all)
 	for _, p := range all {
-		if !p.waits() {
+		if !p.isWaiting() {
 			continue
 		}
 		pod := c.withoutVoid(p.from)
 		if node := pod.Status.NominatedNodeName; node != "" {
-			running.add(node, c.podCache.podFor(pod))
+			running.addPod(node, c.podCache.podFor(pod))
 		} else if counts, _ := c.settings.evaluate(pod); counts {
 			waiting = append(waiting, pod)
 		}

@@ -39,11 +39,11 @@ type cachedPod struct {
 	controller types.UID
 }
 
-// runs reports whether the pod needs room on its Node.
-func (p *cachedPod) runs() bool { return !p.ended && p.node != "" }
+// needsRoom reports whether the pod needs room on its Node.
+func (p *cachedPod) needsRoom() bool { return !p.ended && p.node != "" }
 
-// waits reports whether the pod has no Node yet.
-func (p *cachedPod) waits() bool { return !p.ended && p.node == "" }
+// isWaiting reports whether the pod has no Node yet.
+func (p *cachedPod) isWaiting() bool { return !p.ended && p.node == "" }
 
 // addPod keeps a pod in place of the one with the same name.
 func (r *podCache) addPod(pod *corev1.Pod) {
@@ -65,8 +65,8 @@ func (r *podCache) forget(pod *corev1.Pod) {
 	delete(r.latest, nameOf(pod))
 }
 
-// read returns what is known of these pods.
-func (r *podCache) read(pods iter.Seq[*corev1.Pod]) (all []*cachedPod) {
+// readAll returns what is known of these pods.
+func (r *podCache) readAll(pods iter.Seq[*corev1.Pod]) (all []*cachedPod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all = make([]*cachedPod, 0, len(r.pods))

@@ -73,8 +73,8 @@ func (c *Controller) countUncreated(waiting []*fit.Pod, all []*cachedPod, now ti
 	return uncreated
 }
 
-// podsOfReplicaSet returns how many pods a ReplicaSet is to have. It returns 0 if the ReplicaSet creates
-// none: it was replaced, is being deleted, or fails, for example because of a quota.
+// podsOfReplicaSet returns how many pods a ReplicaSet is to have. It returns 0 if the ReplicaSet
+// creates none: it was replaced, is being deleted, or fails, for example because of a quota.
 func podsOfReplicaSet(set *appsv1.ReplicaSet, uid types.UID) int {
 	if set == nil || set.UID != uid || set.DeletionTimestamp != nil || set.Spec.Replicas == nil {
 		return 0
@@ -87,9 +87,9 @@ func podsOfReplicaSet(set *appsv1.ReplicaSet, uid types.UID) int {
 	return int(*set.Spec.Replicas)
 }
 
-// uncreatedPods returns the pods that the ReplicaSets and Jobs of waiting pods have yet to create: the
-// scheduler will find no node for them either. It omits pods with volumes of their own, because it
-// is not known yet where these can be reached.
+// uncreatedPods returns the pods that the ReplicaSets and Jobs of waiting pods have yet to create:
+// the scheduler will find no node for them either. It omits pods with volumes of their own, because
+// it is not known yet where these can be reached.
 func (r *round) uncreatedPods(waiting []*fit.Pod) []fit.Uncreated {
 	var all []fit.Uncreated
 	counted := map[types.UID]bool{}

@@ -100,22 +100,28 @@ func (c *cluster) makes(name string, replicas int) *appsv1.ReplicaSet {
 	return s
 }
 
+// expectRoomForTwelve has one of twelve pods made first, and expects that one write makes room for all of them.
+func (c *cluster) expectRoomForTwelve(owned func(*corev1.Pod)) {
+	GinkgoHelper()
+	pods := fresh(12, "p", 1000, owned)
+	c.create(pods[0])
+	time.Sleep(50 * time.Millisecond)
+	Expect(c.replicas()).To(Equal("a=4"))
+	Expect(c.events()).To(ContainElement(Equal("ReserveNeeded: Raised replicas from 1 to 4 for pod default/p-0 and 11 that do not exist yet, to release machines a-002, a-003, a-004")))
+	c.create(pods[1:]...)
+	c.settle()
+	Expect(c.replicas()).To(Equal("a=4"))
+	Expect(c.writes(0)).To(Equal([]string{"patch machinedeployments a"}))
+}
+
 var _ = Describe("A ReplicaSet that has not made all of its pods", func() {
 	It("has room made for all of them when the first is refused, by one write", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 4, "1:10")
 			c.Start("release", controller(usual))
 			c.settle()
-			pods := fresh(12, "p", 1000, by(c.makes("w", 12)))
-			c.create(pods[0])
-			time.Sleep(50 * time.Millisecond)
-			Expect(c.replicas()).To(Equal("a=4"))
-			Expect(c.events()).To(ContainElement(Equal("ReserveNeeded: Raised replicas from 1 to 4 for pod default/p-0 and 11 that do not exist yet, to release machines a-002, a-003, a-004")))
-			c.create(pods[1:]...)
-			c.settle()
+			c.expectRoomForTwelve(by(c.makes("w", 12)))
 			Expect(c.waiting()).To(BeZero())
-			Expect(c.replicas()).To(Equal("a=4"))
-			Expect(c.writes(0)).To(Equal([]string{"patch machinedeployments a"}))
 		})
 	})
 

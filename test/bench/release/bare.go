@@ -89,8 +89,8 @@ func (b *bench) floor() way {
 	}
 }
 
-// by is the same way with pods of another creator.
-func by(c creator, w way) way {
+// createdBy is the same way with pods of another creator.
+func createdBy(c creator, w way) way {
 	w.name, w.creator = fmt.Sprintf("%s, %s", w.name, c), c
 	return w
 }

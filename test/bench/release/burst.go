@@ -41,7 +41,7 @@ func (b *bench) burst(ctx context.Context, pods int, s start, w way) ([]time.Dur
 	switch w.creator {
 	case aJob:
 		create = b.createJob
-	case nobody:
+	case noOwner:
 		create = b.createBare
 	}
 	if err := create(ctx, pods, s); err != nil {

@@ -85,8 +85,8 @@ type creator string
 const (
 	aReplicaSet creator = ""
 	aJob        creator = "pods of a Job"
-	// Pods of nobody have no owner, so their final number is unknown.
-	nobody creator = "pods without owner"
+	// The final number of pods without an owner is not known while they are created.
+	noOwner creator = "pods without owner"
 )
 
 // start describes the pods of a burst.
@@ -149,8 +149,8 @@ func (b *bench) compare(ctx context.Context) error {
 	defer func() { t.print(os.Stdout) }() // what there is, whatever happened
 	for _, ways := range [][]way{
 		{b.floor(), b.instant(ownedPool)},
-		{by(aJob, b.floor()), by(aJob, b.instant(employedPool))},
-		{by(nobody, b.floor()), by(nobody, b.instant(ownerlessPool))},
+		{createdBy(aJob, b.floor()), createdBy(aJob, b.instant(employedPool))},
+		{createdBy(noOwner, b.floor()), createdBy(noOwner, b.instant(ownerlessPool))},
 		{b.preemption()}, {b.unprepared()},
 	} {
 		if err := b.measure(ctx, &t, ways...); err != nil {
