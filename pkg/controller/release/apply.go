@@ -22,7 +22,7 @@ import (
 func (c *Controller) applyRaises(ctx context.Context, p Plan) error {
 	var errs []error
 	for _, r := range p.Raises {
-		err := c.nominate(ctx, r)
+		err := c.nominate(ctx, r.Nominations)
 		if err == nil {
 			err = c.raiseReplicas(ctx, r)
 		}

@@ -200,5 +200,5 @@ func (c *Controller) decide(ctx context.Context) error {
 	c.rested = c.clock.Now().Add(min(took, MaxPause))
 	c.metrics.decided(p, took)
 	klog.FromContext(ctx).V(4).Info("Looked at pods that wait", "pods", len(v.Waiting)+v.Beyond, "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
-	return c.applyRaises(ctx, p)
+	return errors.Join(c.withdrawNominations(ctx), c.applyRaises(ctx, p))
 }

@@ -7,25 +7,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"github.com/evenkeel/evenkeel/internal/stores"
-	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/fit"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // maxNominating is how many nominations are written at the same time.
 const maxNominating = 16
 
-// Nomination is a pod that is to run on a node that is dedicated to its owner.
+// Nomination is a pod that is to run on a node that is dedicated to its owner. Without a node, it
+// withdraws the nomination that the pod has.
 type Nomination struct {
 	Pod  *fit.Pod
 	Node string
@@ -34,23 +30,37 @@ type Nomination struct {
 // nominate writes status.nominatedNodeName of the pods that dedicated machines are claimed for, so
 // that the scheduler keeps the room for them when it opens: pods of the same priority, or a lower
 // one, are not placed there. Without a nomination, which of the waiting pods is first is open.
-func (c *Controller) nominate(ctx context.Context, r Raise) error {
+func (c *Controller) nominate(ctx context.Context, all []Nomination) error {
 	if c.pods == nil {
 		return nil
 	}
-	errs := make([]error, len(r.Nominations))
-	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), maxNominating, len(errs), func(i int) { errs[i] = c.nominateOne(ctx, r.Nominations[i]) })
-	return c.acceptMissingRights(ctx, r.Nominations, errs)
+	errs := make([]error, len(all))
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), maxNominating, len(errs), func(i int) { errs[i] = c.nominateOne(ctx, all[i]) })
+	return c.acceptMissingRights(ctx, all, errs)
+}
+
+// withdrawNominations removes the nominations of pods that are crowded out. If two pods are
+// nominated for a node that has room for one of them, kube-scheduler keeps the room of each from the
+// other. This happens if a pod is nominated for a machine that then stays in reserve, because the pod
+// is to get another one, and the machine is claimed for a second pod.
+func (c *Controller) withdrawNominations(ctx context.Context) error {
+	return c.nominate(ctx, c.crowdedOut())
 }
 
 func (c *Controller) nominateOne(ctx context.Context, n Nomination) error {
 	pod := n.Pod.Object
 	_, err := c.pods.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, n.mergePatch(), metav1.PatchOptions{}, "status")
 	switch {
-	case err == nil:
-		klog.FromContext(ctx).V(2).Info("Nominated a node for a pod", "pod", n.Pod.Name(), "node", n.Node)
-	case !apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), n.withdraws() && apierrors.IsConflict(err): // the event of what the pod is now starts another decision
+		return nil
+	case err != nil && n.withdraws():
+		return fmt.Errorf("withdraw the nomination of pod %s: %w", n.Pod.Name(), err)
+	case err != nil:
 		return fmt.Errorf("nominate node %s for pod %s: %w", n.Node, n.Pod.Name(), err)
+	case n.withdraws():
+		klog.FromContext(ctx).V(2).Info("Withdrew the nomination of a pod that does not fit beside others", "pod", n.Pod.Name(), "node", pod.Status.NominatedNodeName)
+	default:
+		klog.FromContext(ctx).V(2).Info("Nominated a node for a pod", "pod", n.Pod.Name(), "node", n.Node)
 	}
 	return nil
 }
@@ -87,34 +97,17 @@ func forbidden(err error) error {
 	return nil
 }
 
+func (n Nomination) withdraws() bool { return n.Node == "" }
+
+// mergePatch changes only the pod that was read; to withdraw a nomination, only what it was then.
 func (n Nomination) mergePatch() []byte {
-	raw, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": n.Pod.Object.UID}, "status": map[string]any{"nominatedNodeName": n.Node},
-	})
+	metadata, status := map[string]any{"uid": n.Pod.Object.UID}, map[string]any{"nominatedNodeName": n.Node}
+	if n.withdraws() {
+		metadata["resourceVersion"], status["nominatedNodeName"] = n.Pod.Object.ResourceVersion, nil
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": metadata, "status": status})
 	if err != nil {
 		panic(fmt.Sprintf("encode a patch: %v", err)) // texts always encode
 	}
 	return raw
-}
-
-// nominatedPods returns the pods that wait for a node that they are nominated for.
-func (c *Controller) nominatedPods() []*corev1.Pod {
-	return stores.Indexed[*corev1.Pod](c.stores.pods, target.ByPlacement, target.Nominated)
-}
-
-// withoutVoid returns a pod without a nomination that means nothing: its node is gone, or in
-// reserve. A machine that was to leave the reserve for it may stay there, because replicas have
-// changed.
-func (c *Controller) withoutVoid(pod *corev1.Pod) *corev1.Pod {
-	name := pod.Status.NominatedNodeName
-	if name == "" || pod.Spec.NodeName != "" {
-		return pod
-	}
-	node := stores.Find[corev1.Node](c.stores.nodes, name)
-	if node != nil && !slices.ContainsFunc(node.Spec.Taints, pool.IsReserveTaint) {
-		return pod
-	}
-	free := *pod
-	free.Status.NominatedNodeName = ""
-	return &free
 }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// nominatedPods returns the pods that wait for a node that they are nominated for.
+func (c *Controller) nominatedPods() []*corev1.Pod {
+	return stores.Indexed[*corev1.Pod](c.stores.pods, target.ByPlacement, target.Nominated)
+}
+
+// withoutVoid returns a pod without a nomination that means nothing: its node is gone, in reserve,
+// or taken. A machine that was to leave the reserve for it may stay there, because replicas have
+// changed.
+func (c *Controller) withoutVoid(pod *corev1.Pod) *corev1.Pod {
+	if pod.Status.NominatedNodeName == "" || pod.Spec.NodeName != "" {
+		return pod
+	}
+	if node := c.openNode(pod); node != nil && !c.isCrowdedOut(pod, node) {
+		return pod
+	}
+	free := *pod
+	free.Status.NominatedNodeName = ""
+	return &free
+}
+
+// openNode returns the node that a pod is nominated for, nil if it is gone or in reserve.
+func (c *Controller) openNode(pod *corev1.Pod) *corev1.Node {
+	node := stores.Find[corev1.Node](c.stores.nodes, pod.Status.NominatedNodeName)
+	if node == nil || slices.ContainsFunc(node.Spec.Taints, pool.IsReserveTaint) {
+		return nil
+	}
+	return node
+}
+
+// isCrowdedOut reports whether only pods of the same or a higher priority keep a pod from the node
+// that it is nominated for: those that run there, and those that are nominated for it and more
+// important. Pods of a lower priority may be there, since preemption removes them.
+func (c *Controller) isCrowdedOut(pod *corev1.Pod, node *corev1.Node) bool {
+	var running []*fit.Pod
+	for _, p := range stores.Indexed[*corev1.Pod](c.stores.pods, stores.ByNode, node.Name) {
+		if !pool.Finished(p) && p.DeletionTimestamp == nil && priority(p) >= priority(pod) {
+			running = append(running, c.podCache.podFor(p))
+		}
+	}
+	room := fit.NewRoom([]fit.Node{{Object: node, Pods: running}})
+	for _, p := range c.nominatedBefore(pod) {
+		if other := c.podCache.podFor(p); room.Ask(other, node.Name) == fit.Fits {
+			room.Put(other, node.Name)
+		}
+	}
+	p := c.podCache.podFor(pod)
+	obstacle, alone := room.Ask(p, node.Name), fit.NewRoom([]fit.Node{{Object: node}}).Ask(p, node.Name)
+	return obstacle != fit.Fits && obstacle != alone
+}
+
+// nominatedBefore returns the more important pods that are nominated for the same node.
+func (c *Controller) nominatedBefore(pod *corev1.Pod) []*corev1.Pod {
+	before := slices.DeleteFunc(c.nominatedPods(), func(p *corev1.Pod) bool {
+		return p.Status.NominatedNodeName != pod.Status.NominatedNodeName || byImportance(p, pod) >= 0
+	})
+	slices.SortFunc(before, byImportance)
+	return before
+}
+
+// crowdedOut returns a withdrawal for each pod that counts and is crowded out.
+func (c *Controller) crowdedOut() (all []Nomination) {
+	for _, pod := range c.nominatedPods() {
+		node := c.openNode(pod)
+		if node == nil || !c.isCrowdedOut(pod, node) {
+			continue
+		}
+		if counts, _ := c.settings.evaluate(c.withoutVoid(pod)); counts {
+			all = append(all, Nomination{Pod: c.podCache.podFor(pod)})
+		}
+	}
+	return all
+}
