@@ -143,10 +143,12 @@ func (c *Cluster) Run(ctx context.Context) error {
 	ticker := c.clock.NewTicker(ProbeInterval)
 	defer ticker.Stop()
 	for silent := false; ; {
-		if err := c.ask(ctx); err != nil {
+		ended, err := c.ask(ctx)
+		if err != nil {
 			return err
 		}
-		if now := c.Silent(); now != silent && ctx.Err() == nil {
+		// A silence can begin and end while one probe waits for its answer.
+		if now := c.Silent(); (ended || now != silent) && ctx.Err() == nil {
 			silent = now
 			c.announce(ctx, silent)
 		}
@@ -165,27 +167,29 @@ func (c *Cluster) begin() {
 	c.answered = c.clock.Now()
 }
 
-func (c *Cluster) ask(ctx context.Context) error {
+// ask probes the cluster once. It reports whether the answer ended a silence.
+func (c *Cluster) ask(ctx context.Context) (ended bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ProbeInterval)
 	defer cancel()
 	version, err := c.probe(ctx)
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("No answer", "cluster", c.name, "err", err)
-		return nil
+		return false, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if order, err := resourceversion.CompareResourceVersion(version, cmp.Or(c.newest, version)); err == nil && order < 0 {
-		return fmt.Errorf("%s cluster: %w: resourceVersion is %s and was %s", c.name, ErrRestored, version, c.newest)
+		return false, fmt.Errorf("%s cluster: %w: resourceVersion is %s and was %s", c.name, ErrRestored, version, c.newest)
 	} else if err == nil {
 		c.newest = version
 	}
 	now := c.clock.Now()
-	if c.silent() {
+	ended = c.silent()
+	if ended {
 		c.back, c.version = now, version
 	}
 	c.answered = now
-	return nil
+	return ended, nil
 }
 
 func (c *Cluster) announce(ctx context.Context, silent bool) {

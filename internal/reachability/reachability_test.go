@@ -36,6 +36,7 @@ func TestReachability(t *testing.T) {
 type wire struct {
 	down    bool
 	hangs   bool
+	slow    time.Duration
 	version string
 	asked   int
 }
@@ -46,6 +47,7 @@ func (w *wire) probe(ctx context.Context) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
+	time.Sleep(w.slow)
 	if w.down {
 		return "", errors.New("refused")
 	}
@@ -152,6 +154,24 @@ var _ = Describe("A cluster", func() {
 			Expect(c.Silent()).To(BeFalse())
 			pass(31 * time.Second)
 			Expect(c.Silent()).To(BeTrue())
+		})
+	})
+
+	It("tells its subscribers of a silence that one slow answer ends", func() { // law 3
+		w := &wire{version: "7"}
+		run(w, func(c *reachability.Cluster, calls *int) {
+			pass(10 * time.Second)
+			w.down = true
+			pass(20 * time.Second)
+			w.down, w.slow = false, 5*time.Second
+			pass(14 * time.Second)
+			Expect(c.Silent()).To(BeTrue(), "whoever asks now waits until told")
+			Expect(*calls).To(BeZero())
+			pass(2 * time.Second)
+			Expect(c.Silent()).To(BeFalse())
+			Expect(*calls).To(Equal(1))
+			pass(time.Hour)
+			Expect(*calls).To(Equal(1))
 		})
 	})
 
