@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+)
+
+var _ = Describe("What the controller answers the lens about deletions", func() {
+	It("a machine does not go while it leaves the reserve", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ask := func() error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, "c"); return err }
+			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == controllerUser && r.Verb == "patch" && r.Resource == "nodes" {
+					return 0, time.Second
+				}
+				return 0, 0
+			})
+			a.patch(`{"spec":{"replicas":3}}`)
+			time.Sleep(500 * time.Millisecond)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			time.Sleep(time.Minute)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict), "it serves now, and is needed")
+			a.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
+			a.wrote(0)
+			Expect(ask()).To(Succeed(), "a rollout replaces it, at its new version")
+		})
+	})
+
+	It("a machine is not put in reserve where replicas grow before the one that takes its place has left it", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ctx, machines := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace)
+			set, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Get(ctx, "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			booting := a.machine(set, false)
+			_, err = machines.Patch(ctx, booting, types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Pending"}}}`), metav1.PatchOptions{}, "status")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(a.core.CoreV1().Nodes().Delete(ctx, booting, metav1.DeleteOptions{})).To(Succeed())
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == controllerUser && r.Verb == "patch" && r.Resource == "nodes" {
+					return time.Second, 0
+				}
+				return 0, 0
+			})
+			since := len(a.Writes())
+			a.patch(`{"spec":{"replicas":3}}`)
+			time.Sleep(500 * time.Millisecond)
+			a.patch(`{"spec":{"replicas":4}}`)
+			Expect(a.wrote(since)).NotTo(ContainElement(ContainSubstring("machines " + booting)))
+			m, err := machines.Get(ctx, "c", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(m.Annotations).NotTo(HaveKey(api.ReserveAnnotation), "the one that takes its place")
+		})
+	})
+
+	It("a machine that serves goes only at the version that was seen, after a reduction of the excess that may be the reason (I3)", func() {
+		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ctx, machines := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace)
+			ask := func() (version string) {
+				version, ended, err := a.taint.Guards().Remove(fixture.Namespace, "a")
+				Expect(err).NotTo(HaveOccurred())
+				ended(apierrors.NewConflict(mcmapi.Resource("machines"), "a", nil))
+				return version
+			}
+			a.patch(`{"spec":{"excessReplicas":0}}`)
+			time.Sleep(time.Second)
+			Expect(a.applied()).To(BeEmpty())
+			Expect(machines.Delete(ctx, "d", metav1.DeleteOptions{})).To(Succeed())
+			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(ctx, "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			a.patch(`{"spec":{"replicas":2}}`)
+			time.Sleep(time.Second)
+			m, err := machines.Get(ctx, "a", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(ask()).To(Equal(m.ResourceVersion))
+			time.Sleep(3 * time.Minute)
+			Expect(ask()).To(BeEmpty(), "that is left to machine-controller-manager")
+		})
+	})
+
+	It("a machine that serves does not go in addition to one that was named (I3)", func() {
+		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.patch(`{"spec":{"replicas":2},"metadata":{"annotations":{%q:"a~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
+			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			ask := func(name string) error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, name); return err }
+			Expect(ask("b")).To(Satisfy(apierrors.IsConflict), "two serve without a, and two are needed")
+			Expect(ask("a")).To(Succeed())
+		})
+	})
+
+	DescribeTable("a machine in reserve that was named goes once replicas are restored for it, though more than these serve", func(late func(a *alone) (end func())) {
+		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ask := func() error {
+				_, ended, err := a.taint.Guards().Remove(fixture.Namespace, "d")
+				if err == nil {
+					ended(apierrors.NewConflict(mcmapi.Resource("machines"), "d", nil))
+				}
+				return err
+			}
+			end := late(a)
+			a.patch(`{"spec":{"replicas":1},"metadata":{"annotations":{%q:"d~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
+			time.Sleep(time.Second)
+			Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
+			_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), "d", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"1",%q:"now"}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			end()
+			time.Sleep(time.Minute)
+			Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)))
+			Expect(ask()).To(Succeed())
+		})
+	},
+		Entry("while the controller does not see its name", func(a *alone) func() {
+			a.Hold("machinedeployments", controllerUser)
+			return func() { a.Release("machinedeployments", controllerUser) }
+		}),
+		Entry("while it cannot restore them", func(a *alone) func() {
+			down := true
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if down && r.User == controllerUser && r.Verb == "patch" && r.Resource == "machinedeployments" {
+					return 10 * time.Second, 0
+				}
+				return 0, 0
+			})
+			return func() { down = false }
+		}),
+	)
+
+	It("a machine in reserve that was named goes at once from a frozen MachineSet, which must lose machines", func() {
+		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ctx, machines, sets := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace), a.stock.MachineV1alpha1().MachineSets(fixture.Namespace)
+			ask := func() error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, "d"); return err }
+			a.Hold("machinedeployments", controllerUser)
+			a.patch(`{"spec":{"replicas":1},"metadata":{"annotations":{%q:"d~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
+			_, err := machines.Patch(ctx, "d", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"1",%q:"now"}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			_, err = sets.Patch(ctx, "pool-1", types.MergePatchType, []byte(`{"metadata":{"labels":{"freeze":"True"}}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask()).To(Succeed())
+			a.Release("machinedeployments", controllerUser)
+		})
+	})
+
+	It("a machine that serves does not go before those in reserve where all annotations were lost", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.Hold("machines", controllerUser, lensUser)
+			a.patch(`{"spec":{"excessReplicas":null},"metadata":{"annotations":null}}`)
+			time.Sleep(10 * time.Millisecond)
+			ask := func(name string) error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, name); return err }
+			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
+			Expect(ask("c")).To(Satisfy(apierrors.IsConflict), "three are still wanted")
+			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType,
+				[]byte(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"2"}},"spec":{"replicas":2}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
+			Expect(ask("c")).To(Satisfy(apierrors.IsConflict), "the excess falls only when it is seen that c goes first")
+			a.Release("machines", controllerUser, lensUser)
+			time.Sleep(time.Second)
+			Expect(ask("c")).To(Succeed())
+		})
+	})
+
+	It("counts a machine out from when its removal begins until the store shows it, unless that was refused", func() {
+		onItsOwn(4, 1, machinetaint.Options{}, func(a *alone) {
+			a.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`) // a rollout replaces all of them
+			a.wrote(0)
+			resize := func(replicas int) {
+				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				time.Sleep(time.Second)
+			}
+			resize(4)
+			a.Hold("machines", controllerUser, lensUser)
+			remove := a.taint.Guards().Remove
+			_, ended, err := remove(fixture.Namespace, "a")
+			Expect(err).NotTo(HaveOccurred())
+			ended(apierrors.NewConflict(mcmapi.Resource("machines"), "a", nil))
+			_, ended, err = remove(fixture.Namespace, "b")
+			Expect(err).NotTo(HaveOccurred(), "the first was refused")
+			Expect(a.stock.MachineV1alpha1().Machines(fixture.Namespace).Delete(context.Background(), "b", metav1.DeleteOptions{})).To(Succeed())
+			ended(nil)
+			_, _, err = remove(fixture.Namespace, "c")
+			Expect(err).To(Satisfy(apierrors.IsConflict), "one of five has gone, though the store does not show it")
+			_, _, err = remove(fixture.Namespace, "b")
+			Expect(err).NotTo(HaveOccurred(), "it is the one that goes")
+			resize(3)
+			_, ended, err = remove(fixture.Namespace, "c")
+			Expect(err).NotTo(HaveOccurred())
+			ended(errors.New("the connection broke"))
+			_, _, err = remove(fixture.Namespace, "d")
+			Expect(err).To(Satisfy(apierrors.IsConflict), "the third may have gone")
+			time.Sleep(3 * time.Minute)
+			_, ended, err = remove(fixture.Namespace, "d")
+			Expect(err).NotTo(HaveOccurred(), "it would have been seen by now")
+			ended(apierrors.NewGenericServerResponse(http.StatusNotFound, "delete", mcmapi.Resource("machines"), "d", "no such page", 0, true))
+			_, _, err = remove(fixture.Namespace, "e")
+			Expect(err).To(Satisfy(apierrors.IsConflict), "a proxy does not know whether the fourth has gone")
+			time.Sleep(3 * time.Minute)
+			_, _, err = remove(fixture.Namespace, "e")
+			Expect(err).NotTo(HaveOccurred(), "it would have been seen by now, too")
+			a.Release("machines", controllerUser, lensUser)
+		})
+	})
+
+	It("a machine stays while its MachineSet asks for what was decided before the excess was applied, unless that is frozen", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ask := func(replicas int, decidedFor, frozen string) error {
+				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil,
+					`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":%q},"labels":{"freeze":%q}},"spec":{"replicas":%d}}`, decidedFor, frozen, replicas), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				time.Sleep(time.Second)
+				_, ended, err := a.taint.Guards().Remove(fixture.Namespace, "a")
+				if err == nil {
+					ended(apierrors.NewConflict(mcmapi.Resource("machines"), "a", nil))
+				}
+				return err
+			}
+			Expect(ask(2, "2", "")).To(Satisfy(apierrors.IsConflict))
+			Expect(ask(2, "3", "")).To(Satisfy(apierrors.IsConflict), "both that serve are needed, and the third is in reserve")
+			Expect(ask(2, "2", "True")).To(Succeed(), "it is written again only when it has lost machines")
+			a.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
+			Expect(ask(2, "3", "")).To(Succeed(), "a rollout replaces it")
+		})
+	})
+
+	It("a machine goes whose MachineSet is being deleted", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ctx, sets := context.Background(), a.stock.MachineV1alpha1().MachineSets(fixture.Namespace)
+			ask := func() error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, "a"); return err }
+			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			_, err := sets.Patch(ctx, "pool-1", types.MergePatchType, []byte(`{"metadata":{"finalizers":["machine.sapcloud.io/machine-controller-manager"]}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(sets.Delete(ctx, "pool-1", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(time.Second)
+			Expect(ask()).To(Succeed())
+		})
+	})
+
+	It("of the machines that serve only those go that workload does not need, one after the other", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.Hold("machines", lensUser)
+			a.patch(`{"spec":{"replicas":1}}`)
+			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType,
+				[]byte(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"2"}},"spec":{"replicas":1}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			_, ended, err := a.taint.Guards().Remove(fixture.Namespace, "a")
+			Expect(err).NotTo(HaveOccurred(), "two serve")
+			ended(nil)
+			_, _, err = a.taint.Guards().Remove(fixture.Namespace, "b")
+			Expect(err).To(Satisfy(apierrors.IsConflict), "the first goes, though no store shows it")
+			_, _, err = a.taint.Guards().Remove(fixture.Namespace, "a")
+			Expect(err).NotTo(HaveOccurred(), "it is the one that goes, and is asked for again")
+			a.Release("machines", lensUser)
+		})
+	})
+
+	It("a machine goes only while there are more than its MachineSet asks for, or by itself", func() {
+		onItsOwn(2, 3, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ask := func(name string) error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, name); return err }
+			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
+			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "a", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			m.Status.CurrentStatus.Phase = mcmapi.MachineFailed
+			_, err = a.stock.MachineV1alpha1().Machines(fixture.Namespace).UpdateStatus(context.Background(), m, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask("a")).To(Succeed())
+			_, err = a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":4}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(ask("b")).To(Satisfy(apierrors.IsConflict), "it serves, and a does not")
+			Expect(ask("d")).To(Succeed())
+			Expect(ask("e")).To(Satisfy(apierrors.IsConflict), "one of five is on its way")
+		})
+	})
+})
