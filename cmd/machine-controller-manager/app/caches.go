@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 
+	"k8s.io/client-go/tools/cache"
+
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
@@ -54,6 +56,11 @@ func (c *caches) startInformers(ctx context.Context) {
 	default:
 		c.target.StartNodes(ctx)
 	}
+}
+
+// showingReserves requests the informers of objects that show whether there is a reserve.
+func (c *caches) showingReserves() []cache.SharedIndexInformer {
+	return []cache.SharedIndexInformer{c.machines.Deployments(), c.machines.Machines(), c.target.Nodes()}
 }
 
 // startAll starts all informers of the target cluster that controllers request, from now on.

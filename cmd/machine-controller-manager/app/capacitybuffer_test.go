@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
@@ -33,9 +34,9 @@ var bufferKinds = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes
 })
 
 // buffered has a MachineDeployment whose machines have four CPUs, and a PodTemplate for chunks with one CPU.
-func buffered(server *sim.Server) versioned.Interface {
+func buffered(config *rest.Config) versioned.Interface {
 	GinkgoHelper()
-	ctx, config := context.Background(), server.ConfigFor("user")
+	ctx := context.Background()
 	ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
 	class := &mcm.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "large", Namespace: fixture.Namespace}, NodeTemplate: &mcm.NodeTemplate{
 		Capacity: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi")},
@@ -62,7 +63,7 @@ func bufferOf(strategy string) *v1beta1.CapacityBuffer {
 var _ = Describe("The controller of CapacityBuffers", Serial, func() {
 	It("reads nothing of workloads before there is a buffer of its strategy, and then requests machines through a Reserve", func() {
 		server := sim.New(sim.Options{Resources: bufferKinds})
-		ours := buffered(server)
+		ours := buffered(server.ConfigFor("user"))
 		buffers := ours.CapacityBufferV1beta1().CapacityBuffers("shop")
 		ctx := context.Background()
 		_, err := buffers.Create(ctx, bufferOf(v1beta1.StrategyActive), metav1.CreateOptions{})
@@ -85,7 +86,7 @@ var _ = Describe("The controller of CapacityBuffers", Serial, func() {
 
 	It("deletes what is left of buffers where there can be none any more", func() {
 		server := sim.New(sim.Options{Resources: slices.DeleteFunc(slices.Clone(bufferKinds), func(r sim.Resource) bool { return r.Name == "capacitybuffers" })})
-		reserves := buffered(server).AutoscalingV1alpha1().Reserves(fixture.Namespace)
+		reserves := buffered(server.ConfigFor("user")).AutoscalingV1alpha1().Reserves(fixture.Namespace)
 		ctx := context.Background()
 		for _, r := range []*autoscaling.Reserve{capacitybuffer.NewReserve(fixture.Namespace, capacitybuffer.Request{Pool: "pool", Machines: 2}), {ObjectMeta: metav1.ObjectMeta{Name: "mine"}}} {
 			_, err := reserves.Create(ctx, r, metav1.CreateOptions{})

@@ -55,17 +55,19 @@ func (p *process) runRelease(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-p.caches.needed:
-	}
 	ours, err := evenkeel.NewForConfig(p.control)
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)
 	}
 	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
+	}
+	p.caches.showingReserves() // this may be the only controller
+	p.caches.startInformers(ctx)
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.caches.needed:
 	}
 	core, err := connect.Core(p.target)
 	if err != nil {

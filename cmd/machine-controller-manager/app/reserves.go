@@ -60,7 +60,7 @@ func (p *process) lookForReserves() (stop func(), err error) {
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, item any) { look(item) }}
 	var errs []error
 	var stops []func()
-	for _, informer := range []cache.SharedIndexInformer{p.caches.machines.Deployments(), p.caches.machines.Machines(), p.caches.target.Nodes()} {
+	for _, informer := range p.caches.showingReserves() {
 		handle, err := informer.AddEventHandler(handler)
 		errs = append(errs, err)
 		stops = append(stops, func() { _ = informer.RemoveEventHandler(handle) }) // fails only without one

@@ -28,14 +28,14 @@ func (c *Controller) attach(i Informers) error {
 		changed  func(was, is any)
 	}{
 		{i.Machines.Deployments(), &s.deployments, c.deploymentChanged},
-		{i.Machines.Sets(), &s.sets, nil},
+		{i.Machines.Sets(), &s.sets, c.specChanged},
 		{i.Machines.Machines(), &s.machines, c.somethingChanged},
-		{i.Machines.Classes(), &s.machineClasses, nil},
+		{i.Machines.Classes(), &s.machineClasses, c.somethingChanged},
 		{i.Target.Pods(), &s.pods, c.podChanged},
 		{i.Target.Nodes(), &s.nodes, c.nodeChanged},
 		{i.Target.Claims(), &s.storage.Claims, c.somethingChanged},
 		{i.Target.Volumes(), &s.storage.Volumes, c.somethingChanged},
-		{i.Target.DaemonSets(), &s.daemons, nil},
+		{i.Target.DaemonSets(), &s.daemons, c.specChanged},
 	}
 	for _, a := range all {
 		*a.store = a.informer.GetIndexer()
@@ -47,10 +47,8 @@ func (c *Controller) attach(i Informers) error {
 	// Handlers come last: they use the stores, and informers that run already call them at once.
 	var errs []error
 	for _, a := range all {
-		if a.changed != nil {
-			_, err := a.informer.AddEventHandler(eventHandler(a.changed))
-			errs = append(errs, err)
-		}
+		_, err := a.informer.AddEventHandler(eventHandler(a.changed))
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -57,6 +58,16 @@ func (c *Controller) nodeChanged(was, is any) {
 		return
 	}
 	c.somethingChanged(was, is)
+}
+
+// specChanged ignores changes of the status. Each kind is watched on its own, so that a MachineSet may
+// be seen after its machines.
+func (c *Controller) specChanged(was, is any) {
+	before, _ := was.(metav1.Object)
+	after, _ := is.(metav1.Object)
+	if before == nil || after == nil || before.GetGeneration() != after.GetGeneration() {
+		c.somethingChanged(was, is)
+	}
 }
 
 // somethingChanged starts a decision if pods wait.
