@@ -45,6 +45,13 @@ func OnSpares(machines cache.SharedIndexInformer, changed func(machine any)) err
 	return err
 }
 
+// OnSets calls changed with each MachineSet that is added or deleted. Each kind is watched on its own,
+// so that a MachineSet may be seen after its machines, which belong to no MachineDeployment until then.
+func OnSets(sets cache.SharedIndexInformer, changed func(set any)) error {
+	_, err := sets.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed})
+	return err
+}
+
 // Source is a [pool.Source] over the stores of informers.
 type Source struct{ Kinds Kinds }
 

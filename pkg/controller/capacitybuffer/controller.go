@@ -138,7 +138,8 @@ func (c *Controller) attach(i Informers) error {
 	c.source.Kinds = stores.Kinds{
 		Sets: read(i.Machines.Sets()), Machines: read(i.Machines.Machines()), Classes: watch(i.Machines.Classes()), Nodes: read(i.Target.Nodes()),
 	}
-	errs = append(errs, stores.OnSpares(i.Machines.Machines(), func(any) { c.resyncAll() }))
+	resync := func(any) { c.resyncAll() }
+	errs = append(errs, stores.OnSpares(i.Machines.Machines(), resync), stores.OnSets(i.Machines.Sets(), resync))
 	c.daemons = read(i.Target.DaemonSets())
 	if c.options.Scales != nil {
 		c.pods = read(i.Target.Pods())

@@ -79,6 +79,8 @@ func (p *Preview) DelaysAfter(changes ...[2]any) map[string][]time.Duration {
 			p.c.setChanged(was, is)
 		case *mcm.Machine:
 			p.c.machineChanged(was, is)
+		case *mcm.MachineClass:
+			p.c.classChanged(was, is)
 		case *corev1.Node:
 			p.c.nodeChanged(was, is)
 		case *corev1.Pod:

@@ -30,7 +30,7 @@ func (c *Controller) attach(i Informers) error {
 		{m.Deployments(), nil, c.deploymentChanged, &c.stores.deployments},
 		{m.Sets(), nil, c.setChanged, &c.stores.sets},
 		{m.Machines(), nil, c.machineChanged, &c.stores.machines},
-		{m.Classes(), nil, nil, &c.stores.classes},
+		{m.Classes(), nil, c.classChanged, &c.stores.classes},
 		{i.Seen.MachineDeployments().Informer(), nil, nil, &c.stores.seenDeployments},
 		{i.Seen.Machines().Informer(), stores.OwnerIndex(), c.seenMachineChanged, &c.stores.seenMachines},
 		{i.Seen.MachineSets().Informer(), stores.OwnerIndex(), c.seenSetChanged, &c.stores.seenSets},

@@ -15,9 +15,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
@@ -433,6 +435,20 @@ var _ = Describe("A reserve", func() {
 			c.patch(`{"metadata":{"annotations":{"%s":"0:20:1"}}}`, api.BoundsAnnotation)
 			c.settle()
 			Expect(c.numbers()).To(Equal("11+1 status 1/1 True Complete"))
+		})
+	})
+
+	It("is asked for in resources as soon as its MachineClass shows what machines have", func() {
+		play(func(c *cluster) {
+			c.pool(0, bounds("0:20:cpu=8"))
+			c.settle()
+			Expect(c.numbers()).To(Equal("0+0 status 0/0 False CapacityUnknown"))
+			_, err := c.user.MachineV1alpha1().MachineClasses(ns).Create(context.Background(), fixture.MachineClass(fixture.Class, func(class *mcmapi.MachineClass) {
+				class.NodeTemplate = &mcmapi.NodeTemplate{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}}
+			}), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.settle()
+			Expect(c.numbers()).To(Equal("0+2 status 2/2 True Complete"))
 		})
 	})
 

@@ -9,7 +9,9 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -61,6 +63,23 @@ func (c *Controller) machineChanged(was, is any) {
 	}
 }
 
+// classChanged syncs the MachineDeployments whose machines are of a class: an excess in resources
+// depends on the capacity of a machine.
+func (c *Controller) classChanged(was, is any) {
+	for _, item := range []any{is, was} {
+		class, ok := item.(*mcm.MachineClass)
+		if !ok {
+			continue
+		}
+		for d := range stores.All[*v1alpha1.MachineDeployment](c.stores.deployments) {
+			if d.Namespace == class.Namespace && d.Spec.Template.Spec.Class.Name == class.Name {
+				c.loop.AddAfter(keyOf(d), gatherTime)
+			}
+		}
+		return
+	}
+}
+
 // addGathered queues a key at once if an object is new or gone, and otherwise together with what
 // changes until then.
 func (c *Controller) addGathered(key string, was, is any) {
@@ -82,7 +101,8 @@ func (c *Controller) nodeChanged(was, is any) {
 	after, _ := is.(*corev1.Node)
 	differs := func(key string) bool { return before.Annotations[key] != after.Annotations[key] }
 	if before != nil && after != nil && slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, sameTaint) &&
-		!slices.ContainsFunc(nodeAnnotations, differs) && pool.NodeReady(before) == pool.NodeReady(after) && before.Spec.ProviderID == after.Spec.ProviderID {
+		!slices.ContainsFunc(nodeAnnotations, differs) && pool.NodeReady(before) == pool.NodeReady(after) && before.Spec.ProviderID == after.Spec.ProviderID &&
+		equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) {
 		return
 	}
 	for _, node := range []*corev1.Node{before, after} {

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -71,6 +72,12 @@ var _ = Describe("An event", func() {
 		Entry("a Machine gets another owner", machineIn("a"), machineIn("b"), a, b),
 		Entry("a Machine loses its owner", machineIn("a"), fixture.Machine("of-a"), a),
 		Entry("a Machine goes", machineIn("a"), nil, a),
+		Entry("a MachineClass comes", nil, fixture.MachineClass("class-a"), a),
+		Entry("a MachineClass changes", fixture.MachineClass("class-a"), fixture.MachineClass("class-a"), a),
+		Entry("a MachineClass goes", fixture.MachineClass("class-b"), nil, b),
+		Entry("a MachineClass that is not used changes", fixture.MachineClass("x"), fixture.MachineClass("x")),
+		Entry("a MachineClass of another namespace changes", nil, fixture.MachineClass("class-a", func(c *mcm.MachineClass) { c.Namespace = "other" })),
+		Entry("a Node offers another resource", plain, nodeWith(func(n *corev1.Node) { n.Status.Allocatable["gpu"] = resource.MustParse("1") }), a),
 		Entry("a Node comes", nil, plain, a),
 		Entry("a Node goes", plain, nil, a),
 		Entry("a Node says how it is", plain, nodeWith(func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() })),
@@ -101,6 +108,7 @@ var _ = Describe("An event", func() {
 		Entry("a Machine changes, and its MachineSet", gathered, [2]any{machineIn("a"), machineIn("a")}, [2]any{setIn("a"), setIn("a")}),
 		Entry("a Machine goes", atOnce, [2]any{machineIn("a"), nil}),
 		Entry("a Node gets a taint", atOnce, [2]any{plain, tainted("x")}),
+		Entry("a MachineClass comes", gathered, [2]any{nil, fixture.MachineClass("class-a")}),
 		Entry("two pods are bound", gathered, [2]any{podOn(""), podOn("of-a")}, [2]any{podOn(""), podOn("of-a")}),
 	)
 })
@@ -110,10 +118,18 @@ var (
 	gathered = []time.Duration{100 * time.Millisecond}
 )
 
+// poolOf returns a MachineDeployment with a class of its own.
+func poolOf(name string) *api.MachineDeployment {
+	d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace}}
+	d.Spec.Template.Spec.Class.Name = "class-" + name
+	return d
+}
+
 // withTwoPools returns a controller that knows two MachineDeployments with a machine each.
 func withTwoPools() *machinetaint.Preview {
 	p, err := machinetaint.NewPreview(machinetaint.Settings{}, true)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(p.SetObjects(machinetaint.Objects{Sets: []*mcm.MachineSet{setIn("a"), setIn("b")}, Machines: []*mcm.Machine{machineIn("a"), machineIn("b")}}, time.Now())).To(Succeed())
+	pools := []*api.MachineDeployment{poolOf("a"), poolOf("b")}
+	Expect(p.SetObjects(machinetaint.Objects{Deployments: pools, Sets: []*mcm.MachineSet{setIn("a"), setIn("b")}, Machines: []*mcm.Machine{machineIn("a"), machineIn("b")}}, time.Now())).To(Succeed())
 	return p
 }

@@ -42,14 +42,14 @@ func (r Raise) jsonPatch(stored any) []byte {
 		{"test", "/spec/replicas", stored},
 		{"test", annotationPath(v1alpha1.BoundsAnnotation), basis.Bounds},
 		{"test", annotationPath(v1alpha1.AppliedReplicasAnnotation), basis.Applied},
+		{"test", annotationPath(v1alpha1.AppliedExcessAnnotation), basis.Excess},
 		{"add", "/spec/replicas", after.Spec.Replicas},
 	}
 	if r.Pool.Applied != nil {
 		operations = append(operations, operation{"add", annotationPath(v1alpha1.AppliedReplicasAnnotation), after.Annotations[v1alpha1.AppliedReplicasAnnotation]})
 	}
-	if basis.Excess != nil {
+	if r.Pool.Inclusive && basis.Excess != nil {
 		key := annotationPath(v1alpha1.AppliedExcessAnnotation)
-		operations = slices.Insert(operations, 0, operation{"test", key, basis.Excess})
 		if text, left := after.Annotations[v1alpha1.AppliedExcessAnnotation]; left {
 			operations = append(operations, operation{"add", key, text})
 		} else {
@@ -73,7 +73,7 @@ func (r Raise) changedFields() *v1alpha1.MachineDeployment {
 	if r.Pool.Applied != nil {
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.AppliedReplicasAnnotation, fmt.Sprint(*r.Pool.Applied))
 	}
-	if text := r.Pool.Basis.Excess; text != nil {
+	if text := r.Pool.Basis.Excess; r.Pool.Inclusive && text != nil {
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.AppliedExcessAnnotation, *text)
 	}
 	pool.Release(d, int32(r.By))

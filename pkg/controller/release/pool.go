@@ -26,9 +26,10 @@ func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bou
 			p.Applied = ptr.To(pool.Workload(d, d.Spec.Replicas))
 		}
 	}
-	if s.Applied.Counted+s.Applied.Absorbed > 0 {
-		p.Basis.Excess = ptr.To(d.Annotations[v1alpha1.AppliedExcessAnnotation])
+	if text, set := d.Annotations[v1alpha1.AppliedExcessAnnotation]; set {
+		p.Basis.Excess = &text
 	}
+	p.Inclusive = s.Applied.Counted+s.Applied.Absorbed > 0
 	c.claimed.record(d, now)
 	c.claimed.complete(d, p.Reserve)
 	for _, m := range p.Reserve.Machines {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
 )
 
@@ -54,10 +55,26 @@ var _ = Describe("A raise", func() {
 		Entry("of none", 0),
 	)
 
-	It("tests all that it rests on, in each patch", func() {
+	It("is not written over a change of the accounting, though the spec is the same", func() { // law 6
+		playApart(func(c *cluster) {
+			c.grow("a", 3, 4, "0:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.delay(10 * time.Second)
+			c.create(fresh(1, "p", 4000)...)
+			time.Sleep(5 * time.Second)
+			const changed = "4,max=10,counted=2,replicas=3"
+			c.patch("a", `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AppliedExcessAnnotation, changed)
+			time.Sleep(10 * time.Second)
+			Expect(c.replicas()).To(Equal("a=3"))
+			Expect(c.deployment("a").Annotations).To(HaveKeyWithValue(v1alpha1.AppliedExcessAnnotation, changed))
+		})
+	})
+
+	DescribeTable("tests all that it rests on, in each patch", func(inclusive bool) {
 		applied, excess := "2", "1,counted=1,replicas=3"
 		for _, replicas := range []int32{0, 3} {
-			r := Raise{By: 1, Pool: Pool{Key: "default/a", Basis: Basis{UID: "u", Generation: 7, Replicas: replicas, Bounds: "1:9", Applied: &applied, Excess: &excess}}}
+			r := Raise{By: 1, Pool: Pool{Inclusive: inclusive, Key: "default/a", Basis: Basis{UID: "u", Generation: 7, Replicas: replicas, Bounds: "1:9", Applied: &applied, Excess: &excess}}}
 			for _, patch := range r.Patches() {
 				var operations []struct {
 					Op, Path string
@@ -74,7 +91,10 @@ var _ = Describe("A raise", func() {
 					HaveKeyWithValue(HaveSuffix("bounds"), "1:9"), HaveKeyWithValue(HaveSuffix("applied-replicas"), "2"), HaveKeyWithValue(HaveSuffix("applied-excess"), excess)))
 			}
 		}
-	})
+	},
+		Entry("replicas without the reserve", false),
+		Entry("replicas that include it", true),
+	)
 
 	DescribeTable("begins at no replicas", func(body string) {
 		play(func(c *cluster) {

@@ -68,6 +68,8 @@ type Pool struct {
 	// Applied is the number of replicas that machine-controller-manager may act on, if the
 	// annotation applied-replicas is set.
 	Applied *int32
+	// Inclusive reports whether replicas include reserve machines, or are to.
+	Inclusive bool
 	// Claimed are machines in reserve that are claimed already.
 	Claimed []string
 	// Reserve is the input of the reserve rule, as far as it decides which machine is released
@@ -88,8 +90,8 @@ type Basis struct {
 	Generation int64
 	// Replicas is spec.replicas.
 	Replicas int32
-	// Bounds, Applied and Excess are annotations. Applied is nil if it is not set. Excess, the
-	// applied excess, is nil if replicas include no reserve machines.
+	// Bounds, Applied and Excess, the applied excess, are annotations. Applied and Excess are nil if
+	// they are not set.
 	Bounds          string
 	Applied, Excess *string
 }

@@ -107,7 +107,7 @@ func (c *Controller) attach(i Informers) error {
 		})
 		errs = append(errs, err)
 	}
-	errs = append(errs, stores.OnSpares(i.Machines.Machines(), c.changed))
+	errs = append(errs, stores.OnSpares(i.Machines.Machines(), c.changed), stores.OnSets(i.Machines.Sets(), c.changed))
 	return errors.Join(errs...)
 }
 

@@ -106,6 +106,27 @@ var _ = Describe("The controller", func() {
 			Expect(c.requested()).To(Equal("a: shop=2, b: shop=2"))
 		})
 	})
+
+	DescribeTable("counts machines also if it sees a kind after all others",
+		func(late string) {
+			storm.Bubble(suite, func() {
+				c := newCluster(sim.Options{Seed: 1})
+				defer c.End()
+				c.Start("reserves", controller)
+				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+				c.Lag(late, sim.Constantly(5*time.Minute), "reserves")
+				c.pool("a", 3)
+				c.create(wish("shop", replicas(2)))
+				Expect(c.Settle(20*time.Minute, 12*time.Hour)).To(Succeed())
+				Expect(c.requested()).To(Equal("a: shop=2"))
+				Expect(c.standing("shop")).To(Equal("2/2 Complete"))
+			})
+		},
+		Entry(nil, "machinedeployments"),
+		Entry(nil, "machinesets"),
+		Entry(nil, "machines"),
+		Entry(nil, "reserves"),
+	)
 })
 
 var _ = Describe("Storms", func() {
