@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
@@ -451,6 +452,28 @@ var _ = Describe("A reserve", func() {
 			Expect(c.numbers()).To(Equal("0+2 status 2/2 True Complete"))
 		})
 	})
+
+	DescribeTable("is complete also where one kind is seen after all others", func(late string) {
+		play(func(c *cluster) {
+			c.Lag(late, sim.Constantly(5*time.Minute), evenkeel)
+			c.work(3)
+			c.pool(3, excess(2))
+			c.settle()
+			c.settle()
+			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+			c.scale(4)
+			c.settle()
+			c.settle()
+			Expect(c.numbers()).To(Equal("4+2 status 2/2 True Complete"))
+		})
+	},
+		Entry(nil, "machinedeployments"),
+		Entry(nil, "machinesets"),
+		Entry(nil, "machines"),
+		Entry(nil, "machineclasses"),
+		Entry(nil, "nodes"),
+		Entry(nil, "pods"),
+	)
 
 	It("mends the mark of a Node, and marks one that registers without", func() {
 		story(func(c *cluster) {
