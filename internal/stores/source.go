@@ -45,8 +45,9 @@ func OnSpares(machines cache.SharedIndexInformer, changed func(machine any)) err
 	return err
 }
 
-// OnSets calls changed with each MachineSet that is added or deleted. Each kind is watched on its own,
-// so that a MachineSet may be seen after its machines, which belong to no MachineDeployment until then.
+// OnSets calls changed with each MachineSet that is added or deleted. Each kind is watched on its
+// own, so that a MachineSet may be seen after its machines. Until then, these belong to no
+// MachineDeployment.
 func OnSets(sets cache.SharedIndexInformer, changed func(set any)) error {
 	_, err := sets.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed})
 	return err

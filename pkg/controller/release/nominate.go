@@ -40,9 +40,9 @@ func (c *Controller) nominate(ctx context.Context, all []Nomination) error {
 }
 
 // withdrawNominations removes the nominations of pods that are crowded out. If two pods are
-// nominated for a node that has room for one of them, kube-scheduler keeps the room of each from the
-// other. This happens if a pod is nominated for a machine that then stays in reserve, because the pod
-// is to get another one, and the machine is claimed for a second pod.
+// nominated for a node that has room for one of them, kube-scheduler keeps the room of each from
+// the other. This happens if a pod is nominated for a machine that then stays in reserve, because
+// the pod is to get another one, and the machine is claimed for a second pod.
 func (c *Controller) withdrawNominations(ctx context.Context) error {
 	return c.nominate(ctx, c.crowdedOut())
 }

@@ -60,8 +60,8 @@ func (c *Controller) nodeChanged(was, is any) {
 	c.somethingChanged(was, is)
 }
 
-// specChanged ignores changes of the status. Each kind is watched on its own, so that a MachineSet may
-// be seen after its machines.
+// specChanged ignores changes of the status. Each kind is watched on its own, so that a MachineSet
+// may be seen after its machines.
 func (c *Controller) specChanged(was, is any) {
 	before, _ := was.(metav1.Object)
 	after, _ := is.(metav1.Object)
