@@ -22,6 +22,12 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
+// refusesCreation returns why another machine must not be created now.
+func (a *alone) refusesCreation() error {
+	key := types.NamespacedName{Namespace: fixture.Namespace, Name: "pool"}
+	return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}})
+}
+
 var _ = Describe("What the controller answers the lens about creations", func() {
 	key := types.NamespacedName{Namespace: fixture.Namespace, Name: "pool"}
 
@@ -67,21 +73,20 @@ var _ = Describe("What the controller answers the lens about creations", func() 
 				}
 				return before, 0
 			})
-			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
 			a.patch(`{"spec":{"replicas":5}}`)
 			time.Sleep(time.Second)
-			Expect(ask()).To(Satisfy(apierrors.IsConflict), "five are there, and one leaves")
+			Expect(a.refusesCreation()).To(Satisfy(apierrors.IsConflict), "five are there, and one leaves")
 			a.patch(`{"spec":{"replicas":6}}`)
 			time.Sleep(time.Second)
-			Expect(ask()).To(Satisfy(apierrors.IsConflict), "workload waits for a machine of the reserve that leaves")
+			Expect(a.refusesCreation()).To(Satisfy(apierrors.IsConflict), "workload waits for a machine of the reserve that leaves")
 			_, err = a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), "f", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
-			Expect(ask()).To(Succeed())
+			Expect(a.refusesCreation()).To(Succeed())
 
 			By("deleting a machine that serves, which may take hours to drain")
 			a.deleteSlowly("a")
-			Expect(ask()).To(Succeed(), "workload does not wait for that one")
+			Expect(a.refusesCreation()).To(Succeed(), "workload does not wait for that one")
 		})
 	})
 
@@ -90,20 +95,19 @@ var _ = Describe("What the controller answers the lens about creations", func() 
 			a.patch(`{"spec":{"excessReplicas":0},"metadata":{"annotations":{%q:"1:6"}}}`, api.BoundsAnnotation)
 			time.Sleep(time.Hour) // until nothing is remembered of it, as in a process that has just started
 			Expect(a.applied()).To(BeEmpty())
-			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
 			a.Hold("machines", controllerUser)
 			a.deleteSlowly("f")
 			a.patch(`{"spec":{"replicas":6}}`)
 			time.Sleep(time.Second)
-			Expect(ask()).To(MatchError(ContainSubstring("5 machines stay and 1 leave, and there are to be 6")))
+			Expect(a.refusesCreation()).To(MatchError(ContainSubstring("5 machines stay and 1 leave, and there are to be 6")))
 			a.Release("machines", controllerUser)
 			time.Sleep(time.Second)
-			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			Expect(a.refusesCreation()).To(Satisfy(apierrors.IsConflict))
 			a.Hold("machines", lensUser)
 			_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), "f", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
-			Expect(ask()).To(Succeed(), "it is gone, whatever machine-controller-manager's store shows")
+			Expect(a.refusesCreation()).To(Succeed(), "it is gone, whatever machine-controller-manager's store shows")
 		})
 	})
 
@@ -139,9 +143,8 @@ var _ = Describe("What the controller answers the lens about creations", func() 
 	It("no machine is created for a rollout that only the controller still sees", func() {
 		onItsOwn(4, 2, machinetaint.Options{}, func(a *alone) {
 			ctx, sets := context.Background(), a.stock.MachineV1alpha1().MachineSets(fixture.Namespace)
-			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
 			a.wrote(0)
-			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			Expect(a.refusesCreation()).To(Satisfy(apierrors.IsConflict))
 			set, err := sets.Get(ctx, "pool-1", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			next := &mcmapi.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-2", Namespace: set.Namespace, Labels: set.Labels, OwnerReferences: set.OwnerReferences}, Spec: set.Spec}
@@ -149,12 +152,12 @@ var _ = Describe("What the controller answers the lens about creations", func() 
 			_, err = sets.Create(ctx, next, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
-			Expect(ask()).To(Succeed())
+			Expect(a.refusesCreation()).To(Succeed())
 			a.Hold("machinesets", controllerUser)
 			_, err = sets.Patch(ctx, "pool-2", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
-			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			Expect(a.refusesCreation()).To(Satisfy(apierrors.IsConflict))
 		})
 	})
 
@@ -179,14 +182,13 @@ var _ = Describe("What the controller answers the lens about creations", func() 
 	It("no machine is created beyond what machine-controller-manager is shown, also before the controller sees that", func() {
 		onItsOwn(4, 2, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
 			a.Hold("machinedeployments", controllerUser)
 			a.patch(`{"spec":{"replicas":6}}`) // nothing adds the excess to what is shown here
 			time.Sleep(time.Second)
-			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			Expect(a.refusesCreation()).To(Satisfy(apierrors.IsConflict))
 			a.patch(`{"spec":{"replicas":7}}`)
 			time.Sleep(time.Second)
-			Expect(ask()).To(Succeed())
+			Expect(a.refusesCreation()).To(Succeed())
 		})
 	})
 
@@ -200,13 +202,12 @@ var _ = Describe("What the controller answers the lens about creations", func() 
 				}
 				return before, 0
 			})
-			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
 			a.patch(`{"spec":{"replicas":6},"metadata":{"annotations":{%q:"1:6"}}}`, api.BoundsAnnotation)
 			time.Sleep(time.Second)
-			Expect(ask()).To(Satisfy(apierrors.IsConflict), "six are there, and eight are shown")
+			Expect(a.refusesCreation()).To(Satisfy(apierrors.IsConflict), "six are there, and eight are shown")
 			a.patch(`{"spec":{"replicas":7}}`)
 			time.Sleep(time.Second)
-			Expect(ask()).To(Succeed(), "workload beyond max waits for none")
+			Expect(a.refusesCreation()).To(Succeed(), "workload beyond max waits for none")
 		})
 	})
 
@@ -220,13 +221,12 @@ var _ = Describe("What the controller answers the lens about creations", func() 
 				}
 				return before, 0
 			})
-			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
 			Expect(a.stock.MachineV1alpha1().Machines(fixture.Namespace).Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Succeed())
 			time.Sleep(time.Second)
-			Expect(ask()).To(Succeed(), "workload needs it")
+			Expect(a.refusesCreation()).To(Succeed(), "workload needs it")
 			a.patch(`{"spec":{"replicas":5}}`)
 			time.Sleep(time.Second)
-			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			Expect(a.refusesCreation()).To(Satisfy(apierrors.IsConflict))
 			Expect(a.applied()).To(BeEmpty())
 		})
 	})
@@ -243,19 +243,18 @@ var _ = Describe("What the controller answers the lens about creations", func() 
 	It("no machine is created that was decided for an excess that has just been reduced to nothing", func() {
 		onItsOwn(4, 2, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			ask := func() error { return a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}}) }
 			a.patch(`{"spec":{"excessReplicas":0}}`)
 			time.Sleep(time.Second)
 			Expect(a.applied()).To(BeEmpty())
-			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			Expect(a.refusesCreation()).To(Satisfy(apierrors.IsConflict))
 			a.patch(`{"metadata":{"annotations":{%q:"1:6"}}}`, api.BoundsAnnotation)
 			time.Sleep(time.Hour)
-			Expect(ask()).To(Satisfy(apierrors.IsConflict), "while machines of the reserve are there")
+			Expect(a.refusesCreation()).To(Satisfy(apierrors.IsConflict), "while machines of the reserve are there")
 			for _, name := range []string{"e", "f"} {
 				Expect(a.stock.MachineV1alpha1().Machines(fixture.Namespace).Delete(context.Background(), name, metav1.DeleteOptions{})).To(Succeed())
 			}
 			a.wrote(0)
-			Expect(ask()).To(Succeed(), "without a reserve, that is left to machine-controller-manager")
+			Expect(a.refusesCreation()).To(Succeed(), "without a reserve, that is left to machine-controller-manager")
 		})
 	})
 })

@@ -23,11 +23,16 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
+// refusesDeletion returns why a machine must not be deleted now.
+func (a *alone) refusesDeletion(name string) error {
+	_, _, err := a.taint.Guards().Remove(fixture.Namespace, name)
+	return err
+}
+
 var _ = Describe("What the controller answers the lens about deletions", func() {
 	It("a machine does not go while it leaves the reserve", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			ask := func() error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, "c"); return err }
 			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
@@ -38,12 +43,12 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 			})
 			a.patch(`{"spec":{"replicas":3}}`)
 			time.Sleep(500 * time.Millisecond)
-			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			Expect(a.refusesDeletion("c")).To(Satisfy(apierrors.IsConflict))
 			time.Sleep(time.Minute)
-			Expect(ask()).To(Satisfy(apierrors.IsConflict), "it serves now, and is needed")
+			Expect(a.refusesDeletion("c")).To(Satisfy(apierrors.IsConflict), "it serves now, and is needed")
 			a.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
 			a.wrote(0)
-			Expect(ask()).To(Succeed(), "a rollout replaces it, at its new version")
+			Expect(a.refusesDeletion("c")).To(Succeed(), "a rollout replaces it, at its new version")
 		})
 	})
 
@@ -107,9 +112,8 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
-			ask := func(name string) error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, name); return err }
-			Expect(ask("b")).To(Satisfy(apierrors.IsConflict), "two serve without a, and two are needed")
-			Expect(ask("a")).To(Succeed())
+			Expect(a.refusesDeletion("b")).To(Satisfy(apierrors.IsConflict), "two serve without a, and two are needed")
+			Expect(a.refusesDeletion("a")).To(Succeed())
 		})
 	})
 
@@ -157,17 +161,16 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
 			ctx, machines, sets := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace), a.stock.MachineV1alpha1().MachineSets(fixture.Namespace)
-			ask := func() error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, "d"); return err }
 			a.Hold("machinedeployments", controllerUser)
 			a.patch(`{"spec":{"replicas":1},"metadata":{"annotations":{%q:"d~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
 			_, err := machines.Patch(ctx, "d", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"1",%q:"now"}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
-			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			Expect(a.refusesDeletion("d")).To(Satisfy(apierrors.IsConflict))
 			_, err = sets.Patch(ctx, "pool-1", types.MergePatchType, []byte(`{"metadata":{"labels":{"freeze":"True"}}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
-			Expect(ask()).To(Succeed())
+			Expect(a.refusesDeletion("d")).To(Succeed())
 			a.Release("machinedeployments", controllerUser)
 		})
 	})
@@ -178,18 +181,17 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 			a.Hold("machines", controllerUser, lensUser)
 			a.patch(`{"spec":{"excessReplicas":null},"metadata":{"annotations":null}}`)
 			time.Sleep(10 * time.Millisecond)
-			ask := func(name string) error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, name); return err }
-			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
-			Expect(ask("c")).To(Satisfy(apierrors.IsConflict), "three are still wanted")
+			Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
+			Expect(a.refusesDeletion("c")).To(Satisfy(apierrors.IsConflict), "three are still wanted")
 			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType,
 				[]byte(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"2"}},"spec":{"replicas":2}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
-			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
-			Expect(ask("c")).To(Satisfy(apierrors.IsConflict), "the excess falls only when it is seen that c goes first")
+			Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
+			Expect(a.refusesDeletion("c")).To(Satisfy(apierrors.IsConflict), "the excess falls only when it is seen that c goes first")
 			a.Release("machines", controllerUser, lensUser)
 			time.Sleep(time.Second)
-			Expect(ask("c")).To(Succeed())
+			Expect(a.refusesDeletion("c")).To(Succeed())
 		})
 	})
 
@@ -261,13 +263,12 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
 			ctx, sets := context.Background(), a.stock.MachineV1alpha1().MachineSets(fixture.Namespace)
-			ask := func() error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, "a"); return err }
-			Expect(ask()).To(Satisfy(apierrors.IsConflict))
+			Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
 			_, err := sets.Patch(ctx, "pool-1", types.MergePatchType, []byte(`{"metadata":{"finalizers":["machine.sapcloud.io/machine-controller-manager"]}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(sets.Delete(ctx, "pool-1", metav1.DeleteOptions{})).To(Succeed())
 			time.Sleep(time.Second)
-			Expect(ask()).To(Succeed())
+			Expect(a.refusesDeletion("a")).To(Succeed())
 		})
 	})
 
@@ -294,21 +295,20 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 	It("a machine goes only while there are more than its MachineSet asks for, or by itself", func() {
 		onItsOwn(2, 3, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			ask := func(name string) error { _, _, err := a.taint.Guards().Remove(fixture.Namespace, name); return err }
-			Expect(ask("a")).To(Satisfy(apierrors.IsConflict))
+			Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
 			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "a", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			m.Status.CurrentStatus.Phase = mcmapi.MachineFailed
 			_, err = a.stock.MachineV1alpha1().Machines(fixture.Namespace).UpdateStatus(context.Background(), m, metav1.UpdateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
-			Expect(ask("a")).To(Succeed())
+			Expect(a.refusesDeletion("a")).To(Succeed())
 			_, err = a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":4}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
-			Expect(ask("b")).To(Satisfy(apierrors.IsConflict), "it serves, and a does not")
-			Expect(ask("d")).To(Succeed())
-			Expect(ask("e")).To(Satisfy(apierrors.IsConflict), "one of five is on its way")
+			Expect(a.refusesDeletion("b")).To(Satisfy(apierrors.IsConflict), "it serves, and a does not")
+			Expect(a.refusesDeletion("d")).To(Succeed())
+			Expect(a.refusesDeletion("e")).To(Satisfy(apierrors.IsConflict), "one of five is on its way")
 		})
 	})
 })

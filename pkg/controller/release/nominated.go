@@ -28,6 +28,10 @@ func (c *Controller) withoutVoid(pod *corev1.Pod) *corev1.Pod {
 	if node := c.openNode(pod); node != nil && !c.isCrowdedOut(pod, node) {
 		return pod
 	}
+	return withoutNomination(pod)
+}
+
+func withoutNomination(pod *corev1.Pod) *corev1.Pod {
 	free := *pod
 	free.Status.NominatedNodeName = ""
 	return &free
@@ -75,11 +79,8 @@ func (c *Controller) nominatedBefore(pod *corev1.Pod) []*corev1.Pod {
 // crowdedOut returns a withdrawal for each pod that counts and is crowded out.
 func (c *Controller) crowdedOut() (all []Nomination) {
 	for _, pod := range c.nominatedPods() {
-		node := c.openNode(pod)
-		if node == nil || !c.isCrowdedOut(pod, node) {
-			continue
-		}
-		if counts, _ := c.settings.evaluate(c.withoutVoid(pod)); counts {
+		counts, _ := c.settings.evaluate(withoutNomination(pod))
+		if node := c.openNode(pod); counts && node != nil && c.isCrowdedOut(pod, node) {
 			all = append(all, Nomination{Pod: c.podCache.podFor(pod)})
 		}
 	}
