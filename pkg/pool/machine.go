@@ -3,6 +3,7 @@
 package pool
 
 import (
+	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -40,6 +41,25 @@ func (m Machine) Marked() bool { return Marked(m.Object) }
 // it is marked: a pod may be bound while a Node registers without the taint, or between a read and
 // a write.
 func (m Machine) Reserve() bool { return m.Marked() && m.NonTolerating == 0 }
+
+// Open reports whether pods may be bound to the machine although it is marked: its Node does not
+// carry the reserve taint, or is not seen yet and may register without it, because the machine was
+// created to serve.
+func (m Machine) Open() bool {
+	switch {
+	case !m.Marked():
+		return false
+	case m.Node != nil:
+		return !slices.ContainsFunc(m.Node.Spec.Taints, IsReserveTaint)
+	}
+	return !Unhealthy(m.Phase()) && markedLater(m.Object)
+}
+
+// markedLater reports whether a marked Machine was created to serve.
+func markedLater(m *mcm.Machine) bool {
+	mark, err := machine.ParseReserve(m.Annotations[machine.ReserveAnnotation])
+	return err != nil || mark.Since.After(m.CreationTimestamp.Time)
+}
 
 // Registered reports whether the machine has a Node, or had one.
 func (m Machine) Registered() bool { return m.Node != nil || Ready(m.Phase()) || Unhealthy(m.Phase()) }

@@ -161,7 +161,7 @@ var _ = Describe("laws", func() {
 		}
 		for _, m := range deletions(v, carriedOut(v, p), pool.VisibleReplicas(p.Replicas, p.Applied)) {
 			named := slices.ContainsFunc(p.Victims, func(victim Victim) bool { return victim.Name == m.Name })
-			first := m.SeenPriority <= PriorityVictim && (named || m.Reserve)
+			first := m.SeenPriority <= PriorityVictim && (named || m.Reserve) && !(m.Reserve && m.Open && !m.Failing && v.Now.Sub(m.Created) < v.BootPatience)
 			if !first && !m.Leaving() && !neverMade(m) {
 				t.Fatalf("%+v would go: %+v", m, p)
 			}

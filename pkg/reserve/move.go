@@ -113,7 +113,7 @@ func (r *round) retirable() []int {
 }
 
 func (r *round) changeMark(i int, reserve bool, why Why) {
-	r.machines[i].Reserve = reserve
+	r.machines[i].Reserve, r.machines[i].Open = reserve, reserve
 	r.plan.Moves = append(r.plan.Moves, Move{Name: r.machines[i].Name, Reserve: reserve, Why: why})
 }
 

@@ -76,7 +76,7 @@ func (r *round) mayDelete(i int) bool {
 		// machine may be deleted in its place, which is spared only if no more than R serve. One that
 		// serves may also get pods by then.
 		return !r.surplusServes
-	case r.view.NodesUnknown:
+	case r.view.NodesUnknown, m.Open && !r.isStuck(m):
 		return false
 	}
 	if r.view.Rollout && m.Reserve && m.SeenPriority == PriorityReserve {

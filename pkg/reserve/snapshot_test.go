@@ -33,7 +33,7 @@ var _ = Describe("A view of a snapshot", func() {
 		})
 		Expect(v.Machines).To(Equal([]reserve.Machine{{
 			Name: "m", Phase: mcm.MachineRunning, Set: "set", Reserve: true, HasProviderID: true, Priority: 5, SeenPriority: 5, Named: true,
-			Preserved: true, Pods: 2, Pinned: true, Registered: true,
+			Preserved: true, Pods: 2, Pinned: true, Registered: true, Open: true,
 		}}))
 		v.Machines = nil
 		Expect(v).To(Equal(reserve.View{

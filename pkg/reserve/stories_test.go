@@ -197,6 +197,35 @@ var _ = Describe("A shrink taken back half way", func() {
 		Expect(plan.Priorities).To(Equal([]Priority{{"d", PriorityServing}}))
 	})
 
+	It("is applied until the Node of a machine that was created to serve cannot get pods any more (6)", func() {
+		w := settled(3, 1, Unbounded)
+		d := w.machine("d")
+		d.Phase, d.Registered, d.Open, d.Priority, d.SeenPriority = mcm.MachinePending, false, true, PriorityVictim, PriorityVictim
+		w.setWish(0)
+		plan := NewPlan(w.view)
+		Expect(plan.Victims).To(Equal([]Victim{{"d", Shrunk}}))
+		Expect(plan.Applied.Excess).To(Equal(1))
+		Expect(plan.Summary.Reason).To(Equal(Shrinking))
+		d.Open = false
+		Expect(NewPlan(w.view).Applied.Excess).To(BeZero())
+		d.Open, d.Failing = true, true
+		Expect(NewPlan(w.view).Applied.Excess).To(BeZero(), "it may never have a Node (10)")
+	})
+
+	It("is applied while a machine that serves has been put into the reserve by the same plan (6)", func() {
+		w := settled(3, 1, Unbounded)
+		c := w.machine("c")
+		c.Pods, c.Priority, c.SeenPriority = 0, PriorityVictim, PriorityVictim
+		w.setWish(0)
+		w.setReplicas(2)
+		w.view.Applied.Excess = 2
+		plan := NewPlan(w.view)
+		Expect(plan.Moves).To(Equal([]Move{{"c", true, Retired}}))
+		Expect(plan.Applied.Excess).To(Equal(2))
+		c.Reserve = true
+		Expect(NewPlan(w.view).Applied.Excess).To(Equal(1))
+	})
+
 	It("is applied until the machines are there that its MachineSet asks for (6)", func() {
 		w := settled(3, 2, Unbounded)
 		w.setWish(0)

@@ -48,6 +48,9 @@ type Machine struct {
 	Returned bool
 	// Registered reports whether it has a Node, or had one.
 	Registered bool
+	// Open reports whether pods may be bound to it although it is in reserve; see
+	// [pool.Machine.Open].
+	Open bool
 	// Preserved reports whether its preservation has not expired.
 	Preserved bool
 	// Pods is the number of its pods that are not a DaemonSet's, mirror pods or finished.

@@ -117,7 +117,7 @@ func (w *world) carryOut(p Plan) {
 		m := w.machine(move.Name)
 		w.check(m.HasProviderID && !m.Leaving(), "law 14: %s is moved", m.Name)
 		w.check(!move.Reserve || !m.Busy(), "law 4: busy %s is marked", m.Name)
-		m.Reserve = move.Reserve
+		m.Reserve, m.Open = move.Reserve, move.Reserve && !m.Registered
 		w.note("%s %s", move.Name, move.Why)
 	}
 	for _, q := range p.Priorities {
@@ -155,6 +155,7 @@ func (w *world) grow() bool {
 		before := *m
 		m.SeenPriority = m.Priority
 		m.Registered = m.Registered || m.Ready() || m.Unhealthy()
+		m.Open = m.Open && !m.Registered
 		switch {
 		case m.Deleted && m.Phase != mcm.MachineTerminating:
 			m.Phase = mcm.MachineTerminating

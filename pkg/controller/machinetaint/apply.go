@@ -17,6 +17,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -60,7 +61,7 @@ func (c *Controller) applyPlan(ctx context.Context, v View, p Plan) (*v1alpha1.M
 // may be old. If the machine may be being deleted, its Node is opened only after the Machine was
 // written, which makes deletions of the earlier version fail.
 func (c *Controller) writeMachine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) error {
-	before := v.machineByName(change.Name)
+	before := v.machineByName(change.Name).Object
 	if change.Mark == Free {
 		defer c.guards.release(keyOf(v.Deployment), before.UID)()
 		if withNode && c.guards.mayBeRemoved(keyOf(v.Deployment), before) {
@@ -115,11 +116,34 @@ func (c *Controller) checkEmpty(ctx context.Context, m *mcm.Machine) error {
 	if n := c.latest.Node(node); n != nil && !pool.IsNodeOf(m, n) {
 		return nil // they are another machine's pods
 	}
+	return c.checkPods(ctx, m, node, pool.IsWorkload)
+}
+
+// checkVictims returns a conflict if workload runs on a machine that is to be deleted as one of the
+// reserve. A pod may have been bound shortly before its Node got the taint, and no pod is bound after
+// that: the pods are read once more unless the store shows all that there were then.
+func (c *Controller) checkVictims(ctx context.Context, v View, victims []reserve.Victim) error {
+	for _, victim := range victims {
+		m := v.machineByName(victim.Name)
+		if !m.Reserve() || m.Node == nil || c.latest.showsPods(m.Node.ResourceVersion) {
+			continue
+		}
+		effects := pool.ReserveEffects(m.Object)
+		serves := func(pod *corev1.Pod) bool { return pool.IsWorkload(pod) && !pool.ToleratesReserve(pod, effects) }
+		if err := c.checkPods(ctx, m.Object, m.Node.Name, serves); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPods returns a conflict if such a pod runs on the Node of a machine.
+func (c *Controller) checkPods(ctx context.Context, m *mcm.Machine, node string, such func(*corev1.Pod) bool) error {
 	pods, err := c.clients.Target.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
 		return fmt.Errorf("list pods of node %s: %w", node, err)
 	}
-	if i := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return pool.IsWorkload(&pod) }); i >= 0 {
+	if i := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return such(&pod) }); i >= 0 {
 		pod := pods.Items[i]
 		return conflictError("machines", m.Name, "pod %s/%s runs on its node", pod.Namespace, pod.Name)
 	}
@@ -160,6 +184,9 @@ func (c *Controller) resizeDeployment(ctx context.Context, v View, p Plan) (*v1a
 	d, shown := v.Deployment, pool.VisibleReplicas(p.Rule.Replicas, p.Rule.Applied)
 	if shown >= v.Memory.visible(d) {
 		return c.writeDeployment(ctx, d, p.Deployment)
+	}
+	if err := c.checkVictims(ctx, v, p.Rule.Victims); err != nil {
+		return d, err
 	}
 	ended, err := c.guards.reduce(d, shown, v.MaxSetReplicas)
 	if err != nil {

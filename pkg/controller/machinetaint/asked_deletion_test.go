@@ -237,7 +237,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		})
 	})
 
-	It("a machine stays while its MachineSet asks for what was decided before the excess was applied, unless that is frozen", func() {
+	It("a machine stays while its MachineSet asks for what was decided before the excess was applied, unless that is frozen and has no reserve", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
 			ask := func(replicas int, decidedFor, frozen string) error {
@@ -253,9 +253,27 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 			}
 			Expect(ask(2, "2", "")).To(Satisfy(apierrors.IsConflict))
 			Expect(ask(2, "3", "")).To(Satisfy(apierrors.IsConflict), "both that serve are needed, and the third is in reserve")
-			Expect(ask(2, "2", "True")).To(Succeed(), "it is written again only when it has lost machines")
+			Expect(ask(2, "2", "True")).To(Satisfy(apierrors.IsConflict), "the third can go, and the set thaws because a larger number is shown")
 			a.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
 			Expect(ask(2, "3", "")).To(Succeed(), "a rollout replaces it")
+			Expect(ask(2, "3", "True")).To(Succeed())
+		})
+	})
+
+	It("a machine that workload needs goes if its MachineSet is frozen and none of its machines is in reserve", func() {
+		onItsOwn(2, 0, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.patch(`{"spec":{"excessReplicas":1}}`)
+			time.Sleep(time.Second)
+			ask := func(frozen string) error {
+				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil,
+					`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"1"},"labels":{"freeze":%q}},"spec":{"replicas":1}}`, frozen), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				time.Sleep(time.Second)
+				return a.refusesDeletion("a")
+			}
+			Expect(ask("")).To(Satisfy(apierrors.IsConflict))
+			Expect(ask("True")).To(Succeed(), "it is written again only when it has lost machines")
 		})
 	})
 

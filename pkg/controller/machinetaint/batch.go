@@ -118,7 +118,7 @@ func (w *batch) releaseMore(ctx context.Context) {
 
 // startMachine starts the write of one machine, and of its Node if that changes.
 func (w *batch) startMachine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) {
-	w.written[change.Name] = changedMachine(v.machineByName(change.Name), change, v)
+	w.written[change.Name] = changedMachine(v.machineByName(change.Name).Object, change, v)
 	w.frees = w.frees || change.Mark == Free
 	w.start(change, func() error { return w.c.writeMachine(ctx, v, change, n, withNode) })
 }

@@ -125,7 +125,7 @@ func (d decision) removalConflict(set *mcm.MachineSet, m *mcm.Machine) (ours boo
 		return ours, conflictError("machines", m.Name, "there are %d machines, and its machine set asks for %d", present, set.Spec.Replicas)
 	case ours && d.setOutdated(set):
 		return ours, conflictError("machines", m.Name, "its machine set does not ask for %d machines yet", d.visible())
-	case d.isNeeded(set, m, ours):
+	case !mustLose(set, reserve) && d.isNeeded(set, m, ours):
 		return ours, conflictError("machines", m.Name, "it serves, and no more machines serve than workload needs")
 	case !ours && reserve > 0 && set.Spec.Replicas > 0:
 		// The annotation was lost: a client wrote the whole object without annotations.
@@ -138,9 +138,9 @@ func (d decision) removalConflict(set *mcm.MachineSet, m *mcm.Machine) (ours boo
 // than workload needs, without those that are deleted anyway. In a rollout,
 // machine-controller-manager deletes machines of each MachineSet when it is shown a smaller total,
 // for example after a client removed the record of the excess. Without a reserve, that is left to
-// machine-controller-manager, and a frozen MachineSet must lose machines, whatever runs on them.
+// machine-controller-manager.
 func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool {
-	if d.isMarked(m) || pool.Frozen(set) || !followsDeployment(set) && set.Name != pool.CurrentSet(d.deployment, d.Sets(d.deployment.UID)) {
+	if d.isMarked(m) || !followsDeployment(set) && set.Name != pool.CurrentSet(d.deployment, d.Sets(d.deployment.UID)) {
 		return false
 	}
 	serving, reserve, named := 0, 0, pool.Named(d.deployment)
@@ -153,6 +153,12 @@ func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool 
 		}
 	}
 	return (ours || reserve > 0) && serving <= d.workload()
+}
+
+// mustLose reports whether a MachineSet has to lose machines, whatever runs on them: it is frozen, and
+// none of its machines in reserve can go instead. In a rollout, those stay.
+func mustLose(set *mcm.MachineSet, reserve int) bool {
+	return pool.Frozen(set) && (reserve == 0 || !followsDeployment(set))
 }
 
 // isUnsettled reports whether a machine in reserve is named for deletion, and replicas may still

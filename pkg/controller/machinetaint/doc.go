@@ -51,7 +51,8 @@
 //  8. At rest, nothing is written.
 //  9. A Machine is created in reserve only if an excess is applied. The record of that is restored
 //     first if a client writes the object without it. Then the excess is reduced through the gate
-//     of package reserve, or not at all.
+//     of package reserve, or not at all. It is not reduced by machines on which pods run that the
+//     cache of pods does not show yet.
 //  10. While the target cluster does not respond, or its caches have yet to show what happened
 //     meanwhile, nothing is decided that depends on its Nodes and pods: law 15 of package reserve.
 //  11. An annotation of the Machine, and one event, show since when it is in reserve or when it

@@ -149,3 +149,8 @@ func (p *Preview) Superfluous(namespace, deployment string, inProgress ...string
 func (p *Preview) SetSeen(d *mcm.MachineDeployment) error {
 	return still.Replace(p.c.stores.seenDeployments, []*mcm.MachineDeployment{d})
 }
+
+// Changed is a Machine of a view after a change.
+func Changed(v View, change MachineChange) *mcm.Machine {
+	return changedMachine(v.machineByName(change.Name).Object, change, v)
+}

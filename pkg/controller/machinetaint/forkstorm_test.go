@@ -130,6 +130,7 @@ var _ = Describe("Storms beside Gardener's autoscaler", func() {
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 11))
 			g := newGuard(c)
+			g.inclusive = true
 			e := &raises{g: g, pods: map[string]bool{}, beyond: beyond}
 			c.AfterWrite(g.follow)
 			c.AfterWrite(e.follow)

@@ -141,6 +141,11 @@ func (l *latest) showsMachines(version string) bool {
 	return written.Reached(l.stores.machines.LastStoreSyncResourceVersion(), version)
 }
 
+// showsPods reports whether the store shows all pods up to a version.
+func (l *latest) showsPods(version string) bool {
+	return written.Reached(l.stores.pods.LastStoreSyncResourceVersion(), version)
+}
+
 // lateDeletions returns the machines that machine-controller-manager's store shows as being deleted,
 // by UID, in versions that the controller's store does not show yet.
 func (l *latest) lateDeletions(d *v1alpha1.MachineDeployment) map[types.UID]*mcm.Machine {

@@ -98,7 +98,16 @@ func (m Machine) heldSince(s Settings, now time.Time) string {
 	if mark, err := v1alpha1.ParseReserve(m.Object.Annotations[v1alpha1.ReserveAnnotation]); err == nil && mark.Annotations[v1alpha1.ReserveAnnotation] != "" {
 		return mark.Annotations[v1alpha1.ReserveAnnotation]
 	}
-	return s.newMark(now).Annotations[v1alpha1.ReserveAnnotation]
+	return laterMark(m.Object, s, now).Annotations[v1alpha1.ReserveAnnotation]
+}
+
+// laterMark returns the mark of a machine that enters the reserve after its creation. By its time,
+// such a machine differs from one that was created in reserve; see [pool.Machine.Open].
+func laterMark(m *mcm.Machine, s Settings, now time.Time) v1alpha1.Reserve {
+	if first := m.CreationTimestamp.Add(time.Second); now.Before(first) {
+		now = first
+	}
+	return s.newMark(now)
 }
 
 // freeNode removes the mark from a Node, in one write, except for what the machine's template has

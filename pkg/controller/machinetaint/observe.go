@@ -43,7 +43,7 @@ func (c *Controller) observe(key string) (View, bool) {
 	v.Machines = c.withPriorities(s.Machines)
 	v.CurrentSet, v.Rollout, v.Allocatable = s.Rollout.Set, s.Rollout.Replacing, s.Allocatable
 	v.SetReplicas, v.MaxSetReplicas, v.Behind = c.compareSeen(d, v.Machines)
-	v.Unreachable, v.Unhealthy = c.unreachable(), c.unhealthy()
+	v.Unreachable, v.Unhealthy, v.Targetless = c.unreachable(), c.unhealthy(), c.stores.nodes == nil
 	v.AllLeaving = c.allLeaving(d, s.Machines, v.NamedGone > 0)
 	return v, true
 }

@@ -20,13 +20,9 @@ import (
 type tree = map[string]any
 
 // machineByName returns the Machine with this name. Plans contain only machines of their view.
-func (v View) machineByName(name string) *mcm.Machine {
-	for _, m := range v.Machines {
-		if m.Object.Name == name {
-			return m.Object
-		}
-	}
-	return nil
+func (v View) machineByName(name string) Machine {
+	i := slices.IndexFunc(v.Machines, func(m Machine) bool { return m.Object.Name == name })
+	return v.Machines[i]
 }
 
 // changedMachine returns a Machine after a change.
@@ -36,7 +32,7 @@ func changedMachine(m *mcm.Machine, change MachineChange, v View) *mcm.Machine {
 	case Free:
 		after = view.Unmark(m)
 	case Hold:
-		after = view.Mark(m, v.Settings.newMark(v.Now))
+		after = view.Mark(m, laterMark(m, v.Settings, v.Now))
 	}
 	if change.Priority != 0 {
 		after = withAnnotation(after, machineutils.MachinePriority, fmt.Sprint(change.Priority))

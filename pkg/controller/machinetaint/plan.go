@@ -171,7 +171,7 @@ func ruleView(v View, w desired) reserve.View {
 	returned, claims := returned(d), pool.ClaimsOf(d)
 	for _, m := range v.Machines {
 		one := m.ruleMachine(returned)
-		one.Claimed = claims.Has(one.Name, view.Replicas)
+		one.Claimed, one.Open = claims.Has(one.Name, view.Replicas), one.Open && !v.Targetless
 		view.Machines = append(view.Machines, one)
 	}
 	return view

@@ -108,7 +108,7 @@ func (v View) After(p Plan) (After, error) {
 		return a, nil
 	}
 	for _, change := range p.Machines {
-		a.Machines = append(a.Machines, changedMachine(v.machineByName(change.Name), change, v))
+		a.Machines = append(a.Machines, changedMachine(v.machineByName(change.Name).Object, change, v))
 	}
 	for _, n := range p.Nodes {
 		a.Nodes = append(a.Nodes, n.changedNode())

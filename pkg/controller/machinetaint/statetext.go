@@ -61,7 +61,7 @@ func (m Machine) stateText(c MachineChange, taints []corev1.Taint, v View) strin
 	now, before := v.Now.UTC().Format(time.RFC3339), m.Object.Annotations[v1alpha1.ReserveStateAnnotation]
 	switch {
 	case c.Mark == Hold && m.Node != nil:
-		return heldState + now + m.nodeState(taints)
+		return heldState + laterMark(m.Object, v.Settings, v.Now).Annotations[v1alpha1.ReserveAnnotation] + m.nodeState(taints)
 	case c.Mark == Hold || c.Mark == Keep && m.Reserve() && (m.Node == nil || before == "" && m.booting()):
 		return ""
 	case c.Mark == Keep && m.Reserve():

@@ -58,6 +58,8 @@ type guard struct {
 	surplus time.Time
 	// reduced is when the process reduced the excess that it applies to nothing; zero while there is one.
 	reduced time.Time
+	// inclusive says that replicas include the reserve, and emptied that they are 0: then all machines are to go, as in hibernation.
+	inclusive, emptied bool
 
 	// mu guards what follows, which the story sets.
 	mu sync.Mutex
@@ -95,6 +97,8 @@ func (g *guard) follow(w sim.Write) error {
 			g.unbounded = w.Time
 		}
 		g.noteExcess(w)
+		replicas, _, _ := unstructured.NestedInt64(w.Object, "spec", "replicas")
+		g.emptied = g.inclusive && replicas == 0
 	case w.Resource == "leases":
 		if holder, _, _ := unstructured.NestedString(w.Object, "spec", "holderIdentity"); holder != "" {
 			g.leader = holder
@@ -187,13 +191,19 @@ func (g *guard) rolling() bool {
 // spared is I3: a machine of the current class that pods run on is not deleted, unless it was named or is sick. In a rollout that is so
 // while others are in reserve: where replicas are lowered then, machine-controller-manager takes machines of each MachineSet. A client
 // that wrote the MachineDeployment without what is recorded there, while the process was away, ends the patience with a surplus: nothing
-// else tells how many machines there were to be. And a surplus ends when it has lasted as long as its patience.
+// else tells how many machines there were to be. A surplus ends when it has lasted as long as its patience. And where replicas include the
+// reserve, all machines go with the last of them: an autoscaler may remove several machines at once that could not be created, and so pass
+// its min.
 func (g *guard) spared(w sim.Write) {
 	if w.User != evenkeel || g.over || g.class[w.Name] != g.current || g.rolling() && !g.inReserve() || g.isStock(w.Time) {
 		return
 	}
 	if w.Time.Sub(g.unbounded) < longestAbsence && g.serving() > g.places.least(w.Time) {
 		g.looked["surplus without a record"]++
+		return
+	}
+	if g.emptied {
+		g.looked["no replicas"]++
 		return
 	}
 	if !g.surplus.IsZero() && w.Time.Sub(g.surplus) >= surplusPatience {

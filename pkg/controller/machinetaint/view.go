@@ -36,6 +36,8 @@ type View struct {
 	// Unreachable is why the target cluster does not respond; empty if it does. Otherwise, Nodes
 	// and pods are old.
 	Unreachable string
+	// Targetless reports whether there is no target cluster, so that no Node is ever seen.
+	Targetless bool
 	// Unhealthy reports whether many of the target cluster's Nodes are not ready; see
 	// [pool.TooManyUnready].
 	Unhealthy bool

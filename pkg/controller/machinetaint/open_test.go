@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package machinetaint_test
+
+import (
+	"slices"
+	"time"
+
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// retireBooting has the reserve contain one machine that was created to serve and still boots. Its Node will register without the
+// taint, as one does whose start-up script was made before its Machine was marked.
+func (c *cluster) retireBooting() (name string) {
+	GinkgoHelper()
+	c.want(0)
+	c.settle()
+	before, _ := c.names()
+	c.scale(4)
+	time.Sleep(3 * time.Second)
+	serving, _ := c.names()
+	booting := slices.DeleteFunc(serving, func(name string) bool { return slices.Contains(before, name) })
+	Expect(booting).To(HaveLen(1))
+	c.cloud.set(func() { c.cloud.late = map[string]bool{booting[0]: true} })
+	c.want(1)
+	c.settle()
+	_, reserve := c.names()
+	Expect(reserve).To(Equal(booting), "another machine serves in its place")
+	return booting[0]
+}
+
+// boundAtRegistration has the Node of a machine register without the taint, and one of so many new pods be bound there before the
+// process sees the Node. Then it sees that, does these things, and at last sees the pods.
+func (c *cluster) boundAtRegistration(pods int, machine string, things ...func()) {
+	GinkgoHelper()
+	c.Target.Hold("nodes", evenkeel)
+	c.Target.Hold("pods", evenkeel)
+	c.cloud.set(func() { c.cloud.late, c.cloud.bare = nil, true })
+	c.cloud.poke(c)
+	c.work(pods)
+	time.Sleep(bootTime + 5*time.Second)
+	Expect(c.busy()).To(ContainElement(machine))
+	c.Target.Release("nodes", evenkeel)
+	time.Sleep(3 * time.Second)
+	for _, do := range things {
+		do()
+		time.Sleep(3 * time.Second)
+	}
+	c.Target.Release("pods", evenkeel)
+	time.Sleep(5 * time.Minute)
+}
+
+// deletedMachines returns the machines that are deleted from now on.
+func (c *cluster) deletedMachines() *[]string {
+	names := &[]string{}
+	c.AfterWrite(func(w sim.Write) error {
+		if w.Resource == "machines" && w.Verb == "delete" {
+			*names = append(*names, w.Name)
+		}
+		return nil
+	})
+	return names
+}
+
+var _ = Describe("A machine in reserve that pods may still be bound to", func() {
+	It("is not deleted for a smaller excess until its Node is seen to be closed, if it was created to serve (6, I3)", func() {
+		story(func(c *cluster) {
+			machine := c.retireBooting()
+			deleted := c.deletedMachines()
+			c.want(0)
+			time.Sleep(time.Minute)
+			Expect(c.reason()).To(HaveSuffix("Shrinking"))
+			Expect(*deleted).To(BeEmpty())
+			c.boundAtRegistration(2, machine)
+			Expect(*deleted).To(BeEmpty(), "more machines serve than replicas, and patience has not ended")
+			Expect(c.busy()).To(ContainElement(machine))
+		})
+	})
+
+	It("is deleted for a smaller excess without delay if it was created in reserve (6)", func() {
+		story(func(c *cluster) {
+			deleted := c.deletedMachines()
+			c.want(3)
+			time.Sleep(3 * time.Second)
+			c.want(2)
+			time.Sleep(3 * time.Second)
+			Expect(*deleted).To(HaveLen(1))
+		})
+	})
+
+	It("is not deleted for a smaller excess if a pod was bound before its Node was closed, and is not seen yet (6, I3)", func() {
+		story(func(c *cluster) {
+			before := c.machines()
+			c.want(3)
+			time.Sleep(3 * time.Second)
+			machine := slices.DeleteFunc(c.machines(), func(m *mcmapi.Machine) bool {
+				return slices.ContainsFunc(before, func(other *mcmapi.Machine) bool { return other.Name == m.Name })
+			})[0].Name
+			deleted := c.deletedMachines()
+			c.boundAtRegistration(1, machine, func() { c.want(2) })
+			Expect(*deleted).To(BeEmpty())
+			Expect(c.busy()).To(ContainElement(machine))
+			c.settle()
+			Expect(*deleted).To(HaveLen(1))
+		})
+	})
+})
+
+var _ = Describe("The mark of a machine that was created to serve", func() {
+	created := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	retiring := func(now time.Time) machinetaint.View {
+		v := owned(-1, "", "")
+		v.Now, v.Deployment.Spec.Replicas, v.Deployment.Spec.ExcessReplicas = now, 0, ptr.To[int32](1)
+		v.Deployment.Annotations = map[string]string{api.AppliedExcessAnnotation: "1"}
+		m := fixture.Machine("m")
+		m.CreationTimestamp, m.Spec.ProviderID, m.Status.CurrentStatus.Phase = metav1.NewTime(created), "sim:///m", mcmapi.MachinePending
+		m.Annotations = map[string]string{"machinepriority.machine.sapcloud.io": "2"}
+		v.Machines = []machinetaint.Machine{{Machine: pool.Machine{Object: m}, SeenPriority: 2}}
+		return v
+	}
+
+	It("is later than its creation, also within the same second", func() {
+		for after, since := range map[time.Duration]time.Duration{0: time.Second, 900 * time.Millisecond: time.Second, 5 * time.Second: 5 * time.Second} {
+			v := retiring(created.Add(after))
+			p := machinetaint.NewPlan(v)
+			Expect(p.Machines).To(ConsistOf(And(HaveField("Name", "m"), HaveField("Mark", machinetaint.Hold))))
+			mark, err := api.ParseReserve(machinetaint.Changed(v, p.Machines[0]).Annotations[api.ReserveAnnotation])
+			Expect(err).NotTo(HaveOccurred())
+			Expect(mark.Since).To(Equal(created.Add(since)))
+		}
+	})
+
+	It("keeps a smaller excess from being applied where Nodes are seen, and not where there is no target cluster (6)", func() {
+		v := retiring(created.Add(time.Minute))
+		v.Machines[0].Object = machinetaint.Changed(v, machinetaint.NewPlan(v).Machines[0])
+		v.Deployment.Spec.ExcessReplicas = ptr.To[int32](0)
+		Expect(machinetaint.NewPlan(v).Rule.Applied.Excess).To(Equal(1))
+		v.Targetless = true
+		Expect(machinetaint.NewPlan(v).Rule.Applied.Excess).To(BeZero())
+	})
+})
