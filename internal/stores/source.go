@@ -3,11 +3,14 @@
 package stores
 
 import (
+	"cmp"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -21,27 +24,16 @@ type Kinds struct {
 // unready in it.
 func OnSpares(machines cache.SharedIndexInformer, changed func(machine any)) error {
 	state := func(item any) (s [2]bool) {
-		if gone, ok := item.(cache.DeletedFinalStateUnknown); ok {
-			item = gone.Obj
-		}
 		if m, ok := item.(*mcm.Machine); ok {
 			s[0], s[1] = pool.Spare(m)
 		}
 		return s
 	}
-	compare := func(was, is any) {
+	_, err := machines.AddEventHandler(handlers.OnChange(func(was, is any) {
 		if state(was) != state(is) {
-			changed(is)
+			changed(cmp.Or(is, was))
 		}
-	}
-	_, err := machines.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(is any) { compare(nil, is) }, UpdateFunc: compare,
-		DeleteFunc: func(was any) {
-			if state(was) != [2]bool{} {
-				changed(was)
-			}
-		},
-	})
+	}))
 	return err
 }
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/access"
+	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
@@ -123,11 +124,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 func (c *Controller) attach(i Informers) error {
 	var errs []error
 	listen := func(informer cache.SharedIndexInformer, changed func(was, is any)) cache.Indexer {
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(is any) { changed(nil, is) },
-			UpdateFunc: changed,
-			DeleteFunc: func(was any) { changed(was, nil) },
-		})
+		_, err := informer.AddEventHandler(handlers.OnChange(changed))
 		errs = append(errs, err)
 		c.filled = append(c.filled, informer.HasSyncedChecker())
 		return informer.GetIndexer()

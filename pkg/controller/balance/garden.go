@@ -22,6 +22,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -102,11 +103,8 @@ func (g *garden) watchKinds(ctx context.Context) {
 	klog.FromContext(ctx).Info("Found Gardener: watching its Workers and Clusters", "namespace", g.namespace)
 	w := g.informer(g.workersRule, g.clients.Garden.Resource(workers).Namespace(g.namespace), fields.Everything())
 	c := g.informer(g.clustersRule, g.clients.Garden.Resource(clusters), fields.OneTermEqualSelector("metadata.name", g.namespace))
-	tell := cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { g.changed() }, UpdateFunc: func(any, any) { g.changed() }, DeleteFunc: func(any) { g.changed() },
-	}
 	for _, informer := range []cache.SharedIndexInformer{w, c} {
-		_, _ = informer.AddEventHandler(tell)
+		_, _ = informer.AddEventHandler(handlers.OnEvent(g.changed))
 		g.running.Go(func() { informer.RunWithContext(ctx) })
 	}
 	g.update(func() { g.absent, g.workers, g.clusters = false, w, c })

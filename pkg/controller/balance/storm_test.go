@@ -5,16 +5,40 @@ package balance_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
+
+// story returns what is written to MachineDeployments from now on, one line per write.
+func (c *cluster) story() func() string {
+	var lines []string
+	c.AfterWrite(func(w sim.Write) error {
+		if w.Resource == "machinedeployments" && w.Subresource == "" && !w.NoOp() {
+			replicas, _, _ := unstructured.NestedInt64(w.Object, "spec", "replicas")
+			annotations, _, _ := unstructured.NestedStringMap(w.Object, "metadata", "annotations")
+			lines = append(lines, fmt.Sprint(w.Time.Format("15:04:05.000"), " ", w.User, " ", w.Verb, " ", w.Name, ": ", replicas, " ", annotations))
+		}
+		return nil
+	})
+	return func() string { return strings.Join(lines, "\n") }
+}
+
+// expectEven expects so many replicas in total, and zones that differ by at most one.
+func (c *cluster) expectEven(total int, story func() string) {
+	GinkgoHelper()
+	sizes := numbers(c.sizes(abc...))
+	Expect(sizes[0]+sizes[1]+sizes[2]).To(Equal(total), story)
+	Expect(slices.Max(sizes)-slices.Min(sizes)).To(BeNumerically("<=", 1), story)
+}
 
 // rests expects that nothing of a move is left, that what is applied is what is asked for, that this many machines are in
 // reserve, and that nothing is written any more.
@@ -63,6 +87,7 @@ var _ = Describe("Storms", func() {
 			}
 			c.WatchLists(seed%2 == 0, "balance")
 			first, second := c.Twins("balance", controller())
+			story := c.story()
 			c.Storm(random, first, second)
 			for range 8 {
 				time.Sleep(time.Duration(random.IntN(120)) * time.Second)
@@ -74,9 +99,7 @@ var _ = Describe("Storms", func() {
 				c.annotate(name, v1alpha1.BalanceAnnotation, "Continuous")
 			}
 			c.settle()
-			sizes := numbers(c.sizes(abc...))
-			Expect(sizes[0]+sizes[1]+sizes[2]).To(Equal(total), "%v", sizes)
-			Expect(max(sizes[0], sizes[1], sizes[2])-min(sizes[0], sizes[1], sizes[2])).To(BeNumerically("<=", 1), "%v", sizes)
+			c.expectEven(total, story)
 			Expect(sum(c.annotations(v1alpha1.ShareAnnotation, abc...))).To(Equal(3))
 			c.rests(3)
 		})
@@ -91,6 +114,7 @@ var _ = Describe("Storms", func() {
 			c.deployAll([]change{scaleUp}, 2, 2, 2)
 			first, second := c.Twins("balance", controller())
 			c.settle()
+			story := c.story()
 			c.Storm(random, first, second)
 			total := 6
 			for round := range 8 {
@@ -110,9 +134,7 @@ var _ = Describe("Storms", func() {
 			}
 			c.calm()
 			c.settle()
-			sizes := numbers(c.sizes(abc...))
-			Expect(sizes[0]+sizes[1]+sizes[2]).To(Equal(total), "%v", sizes)
-			Expect(max(sizes[0], sizes[1], sizes[2])-min(sizes[0], sizes[1], sizes[2])).To(BeNumerically("<=", 1), "%v", sizes)
+			c.expectEven(total, story)
 			c.rests(0)
 		})
 	})
@@ -127,6 +149,7 @@ var _ = Describe("Storms", func() {
 			c.deployAll([]change{scaleUp}, 2, 2, 2)
 			first, second := c.Twins("balance", controller())
 			c.settle()
+			story := c.story()
 			c.Storm(random, first, second)
 			total := 6
 			grow := func(rounds int) {
@@ -150,9 +173,7 @@ var _ = Describe("Storms", func() {
 			grow(3)
 			c.calm()
 			c.settle()
-			sizes := numbers(c.sizes(abc...))
-			Expect(sizes[0]+sizes[1]+sizes[2]).To(Equal(total), "%v", sizes)
-			Expect(max(sizes[0], sizes[1], sizes[2])-min(sizes[0], sizes[1], sizes[2])).To(BeNumerically("<=", 1), "%v", sizes)
+			c.expectEven(total, story)
 			c.rests(0)
 		})
 	})

@@ -23,6 +23,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
@@ -123,9 +124,9 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 // attach reads and listens to the shared informers.
 func (c *Controller) attach(i Informers) error {
 	b, p, a := i.Balancers.Informer(), i.Pods.Informer(), i.Autoscalers.Informer()
-	_, onBalancer := b.AddEventHandler(c.handler(c.balancerChanged))
-	_, onPod := p.AddEventHandler(c.handler(c.podChanged))
-	_, onAutoscaler := a.AddEventHandler(c.handler(c.autoscalerChanged))
+	_, onBalancer := b.AddEventHandler(handlers.OnChange(func(was, is any) { c.balancerChanged(was, is) }))
+	_, onPod := p.AddEventHandler(handlers.OnChange(func(was, is any) { c.podChanged(was, is) }))
+	_, onAutoscaler := a.AddEventHandler(handlers.OnChange(func(was, is any) { c.autoscalerChanged(was, is) }))
 	err := errors.Join(
 		b.AddIndexers(cache.Indexers{byTarget: indexByTarget}), b.SetTransform(stripBalancer), onBalancer,
 		p.AddIndexers(cache.Indexers{byLabel: indexByLabel}), p.SetTransform((&podStripper{}).stripObject), onPod,
@@ -204,21 +205,6 @@ func (c *Controller) balancerCopy(key string) (*v1alpha1.Balancer, bool) {
 func (c *Controller) panicked(key string, value any) {
 	if b, ok := c.balancerCopy(key); ok {
 		c.recorder.Eventf(b, corev1.EventTypeWarning, "UnableToBalance", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
-	}
-}
-
-// handler passes on every object that is added, changed or deleted; of a changed one, both
-// versions.
-func (c *Controller) handler(changed func(items ...any)) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(item any) { changed(item) },
-		UpdateFunc: func(was, is any) { changed(was, is) },
-		DeleteFunc: func(item any) {
-			if gone, ok := item.(cache.DeletedFinalStateUnknown); ok {
-				item = gone.Obj
-			}
-			changed(item)
-		},
 	}
 }
 

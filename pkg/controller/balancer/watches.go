@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -108,9 +109,7 @@ func (w *watches) handler(resource schema.GroupVersionResource) cache.ResourceEv
 		AddFunc:    func(item any) { tell(item) },
 		UpdateFunc: func(was, is any) { tell(was, is) },
 		DeleteFunc: func(item any) {
-			if last, ok := item.(cache.DeletedFinalStateUnknown); ok {
-				item = last.Obj
-			}
+			item = handlers.LastState(item)
 			if object, ok := item.(*unstructured.Unstructured); ok {
 				w.gone(resource, object)
 			}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
@@ -96,7 +97,7 @@ func New(client autoscalingclient.FederatedHorizontalPodAutoscalersGetter, infor
 	if err := shared.SetTransform(stripObject); err != nil {
 		return nil, fmt.Errorf("strip objects: %w", err)
 	}
-	if _, err := shared.AddEventHandler(listen(c.objectChanged)); err != nil {
+	if _, err := shared.AddEventHandler(handlers.OnChange(func(was, is any) { c.objectChanged(was, is) })); err != nil {
 		return nil, fmt.Errorf("listen to objects: %w", err)
 	}
 	c.objects = shared.GetIndexer()
@@ -172,15 +173,6 @@ func (c *Controller) objectCopy(key string) (*v1alpha1.FederatedHorizontalPodAut
 func (c *Controller) panicked(key string, value any) {
 	if o, ok := c.objectCopy(key); ok {
 		c.recorder.Eventf(o, corev1.EventTypeWarning, "UnableToFederate", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
-	}
-}
-
-// listen passes on every object that is added, changed or deleted; of a changed one, both versions.
-func listen(tell func(items ...any)) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(item any) { tell(item) },
-		UpdateFunc: func(was, is any) { tell(was, is) },
-		DeleteFunc: func(item any) { tell(goneOf(item)) },
 	}
 }
 

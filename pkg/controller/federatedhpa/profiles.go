@@ -19,6 +19,8 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/internal/handlers"
 )
 
 const (
@@ -63,8 +65,8 @@ func byProfile(item any) ([]string, error) {
 
 // Notify sets a function that is called after every change.
 func (p *Profiles) Notify(changed func()) {
-	_, _ = p.profiles.AddEventHandler(notifier(changed))
-	_, _ = p.secrets.AddEventHandler(notifier(changed))
+	_, _ = p.profiles.AddEventHandler(handlers.OnEvent(changed))
+	_, _ = p.secrets.AddEventHandler(handlers.OnEvent(changed))
 }
 
 // Run watches until ctx ends.

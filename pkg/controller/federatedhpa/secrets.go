@@ -11,6 +11,8 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/internal/handlers"
 )
 
 const (
@@ -56,7 +58,9 @@ func stripSecret(item any) (any, error) {
 }
 
 // Notify sets a function that is called after every change.
-func (s *Secrets) Notify(changed func()) { _, _ = s.informer.AddEventHandler(notifier(changed)) }
+func (s *Secrets) Notify(changed func()) {
+	_, _ = s.informer.AddEventHandler(handlers.OnEvent(changed))
+}
 
 // Run watches until ctx ends.
 func (s *Secrets) Run(ctx context.Context) { s.informer.RunWithContext(ctx) }
@@ -92,11 +96,4 @@ func registrationOf(name string, labels map[string]string, text []byte, allowed 
 	}
 	r.Config = config
 	return r
-}
-
-// notifier calls a function for every event.
-func notifier(changed func()) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
-	}
 }

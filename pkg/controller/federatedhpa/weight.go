@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/internal/handlers"
 )
 
 // maxCached limits what is cached of one cluster, in bytes as weightOf counts them.
@@ -52,19 +54,11 @@ func (p *part) listen(tell func(items ...any)) cache.ResourceEventHandler {
 		AddFunc:    func(item any) { p.addBytes(weightOf(item)); tell(item) },
 		UpdateFunc: func(was, is any) { p.addBytes(weightOf(is) - weightOf(was)); tell(was, is) },
 		DeleteFunc: func(item any) {
-			item = goneOf(item)
+			item = handlers.LastState(item)
 			p.addBytes(-weightOf(item))
 			tell(item)
 		},
 	}
-}
-
-// goneOf returns the last known state of a deleted object.
-func goneOf(item any) any {
-	if gone, ok := item.(cache.DeletedFinalStateUnknown); ok {
-		return gone.Obj
-	}
-	return item
 }
 
 // weightOf estimates the size of an object in bytes.

@@ -25,20 +25,12 @@ import (
 // taint, as one does whose start-up script was made before its Machine was marked.
 func (c *cluster) retireBooting() (name string) {
 	GinkgoHelper()
-	c.want(0)
-	c.settle()
-	before, _ := c.names()
-	c.scale(4)
-	time.Sleep(3 * time.Second)
-	serving, _ := c.names()
-	booting := slices.DeleteFunc(serving, func(name string) bool { return slices.Contains(before, name) })
-	Expect(booting).To(HaveLen(1))
-	c.cloud.set(func() { c.cloud.late = map[string]bool{booting[0]: true} })
+	name = c.bootLate()
 	c.want(1)
 	c.settle()
 	_, reserve := c.names()
-	Expect(reserve).To(Equal(booting), "another machine serves in its place")
-	return booting[0]
+	Expect(reserve).To(Equal([]string{name}), "another machine serves in its place")
+	return name
 }
 
 // boundAtRegistration has the Node of a machine register without the taint, and one of so many new pods be bound there before the

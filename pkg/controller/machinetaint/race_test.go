@@ -83,18 +83,26 @@ func (c *cluster) annotate(machines []string, key string, value any) {
 	}
 }
 
+// bootLate leaves a pool without a reserve, and raises its replicas by one for a machine that goes on booting.
+func (c *cluster) bootLate() (name string) {
+	GinkgoHelper()
+	c.want(0)
+	c.settle()
+	before, _ := c.names()
+	c.scale(4)
+	time.Sleep(3 * time.Second)
+	serving, _ := c.names()
+	booting := slices.DeleteFunc(serving, func(name string) bool { return slices.Contains(before, name) })
+	Expect(booting).To(HaveLen(1))
+	c.cloud.set(func() { c.cloud.late = map[string]bool{booting[0]: true} })
+	return booting[0]
+}
+
 var _ = Describe("A machine that boots for workload", func() {
 	It("enters the reserve only after the machine that serves in its place has left it (I2)", func() {
 		story(func(c *cluster) {
-			c.want(0)
-			c.settle()
-			before, _ := c.names()
-			c.scale(4)
-			time.Sleep(3 * time.Second)
+			booting := c.bootLate()
 			serving, _ := c.names()
-			booting := slices.DeleteFunc(serving, func(name string) bool { return slices.Contains(before, name) })
-			Expect(booting).To(HaveLen(1))
-			c.cloud.set(func() { c.cloud.late = map[string]bool{booting[0]: true} })
 			var refused atomic.Int32
 			c.Admit(func(a sim.Admission) error {
 				if a.Resource == "machines" && !slices.Contains(serving, a.Object.GetName()) && a.Object.GetAnnotations()[api.ReserveAnnotation] == "" && refused.Add(1) < 5 {
@@ -118,7 +126,7 @@ var _ = Describe("A machine that boots for workload", func() {
 			c.settle()
 			Expect(refused.Load()).To(BeNumerically(">=", 5))
 			_, reserve := c.names()
-			Expect(reserve).To(Equal(booting))
+			Expect(reserve).To(Equal([]string{booting}))
 			Expect(most).To(Equal(1), "machines in reserve at once")
 		})
 	})

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -77,16 +78,7 @@ func (s subscription) listen() error {
 	if s.changed == nil {
 		return nil
 	}
-	_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(is any) { s.changed(nil, is) },
-		UpdateFunc: s.changed,
-		DeleteFunc: func(was any) {
-			if gone, ok := was.(cache.DeletedFinalStateUnknown); ok {
-				was = gone.Obj
-			}
-			s.changed(was, nil)
-		},
-	})
+	_, err := s.informer.AddEventHandler(handlers.OnChange(s.changed))
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 )
@@ -47,7 +48,7 @@ func (c *Controller) attach(i Informers) error {
 	// Handlers come last: they use the stores, and informers that run already call them at once.
 	var errs []error
 	for _, a := range all {
-		_, err := a.informer.AddEventHandler(eventHandler(a.changed))
+		_, err := a.informer.AddEventHandler(handlers.OnChange(a.changed))
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -74,20 +73,5 @@ func (c *Controller) specChanged(was, is any) {
 func (c *Controller) somethingChanged(any, any) {
 	if c.tried.Load() != nil {
 		c.loop.AddAfter(queueKey, otherEventsDelay)
-	}
-}
-
-// eventHandler passes on the old and the new object. One of them is nil if an object is added or
-// deleted.
-func eventHandler(changed func(was, is any)) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(is any) { changed(nil, is) },
-		UpdateFunc: changed,
-		DeleteFunc: func(was any) {
-			if gone, ok := was.(cache.DeletedFinalStateUnknown); ok {
-				was = gone.Obj
-			}
-			changed(was, nil)
-		},
 	}
 }

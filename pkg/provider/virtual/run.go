@@ -16,6 +16,8 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/internal/handlers"
 )
 
 // How long to wait after an operation has failed.
@@ -116,7 +118,7 @@ func (w watches) startInformers(ctx context.Context, d *Driver) (corelisters.Nod
 		return nil, nil
 	}
 	nodes := w.nodes.Core().V1().Nodes()
-	if _, err := nodes.Informer().AddEventHandler(always(d.wakeLoop)); err != nil {
+	if _, err := nodes.Informer().AddEventHandler(handlers.OnEvent(d.wakeLoop)); err != nil {
 		return nil, err
 	}
 	w.nodes.StartWithContext(ctx)
@@ -129,13 +131,5 @@ func (w watches) waitStopped() {
 	w.faults.Shutdown()
 	if w.nodes != nil {
 		w.nodes.Shutdown()
-	}
-}
-
-func always(do func()) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { do() },
-		UpdateFunc: func(any, any) { do() },
-		DeleteFunc: func(any) { do() },
 	}
 }
