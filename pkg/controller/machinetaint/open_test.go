@@ -5,13 +5,16 @@
 package machinetaint_test
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
@@ -108,6 +111,56 @@ var _ = Describe("A machine in reserve that pods may still be bound to", func() 
 			Expect(*deleted).To(HaveLen(1))
 		})
 	})
+
+	It("is deleted for a smaller excess without a look at its pods if these were seen after its taint", func() {
+		story(func(c *cluster) {
+			looked := 0
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == evenkeel && r.Verb == "list" && r.Resource == "pods" {
+					looked++
+				}
+				return time.Millisecond, time.Millisecond
+			})
+			c.work(1)
+			time.Sleep(time.Second)
+			c.want(0)
+			c.settle()
+			Expect(c.numbers()).To(HavePrefix("3+0"))
+			Expect(looked).To(BeZero())
+		})
+	})
+
+	DescribeTable("is deleted although the pods of its Node are seen too late, if these do not keep it",
+		func(prepare func(c *cluster), removed func(c *cluster)) {
+			story(func(c *cluster) {
+				prepare(c)
+				time.Sleep(3 * time.Second)
+				c.Target.Hold("pods", evenkeel)
+				for _, m := range c.machines() {
+					_, err := c.core.CoreV1().Nodes().Patch(context.Background(), m.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"newer":"true"}}}`), metav1.PatchOptions{})
+					Expect(err).NotTo(HaveOccurred())
+				}
+				deleted := c.deletedMachines()
+				removed(c)
+				Expect(*deleted).To(HaveLen(1))
+				c.Target.Release("pods", evenkeel)
+			})
+		},
+		Entry("because they tolerate the taint", func(*cluster) {}, func(c *cluster) {
+			_, reserve := c.names()
+			for _, machine := range reserve {
+				pod := fixture.Pod("agent-"+machine, replicated)
+				pod.Spec.NodeName, pod.Spec.Tolerations = machine, []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+				_, err := c.core.CoreV1().Pods(ns).Create(context.Background(), pod, metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			c.want(1)
+			time.Sleep(3 * time.Second)
+		}),
+		Entry("because it serves, and patience with a surplus has ended", func(c *cluster) { c.overstay() }, func(*cluster) {
+			time.Sleep(11 * time.Minute)
+		}),
+	)
 })
 
 var _ = Describe("The mark of a machine that was created to serve", func() {

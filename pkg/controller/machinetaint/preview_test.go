@@ -138,6 +138,17 @@ var _ = Describe("A preview", func() {
 		Entry("of a reserve that is drained", 2, 2, `{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/drain-reserve":"true"}}}`),
 	)
 
+	It("expects no Node where there is no target cluster", func() {
+		d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{api.AppliedExcessAnnotation: "1"}}}
+		for _, hasTarget := range []bool{true, false} {
+			preview, err := machinetaint.NewPreview(machinetaint.Settings{}, hasTarget)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(preview.SetObjects(machinetaint.Objects{Deployments: []*api.MachineDeployment{d}}, time.Now())).To(Succeed())
+			v, _, ok := preview.Plan(fixture.Namespace, "pool")
+			Expect([]bool{ok, v.Targetless}).To(Equal([]bool{true, !hasTarget}))
+		}
+	})
+
 	It("sees what is born in reserve, and what serves", func() {
 		preview, err := machinetaint.NewPreview(machinetaint.Settings{}, false)
 		Expect(err).NotTo(HaveOccurred())
