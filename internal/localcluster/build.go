@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -158,11 +159,15 @@ func (p program) linkFlags(ctx context.Context, root string) (string, error) {
 	return flags, nil
 }
 
+// roomy has the compiler collect garbage less often, which takes a tenth of its time, as long as it
+// stays below a limit. The caller's environment takes precedence.
+var roomy = []string{"GOGC=400", "GOMEMLIMIT=3GiB"}
+
 // goCommand ignores a workspace, and flags that the caller's environment sets for our own module.
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	cmd.Env = slices.Concat(roomy, os.Environ(), []string{"GOWORK=off", "GOFLAGS="})
 	return cmd.CombinedOutput()
 }
 

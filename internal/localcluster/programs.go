@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -81,6 +83,7 @@ func (c *Cluster) buildProgram(ctx context.Context, program Program) (string, er
 	binary := filepath.Join(binDir(c.options.Root), program.Binary)
 	cmd := exec.CommandContext(ctx, "go", "build", "-tags="+Tags, "-o", binary, program.Package)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.options.Root, c.options.Out, c.options.Out
+	cmd.Env = slices.Concat(roomy, os.Environ())
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("build %s: %w", program.Binary, err)
 	}
