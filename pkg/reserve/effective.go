@@ -55,6 +55,15 @@ func Effective(w Wishes, replicas int, allocatable corev1.ResourceList) (Effecti
 	return wanted, err
 }
 
+// CapacityAdvice returns what a user can do about [ErrUnknownCapacity], given what one machine offers
+// as far as that is known. A nodeTemplate has no effect once a Node is ready.
+func CapacityAdvice(allocatable corev1.ResourceList) string {
+	if len(allocatable) == 0 {
+		return "give the MachineClass a nodeTemplate with that capacity, or wait for a ready Node"
+	}
+	return "its machines do not offer that resource; request another one, or make the Nodes offer it (if none is ready yet, add it to the nodeTemplate of the MachineClass)"
+}
+
 // MachineCount converts an excess to machines, rounded up: enough to cover each part of it. The
 // result is at most the largest int32.
 func MachineCount(e machine.Excess, replicas int, allocatable corev1.ResourceList) (int, error) {

@@ -73,7 +73,7 @@ var ReserveReady = Table{
 		Meaning: "The annotation `drain-reserve` is neither `\"true\"` nor `\"false\"`, or `accounting` is neither `Additive` nor `Inclusive`, so the reserve stays as it is.", Remedy: "use a value from the message, or remove the annotation"},
 	{Name: CapacityUnknown, Status: False, Event: "ReserveIncomplete",
 		Meaning: "The excess is given in resources, but the capacity of a machine is unknown, so the reserve stays as it is.",
-		Remedy:  "give the MachineClass a nodeTemplate with that capacity, or wait for a Node"},
+		Remedy:  "give the MachineClass a nodeTemplate with that capacity, wait for a ready Node, or request a resource that the Nodes offer"},
 	{Name: ClusterUnreachable, Status: Unknown, Event: "ClusterUnreachable",
 		Meaning: "The API server of the target cluster has not answered for 30 seconds, or its watches have not caught up yet (law 15). No machine enters or leaves the reserve, and none is deleted except those that were never created. Machines are still created, and new ones serve while fewer machines than replicas serve.",
 		Remedy:  "check the API server of the target cluster, the network to it and the kubeconfig"},

@@ -31,7 +31,7 @@ var Reserve = Conditions{"Ready": {
 	{Name: PoolsDrained, Status: False, Meaning: "The annotation `drain-reserve` removes the reserve of some MachineDeployments, and the others have no room for its machines.",
 		Remedy: "remove the annotation"},
 	{Name: CapacityUnknown, Status: False, Event: CapacityUnknown, Meaning: "An amount is given in resources, but the capacity of a machine is unknown. The Reserve requests what it requested before.",
-		Remedy: "give the MachineClass a nodeTemplate with that capacity, or wait for a ready Node"},
+		Remedy: "give the MachineClass a nodeTemplate with that capacity, wait for a ready Node, or request a resource that the Nodes offer"},
 	{Name: Invalid, Status: False, Event: Invalid, Meaning: "An amount, a schedule or the selector is invalid. The Reserve requests what it requested before.",
 		Remedy: "correct the field in the message"},
 }}

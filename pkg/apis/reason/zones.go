@@ -36,6 +36,6 @@ var PoolExcessSpread = Table{
 	{Name: "MaximumUnknown", Status: False, Meaning: "Gardener created this MachineDeployment, and Evenkeel cannot read its maximum, so it has no reserve.",
 		Remedy: "set the worker annotation `evenkeel.machine.sapcloud.io/bounds` to minimum, maximum and excess of the pool, or grant the right that the condition RightsGranted names"},
 	{Name: "ExcessUnknown", Status: False, Meaning: "The excess cannot be converted from resources to machines, or all its values are invalid. Shares stay as they are.",
-		Remedy: "give the MachineClass a nodeTemplate with that capacity, or correct the value in the message"},
+		Remedy: "give the MachineClass a nodeTemplate with that capacity, request a resource that the Nodes offer, or correct the value in the message"},
 	{Name: "Invalid", Status: False, Meaning: "The annotation `bounds` or `excess` is invalid.", Remedy: "use the syntax in the message"},
 }

@@ -72,9 +72,10 @@ func poolExcess(pool []*zone) (total int, said bool, trouble string) {
 		if z.excess == nil {
 			continue
 		}
-		n, err := reserve.MachineCount(*z.excess, replicas, leastOf(pool))
+		each := leastOf(pool)
+		n, err := reserve.MachineCount(*z.excess, replicas, each)
 		if err != nil {
-			return 0, true, err.Error() + ": give the MachineClass a nodeTemplate with that capacity, or wait for a ready Node"
+			return 0, true, fmt.Sprintf("%v: %s", err, reserve.CapacityAdvice(each))
 		}
 		total, said = max(total, n), true
 	}

@@ -95,7 +95,7 @@ func desiredReserve(v View) desired {
 	w.EffectiveExcess, err = reserve.Effective(own, v.Memory.workload(d), v.Allocatable)
 	switch {
 	case errors.Is(err, reserve.ErrUnknownCapacity):
-		return w.keepReserve(v, CapacityUnknown, fmt.Sprintf("%v: give the MachineClass a nodeTemplate with that capacity, or wait for a ready Node", err))
+		return w.keepReserve(v, CapacityUnknown, fmt.Sprintf("%v: %s", err, reserve.CapacityAdvice(v.Allocatable)))
 	case err != nil:
 		return w.keepReserve(v, BoundsInvalid, err.Error())
 	}
