@@ -3,7 +3,6 @@
 package pool
 
 import (
-	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -42,17 +41,10 @@ func (m Machine) Marked() bool { return Marked(m.Object) }
 // a write.
 func (m Machine) Reserve() bool { return m.Marked() && m.NonTolerating == 0 }
 
-// Open reports whether pods may be bound to the machine although it is marked: its Node does not
-// carry the reserve taint, or is not seen yet and may register without it, because the machine was
-// created to serve.
+// Open reports whether pods may be bound to the machine although it is marked: it was created to
+// serve, so that its Node, which is not seen yet, may register without the reserve taint.
 func (m Machine) Open() bool {
-	switch {
-	case !m.Marked():
-		return false
-	case m.Node != nil:
-		return !slices.ContainsFunc(m.Node.Spec.Taints, IsReserveTaint)
-	}
-	return !Unhealthy(m.Phase()) && markedLater(m.Object)
+	return m.Marked() && m.Node == nil && !Unhealthy(m.Phase()) && markedLater(m.Object)
 }
 
 // markedLater reports whether a marked Machine was created to serve.

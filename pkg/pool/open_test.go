@@ -33,8 +33,5 @@ var _ = DescribeTable("A marked machine may still get pods",
 	Entry("also if it is said to run already", `{"since":"2026-01-01T12:00:01Z"}`, mcm.MachineRunning, nil, true),
 	Entry("not if its Node is gone since it is unhealthy", `{"since":"2026-01-01T12:00:01Z"}`, mcm.MachineUnknown, nil, false),
 	Entry("before its Node is seen, if the mark cannot be read", "yesterday", mcm.MachinePending, nil, true),
-	Entry("until its Node has the taint", `{"since":"2026-01-01T12:00:00Z"}`, mcm.MachineRunning, fixture.Node("m"), true),
-	Entry("no, once its Node has the taint", `{"since":"2026-01-01T12:00:01Z"}`, mcm.MachineRunning, fixture.Node("m", func(n *corev1.Node) {
-		n.Spec.Taints = []corev1.Taint{{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}}
-	}), false),
+	Entry("no, once its Node is seen", `{"since":"2026-01-01T12:00:01Z"}`, mcm.MachineRunning, fixture.Node("m"), false),
 )

@@ -49,9 +49,9 @@
 //     machine that MCM would delete for it, in MCM's own order, is a victim, is leaving, or is in
 //     reserve and could not be created while no more than R serve: it may be created a moment later,
 //     and a surplus would be deleted in its place. One that serves and could not be created may get
-//     pods then. A victim that can still get pods, because it was created to serve or its Node is
-//     not tainted yet, does not count until its Node is seen with the taint, unless it cannot be
-//     created. A machine that a MachineSet asks for and does not have yet counts as present.
+//     pods then. A victim that was created to serve counts once its Node is seen, which may
+//     register without the taint, or if it cannot be created. A machine that a MachineSet asks for
+//     and does not have yet counts as present.
 //     Nothing falls while that store is behind, or during a rollout, except for law 10.
 //     If a rollout begins before MCM has deleted what A has fallen by, a MachineSet has more
 //     machines than MCM is shown in all: as many of its reserve machines are victims.

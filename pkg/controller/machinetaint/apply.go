@@ -58,7 +58,8 @@ func (c *Controller) applyPlan(ctx context.Context, v View, p Plan) (*v1alpha1.M
 
 // writeMachine changes one Machine, and its Node first if that changes. The Node of a machine that
 // enters the reserve is closed first, and its pods are read once more, since what was seen of them
-// may be old. If the machine may be being deleted, its Node is opened only after the Machine was
+// may be old. A priority does not depend on the Node: the reserve can be removed also where a policy
+// refuses the taint. If the machine may be being deleted, its Node is opened only after the Machine was
 // written, which makes deletions of the earlier version fail.
 func (c *Controller) writeMachine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) error {
 	before := v.machineByName(change.Name).Object
@@ -72,7 +73,11 @@ func (c *Controller) writeMachine(ctx context.Context, v View, change MachineCha
 		}
 	}
 	if withNode {
-		if err := c.openNode(ctx, v, n); err != nil {
+		switch err := c.openNode(ctx, v, n); {
+		case err != nil && change.Mark == Keep && change.Priority != 0:
+			change.State = nil // it would tell what the Node has
+			return errors.Join(err, c.patchMachine(ctx, v, before, change))
+		case err != nil:
 			return err
 		}
 	}
@@ -125,7 +130,7 @@ func (c *Controller) checkEmpty(ctx context.Context, m *mcm.Machine) error {
 func (c *Controller) checkVictims(ctx context.Context, v View, victims []reserve.Victim) error {
 	for _, victim := range victims {
 		m := v.machineByName(victim.Name)
-		if !m.Reserve() || m.Node == nil || c.latest.showsPods(m.Node.ResourceVersion) {
+		if !m.Reserve() || m.Node == nil || c.showsLastPods(m.Node.Name) {
 			continue
 		}
 		effects := pool.ReserveEffects(m.Object)
@@ -135,6 +140,13 @@ func (c *Controller) checkVictims(ctx context.Context, v View, victims []reserve
 		}
 	}
 	return nil
+}
+
+// showsLastPods reports whether a Node has the reserve taint, and the store of pods shows all that
+// were bound there before.
+func (c *Controller) showsLastPods(node string) bool {
+	n := c.latest.Node(node)
+	return n != nil && slices.ContainsFunc(n.Spec.Taints, pool.IsReserveTaint) && c.latest.showsPods(n.ResourceVersion)
 }
 
 // checkPods returns a conflict if such a pod runs on the Node of a machine.

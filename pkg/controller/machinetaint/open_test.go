@@ -6,6 +6,7 @@ package machinetaint_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -127,6 +129,24 @@ var _ = Describe("A machine in reserve that pods may still be bound to", func() 
 			c.settle()
 			Expect(c.numbers()).To(HavePrefix("3+0"))
 			Expect(looked).To(BeZero())
+		})
+	})
+
+	It("is deleted for a smaller excess although its Node cannot be given the taint", func() {
+		story(func(c *cluster) {
+			c.Admit(func(a sim.Admission) error {
+				if a.Resource == "nodes" && tainted(decoded[corev1.Node](a.Object.Object).Spec.Taints) {
+					return apierrors.NewForbidden(corev1.Resource("nodes"), a.Object.GetName(), errors.New("a policy says so"))
+				}
+				return nil
+			})
+			c.cloud.set(func() { c.cloud.bare = true })
+			c.want(3)
+			time.Sleep(bootTime + 10*time.Second)
+			deleted := c.deletedMachines()
+			c.want(2)
+			time.Sleep(10 * time.Second)
+			Expect(*deleted).To(HaveLen(1))
 		})
 	})
 
