@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -132,21 +134,57 @@ var _ = Describe("A machine in reserve that pods may still be bound to", func() 
 		})
 	})
 
+	// refuseTaint has a policy refuse the taint for new Nodes, and returns the one machine that is created for a larger excess.
+	refuseTaint := func(c *cluster) (machine string) {
+		c.Admit(func(a sim.Admission) error {
+			if a.Resource == "nodes" && tainted(decoded[corev1.Node](a.Object.Object).Spec.Taints) {
+				return apierrors.NewForbidden(corev1.Resource("nodes"), a.Object.GetName(), errors.New("a policy says so"))
+			}
+			return nil
+		})
+		c.AfterWrite(func(w sim.Write) error {
+			if w.Resource == "machines" && w.Effect == sim.Added {
+				machine = w.Name
+			}
+			return nil
+		})
+		c.cloud.set(func() { c.cloud.bare = true })
+		c.want(3)
+		time.Sleep(bootTime + 10*time.Second)
+		return machine
+	}
+
 	It("is deleted for a smaller excess although its Node cannot be given the taint", func() {
 		story(func(c *cluster) {
-			c.Admit(func(a sim.Admission) error {
-				if a.Resource == "nodes" && tainted(decoded[corev1.Node](a.Object.Object).Spec.Taints) {
-					return apierrors.NewForbidden(corev1.Resource("nodes"), a.Object.GetName(), errors.New("a policy says so"))
-				}
+			machine, deleted, tainted := refuseTaint(c), c.deletedMachines(), false
+			c.AfterWrite(func(w sim.Write) error {
+				annotations, _, _ := unstructured.NestedStringMap(w.Object, "metadata", "annotations")
+				tainted = tainted || w.Name == machine && strings.Contains(annotations[api.ReserveStateAnnotation], "carries")
 				return nil
 			})
-			c.cloud.set(func() { c.cloud.bare = true })
-			c.want(3)
-			time.Sleep(bootTime + 10*time.Second)
-			deleted := c.deletedMachines()
 			c.want(2)
 			time.Sleep(10 * time.Second)
-			Expect(*deleted).To(HaveLen(1))
+			Expect(*deleted).To(Equal([]string{machine}))
+			Expect(tainted).To(BeFalse(), "it is not said to have the taint")
+		})
+	})
+
+	It("is not deleted for a smaller excess if its Node cannot be given the taint, and a pod is not seen yet that runs there", func() {
+		story(func(c *cluster) {
+			machine, deleted := refuseTaint(c), c.deletedMachines()
+			c.safeToEvict("true", c.busy()...) // the cache of pods is newer than the Node
+			time.Sleep(time.Second)
+			c.Target.Hold("pods", evenkeel)
+			c.work(1)
+			time.Sleep(3 * time.Second)
+			Expect(c.busy()).To(ContainElement(machine))
+			c.want(2)
+			time.Sleep(10 * time.Second)
+			Expect(*deleted).To(BeEmpty())
+			c.Target.Release("pods", evenkeel)
+			time.Sleep(5 * time.Minute)
+			Expect(c.busy()).To(ContainElement(machine))
+			Expect(*deleted).To(BeEmpty())
 		})
 	})
 
