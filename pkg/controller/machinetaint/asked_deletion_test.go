@@ -157,6 +157,41 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		}),
 	)
 
+	DescribeTable("a machine that serves stays while replicas are still to be restored for one of the reserve that was named",
+		func(goes func(a *alone)) {
+			onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+				a.wrote(0)
+				down := true
+				a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+					if down && r.User == controllerUser && r.Verb == "patch" && r.Resource == "machinedeployments" {
+						return 10 * time.Second, 0
+					}
+					return 0, 0
+				})
+				a.patch(`{"spec":{"replicas":1},"metadata":{"annotations":{%q:"c~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
+				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				time.Sleep(time.Second)
+				goes(a)
+				time.Sleep(time.Second)
+				Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
+				Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
+				down = false
+				time.Sleep(time.Minute)
+				Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)))
+				Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
+				a.patch(`{"spec":{"replicas":1}}`)
+				time.Sleep(time.Second)
+				Expect(a.refusesDeletion("a")).To(Succeed(), "nothing is to be restored any more")
+			})
+		},
+		Entry("and is there", func(*alone) {}),
+		Entry("and has gone", func(a *alone) {
+			Expect(a.stock.MachineV1alpha1().Machines(fixture.Namespace).Delete(context.Background(), "c", metav1.DeleteOptions{})).To(Succeed())
+			a.patch(`{"metadata":{"annotations":{%q:null}}}`, machineutils.TriggerDeletionByMCM)
+		}),
+	)
+
 	It("a machine in reserve that was named goes at once from a frozen MachineSet, which must lose machines", func() {
 		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)

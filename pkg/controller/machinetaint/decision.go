@@ -135,7 +135,8 @@ func (d decision) removalConflict(set *mcm.MachineSet, m *mcm.Machine) (ours boo
 }
 
 // isNeeded reports whether a machine serves, no rollout replaces it, and no more machines serve
-// than workload needs, without those that are deleted anyway. In a rollout,
+// than workload needs, or will need once replicas are restored, without those that are deleted
+// anyway. In a rollout,
 // machine-controller-manager deletes machines of each MachineSet when it is shown a smaller total,
 // for example after a client removed the record of the excess. Without a reserve, that is left to
 // machine-controller-manager.
@@ -152,7 +153,24 @@ func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool 
 			serving++
 		}
 	}
-	return (ours || reserve > 0) && serving <= d.workload()
+	return (ours || reserve > 0) && serving <= d.workload()+d.unsettledNames()
+}
+
+// unsettledNames counts the reserve machines that a client named when it lowered replicas, and for
+// which these may still be restored (law 12 of package reserve), also those that are gone.
+func (d decision) unsettledNames() (n int) {
+	settled, known := returned(d.deployment), d.state.named.validFor(d.deployment)
+	for name := range known {
+		if !settled[name] {
+			n++
+		}
+	}
+	for name := range pool.Named(d.deployment) {
+		if !known[name] && !settled[name] && d.inReserve(d.deployment.Namespace+"/"+name) {
+			n++
+		}
+	}
+	return n
 }
 
 // mustLose reports whether a MachineSet has to lose machines, whatever runs on them: it is frozen, and
