@@ -158,7 +158,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 	)
 
 	DescribeTable("a machine that serves stays while replicas are still to be restored for one of the reserve that was named",
-		func(goes func(a *alone)) {
+		func(happens func(a *alone) (end func())) {
 			onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 				a.wrote(0)
 				down := true
@@ -172,7 +172,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
 				Expect(err).NotTo(HaveOccurred())
 				time.Sleep(time.Second)
-				goes(a)
+				defer happens(a)()
 				time.Sleep(time.Second)
 				Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
 				Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
@@ -185,11 +185,34 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 				Expect(a.refusesDeletion("a")).To(Succeed(), "nothing is to be restored any more")
 			})
 		},
-		Entry("and is there", func(*alone) {}),
-		Entry("and has gone", func(a *alone) {
+		Entry("and is there", func(*alone) func() { return func() {} }),
+		Entry("also in a process that has just started", func(a *alone) func() { return a.start(machinetaint.Options{}) }),
+		Entry("and has gone", func(a *alone) func() {
 			Expect(a.stock.MachineV1alpha1().Machines(fixture.Namespace).Delete(context.Background(), "c", metav1.DeleteOptions{})).To(Succeed())
 			a.patch(`{"metadata":{"annotations":{%q:null}}}`, machineutils.TriggerDeletionByMCM)
+			return func() {}
 		}),
+	)
+
+	DescribeTable("a machine that serves goes although another one was named, if more serve than replicas with those that are to be restored",
+		func(named string) {
+			onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
+				a.wrote(0)
+				a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+					if r.User == controllerUser && r.Verb == "patch" && r.Resource == "machinedeployments" {
+						return 10 * time.Second, 0
+					}
+					return 0, 0
+				})
+				a.patch(`{"spec":{"replicas":1},"metadata":{"annotations":{%q:"%s~%s"}}}`, machineutils.TriggerDeletionByMCM, named, time.Now().UTC().Format(time.RFC3339))
+				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				time.Sleep(time.Second)
+				Expect(a.refusesDeletion("a")).To(Succeed())
+			})
+		},
+		Entry("and one of the reserve counts once", "d"),
+		Entry("and one that serves does not count", "c"),
 	)
 
 	It("a machine in reserve that was named goes at once from a frozen MachineSet, which must lose machines", func() {

@@ -42,12 +42,13 @@
 //  7. Each write contains the resourceVersion that it was decided on, and no decision is based on
 //     versions older than our own writes. A Machine that is in reserve, or was, is deleted only at
 //     the version that machine-controller-manager saw, and only while its MachineSet has more
-//     machines than it asks for. A serving one is not deleted, unless more serve than replicas, with
-//     those that are still to be restored, or a rollout replaces it: this applies while other machines, of any MachineSet, are in reserve or
-//     leave it, and to each machine that was in reserve. Both are refused if they were decided
-//     before the applied excess had its present value, and no MachineSet grows by what was decided
-//     before the applied excess was reduced. Except in rollouts, no Machine is created while there
-//     are as many as machine-controller-manager is shown.
+//     machines than it asks for. A serving one is not deleted, unless more serve than replicas,
+//     with those that are still to be restored, or a rollout replaces it: this applies while other
+//     machines, of any MachineSet, are in reserve or leave it, and to each machine that was in
+//     reserve. Both are refused if they were decided before the applied excess had its present
+//     value, and no MachineSet grows by what was decided before the applied excess was reduced.
+//     Except in rollouts, no Machine is created while there are as many as
+//     machine-controller-manager is shown.
 //  8. At rest, nothing is written.
 //  9. A Machine is created in reserve only if an excess is applied. The record of that is restored
 //     first if a client writes the object without it. Then the excess is reduced through the gate
