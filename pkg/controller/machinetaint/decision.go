@@ -158,13 +158,9 @@ func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool 
 
 // unsettledNames counts the reserve machines that a client named when it lowered replicas, and for
 // which these may still be restored (law 12 of package reserve), also those that are gone.
-func (d decision) unsettledNames() (n int) {
+func (d decision) unsettledNames() int {
 	settled, known := returned(d.deployment), d.state.named.validFor(d.deployment)
-	for name := range known {
-		if !settled[name] {
-			n++
-		}
-	}
+	n := len(known)
 	for name := range pool.Named(d.deployment) {
 		if !known[name] && !settled[name] && d.inReserve(d.deployment.Namespace+"/"+name) {
 			n++
