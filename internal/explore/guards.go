@@ -138,15 +138,17 @@ func (k *walk) needed(w *World, i int, ours bool) bool {
 	if k.Unguarded == GuardNeeded || m.marked || !follows && m.set != w.template {
 		return false
 	}
-	serving, spare := 0, 0
+	serving, spare, unsettled := 0, 0, 0
 	for j := range w.machines {
 		switch other := &w.machines[j]; {
 		case !other.there || !other.shown.there:
 		case other.marked:
-			spare++
+			if spare++; other.named && !other.returned {
+				unsettled++
+			}
 		case !other.deletedAnyway() && !other.leaving():
 			serving++
 		}
 	}
-	return (ours || spare > 0) && serving <= w.workload()
+	return (ours || spare > 0) && serving <= w.workload()+unsettled
 }
