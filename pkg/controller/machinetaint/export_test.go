@@ -154,3 +154,11 @@ func (p *Preview) SetSeen(d *mcm.MachineDeployment) error {
 func Changed(v View, change MachineChange) *mcm.Machine {
 	return changedMachine(v.machineByName(change.Name).Object, change, v)
 }
+
+// NotedNames are the reserve machines that are named by a write of a MachineDeployment, and for which replicas may have to be restored.
+func NotedNames(was, is *v1alpha1.MachineDeployment, inReserve func(machine string) bool) (names []string) {
+	s := newStates()
+	s.noteNames(was, is, inReserve)
+	s.locked(keyOf(is), func(one *state) { names = slices.Sorted(maps.Keys(one.named.all)) })
+	return names
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -141,4 +142,22 @@ var _ = DescribeTable("A raise of replicas accounts for names of machines",
 	Entry("of as many that are gone as are raised", "a b c", "", "", 2, "", "", 1),
 	Entry("not of those that are in reserve still", "a b", "", "", 2, "a b", "a b", 0),
 	Entry("of none, where nothing is left of the raise", "a", "", "", 0, "", "a", 0),
+)
+
+var _ = DescribeTable("A write notes the reserve machines that it names",
+	func(was, is int32, before, after, settled, noted string) {
+		listing := func(generation int64, replicas int32, names string) *api.MachineDeployment {
+			d := &api.MachineDeployment{}
+			d.Namespace, d.Generation, d.Spec.Replicas = ns, generation, replicas
+			d.Annotations = map[string]string{machineutils.TriggerDeletionByMCM: names, api.ReturnedAnnotation: settled}
+			return d
+		}
+		got := machinetaint.NotedNames(listing(1, was, before), listing(2, is, after), func(machine string) bool { return machine != ns+"/serving" })
+		Expect(strings.Join(got, " ")).To(Equal(noted))
+	},
+	Entry("if it lowers replicas", int32(3), int32(2), "", "a~2026-01-01T00:00:00Z", "", "a"),
+	Entry("not if replicas stay", int32(3), int32(3), "", "a~2026-01-01T00:00:00Z", "", ""),
+	Entry("not if they rise", int32(3), int32(4), "", "a~2026-01-01T00:00:00Z", "", ""),
+	Entry("not those that were named before", int32(3), int32(2), "a~2026-01-01T00:00:00Z", "a~2026-01-01T00:00:00Z,b~2026-01-01T00:00:00Z", "", "b"),
+	Entry("not those that serve, or are settled", int32(3), int32(2), "", "serving~2026-01-01T00:00:00Z,a~2026-01-01T00:00:00Z", "a", ""),
 )
