@@ -155,10 +155,11 @@ func Changed(v View, change MachineChange) *mcm.Machine {
 	return changedMachine(v.machineByName(change.Name).Object, change, v)
 }
 
-// NotedNames are the reserve machines that are named by a write of a MachineDeployment, and for which replicas may have to be restored.
-func NotedNames(was, is *v1alpha1.MachineDeployment, inReserve func(machine string) bool) (names []string) {
+// NotedNames are the reserve machines that are named by a write of a MachineDeployment, and for which replicas may have to be restored. If
+// they are gone, so many of them count for a later version.
+func NotedNames(was, is, later *v1alpha1.MachineDeployment, inReserve func(machine string) bool) (names []string, gone int) {
 	s := newStates()
 	s.noteNames(was, is, inReserve)
 	s.locked(keyOf(is), func(one *state) { names = slices.Sorted(maps.Keys(one.named.all)) })
-	return names
+	return names, s.completeNames(later, nil)
 }

@@ -152,8 +152,12 @@ var _ = DescribeTable("A write notes the reserve machines that it names",
 			d.Annotations = map[string]string{machineutils.TriggerDeletionByMCM: names, api.ReturnedAnnotation: settled}
 			return d
 		}
-		got := machinetaint.NotedNames(listing(1, was, before), listing(2, is, after), func(machine string) bool { return machine != ns+"/serving" })
+		reserve := func(machine string) bool { return machine != ns+"/serving" }
+		got, gone := machinetaint.NotedNames(listing(1, was, before), listing(2, is, after), listing(2, is, ""), reserve)
 		Expect(strings.Join(got, " ")).To(Equal(noted))
+		Expect(gone).To(Equal(len(strings.Fields(noted))))
+		_, gone = machinetaint.NotedNames(listing(1, was, before), listing(2, is, after), listing(3, is, ""), reserve)
+		Expect(gone).To(BeZero(), "a later write may have settled them")
 	},
 	Entry("if it lowers replicas", int32(3), int32(2), "", "a~2026-01-01T00:00:00Z", "", "a"),
 	Entry("not if replicas stay", int32(3), int32(3), "", "a~2026-01-01T00:00:00Z", "", ""),

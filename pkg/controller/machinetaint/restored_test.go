@@ -88,4 +88,18 @@ var _ = Describe("A MachineDeployment that was restored without annotations", fu
 		}),
 		Entry("where it asks for a reserve itself", func(v *machinetaint.View) { v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2" }),
 	)
+
+	It("does not count machines that are leaving when it finds its reserve again", func() {
+		v := restored()
+		v.Deployment.Annotations[api.ShareAnnotation], v.Deployment.Annotations[api.BoundsAnnotation] = "2", "3:9:2"
+		found := machinetaint.NewPlan(v).Rule.Applied
+		Expect(found.Counted).To(Equal(2))
+		for i := range 2 {
+			m := fixture.Machine(fmt.Sprintf("leaving-%d", i))
+			m.DeletionTimestamp = &metav1.Time{Time: v.Now}
+			m.Status.CurrentStatus.Phase = mcmapi.MachineTerminating
+			v.Machines = append(v.Machines, machinetaint.Machine{Machine: pool.Machine{Object: m}})
+		}
+		Expect(machinetaint.NewPlan(v).Rule.Applied).To(Equal(found))
+	})
 })
