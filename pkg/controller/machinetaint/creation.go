@@ -46,7 +46,7 @@ func inFlight(b view.Creation, shown []pool.Machine) (n int) {
 		known[m.Object.Name] = true
 	}
 	for _, other := range b.InProgress {
-		if other.Name == "" || !known[other.Name] {
+		if !known[other.Name] { // nor one that the server has yet to name
 			n++
 		}
 	}
