@@ -15,6 +15,16 @@ func OnChange(changed func(was, is any)) cache.ResourceEventHandler {
 	}
 }
 
+// OnVersions passes on each version that an event contains: both of a changed object, and the last
+// known state of a deleted one.
+func OnVersions(changed func(items ...any)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(is any) { changed(is) },
+		UpdateFunc: func(was, is any) { changed(was, is) },
+		DeleteFunc: func(was any) { changed(LastState(was)) },
+	}
+}
+
 // OnEvent calls a function for every event.
 func OnEvent(changed func()) cache.ResourceEventHandler {
 	return OnChange(func(_, _ any) { changed() })

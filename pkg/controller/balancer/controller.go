@@ -124,9 +124,9 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 // attach reads and listens to the shared informers.
 func (c *Controller) attach(i Informers) error {
 	b, p, a := i.Balancers.Informer(), i.Pods.Informer(), i.Autoscalers.Informer()
-	_, onBalancer := b.AddEventHandler(handlers.OnChange(func(was, is any) { c.balancerChanged(was, is) }))
-	_, onPod := p.AddEventHandler(handlers.OnChange(func(was, is any) { c.podChanged(was, is) }))
-	_, onAutoscaler := a.AddEventHandler(handlers.OnChange(func(was, is any) { c.autoscalerChanged(was, is) }))
+	_, onBalancer := b.AddEventHandler(handlers.OnVersions(c.balancerChanged))
+	_, onPod := p.AddEventHandler(handlers.OnVersions(c.podChanged))
+	_, onAutoscaler := a.AddEventHandler(handlers.OnVersions(c.autoscalerChanged))
 	err := errors.Join(
 		b.AddIndexers(cache.Indexers{byTarget: indexByTarget}), b.SetTransform(stripBalancer), onBalancer,
 		p.AddIndexers(cache.Indexers{byLabel: indexByLabel}), p.SetTransform((&podStripper{}).stripObject), onPod,

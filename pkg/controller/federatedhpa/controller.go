@@ -97,7 +97,7 @@ func New(client autoscalingclient.FederatedHorizontalPodAutoscalersGetter, infor
 	if err := shared.SetTransform(stripObject); err != nil {
 		return nil, fmt.Errorf("strip objects: %w", err)
 	}
-	if _, err := shared.AddEventHandler(handlers.OnChange(func(was, is any) { c.objectChanged(was, is) })); err != nil {
+	if _, err := shared.AddEventHandler(handlers.OnVersions(c.objectChanged)); err != nil {
 		return nil, fmt.Errorf("listen to objects: %w", err)
 	}
 	c.objects = shared.GetIndexer()
