@@ -29,6 +29,18 @@ func (a *alone) refusesDeletion(name string) error {
 	return err
 }
 
+// slowDown has each patch of a MachineDeployment by the controller take ten seconds before it takes effect, until end is called.
+func (a *alone) slowDown() (end func()) {
+	down := true
+	a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+		if down && r.User == controllerUser && r.Verb == "patch" && r.Resource == "machinedeployments" {
+			return 10 * time.Second, 0
+		}
+		return 0, 0
+	})
+	return func() { down = false }
+}
+
 var _ = Describe("What the controller answers the lens about deletions", func() {
 	It("a machine does not go while it leaves the reserve", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
@@ -146,14 +158,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 			return func() { a.Release("machinedeployments", controllerUser) }
 		}),
 		Entry("while it cannot restore them", func(a *alone) func() {
-			down := true
-			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
-				if down && r.User == controllerUser && r.Verb == "patch" && r.Resource == "machinedeployments" {
-					return 10 * time.Second, 0
-				}
-				return 0, 0
-			})
-			return func() { down = false }
+			return a.slowDown()
 		}),
 	)
 
@@ -161,13 +166,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		func(happens func(a *alone) (end func())) {
 			onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 				a.wrote(0)
-				down := true
-				a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
-					if down && r.User == controllerUser && r.Verb == "patch" && r.Resource == "machinedeployments" {
-						return 10 * time.Second, 0
-					}
-					return 0, 0
-				})
+				end := a.slowDown()
 				a.patch(`{"spec":{"replicas":1},"metadata":{"annotations":{%q:"c~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
 				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
 				Expect(err).NotTo(HaveOccurred())
@@ -176,7 +175,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 				time.Sleep(time.Second)
 				Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
 				Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
-				down = false
+				end()
 				time.Sleep(time.Minute)
 				Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)))
 				Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
@@ -198,12 +197,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		func(named string) {
 			onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
 				a.wrote(0)
-				a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
-					if r.User == controllerUser && r.Verb == "patch" && r.Resource == "machinedeployments" {
-						return 10 * time.Second, 0
-					}
-					return 0, 0
-				})
+				a.slowDown()
 				a.patch(`{"spec":{"replicas":1},"metadata":{"annotations":{%q:"%s~%s"}}}`, machineutils.TriggerDeletionByMCM, named, time.Now().UTC().Format(time.RFC3339))
 				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
 				Expect(err).NotTo(HaveOccurred())

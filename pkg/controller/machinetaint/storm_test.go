@@ -58,7 +58,8 @@ type guard struct {
 	surplus time.Time
 	// reduced is when the process reduced the excess that it applies to nothing; zero while there is one.
 	reduced time.Time
-	// inclusive says that replicas include the reserve, and emptied that they are 0: then all machines are to go, as in hibernation.
+	// inclusive reports whether replicas include the reserve. emptied reports whether they are also 0, so that all machines are deleted, as in
+	// hibernation.
 	inclusive, emptied bool
 
 	// mu guards what follows, which the story sets.
