@@ -213,3 +213,25 @@ func TestMutantThatNeverEndsIsKilled(t *testing.T) {
 		}
 	}
 }
+
+func TestScoreIsThatOfAllMutantsThoughASampleIsTried(t *testing.T) {
+	for _, c := range []struct {
+		s    score
+		want string
+	}{
+		{score{}, "-"},
+		{score{untried: 5, unreached: 5}, "-"},
+		{score{unreached: 5}, "0.0%"},
+		{score{killed: 9, tried: 10}, "90.0%"},
+		{score{killed: 9, tried: 10, unreached: 10}, "45.0%"},
+		{score{killed: 9, tried: 10, untried: 80, unreached: 10}, "81.0%"},
+	} {
+		if got := c.s.String(); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.s, got, c.want)
+		}
+	}
+	half := score{killed: 1, tried: 2, untried: 2}
+	if !half.below(51) || half.below(50) || (score{}).below(97) {
+		t.Error("a score is below what is more than it, and nothing measured is below nothing")
+	}
+}

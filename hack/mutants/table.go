@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"path"
 	"strings"
 )
@@ -12,26 +13,46 @@ import (
 // counts of one package, or of all.
 type counts struct {
 	killed, lived, unreached, equivalent, untried int
-	// basic and hard are how many were killed of those that were tried or not reached, by class.
-	basic, hard ratio
+	basic, hard                                   score
 }
 
-type ratio struct{ killed, all int }
+// score counts the mutants of one class that are not equivalent.
+type score struct{ killed, tried, untried, unreached int }
 
-func (r ratio) String() string {
-	if r.all == 0 {
-		return "-"
+// percent is how many would be killed if all were tried. Those that were tried are a sample of the
+// ones that are reached; those that are not reached are all known.
+func (s score) percent() float64 {
+	all, reached := s.tried+s.untried+s.unreached, s.tried+s.untried
+	switch {
+	case all == 0 || s.tried == 0 && s.untried > 0:
+		return math.NaN()
+	case reached == 0:
+		return 0
 	}
-	return fmt.Sprintf("%.1f%%", 100*float64(r.killed)/float64(r.all))
+	return 100 * float64(s.killed) / float64(s.tried) * float64(reached) / float64(all)
+}
+
+func (s score) String() string {
+	if p := s.percent(); !math.IsNaN(p) {
+		return fmt.Sprintf("%.1f%%", p)
+	}
+	return "-"
 }
 
 // below reports whether less than this many percent were killed.
-func (r ratio) below(percent float64) bool { return 100*float64(r.killed) < percent*float64(r.all) }
+func (s score) below(percent float64) bool { return s.percent() < percent }
 
-func (r *ratio) add(killed bool) {
-	r.all++
-	if killed {
-		r.killed++
+func (s *score) add(v Verdict) {
+	switch v {
+	case Killed:
+		s.killed++
+		s.tried++
+	case Lived:
+		s.tried++
+	case NotReached:
+		s.unreached++
+	case NotTried:
+		s.untried++
 	}
 }
 
@@ -40,16 +61,14 @@ func (c *counts) add(m Mutant, v Verdict) {
 	if m.Basic() {
 		class = &c.basic
 	}
+	class.add(v)
 	switch v {
 	case Killed:
 		c.killed++
-		class.add(true)
 	case Lived:
 		c.lived++
-		class.add(false)
 	case NotReached:
 		c.unreached++
-		class.add(false)
 	case Equivalent:
 		c.equivalent++
 	case NotTried:
