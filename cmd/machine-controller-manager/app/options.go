@@ -15,6 +15,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/evenkeel/evenkeel/internal/daemon"
+	"github.com/evenkeel/evenkeel/internal/tracing/export"
 )
 
 // Options are the stock binary's flags, by its own definitions, and ours.
@@ -40,6 +41,8 @@ type Options struct {
 	Federated FederatedOptions
 	// Metrics are served here instead of beside the health of the process.
 	Metrics MetricsOptions
+	// Tracing exports what the controllers do.
+	Tracing export.Options
 	// PrintVersion asks for the version and nothing else.
 	PrintVersion bool
 
@@ -73,12 +76,13 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 	o.Balancer.addFlags(flags)
 	o.Federated.addFlags(flags)
 	o.Metrics.addFlags(flags)
+	o.Tracing.AddFlags(flags)
 	flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
 }
 
 // Validate returns everything that is wrong at once.
 func (o *Options) Validate() error {
-	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.Release.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Balancer.validate(), o.Federated.validate(), o.Metrics.validate()}
+	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.Release.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Balancer.validate(), o.Federated.validate(), o.Metrics.validate(), o.Tracing.Validate()}
 	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
 		errs = append(errs, fmt.Errorf("--bind-address: %q is not an IP address", o.BindAddress))
 	}

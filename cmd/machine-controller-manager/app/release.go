@@ -86,9 +86,9 @@ func (p *process) runRelease(ctx context.Context) error {
 func (o *ReleaseOptions) options(p *process, pods corev1client.PodsGetter) release.Options {
 	return release.Options{
 		Settings: release.Settings{Schedulers: o.Schedulers, Cutoff: o.Cutoff, Patience: o.Patience},
-		Raised: func(d *v1alpha1.MachineDeployment) {
+		Raised: func(ctx context.Context, d *v1alpha1.MachineDeployment) {
 			if k := p.keeper.Load(); k != nil {
-				k.controller.ObserveUpdate(d)
+				k.controller.ObserveUpdate(ctx, d)
 			}
 		},
 		Pods:    pods,

@@ -30,6 +30,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/daemon"
 	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/tracing"
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
@@ -85,6 +86,11 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	defer events.Shutdown()
+	endTraces, err := o.Tracing.Start(ctx, name, Version())
+	if err != nil {
+		return err
+	}
+	defer endTraces()
 	handlers.UpdateHealth(true)
 	return daemon.Together(ctx, p.serveEndpoints, p.serveMetrics, p.runElection)
 }
@@ -128,6 +134,9 @@ func (p *process) connect(kubeconfig string) (*rest.Config, error) {
 	config.QPS = p.options.KubeAPIQPS
 	config.Burst = int(p.options.KubeAPIBurst)
 	config.Timeout = requestTimeout
+	if p.options.Tracing.Endpoint != "" {
+		config.Wrap(tracing.Transport)
+	}
 	return config, nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
+	"github.com/evenkeel/evenkeel/internal/tracing"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
@@ -122,8 +123,9 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 
 // ObserveUpdate takes a MachineDeployment whose replicas another controller of this process has
 // raised, so that machines are released before a watch shows that.
-func (c *Controller) ObserveUpdate(d *v1alpha1.MachineDeployment) {
+func (c *Controller) ObserveUpdate(ctx context.Context, d *v1alpha1.MachineDeployment) {
 	c.latest.external.Record(d)
+	c.loop.AddFor(ctx, keyOf(d))
 	c.deploymentChanged(nil, d)
 }
 
@@ -138,11 +140,10 @@ func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
 
 func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error) {
-	v, ok := c.observe(key)
+	v, p, ok := c.decide(ctx, key)
 	if !ok {
 		return 0, nil
 	}
-	p := NewPlan(v)
 	if p.Idle {
 		c.states.forgetPlans(key)
 		return p.Again, nil
@@ -161,6 +162,15 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	}
 	wait, err := c.report(ctx, d, p)
 	return requeue.Sooner(c.nextCheck(v, p), wait), err
+}
+
+// decide observes a MachineDeployment and plans for it, if there is one.
+func (c *Controller) decide(ctx context.Context, key string) (v View, p Plan, ok bool) {
+	defer tracing.Step(ctx, "decide")()
+	if v, ok = c.observe(key); ok {
+		p = NewPlan(v)
+	}
+	return v, p, ok
 }
 
 // rememberPlan keeps the memory of a plan that was carried out. The memory belongs to the applied

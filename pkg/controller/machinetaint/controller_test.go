@@ -12,12 +12,15 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/tracing"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
@@ -245,8 +248,13 @@ var _ = Describe("The controller", func() {
 			before := len(a.Writes())
 			time.Sleep(time.Minute)
 			Expect(a.Writes()[before:]).To(BeEmpty())
-			a.taint.ObserveUpdate(d)
+			recorder := tracetest.NewSpanRecorder()
+			defer tracing.Record(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)))()
+			raised, span := tracing.Start(ctx, "raise")
+			a.taint.ObserveUpdate(raised, d)
 			time.Sleep(10 * time.Millisecond)
+			Expect(recorder.Ended()).To(ContainElement(SatisfyAll(HaveField("Name()", "machinetaint"),
+				HaveField("Parent().SpanID()", span.SpanContext().SpanID()))), "the release is part of the trace of the raise")
 			Expect(a.Writes()[before:]).To(ContainElements(HaveField("Resource", "nodes"), HaveField("Resource", "machines")))
 			time.Sleep(time.Minute)
 			Expect(a.Writes()[before:]).To(ContainElement(HaveField("Resource", "machinedeployments")), "also what can wait is decided on what was told")

@@ -93,7 +93,7 @@ func (a *alone) comeAndGo(round int) map[string]int {
 	plain := fixture.MachineDeployment(fmt.Sprint("other-", round), 1)
 	other, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(ctx, &api.MachineDeployment{ObjectMeta: plain.ObjectMeta}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	a.taint.ObserveUpdate(other)
+	a.taint.ObserveUpdate(context.Background(), other)
 	for _, name := range names {
 		_, ended, err := a.taint.Guards().Remove(fixture.Namespace, name)
 		if err == nil {

@@ -38,7 +38,7 @@ func (c *Controller) raiseReplicas(ctx context.Context, r Raise) error {
 	switch {
 	case err == nil:
 		c.record(d)
-		c.raised(d)
+		c.raised(ctx, d)
 		c.recordRaise(ctx, d, r)
 		return nil
 	case apierrors.IsNotFound(err):

@@ -19,6 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
+	"github.com/evenkeel/evenkeel/internal/tracing"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
@@ -52,7 +53,7 @@ type Options struct {
 	Clock clock.WithTicker
 	// Raised is called with each MachineDeployment whose replicas were raised, as it is after that;
 	// optional.
-	Raised func(*v1alpha1.MachineDeployment)
+	Raised func(context.Context, *v1alpha1.MachineDeployment)
 	// Pods writes nominations for dedicated machines; nil writes none.
 	Pods corev1client.PodsGetter
 	// Control and Target report whether the two clusters answer. If nil, they are assumed to
@@ -79,7 +80,7 @@ type Controller struct {
 	recorder record.EventRecorder
 	clock    clock.WithTicker
 	settings Settings
-	raised   func(*v1alpha1.MachineDeployment)
+	raised   func(context.Context, *v1alpha1.MachineDeployment)
 	metrics  *metrics
 	pods     corev1client.PodsGetter
 
@@ -118,7 +119,7 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 		o.Patience = DefaultPatience
 	}
 	if o.Raised == nil {
-		o.Raised = func(*v1alpha1.MachineDeployment) {}
+		o.Raised = func(context.Context, *v1alpha1.MachineDeployment) {}
 	}
 	c := &Controller{
 		raised: o.Raised, client: client, pods: o.Pods, recorder: recorder, clock: o.Clock, settings: o.Settings,
@@ -185,13 +186,23 @@ func (c *Controller) forgetPods() {
 	c.metrics.decided(Plan{}, 0)
 }
 
-func (c *Controller) decide(ctx context.Context) error {
-	begun := c.clock.Now()
+// look observes the pods that wait and what there is for them.
+func (c *Controller) look(ctx context.Context, begun time.Time) View {
+	ctx, span := tracing.Start(ctx, "observe")
+	defer span.End()
 	v := c.observe(begun)
 	c.readJobs(ctx, v.Waiting)
 	v.Interrupted = func() bool { return ctx.Err() != nil || c.clock.Since(begun) > MaxTime }
 	c.tried.Store(v.triedShapes())
+	return v
+}
+
+func (c *Controller) decide(ctx context.Context) error {
+	begun := c.clock.Now()
+	v := c.look(ctx, begun)
+	end := tracing.Step(ctx, "plan")
 	p := NewPlan(v)
+	end()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

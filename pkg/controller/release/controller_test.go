@@ -68,7 +68,7 @@ var _ = Describe("The controller", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:10")
 			told, options := []string{}, usual
-			options.Raised = func(d *v1alpha1.MachineDeployment) {
+			options.Raised = func(_ context.Context, d *v1alpha1.MachineDeployment) {
 				told = append(told, fmt.Sprintf("%s=%d", d.Name, d.Spec.Replicas))
 			}
 			c.Start("release", controller(options))

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/internal/tracing/collector"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
@@ -49,11 +50,20 @@ var sizes = []size{{1, 10}, {10, 6}, {largest, 5}}
 func New(flags *flag.FlagSet) func(context.Context) error {
 	boot := flags.Duration("boot", 10*time.Second, "boot time of a machine that is not in reserve")
 	only := flags.Int("pods", 0, "measure only bursts of this size; 0 measures all sizes")
+	traced := flags.Bool("traces", false, "also show how long each step of a release takes, from the manager's traces")
 	return func(ctx context.Context) error {
 		if *only != 0 {
 			sizes = slices.DeleteFunc(sizes, func(s size) bool { return s.pods != *only })
 		}
-		return run(ctx, *boot)
+		b := &bench{}
+		if *traced {
+			var err error
+			if b.traces, err = collector.Start(); err != nil {
+				return err
+			}
+			defer b.traces.Stop()
+		}
+		return b.run(ctx, *boot)
 	}
 }
 
@@ -63,6 +73,8 @@ type bench struct {
 	kube    kubernetes.Interface
 	ours    versioned.Interface
 	bursts  int
+	// traces receives the manager's traces; nil if they are not wanted.
+	traces *collector.Collector
 }
 
 // way is one of the contestants.
@@ -96,7 +108,7 @@ type start struct {
 	react func(context.Context) error
 }
 
-func run(ctx context.Context, boot time.Duration) error {
+func (b *bench) run(ctx context.Context, boot time.Duration) error {
 	cluster, err := localcluster.Start(ctx, localcluster.Options{Name: "bench-release", Out: os.Stderr, UnsafeNoFsync: true})
 	if err != nil {
 		return err
@@ -111,7 +123,7 @@ func run(ctx context.Context, boot time.Duration) error {
 	}
 	config := cluster.Config()
 	config.QPS = -1 // the scheduler's own limit is what counts
-	b := &bench{cluster: cluster}
+	b.cluster = cluster
 	if b.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
@@ -132,10 +144,11 @@ var rates = []string{"--kube-api-qps=150", "--kube-api-burst=200"}
 
 // manage runs our machine-controller-manager with some flags more.
 func (b *bench) manage(ctx context.Context, flags ...string) error {
-	_, err := b.cluster.RunProgram(ctx, localcluster.Program{
-		Name: manager, Binary: "bench-release-manager", Package: "./cmd/" + manager,
-		Flags: append(append([]string{"--concurrent-syncs=30", "--v=2"}, rates...), flags...),
-	})
+	flags = slices.Concat([]string{"--concurrent-syncs=30", "--v=2"}, rates, flags)
+	if b.traces != nil {
+		flags = append(flags, "--tracing-endpoint="+b.traces.Endpoint())
+	}
+	_, err := b.cluster.RunProgram(ctx, localcluster.Program{Name: manager, Binary: "bench-release-manager", Package: "./cmd/" + manager, Flags: flags})
 	return err
 }
 
@@ -182,6 +195,7 @@ func (b *bench) measure(ctx context.Context, t *table, ways ...way) error {
 		}
 		for _, r := range rows {
 			fmt.Fprintln(os.Stderr, r)
+			r.steps.print(os.Stdout, r)
 		}
 		*t = append(*t, rows...)
 	}
@@ -204,6 +218,9 @@ func (b *bench) round(ctx context.Context, w way, pods int, r *row) error {
 	}
 	machines, err := w.end(ctx)
 	r.took, r.machines = append(r.took, took...), max(r.machines, machines)
+	if err == nil && b.traces != nil {
+		err = r.steps.collect(ctx, b.traces)
+	}
 	return err
 }
 

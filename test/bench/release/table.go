@@ -17,6 +17,7 @@ type row struct {
 	creator  creator
 	took     []time.Duration
 	machines int
+	steps    steps
 }
 
 // at is the time that a part of the pods took at most.

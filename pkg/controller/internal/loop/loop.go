@@ -28,11 +28,15 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/internal/tracing"
 )
 
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = time.Minute
+	// gathering is the longest delay in which events are gathered, and not something to do later.
+	gathering = time.Second
 	// parked is how long a key is not synced after its sync panicked.
 	parked = 5 * time.Minute
 )
@@ -57,6 +61,7 @@ type Loop struct {
 	sync    Sync
 	options Options
 	queue   workqueue.TypedRateLimitingInterface[string]
+	causes  tracing.Causes
 }
 
 // New returns a loop that accepts keys. The caller must call Run or Discard, so that the queue ends.
@@ -78,10 +83,21 @@ func newQueue(name string, c clock.WithTicker) workqueue.TypedRateLimitingInterf
 }
 
 // Add queues a key.
-func (l *Loop) Add(key string) { l.queue.Add(key) }
+func (l *Loop) Add(key string) { l.AddFor(context.Background(), key) }
+
+// AddFor queues a key because of what ctx traces.
+func (l *Loop) AddFor(ctx context.Context, key string) {
+	l.causes.Note(ctx, key, l.options.Clock.Now())
+	l.queue.Add(key)
+}
 
 // AddAfter queues a key after a delay. If several delays are set for a key, the shortest counts.
-func (l *Loop) AddAfter(key string, after time.Duration) { l.queue.AddAfter(key, after) }
+func (l *Loop) AddAfter(key string, after time.Duration) {
+	if after <= gathering {
+		l.causes.Note(context.Background(), key, l.options.Clock.Now())
+	}
+	l.queue.AddAfter(key, after)
+}
 
 // Discard ends a loop that will not run.
 func (l *Loop) Discard() { l.queue.ShutDown() }
@@ -128,6 +144,8 @@ func (l *Loop) processNext(ctx context.Context) bool {
 // guarded wraps a sync so that its panic affects nothing else.
 func (l *Loop) guarded(ctx context.Context, key string) (again time.Duration, err error) {
 	log := klog.FromContext(ctx).WithValues("controller", l.name, "key", key)
+	ctx, span := l.causes.Begin(ctx, l.name, key)
+	defer func() { tracing.Finish(span, err) }()
 	defer func() {
 		if value := recover(); value != nil {
 			log.Error(fmt.Errorf("panic: %v", value), "Parking this key", "for", parked, "stack", string(debug.Stack()))

@@ -11,11 +11,14 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/tracing"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 )
 
@@ -151,6 +154,39 @@ var _ = Describe("A loop", func() {
 		}, func(l *loop.Loop) { l.Add("a"); l.Add("b") })
 		Expect(entries).To(HaveLen(1))
 		Expect(ended).To(BeTrue())
+	})
+
+	It("traces each sync from the event on, as part of what caused it", func() {
+		recorder := tracetest.NewSpanRecorder()
+		DeferCleanup(tracing.Record(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))))
+		ctx, cause := tracing.Start(context.Background(), "cause")
+		play(loop.Options{}, func(d *diary, key string) (time.Duration, error) {
+			switch d.note(key) {
+			case 1:
+				return 10 * time.Minute, nil
+			case 2:
+				panic("broken")
+			}
+			return 0, errors.New("refused")
+		}, func(l *loop.Loop) {
+			l.AddFor(ctx, "caused")
+			l.AddAfter("gathered", time.Second)
+		})
+		cause.End()
+		spans := map[string][]sdktrace.ReadOnlySpan{}
+		for _, s := range recorder.Ended() {
+			if s.Name() == "test" {
+				key := s.Attributes()[0].Value.AsString()
+				spans[key] = append(spans[key], s)
+			}
+		}
+		Expect(spans["caused"][0].Parent().SpanID()).To(Equal(cause.SpanContext().SpanID()))
+		Expect(spans["caused"][1].Parent().IsValid()).To(BeFalse(), "nothing caused this but time")
+		Expect(spans["caused"][2].Status().Description).To(Equal("refused"))
+		gathered := spans["gathered"][0]
+		Expect(gathered.EndTime().Sub(gathered.StartTime())).To(Equal(time.Second))
+		later := spans["gathered"][1]
+		Expect(later.EndTime().Sub(later.StartTime())).To(BeZero(), "it did not wait for ten minutes, it was due then")
 	})
 
 	It("leaves nothing behind where it is discarded", func() {
