@@ -24,6 +24,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 // endless repeats a line.
@@ -104,7 +105,7 @@ var _ = Describe("What a cluster answers", func() {
 		play(func(f *federation) {
 			f.options = Cached(f.options, 50_000)
 			f.start()
-			f.create(federated(2, 20))
+			f.create(Federated(2, 20))
 			f.settle()
 			Expect(f.bounds("shop")).To(Equal("1..10/1..10"))
 			for i := range 200 {
@@ -126,7 +127,7 @@ var _ = Describe("What a cluster answers", func() {
 	It("is not shown to users of the hub but in a short sentence", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(2, 20))
+			f.create(Federated(2, 20))
 			f.settle()
 			c := f.clusters[0]
 			f.quiet(c)
@@ -152,7 +153,7 @@ var _ = Describe("What users of the hub write", func() {
 	It("is not cached but for what is read, and stays as they wrote it", func() {
 		play(func(f *federation) {
 			f.start()
-			o := federated(2, 20)
+			o := Federated(2, 20)
 			o.Labels, o.Annotations = map[string]string{"team": "a"}, map[string]string{"note": strings.Repeat("x", 200_000)}
 			f.create(o)
 			f.settle()
@@ -168,9 +169,9 @@ var _ = Describe("What users of the hub write", func() {
 	It("stops the object where it grows beyond a bound, changes nothing in clusters, and goes on when it is smaller", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(2, 20))
+			f.create(Federated(2, 20))
 			f.settle()
-			f.change("shop", func(s *spec) {
+			f.change("shop", func(s *Spec) {
 				s.MaxReplicas = 40
 				s.Metrics = []runtime.RawExtension{{Raw: fmt.Appendf(nil, `{"type":"Resource","x":%q}`, strings.Repeat("x", 64<<10))}}
 			})
@@ -179,7 +180,7 @@ var _ = Describe("What users of the hub write", func() {
 			Expect(f.bounds("shop")).To(Equal("1..10/1..10"))
 			Expect(f.object("shop").Spec.Metrics).To(HaveLen(1), "what the user wrote stays")
 			Expect(Objects(f.running)).To(ConsistOf(HaveField("Spec.Metrics", BeEmpty())))
-			f.change("shop", func(s *spec) { s.Metrics = nil })
+			f.change("shop", func(s *Spec) { s.Metrics = nil })
 			f.settle()
 			Expect(f.bounds("shop")).To(Equal("1..20/1..20"))
 		}, "c1", "c2")
@@ -193,7 +194,7 @@ var _ = Describe("Numbers that a cluster makes up", func() {
 		random := rand.New(rand.NewPCG(1, 2))
 		pick := func() int32 { return extremes[random.IntN(len(extremes))] }
 		for range 3000 {
-			v := view(federated(max(1, pick()), math.MaxInt32))
+			v := view(Federated(max(1, pick()), math.MaxInt32))
 			v.Object.Spec.MinReplicas = ptr.To(min(*v.Object.Spec.MinReplicas, v.Object.Spec.MaxReplicas))
 			for i := range 4 {
 				h := &autoscalingv2.HorizontalPodAutoscaler{}
@@ -222,7 +223,7 @@ var _ = Describe("Numbers that a cluster makes up", func() {
 	})
 
 	It("of one cluster delay no other", func() {
-		v := view(federated(2, 20), has("c1", 1, 10, 10, wants(15)), has("c2", 1, 10, 2))
+		v := view(Federated(2, 20), has("c1", 1, 10, 10, wants(15)), has("c2", 1, 10, 2))
 		v.Clusters[1].Workload.Ready = math.MinInt64
 		Expect(aims(NewPlan(v))).To(Equal("15/5"))
 	})
@@ -236,12 +237,12 @@ func extreme(random *rand.Rand) *resource.Quantity {
 
 var _ = Describe("More clusters than an object can hold", func() {
 	It("leave the lowest tiers and those that something was promised to, and are said", func() {
-		v := view(federated(1, 3000))
+		v := view(Federated(1, 3000))
 		for i := range 400 {
 			v.Clusters = append(v.Clusters, none(fmt.Sprintf("c%03d", i)))
 		}
-		prefer("c399", tier(0))(&v.Object.Spec)
-		prefer("*", tier(1))(&v.Object.Spec)
+		Prefer("c399", Tier(0))(&v.Object.Spec)
+		Prefer("*", Tier(1))(&v.Object.Spec)
 		v.Clusters = append(v.Clusters, has("zz", 1, 5, 5))
 		p := NewPlan(v)
 		s := status(v, p)
@@ -259,14 +260,14 @@ var _ = Describe("More clusters than an object can hold", func() {
 		play(func(f *federation) {
 			f.options.MaxClusters = 2
 			f.start()
-			f.create(federated(1, 12))
+			f.create(Federated(1, 12))
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("6/6/-"))
 			Expect(f.state("shop", "c3")).To(Equal("Unreachable TooManyClusters"))
 			f.rotate()
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("6/6/-"))
-			f.change("shop", func(s *spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"c1"}} })
+			f.change("shop", func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"c1"}} })
 			f.register("c2", "c3")
 			f.settle()
 			Expect(f.state("shop", "c3")).To(Equal("Used"))

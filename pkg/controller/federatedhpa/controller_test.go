@@ -11,13 +11,14 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 var _ = Describe("The controller", func() {
 	It("makes autoscalers in all clusters, moves maxima to where load is, and then rests", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(3, 30))
+			f.create(Federated(3, 30))
 			f.settle()
 			Expect(f.bounds("shop")).To(Equal("1..10/1..10/1..10"))
 			f.loads("shop", 25, 2, 2)
@@ -35,7 +36,7 @@ var _ = Describe("The controller", func() {
 	It("moves minima to where load is at once, a cooldown and two looks of the autoscalers after it came", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(9, 30, minima))
+			f.create(Federated(9, 30, Minima))
 			f.loads("shop", 3, 3, 3)
 			time.Sleep(2 * time.Second)
 			Expect(f.bounds("shop")).To(Equal("3..10/3..10/3..10"))
@@ -59,7 +60,7 @@ var _ = Describe("The controller", func() {
 				c.Lag("horizontalpodautoscalers", sim.Constantly(20*time.Second), "federatedhpa")
 			}
 			f.start()
-			f.create(federated(3, 30))
+			f.create(Federated(3, 30))
 			f.settle()
 			f.loads("shop", 25, 2, 2)
 			f.settle()
@@ -81,7 +82,7 @@ var _ = Describe("The controller", func() {
 	It("repairs what somebody else changes", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(2, 20, withMetric("1")))
+			f.create(Federated(2, 20, withMetric("1")))
 			f.settle()
 			f.clusters[0].edit("shop", func(h *autoscalingv2.HorizontalPodAutoscaler) {
 				h.Spec.MaxReplicas, h.Spec.Metrics = 50, nil
@@ -101,7 +102,7 @@ var _ = Describe("The controller", func() {
 	It("rests though numbers are written in another way than the server writes them", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(2, 20, withMetric("0.5")))
+			f.create(Federated(2, 20, withMetric("0.5")))
 			f.settle()
 			before := len(f.ours())
 			time.Sleep(2 * time.Hour)
@@ -112,12 +113,12 @@ var _ = Describe("The controller", func() {
 	It("writes nothing while paused", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(2, 20, func(s *spec) { s.Paused = true }))
+			f.create(Federated(2, 20, func(s *Spec) { s.Paused = true }))
 			f.settle()
 			Expect(f.bounds("shop")).To(Equal("-/-"))
 			Expect(f.condition("shop", "Ready")).To(Equal("False Paused"))
 			Expect(f.object("shop").Status.Clusters[0].MaxReplicas).To(BeEquivalentTo(10), "what would be done")
-			f.change("shop", func(s *spec) { s.Paused = false })
+			f.change("shop", func(s *Spec) { s.Paused = false })
 			f.settle()
 			Expect(f.bounds("shop")).To(Equal("1..10/1..10"))
 		}, "c1", "c2")

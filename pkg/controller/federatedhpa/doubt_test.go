@@ -14,6 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 var _ = Describe("A raise that is answered with a conflict", func() {
@@ -22,7 +23,7 @@ var _ = Describe("A raise that is answered with a conflict", func() {
 			f.guard(60, "shop")
 			f.options.RequestTimeout = time.Minute // the others' autoscalers look meanwhile
 			f.start()
-			f.create(federated(3, 30))
+			f.create(Federated(3, 30))
 			f.settle()
 			c := f.clusters[0]
 			c.Lag("horizontalpodautoscalers", sim.Constantly(10*time.Minute), "federatedhpa")
@@ -40,7 +41,7 @@ var _ = Describe("A raise that is answered with a conflict", func() {
 				return 0, 0
 			})
 			// The cache of c1 does not show that it is limited, so the object is what moves.
-			f.change("shop", func(s *spec) { s.MaxReplicas = 60 })
+			f.change("shop", func(s *Spec) { s.MaxReplicas = 60 })
 			for !met.Load() {
 				time.Sleep(time.Second)
 			}
@@ -70,7 +71,7 @@ var _ = Describe("Two controllers at once", func() {
 				c.Latency(time.Duration(random.IntN(400)) * time.Millisecond)
 			}
 			p, second := f.start(), f.Start("second", f.controller)
-			f.create(federated(3, 30))
+			f.create(Federated(3, 30))
 			for range 20 {
 				time.Sleep(time.Duration(random.IntN(100)) * time.Second)
 				f.disturb(random, []*storm.Process{p, second}[random.IntN(2)])

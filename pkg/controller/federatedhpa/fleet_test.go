@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 // fleet is a hub and its members as plain values, with a network that loses, delays and repeats nothing but what real ones
@@ -66,7 +67,7 @@ type local struct {
 
 func newFleet(seed uint64) *fleet {
 	f := &fleet{random: rand.New(rand.NewPCG(seed, 7)), now: noon}
-	f.object = federated(int32(1+f.random.IntN(6)), int32(6+f.random.IntN(30)))
+	f.object = Federated(int32(1+f.random.IntN(6)), int32(6+f.random.IntN(30)))
 	s := &f.object.Spec
 	s.MinPolicy = []v1alpha1.MinPolicy{v1alpha1.Strict, v1alpha1.AtLeastOne, v1alpha1.AtLeastOne}[f.random.IntN(3)]
 	s.Rebalance = &v1alpha1.Rebalance{Minima: f.random.IntN(2) == 0, CooldownSeconds: ptr.To(int32(f.random.IntN(3) * 60)), MaxStepPercent: ptr.To(int32(20 + f.random.IntN(81)))}

@@ -33,6 +33,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 const ns = "default"
@@ -282,7 +283,7 @@ func (f *federation) create(o *v1alpha1.FederatedHorizontalPodAutoscaler) {
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 }
 
-func (f *federation) change(name string, change func(*spec)) {
+func (f *federation) change(name string, change func(*Spec)) {
 	ExpectWithOffset(1, retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		o := f.object(name)
 		change(&o.Spec)

@@ -18,6 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 // rotations is how many kubeconfigs, clusters and objects come and go.
@@ -54,7 +55,7 @@ var _ = Describe("What comes and goes leaves nothing behind", Label("soak"), fun
 		all := rotations()
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(2, 20))
+			f.create(Federated(2, 20))
 			f.settle()
 			rotate := func(times int) {
 				for range times {
@@ -80,7 +81,7 @@ var _ = Describe("What comes and goes leaves nothing behind", Label("soak"), fun
 				f.alias(fmt.Sprint("guest", i), "c2")
 				f.register("c1", fmt.Sprint("guest", i))
 				time.Sleep(time.Second)
-				f.create(federated(2, 20))
+				f.create(Federated(2, 20))
 				time.Sleep(30 * time.Second)
 				f.remove("shop")
 				time.Sleep(30 * time.Second)
@@ -111,7 +112,7 @@ var _ = Describe("What comes and goes leaves nothing behind", Label("soak"), fun
 		play(func(f *federation) {
 			f.start()
 			for i := range all {
-				o := federated(1, 10)
+				o := Federated(1, 10)
 				o.Name = fmt.Sprint("shop", i)
 				o.Spec.ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: fmt.Sprintf("example.com/v%d", i), Kind: "Widget", Name: o.Name}
 				f.create(o)

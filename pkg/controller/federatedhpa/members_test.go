@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 var _ = Describe("Clusters that come and go", func() {
@@ -18,13 +19,13 @@ var _ = Describe("Clusters that come and go", func() {
 		play(func(f *federation) {
 			f.register("c1", "c2")
 			f.start()
-			f.create(federated(2, 12))
+			f.create(Federated(2, 12))
 			f.settle()
 			Expect(f.bounds("shop")).To(Equal("1..6/1..6/-"))
 			f.register("c1", "c2", "c3")
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("4/4/4"))
-			f.change("shop", func(s *spec) {
+			f.change("shop", func(s *Spec) {
 				s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"c2"}}}}
 			})
 			f.settle()
@@ -36,7 +37,7 @@ var _ = Describe("Clusters that come and go", func() {
 	It("keep their share while they are out of reach, and are not touched", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(3, 30))
+			f.create(Federated(3, 30))
 			f.settle()
 			f.clusters[2].Down(true, "federatedhpa")
 			time.Sleep(2 * time.Minute)
@@ -55,7 +56,7 @@ var _ = Describe("Clusters that come and go", func() {
 	It("lend their share if that is asked for, and get back what they run", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(3, 30, func(s *spec) {
+			f.create(Federated(3, 30, func(s *Spec) {
 				s.Unreachable = &v1alpha1.Unreachable{Policy: v1alpha1.ReleaseAfter, AfterSeconds: ptr.To[int32](600)}
 			}))
 			f.settle()
@@ -76,13 +77,13 @@ var _ = Describe("Clusters that come and go", func() {
 	It("keep their share though the registry has lost them, until they are given up", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(3, 30))
+			f.create(Federated(3, 30))
 			f.settle()
 			f.register("c1", "c2")
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("10/10/10"))
 			Expect(f.state("shop", "c3")).To(Equal("Unreachable NotRegistered"))
-			f.change("shop", func(s *spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"c3"}} })
+			f.change("shop", func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"c3"}} })
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("15/15/10"))
 			Expect(f.state("shop", "c3")).To(Equal("absent"))
@@ -92,7 +93,7 @@ var _ = Describe("Clusters that come and go", func() {
 	It("join when those before them are full (use case 3), and leave again", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(1, 10, strict, onDemand, prefer("cloud", tier(1)), func(s *spec) { rebalance(s).StartTimeoutSeconds = ptr.To[int32](60) }))
+			f.create(Federated(1, 10, Strict, OnDemand, Prefer("cloud", Tier(1)), func(s *Spec) { Rebalance(s).StartTimeoutSeconds = ptr.To[int32](60) }))
 			f.settle()
 			Expect(f.bounds("shop")).To(Equal("-/1..10"))
 			f.member("site").set(func(c *cluster) { c.capacity = 4 })
@@ -111,7 +112,7 @@ var _ = Describe("Deletion", func() {
 	It("removes what was made, and waits for clusters out of reach", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(2, 10))
+			f.create(Federated(2, 10))
 			f.settle()
 			f.clusters[1].Down(true, "federatedhpa")
 			time.Sleep(time.Minute)
@@ -129,7 +130,7 @@ var _ = Describe("Deletion", func() {
 	It("leaves everything if that is asked for", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(2, 10, func(s *spec) { s.DeletionPolicy = v1alpha1.Orphan }))
+			f.create(Federated(2, 10, func(s *Spec) { s.DeletionPolicy = v1alpha1.Orphan }))
 			f.settle()
 			f.clusters[1].Down(true, "federatedhpa")
 			f.remove("shop")

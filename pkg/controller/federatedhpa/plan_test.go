@@ -12,6 +12,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 // moved is a view in which a cluster's bounds changed some time ago.
@@ -44,30 +45,30 @@ func condition(v View, kind string) string {
 var _ = Describe("Maxima", func() {
 	DescribeTable("go where they are needed",
 		func(v View, expected string) { Expect(aims(NewPlan(v))).To(Equal(expected)) },
-		Entry("by weight", view(federated(2, 12, prefer("a", weight(2))), none("a"), none("b")), "8/4"),
-		Entry("by tier", view(federated(2, 12, prefer("b", tier(1))), none("a"), none("b")), "11/1"),
-		Entry("up to a preference", view(federated(2, 12, prefer("a", atMost(3))), none("a"), none("b")), "3/9"),
-		Entry("up to a preference for all", view(federated(2, 12, prefer("*", atMost(4))), none("a"), none("b")), "4/4"),
-		Entry("not beyond a preference, however limited", view(federated(2, 12, prefer("a", atMost(6))), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "6/6"),
-		Entry("down to a preference", view(federated(2, 12, prefer("a", atMost(4))), has("a", 1, 6, 5), has("b", 1, 6, 1)), "4/8"),
-		Entry("not from who keeps headroom", view(federated(2, 12, func(s *spec) { rebalance(s).Headroom = ptr.To[int32](3) }), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "8/4"),
-		Entry("not from who has just got some", moved(view(federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "b", time.Minute), "6/6"),
-		Entry("from who got some long ago", moved(view(federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "b", 3*time.Minute), "10/2"),
-		Entry("step by step", view(federated(2, 12, func(s *spec) { rebalance(s).MaxStepPercent = ptr.To[int32](20) }), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "9/3"),
-		Entry("not from a frozen one", view(federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1, inactive)), "6/6"),
-		Entry("from a frozen one if the maximum was lowered", view(federated(2, 8), has("a", 1, 6, 6), has("b", 1, 6, 1, inactive)), "6/2"),
-		Entry("evenly from what runs, if so little is left", view(federated(2, 8), has("a", 1, 10, 10), has("b", 1, 10, 10)), "4/4"),
-		Entry("to nobody who only grows as fast as allowed", view(federated(2, 12), has("a", 1, 6, 6, func(c *Cluster) { c.Local.Limit = v1alpha1.ByRate }), has("b", 1, 6, 1)), "6/6"),
-		Entry("to nobody who exactly fits", view(federated(2, 12), has("a", 1, 6, 6), has("b", 1, 6, 1)), "6/6"),
+		Entry("by weight", view(Federated(2, 12, Prefer("a", Weight(2))), none("a"), none("b")), "8/4"),
+		Entry("by tier", view(Federated(2, 12, Prefer("b", Tier(1))), none("a"), none("b")), "11/1"),
+		Entry("up to a preference", view(Federated(2, 12, Prefer("a", AtMost(3))), none("a"), none("b")), "3/9"),
+		Entry("up to a preference for all", view(Federated(2, 12, Prefer("*", AtMost(4))), none("a"), none("b")), "4/4"),
+		Entry("not beyond a preference, however limited", view(Federated(2, 12, Prefer("a", AtMost(6))), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "6/6"),
+		Entry("down to a preference", view(Federated(2, 12, Prefer("a", AtMost(4))), has("a", 1, 6, 5), has("b", 1, 6, 1)), "4/8"),
+		Entry("not from who keeps headroom", view(Federated(2, 12, func(s *Spec) { Rebalance(s).Headroom = ptr.To[int32](3) }), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "8/4"),
+		Entry("not from who has just got some", moved(view(Federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "b", time.Minute), "6/6"),
+		Entry("from who got some long ago", moved(view(Federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "b", 3*time.Minute), "10/2"),
+		Entry("step by step", view(Federated(2, 12, func(s *Spec) { Rebalance(s).MaxStepPercent = ptr.To[int32](20) }), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "9/3"),
+		Entry("not from a frozen one", view(Federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1, inactive)), "6/6"),
+		Entry("from a frozen one if the maximum was lowered", view(Federated(2, 8), has("a", 1, 6, 6), has("b", 1, 6, 1, inactive)), "6/2"),
+		Entry("evenly from what runs, if so little is left", view(Federated(2, 8), has("a", 1, 10, 10), has("b", 1, 10, 10)), "4/4"),
+		Entry("to nobody who only grows as fast as allowed", view(Federated(2, 12), has("a", 1, 6, 6, func(c *Cluster) { c.Local.Limit = v1alpha1.ByRate }), has("b", 1, 6, 1)), "6/6"),
+		Entry("to nobody who exactly fits", view(Federated(2, 12), has("a", 1, 6, 6), has("b", 1, 6, 1)), "6/6"),
 	)
 
 	It("wait for a giver to cool down, and say when", func() {
-		v := moved(view(federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "b", time.Minute)
+		v := moved(view(Federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "b", time.Minute)
 		Expect(NewPlan(v).Again).To(Equal(time.Minute))
 	})
 
 	It("are missing, and the condition says how many", func() {
-		v := view(federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 6, wants(8)))
+		v := view(Federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 6, wants(8)))
 		Expect(NewPlan(v).Missing).To(BeEquivalentTo(16))
 		Expect(condition(v, "Limited")).To(Equal("True TooFewReplicas"))
 	})
@@ -76,22 +77,22 @@ var _ = Describe("Maxima", func() {
 var _ = Describe("Clusters", func() {
 	DescribeTable("are chosen",
 		func(v View, expected string) { Expect(aims(NewPlan(v))).To(Equal(expected)) },
-		Entry("by tier, then name", view(federated(2, 10, strict, prefer("a", tier(1))), none("a"), none("b"), none("c")), "-/5/5"),
-		Entry("if they are used already", view(federated(2, 10, strict), none("a"), has("b", 1, 5, 1), has("c", 1, 5, 1)), "-/5/5"),
-		Entry("not while others may answer first", view(federated(1, 10, strict), func() Cluster { c := none("a"); c.Starting, c.Reachable, c.Absent = true, false, false; return c }(), none("b")), "-/-"),
-		Entry("not if they cannot be reached", view(federated(2, 10), func() Cluster { c := none("a"); c.Reachable = false; return c }(), none("b")), "-/10"),
-		Entry("not if somebody else scales there", view(federated(2, 10), func() Cluster { c := none("a"); c.Foreign = Hold{Reason: "NameTaken"}; return c }(), none("b")), "-/10"),
-		Entry("not if they refuse", view(federated(2, 10), func() Cluster { c := none("a"); c.Fault = Hold{Reason: "RefusedForbidden"}; return c }(), none("b")), "-/10"),
-		Entry("in need only, not before", view(federated(1, 10, strict, onDemand), has("a", 1, 10, 9), none("b")), "10/-"),
-		Entry("in need only, not where nothing is left", view(federated(1, 10, strict, onDemand), has("a", 1, 10, 10, wants(20)), none("b")), "10/-"),
-		Entry("in need, beyond a preference", view(federated(1, 10, strict, onDemand, prefer("a", atMost(6))), has("a", 1, 6, 6, wants(20)), none("b")), "6/4"),
-		Entry("in need, when one is stuck", isStuck(view(federated(1, 10, strict, onDemand, prefer("other", tier(1))), none("other"), has("stuck", 1, 10, 8, readyCondition(4)))), "5/5"),
-		Entry("in need, while one is out of reach", view(federated(1, 10, strict, onDemand, prefer("a", atMost(6))), has("a", 1, 6, 3, away), none("b")), "6/4"),
-		Entry("not without the wish", isStuck(view(federated(1, 10, strict), none("other"), has("stuck", 1, 10, 8, readyCondition(4)))), "-/10"),
+		Entry("by tier, then name", view(Federated(2, 10, Strict, Prefer("a", Tier(1))), none("a"), none("b"), none("c")), "-/5/5"),
+		Entry("if they are used already", view(Federated(2, 10, Strict), none("a"), has("b", 1, 5, 1), has("c", 1, 5, 1)), "-/5/5"),
+		Entry("not while others may answer first", view(Federated(1, 10, Strict), func() Cluster { c := none("a"); c.Starting, c.Reachable, c.Absent = true, false, false; return c }(), none("b")), "-/-"),
+		Entry("not if they cannot be reached", view(Federated(2, 10), func() Cluster { c := none("a"); c.Reachable = false; return c }(), none("b")), "-/10"),
+		Entry("not if somebody else scales there", view(Federated(2, 10), func() Cluster { c := none("a"); c.Foreign = Hold{Reason: "NameTaken"}; return c }(), none("b")), "-/10"),
+		Entry("not if they refuse", view(Federated(2, 10), func() Cluster { c := none("a"); c.Fault = Hold{Reason: "RefusedForbidden"}; return c }(), none("b")), "-/10"),
+		Entry("in need only, not before", view(Federated(1, 10, Strict, OnDemand), has("a", 1, 10, 9), none("b")), "10/-"),
+		Entry("in need only, not where nothing is left", view(Federated(1, 10, Strict, OnDemand), has("a", 1, 10, 10, wants(20)), none("b")), "10/-"),
+		Entry("in need, beyond a preference", view(Federated(1, 10, Strict, OnDemand, Prefer("a", AtMost(6))), has("a", 1, 6, 6, wants(20)), none("b")), "6/4"),
+		Entry("in need, when one is stuck", isStuck(view(Federated(1, 10, Strict, OnDemand, Prefer("other", Tier(1))), none("other"), has("stuck", 1, 10, 8, readyCondition(4)))), "5/5"),
+		Entry("in need, while one is out of reach", view(Federated(1, 10, Strict, OnDemand, Prefer("a", AtMost(6))), has("a", 1, 6, 3, away), none("b")), "6/4"),
+		Entry("not without the wish", isStuck(view(Federated(1, 10, Strict), none("other"), has("stuck", 1, 10, 8, readyCondition(4)))), "-/10"),
 	)
 
 	It("leave when they are not needed any more, after a quiet time", func() {
-		v := view(federated(1, 10, strict, onDemand), has("a", 1, 5, 3), has("b", 1, 5, 1))
+		v := view(Federated(1, 10, Strict, OnDemand), has("a", 1, 5, 3), has("b", 1, 5, 1))
 		entry(&v, "b").OnDemand = true
 		p := NewPlan(v)
 		Expect(aims(p)).To(Equal("5/5"))
@@ -102,19 +103,19 @@ var _ = Describe("Clusters", func() {
 	})
 
 	It("do not leave while they run more than one", func() {
-		v := view(federated(1, 10, strict, onDemand), has("a", 1, 5, 3), has("b", 1, 5, 2))
+		v := view(Federated(1, 10, Strict, OnDemand), has("a", 1, 5, 3), has("b", 1, 5, 2))
 		entry(&v, "b").OnDemand, entry(&v, "b").QuietSince = true, ago(time.Hour)
 		Expect(aims(NewPlan(v))).To(Equal("5/5"))
 		Expect(status(v, NewPlan(v)).Clusters[1].QuietSince).To(BeNil())
 	})
 
 	It("get zero where that is asked for", func() {
-		v := view(federated(1, 10, func(s *spec) { s.MinPolicy = v1alpha1.AllowZero }), none("a"), none("b"))
+		v := view(Federated(1, 10, func(s *Spec) { s.MinPolicy = v1alpha1.AllowZero }), none("a"), none("b"))
 		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..5", "b 0..5"}))
 	})
 
 	It("exceed the minimum together, and say so", func() {
-		v := view(federated(1, 10), none("a"), none("b"), none("c"))
+		v := view(Federated(1, 10), none("a"), none("b"), none("c"))
 		Expect(condition(v, "MinExceeded")).To(Equal("True MinimaExceedMinReplicas"))
 		Expect(least(NewPlan(v))).To(Equal("1/1/1"))
 	})
@@ -122,7 +123,7 @@ var _ = Describe("Clusters", func() {
 
 var _ = Describe("Escrow", func() {
 	raising := func() View {
-		return view(federated(2, 20), has("a", 1, 10, 10, wants(18)), has("b", 1, 10, 1))
+		return view(Federated(2, 20), has("a", 1, 10, 10, wants(18)), has("b", 1, 10, 1))
 	}
 
 	It("lowers before it raises", func() {
@@ -139,7 +140,7 @@ var _ = Describe("Escrow", func() {
 	})
 
 	It("enters a raise before it is sent, and knows that it was after a restart", func() {
-		v := view(federated(2, 20), has("a", 1, 10, 10, wants(18)), has("b", 1, 2, 1))
+		v := view(Federated(2, 20), has("a", 1, 10, 10, wants(18)), has("b", 1, 2, 1))
 		p := NewPlan(v)
 		Expect(orders(p)).To(Equal([]string{"a 1..18"}))
 		s := status(v, p)
@@ -152,7 +153,7 @@ var _ = Describe("Escrow", func() {
 	})
 
 	It("does not take a raise of unknown end for lost because it is not there yet", func() {
-		v := remembers(view(federated(2, 20), has("a", 1, 10, 2), has("b", 1, 2, 2, wants(9))), "a", outstanding(1, 18, "100"))
+		v := remembers(view(Federated(2, 20), has("a", 1, 10, 2), has("b", 1, 2, 2, wants(9))), "a", outstanding(1, 18, "100"))
 		p := NewPlan(v)
 		Expect(p.Clusters[0].Counted.Max).To(BeEquivalentTo(18))
 		Expect(orders(p)).To(Equal([]string{"a 1..10"}), "a write that lands makes sure of it; its bounds are counted")
@@ -162,13 +163,13 @@ var _ = Describe("Escrow", func() {
 	})
 
 	It("takes it for lost as soon as the cluster shows a later version", func() {
-		v := remembers(view(federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "99"))
+		v := remembers(view(Federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "99"))
 		Expect(NewPlan(v).Clusters[0].Counted.Max).To(BeEquivalentTo(10))
 		Expect(status(v, NewPlan(v)).Clusters[0].Outstanding).To(BeNil())
 	})
 
 	It("takes it for lost if it was refused, unless something was sent before on the same base", func() {
-		v := remembers(view(federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "100"))
+		v := remembers(view(Federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "100"))
 		v.Clusters[0].Rejected = 4
 		Expect(NewPlan(v).Clusters[0].Counted.Max).To(BeEquivalentTo(10))
 		entry(&v, "a").Outstanding.Repeated = true
@@ -176,14 +177,14 @@ var _ = Describe("Escrow", func() {
 	})
 
 	It("writes even where the bounds stay, to be certain", func() {
-		v := remembers(view(federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "100"))
+		v := remembers(view(Federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "100"))
 		Expect(orders(NewPlan(v))).To(ContainElement("a 1..10"))
 	})
 
 	It("makes an autoscaler that nobody wants any more, if one may have been made, to remove it in certainty", func() {
 		c := none("a")
 		c.Selected = false
-		v := remembers(view(federated(1, 12), c), "a", outstanding(1, 9, ""))
+		v := remembers(view(Federated(1, 12), c), "a", outstanding(1, 9, ""))
 		p := NewPlan(v)
 		Expect(orders(p)).To(Equal([]string{"a 1..1"}))
 		v.Object.Status = status(v, p)
@@ -197,7 +198,7 @@ var _ = Describe("Escrow", func() {
 	})
 
 	It("raises a minimum before it lowers another, and lowers it before it is confirmed nowhere", func() {
-		v := view(federated(6, 20, minima), has("a", 3, 10, 3, wantsLess(1)), has("b", 3, 10, 7))
+		v := view(Federated(6, 20, Minima), has("a", 3, 10, 3, wantsLess(1)), has("b", 3, 10, 7))
 		Expect(orders(NewPlan(v))).To(Equal([]string{"b 5..10"}))
 		v.Clusters[1].Local.Bounds = Bounds{Min: 5, Max: 10}
 		p := NewPlan(v)
@@ -206,12 +207,12 @@ var _ = Describe("Escrow", func() {
 	})
 
 	It("never grows a sum that is too high already", func() {
-		v := view(federated(2, 8), has("a", 1, 10, 1), has("b", 1, 3, 3, wants(9)))
+		v := view(Federated(2, 8), has("a", 1, 10, 1), has("b", 1, 3, 3, wants(9)))
 		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..2"}))
 	})
 
 	It("raises nothing while a cluster of the ledger has not been read: after a restore of the hub it may have more than the ledger says", func() {
-		v := remembers(view(federated(2, 20), has("a", 1, 10, 10, wants(18)), Cluster{Name: "b", Registered: true, Starting: true}, has("c", 1, 6, 1)), "b", confirmed(1, 2))
+		v := remembers(view(Federated(2, 20), has("a", 1, 10, 10, wants(18)), Cluster{Name: "b", Registered: true, Starting: true}, has("c", 1, 6, 1)), "b", confirmed(1, 2))
 		Expect(orders(NewPlan(v))).To(Equal([]string{"c 1..2"}), "lowerings do not wait")
 		v.Clusters[2].Local.Bounds = Bounds{Min: 1, Max: 2}
 		p := NewPlan(v)
@@ -222,7 +223,7 @@ var _ = Describe("Escrow", func() {
 	})
 
 	It("waits a moment for all givers, and not for a slow one", func() {
-		v := view(federated(3, 30), has("a", 1, 10, 10, wants(24)), has("b", 1, 3, 2), has("c", 1, 10, 2))
+		v := view(Federated(3, 30), has("a", 1, 10, 10, wants(24)), has("b", 1, 3, 2), has("c", 1, 10, 2))
 		v.Clusters[2].InFlight, v.Clusters[2].Sent = &Bounds{Min: 1, Max: 3}, noon.Add(-300*time.Millisecond)
 		p := NewPlan(v)
 		Expect(orders(p)).To(BeEmpty())
@@ -233,17 +234,17 @@ var _ = Describe("Escrow", func() {
 })
 
 var _ = Describe("A cluster out of reach", func() {
-	lending := func(s *spec) {
+	lending := func(s *Spec) {
 		s.Unreachable = &v1alpha1.Unreachable{Policy: v1alpha1.ReleaseAfter, AfterSeconds: ptr.To[int32](600)}
 	}
-	gone := func(change func(*spec), before time.Duration) View {
-		v := view(federated(2, 20, change), has("a", 1, 10, 10, wants(25)), has("b", 1, 10, 4, away))
+	gone := func(change func(*Spec), before time.Duration) View {
+		v := view(Federated(2, 20, change), has("a", 1, 10, 10, wants(25)), has("b", 1, 10, 4, away))
 		entry(&v, "b").UnreachableSince = ago(before)
 		return v
 	}
 
 	It("keeps its share", func() {
-		v := gone(func(*spec) {}, 24*time.Hour)
+		v := gone(func(*Spec) {}, 24*time.Hour)
 		Expect(orders(NewPlan(v))).To(BeEmpty())
 		Expect(condition(v, "ClustersUnreachable")).To(Equal("True OutOfReach"))
 		Expect(condition(v, "OverCommitted")).To(Equal("False Within"))
@@ -259,19 +260,19 @@ var _ = Describe("A cluster out of reach", func() {
 	})
 
 	It("gives it away if it was given up", func() {
-		v := gone(func(s *spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"b"}} }, 0)
+		v := gone(func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"b"}} }, 0)
 		Expect(orders(NewPlan(v))).To(Equal([]string{"a 2..20"}))
 	})
 
 	It("is lowered first when it returns", func() {
-		v := view(federated(2, 20, lending), has("a", 2, 20, 12), has("b", 1, 10, 4))
+		v := view(Federated(2, 20, lending), has("a", 2, 20, 12), has("b", 1, 10, 4))
 		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..13", "b 1..7"}), "both keep what they run, and the sum is 20 again")
 		Expect(condition(v, "OverCommitted")).To(Equal("True MaximaExceedMaxReplicas"))
 	})
 
 	It("is remembered by the ledger where nothing can be seen", func() {
 		c := Cluster{Name: "b"}
-		v := remembers(view(federated(2, 20), has("a", 1, 10, 10, wants(25)), c), "b", confirmed(1, 10))
+		v := remembers(view(Federated(2, 20), has("a", 1, 10, 10, wants(25)), c), "b", confirmed(1, 10))
 		Expect(orders(NewPlan(v))).To(BeEmpty())
 		Expect(NewPlan(v).Clusters[1].Counted.Max).To(BeEquivalentTo(10))
 	})

@@ -14,10 +14,11 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 // previews looks at an object as it would be after a change, for so long.
-func (f *federation) previews(patience time.Duration, change func(*spec)) []Preview {
+func (f *federation) previews(patience time.Duration, change func(*Spec)) []Preview {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -44,7 +45,7 @@ func foretold(p Preview) string {
 var _ = Describe("A preview", func() {
 	It("sees what the controller sees, foretells what it comes to, and writes nothing anywhere", func() {
 		play(func(f *federation) {
-			f.create(federated(3, 30))
+			f.create(Federated(3, 30))
 			before := foretold(f.previews(time.Minute, nil)[0])
 			f.start()
 			f.settle()
@@ -55,7 +56,7 @@ var _ = Describe("A preview", func() {
 			Expect(p.Plan.Orders).To(BeEmpty(), "at rest")
 			Expect(foretold(p)).To(Equal(before))
 
-			smaller := func(s *spec) { s.MaxReplicas = 12 }
+			smaller := func(s *Spec) { s.MaxReplicas = 12 }
 			p = f.previews(time.Minute, smaller)[0]
 			Expect(p.Plan.Orders).NotTo(BeEmpty())
 			Expect(f.bounds("shop")).To(Equal(before), "nothing was ordered")
@@ -72,7 +73,7 @@ var _ = Describe("A preview", func() {
 
 	It("counts a cluster that does not answer in time as out of reach", func() {
 		play(func(f *federation) {
-			f.create(federated(3, 30))
+			f.create(Federated(3, 30))
 			f.start()
 			f.settle()
 			f.member("c2").Down(true, "preview")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 var _ = Describe("What is wrong", func() {
@@ -36,12 +37,12 @@ var _ = Describe("What is wrong", func() {
 		play(func(f *federation) {
 			foreign(f.clusters[0], "shop", "shop")
 			f.start()
-			f.create(federated(1, 10))
+			f.create(Federated(1, 10))
 			f.settle()
 			Expect(f.bounds("shop")).To(Equal("2..99/1..10"))
 			Expect(f.state("shop", "c1")).To(Equal("Refused NameTaken"))
 			Expect(f.condition("shop", "Ready")).To(Equal("False ClustersRefused"))
-			f.change("shop", func(s *spec) { s.Adopt = true })
+			f.change("shop", func(s *Spec) { s.Adopt = true })
 			f.settle()
 			Expect(f.object("shop").Status.MaxReplicas).To(BeEquivalentTo(10))
 			Expect(f.condition("shop", "Ready")).To(Equal("True UnderControl"))
@@ -53,7 +54,7 @@ var _ = Describe("What is wrong", func() {
 		play(func(f *federation) {
 			foreign(f.clusters[0], "old", "shop")
 			f.start()
-			f.create(federated(1, 10))
+			f.create(Federated(1, 10))
 			f.settle()
 			Expect(f.bounds("shop")).To(Equal("-/1..10"))
 			Expect(f.state("shop", "c1")).To(Equal("Refused AutoscaledTwice"))
@@ -63,9 +64,9 @@ var _ = Describe("What is wrong", func() {
 	It("with two objects on one workload: the older one works, and the other when that has gone", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(1, 10))
+			f.create(Federated(1, 10))
 			time.Sleep(2 * time.Second)
-			second := federated(1, 6)
+			second := Federated(1, 6)
 			second.Name = "late"
 			f.create(second)
 			f.settle()
@@ -82,7 +83,7 @@ var _ = Describe("What is wrong", func() {
 	It("with a kind that a cluster does not have: it is not used", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(1, 10, func(s *spec) {
+			f.create(Federated(1, 10, func(s *Spec) {
 				s.ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: widgetKind.GroupVersion().String(), Kind: widgetKind.Kind, Name: "w"}
 			}))
 			f.settle()
@@ -95,7 +96,7 @@ var _ = Describe("What is wrong", func() {
 		play(func(f *federation) {
 			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
 			f.start()
-			f.create(federated(1, 10))
+			f.create(Federated(1, 10))
 			f.settle()
 			Expect(f.bounds("shop")).To(Equal("1..5/1..5"))
 			Expect(f.state("shop", "c1")).To(Equal("Used NoWorkload"))
@@ -113,7 +114,7 @@ var _ = Describe("What is wrong", func() {
 				return nil
 			})
 			f.start()
-			f.create(federated(1, 10, withMetric("1")))
+			f.create(Federated(1, 10, withMetric("1")))
 			time.Sleep(10 * time.Minute)
 			Expect(f.bounds("shop")).To(Equal("-/1..10"))
 			Expect(f.state("shop", "c1")).To(Equal("Refused RefusedInvalid"))
@@ -125,29 +126,29 @@ var _ = Describe("What is wrong", func() {
 	})
 
 	DescribeTable("with the object: nothing is written to any cluster",
-		func(reason string, change func(*spec)) {
+		func(reason string, change func(*Spec)) {
 			play(func(f *federation) {
 				f.start()
-				f.create(federated(1, 10, change))
+				f.create(Federated(1, 10, change))
 				f.settle()
 				Expect(f.bounds("shop")).To(Equal("-"))
 				Expect(f.condition("shop", "Ready")).To(Equal("False " + reason))
 				Expect(f.object("shop").Finalizers).To(BeEmpty())
 			}, "c1")
 		},
-		Entry("a metric without a type", "InvalidTemplate", func(s *spec) { s.Metrics = []runtime.RawExtension{{Raw: []byte(`{"external":{}}`)}} }),
-		Entry("a metric that is none", "InvalidTemplate", func(s *spec) { s.Metrics = []runtime.RawExtension{{Raw: []byte(`{"type":7}`)}} }),
-		Entry("a behavior that is none", "InvalidTemplate", func(s *spec) { s.Behavior = &runtime.RawExtension{Raw: []byte(`{"scaleUp":"fast"}`)} }),
-		Entry("more text than is read", "TooLarge", func(s *spec) {
+		Entry("a metric without a type", "InvalidTemplate", func(s *Spec) { s.Metrics = []runtime.RawExtension{{Raw: []byte(`{"external":{}}`)}} }),
+		Entry("a metric that is none", "InvalidTemplate", func(s *Spec) { s.Metrics = []runtime.RawExtension{{Raw: []byte(`{"type":7}`)}} }),
+		Entry("a behavior that is none", "InvalidTemplate", func(s *Spec) { s.Behavior = &runtime.RawExtension{Raw: []byte(`{"scaleUp":"fast"}`)} }),
+		Entry("more text than is read", "TooLarge", func(s *Spec) {
 			s.Behavior = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 64<<10))}
 		}),
-		Entry("a larger selector than is read", "TooLarge", func(s *spec) {
+		Entry("a larger selector than is read", "TooLarge", func(s *Spec) {
 			s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": strings.Repeat("x", 64<<10)}}
 		}),
-		Entry("a selector that is none", "InvalidSelector", func(s *spec) {
+		Entry("a selector that is none", "InvalidSelector", func(s *Spec) {
 			s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
 		}),
-		Entry("zero without a metric for it", "ZeroNeedsMetrics", func(s *spec) {
+		Entry("zero without a metric for it", "ZeroNeedsMetrics", func(s *Spec) {
 			s.MinPolicy, s.Metrics = v1alpha1.AllowZero, []runtime.RawExtension{{Raw: []byte(`{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":50}}}`)}}
 		}),
 	)
@@ -155,7 +156,7 @@ var _ = Describe("What is wrong", func() {
 	It("with room for all of the clusters: some wait, and say so", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(1, 2))
+			f.create(Federated(1, 2))
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("1/1/-"))
 			Expect(f.condition("shop", "JoiningBlocked")).To(Equal("True NoRoom"))

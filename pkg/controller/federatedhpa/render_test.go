@@ -12,6 +12,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 // stored is what an API server makes of a rendered autoscaler.
@@ -22,12 +23,12 @@ func stored(u *unstructured.Unstructured) *autoscalingv2.HorizontalPodAutoscaler
 }
 
 var _ = Describe("A rendered autoscaler", func() {
-	behaving := func(s *spec) {
+	behaving := func(s *Spec) {
 		s.Behavior = &runtime.RawExtension{Raw: []byte(`{"scaleUp":{"stabilizationWindowSeconds":30,"louder":true}}`)}
 	}
 
 	It("has the template, the bounds, and what it is known by; and fields that are yet to come", func() {
-		o := federated(1, 10, withMetric("500m"), behaving)
+		o := Federated(1, 10, withMetric("500m"), behaving)
 		u, err := Rendered(o, Order{Operation: Create, Bounds: Bounds{Min: 2, Max: 7}, Epoch: 3})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(u.GetName()).To(Equal("shop"))
@@ -43,7 +44,7 @@ var _ = Describe("A rendered autoscaler", func() {
 	})
 
 	It("has an effect only on the object and version that it was decided on", func() {
-		u, err := Rendered(federated(1, 10), Order{Operation: Change, Bounds: Bounds{Min: 2, Max: 7}, Version: "17", UID: "a"})
+		u, err := Rendered(Federated(1, 10), Order{Operation: Change, Bounds: Bounds{Min: 2, Max: 7}, Version: "17", UID: "a"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(u.GetResourceVersion()).To(Equal("17"))
 		Expect(u.GetUID()).To(BeEquivalentTo("a"))
@@ -51,7 +52,7 @@ var _ = Describe("A rendered autoscaler", func() {
 
 	DescribeTable("has drifted, or has not",
 		func(drifted bool, change func(*autoscalingv2.HorizontalPodAutoscaler)) {
-			o := federated(1, 10, withMetric("0.5"), behaving)
+			o := Federated(1, 10, withMetric("0.5"), behaving)
 			u, err := Rendered(o, Order{Operation: Create, Bounds: Bounds{Min: 2, Max: 7}})
 			Expect(err).NotTo(HaveOccurred())
 			h := stored(u)
@@ -117,7 +118,7 @@ var _ = Describe("Status", func() {
 
 	DescribeTable("says what a cluster is",
 		func(expected string, c Cluster) {
-			Expect(state(view(federated(1, 10), c), "a")).To(Equal(expected))
+			Expect(state(view(Federated(1, 10), c), "a")).To(Equal(expected))
 		},
 		Entry(nil, "Used ", has("a", 1, 10, 3)),
 		Entry(nil, "Joining ", none("a")),
@@ -132,7 +133,7 @@ var _ = Describe("Status", func() {
 	)
 
 	It("adds up what is known, and lets no plan without change look like one", func() {
-		v := view(federated(2, 20), has("a", 1, 12, 5), has("b", 1, 8, 3, readyCondition(2)))
+		v := view(Federated(2, 20), has("a", 1, 12, 5), has("b", 1, 8, 3, readyCondition(2)))
 		v.Object.Status = status(v, NewPlan(v))
 		s := v.Object.Status
 		Expect([]int32{s.CurrentReplicas, s.DesiredReplicas, s.ReadyReplicas, s.MinReplicas, s.MaxReplicas, s.CountedReplicas}).To(Equal([]int32{8, 8, 7, 2, 20, 20}))
@@ -141,7 +142,7 @@ var _ = Describe("Status", func() {
 	})
 
 	It("has all conditions, sorted, with the generation", func() {
-		s := status(view(federated(2, 20), none("a")), NewPlan(view(federated(2, 20), none("a"))))
+		s := status(view(Federated(2, 20), none("a")), NewPlan(view(Federated(2, 20), none("a"))))
 		var types []string
 		for _, c := range s.Conditions {
 			Expect(c.ObservedGeneration).To(BeEquivalentTo(3))
@@ -152,7 +153,7 @@ var _ = Describe("Status", func() {
 	})
 
 	It("is ready with nobody to use only if it says so", func() {
-		v := view(federated(1, 10))
+		v := view(Federated(1, 10))
 		Expect(condition(v, v1alpha1.ConditionReady)).To(Equal("False NoClusters"))
 	})
 })

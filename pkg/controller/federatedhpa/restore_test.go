@@ -19,6 +19,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 // routed goes to the server that a cluster has at that moment.
@@ -86,7 +87,7 @@ var _ = Describe("A cluster whose etcd is restored", func() {
 			registry := prometheus.NewRegistry()
 			f.options.Registerer = registry
 			f.start()
-			f.create(federated(3, 30))
+			f.create(Federated(3, 30))
 			f.settle()
 			old := f.clusters[1].backup() // with 10
 			f.loads("shop", 25, 2, 2)
@@ -97,7 +98,7 @@ var _ = Describe("A cluster whose etcd is restored", func() {
 			Expect(f.object("shop").Status.MaxReplicas).To(BeEquivalentTo(30), f.maxima("shop"))
 			Expect(f.sum("shop")).To(BeEquivalentTo(30), f.maxima("shop"))
 			By("removing what an object has left")
-			f.change("shop", func(s *spec) { s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "c1"}} })
+			f.change("shop", func(s *Spec) { s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "c1"}} })
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("30/-/-"))
 			f.restore(f.clusters[1], old)
@@ -110,7 +111,7 @@ var _ = Describe("A cluster whose etcd is restored", func() {
 	It("right after it was written to, before the hub's cache has shown that", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(3, 30))
+			f.create(Federated(3, 30))
 			f.settle()
 			old := f.clusters[1].backup()
 			f.clusters[1].Lag("horizontalpodautoscalers", sim.Constantly(time.Minute), "federatedhpa")
@@ -133,7 +134,7 @@ var _ = Describe("A cluster that is restored while it is out of reach, and passe
 	begin := func(f *federation) {
 		GinkgoHelper()
 		f.start()
-		f.create(federated(3, 30))
+		f.create(Federated(3, 30))
 		f.settle()
 		backup = f.clusters[1].Snapshot()
 		f.loads("shop", 25, 2, 2)
@@ -184,7 +185,7 @@ var _ = Describe("A cluster that is restored while it is out of reach, and passe
 		play(func(f *federation) {
 			f.start()
 			backup = f.clusters[1].Snapshot()
-			f.create(federated(3, 30))
+			f.create(Federated(3, 30))
 			f.settle()
 			restored(f, func(c *cluster) { Expect(c.hpa("shop")).To(BeNil()) })
 			f.settle()
@@ -197,7 +198,7 @@ var _ = Describe("A cluster that is restored while it is out of reach, and passe
 			play(func(f *federation) {
 				f.start()
 				backup = f.clusters[1].Snapshot()
-				f.create(federated(3, 30))
+				f.create(Federated(3, 30))
 				f.settle()
 				if had {
 					backup = f.clusters[1].Snapshot()
@@ -209,7 +210,7 @@ var _ = Describe("A cluster that is restored while it is out of reach, and passe
 				before := c.Version()
 				c.Restore(backup) // between two probes
 				c.passes(before)
-				f.change("shop", func(s *spec) { s.MaxReplicas = 5 })
+				f.change("shop", func(s *Spec) { s.MaxReplicas = 5 })
 				f.settle()
 				Expect(f.sum("shop")).To(BeEquivalentTo(5), f.maxima("shop"))
 				Expect(f.condition("shop", "Balanced")).To(Equal("True AtGoal"))
@@ -262,7 +263,7 @@ var _ = Describe("A hub whose etcd is restored", func() {
 		play(func(f *federation) {
 			f.guard(30, "shop")
 			p := f.start()
-			f.create(federated(3, 30))
+			f.create(Federated(3, 30))
 			f.settle()
 			backup := f.Snapshot() // with 10/10/10
 			f.loads("shop", 25, 2, 2)

@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 // A fleet of some size; make bench-federation has a large one.
@@ -111,7 +112,7 @@ func fleetOf(objects, members int, hangs bool) (fig figures) {
 		f.calls.take()
 		begun := time.Now()
 		for n := range objects {
-			o := federated(int32(members), int32(10*members))
+			o := Federated(int32(members), int32(10*members))
 			o.Name = fmt.Sprint("shop-", n)
 			o.Spec.ScaleTargetRef.Name = o.Name
 			f.create(o)

@@ -17,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 var _ = Describe("Storms", func() {
@@ -28,7 +29,7 @@ var _ = Describe("Storms", func() {
 			random := rand.New(rand.NewPCG(seed, 1))
 			first, second := f.Twins("federatedhpa", storm.Probing(probe, f.controller))
 			f.Storm(random, first, second)
-			f.create(federated(4, 30))
+			f.create(Federated(4, 30))
 			f.disturbAll(random, first, second)
 			f.Calm()
 			f.reachAll()
@@ -83,7 +84,7 @@ func (f *federation) story() {
 }
 
 func (f *federation) tell() {
-	f.create(federated(3, 30))
+	f.create(Federated(3, 30))
 	f.settle()
 	f.loads("shop", 25, 2, 2)
 	f.settle()
@@ -276,7 +277,7 @@ var _ = Describe("A cluster that hangs", func() {
 func follow(hangs bool) (took time.Duration) {
 	play(func(f *federation) {
 		f.start()
-		f.create(federated(3, 30))
+		f.create(Federated(3, 30))
 		f.loads("shop", 10, 1, 1)
 		f.settle()
 		if hangs {

@@ -12,7 +12,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
@@ -29,53 +28,6 @@ func TestFederatedHPA(t *testing.T) {
 
 // noon is when plans are made.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
-// federated is an object between two bounds.
-func federated(lo, hi int32, change ...func(*v1alpha1.FederatedHorizontalPodAutoscalerSpec)) *v1alpha1.FederatedHorizontalPodAutoscaler {
-	o := &v1alpha1.FederatedHorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "default", UID: "one", Generation: 3}}
-	o.Spec = v1alpha1.FederatedHorizontalPodAutoscalerSpec{
-		ScaleTargetRef: v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"},
-		MinReplicas:    &lo, MaxReplicas: hi, MinPolicy: v1alpha1.AtLeastOne, DeletionPolicy: v1alpha1.Delete,
-	}
-	for _, f := range change {
-		f(&o.Spec)
-	}
-	return o
-}
-
-type spec = v1alpha1.FederatedHorizontalPodAutoscalerSpec
-
-func strict(s *spec)   { s.MinPolicy = v1alpha1.Strict }
-func minima(s *spec)   { rebalance(s).Minima = true }
-func onDemand(s *spec) { s.Joining = &v1alpha1.Joining{OnDemand: true} }
-
-func rebalance(s *spec) *v1alpha1.Rebalance {
-	if s.Rebalance == nil {
-		s.Rebalance = &v1alpha1.Rebalance{}
-	}
-	return s.Rebalance
-}
-
-func prefer(name string, change func(*v1alpha1.ClusterPreference)) func(*spec) {
-	return func(s *spec) {
-		p := v1alpha1.ClusterPreference{Name: name}
-		change(&p)
-		s.Clusters = append(s.Clusters, p)
-	}
-}
-
-// atMost, tier and weight are preferences.
-func atMost(n int32) func(*v1alpha1.ClusterPreference) {
-	return func(p *v1alpha1.ClusterPreference) { p.MaxReplicas = ptr.To(n) }
-}
-
-func tier(n int32) func(*v1alpha1.ClusterPreference) {
-	return func(p *v1alpha1.ClusterPreference) { p.Tier = n }
-}
-
-func weight(n int32) func(*v1alpha1.ClusterPreference) {
-	return func(p *v1alpha1.ClusterPreference) { p.Weight = ptr.To(n) }
-}
 
 // none is a cluster that answers and has nothing.
 func none(name string) Cluster {

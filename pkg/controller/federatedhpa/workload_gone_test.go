@@ -15,6 +15,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 // deleted is a cluster whose workload is gone. Its autoscaler still says what it last wished for.
@@ -39,24 +40,24 @@ var _ = Describe("A workload that was deleted after it ran", func() {
 	DescribeTable("and its share",
 		func(v View, expected string) { Expect(aims(NewPlan(v))).To(Equal(expected)) },
 		Entry("stays for a while, since it may be about to be made again",
-			since(view(federated(2, 20), has("c1", 1, 10, 9, deleted), has("c2", 1, 10, 10, wants(15))), "c1", time.Minute), "10/10"),
+			since(view(Federated(2, 20), has("c1", 1, 10, 9, deleted), has("c2", 1, 10, 10, wants(15))), "c1", time.Minute), "10/10"),
 		Entry("goes to a cluster in need after the start timeout",
-			since(view(federated(2, 20), has("c1", 1, 10, 9, deleted), has("c2", 1, 10, 10, wants(15))), "c1", time.Hour), "1/19"),
+			since(view(Federated(2, 20), has("c1", 1, 10, 9, deleted), has("c2", 1, 10, 10, wants(15))), "c1", time.Hour), "1/19"),
 		Entry("is no longer asked to be larger, though its autoscaler was at its maximum",
-			since(view(federated(2, 20), has("c1", 1, 10, 10, wants(40), deleted), has("c2", 1, 10, 10, wants(15))), "c1", time.Hour), "1/19"),
+			since(view(Federated(2, 20), has("c1", 1, 10, 10, wants(40), deleted), has("c2", 1, 10, 10, wants(15))), "c1", time.Hour), "1/19"),
 		Entry("stays where nobody needs it",
-			since(view(federated(2, 20), has("c1", 1, 10, 9, deleted), has("c2", 1, 10, 3)), "c1", time.Hour), "10/10"),
+			since(view(Federated(2, 20), has("c1", 1, 10, 9, deleted), has("c2", 1, 10, 3)), "c1", time.Hour), "10/10"),
 		Entry("stays where the cluster does not show whether there is one",
-			since(view(federated(2, 20), has("c1", 1, 10, 9, unreadable), has("c2", 1, 10, 10, wants(15))), "c1", time.Hour), "10/10"),
+			since(view(Federated(2, 20), has("c1", 1, 10, 9, unreadable), has("c2", 1, 10, 10, wants(15))), "c1", time.Hour), "10/10"),
 	)
 
 	It("has the next cluster join on demand", func() {
-		v := since(view(federated(1, 20, strict, onDemand), has("c1", 1, 20, 9, deleted), none("c2")), "c1", time.Hour)
+		v := since(view(Federated(1, 20, Strict, OnDemand), has("c1", 1, 20, 9, deleted), none("c2")), "c1", time.Hour)
 		Expect(aims(NewPlan(v))).NotTo(HaveSuffix("-"))
 	})
 
 	It("is said, and counts as nothing that runs", func() {
-		v := since(view(federated(2, 20), has("c1", 1, 10, 9, deleted), has("c2", 1, 10, 3)), "c1", time.Hour)
+		v := since(view(Federated(2, 20), has("c1", 1, 10, 9, deleted), has("c2", 1, 10, 3)), "c1", time.Hour)
 		s := status(v, NewPlan(v))
 		Expect(s.CurrentReplicas).To(BeEquivalentTo(3))
 		Expect(s.Clusters[0].State).To(Equal(v1alpha1.Used))
@@ -66,7 +67,7 @@ var _ = Describe("A workload that was deleted after it ran", func() {
 	It("gives its share to others, and gets it back when it is made again", func() {
 		play(func(f *federation) {
 			f.start()
-			f.create(federated(2, 20, func(s *spec) { rebalance(s).StartTimeoutSeconds = ptr.To[int32](300) }))
+			f.create(Federated(2, 20, func(s *Spec) { Rebalance(s).StartTimeoutSeconds = ptr.To[int32](300) }))
 			f.loads("shop", 9, 15)
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("10/10"))

@@ -18,11 +18,12 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 var _ = Describe("Workloads from a template", func() {
-	template := func(image string) func(*spec) {
-		return func(s *spec) {
+	template := func(image string) func(*Spec) {
+		return func(s *Spec) {
 			s.Placement = &v1alpha1.Placement{Mode: v1alpha1.Template, Template: &runtime.RawExtension{Raw: fmt.Appendf(nil,
 				`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop"},"spec":{"replicas":7,"selector":{"matchLabels":{"app":"shop"}},"template":{"metadata":{"labels":{"app":"shop"}},"spec":{"containers":[{"name":"a","image":%q}]}}}}`, image)}}
 		}
@@ -42,7 +43,7 @@ var _ = Describe("Workloads from a template", func() {
 				return nil
 			})
 			f.start()
-			f.create(federated(1, 10, template("one")))
+			f.create(Federated(1, 10, template("one")))
 			time.Sleep(10 * time.Second)
 			Expect(f.clusters[1].replicas("shop")).To(BeEquivalentTo(1))
 			f.loads("shop", 4, 4)
@@ -55,7 +56,7 @@ var _ = Describe("Workloads from a template", func() {
 			f.settle()
 			Expect(f.clusters[0].image("shop")).To(BeEmpty(), "it is somebody else's")
 			Expect(born).To(HaveLen(2))
-			f.change("shop", func(s *spec) { s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "c1"}} })
+			f.change("shop", func(s *Spec) { s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "c1"}} })
 			f.settle()
 			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
 			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).NotTo(BeNil())
@@ -76,7 +77,7 @@ var _ = Describe("Workloads from a template", func() {
 				return nil
 			})
 			f.start()
-			f.create(federated(1, 10, template("one")))
+			f.create(Federated(1, 10, template("one")))
 			time.Sleep(50 * time.Second)
 			Expect(f.state("shop", "c1")).To(ContainSubstring("WorkloadRefused"))
 			Expect(attempts).To(Equal(1))
@@ -92,7 +93,7 @@ var _ = Describe("Workloads from a template", func() {
 		play(func(f *federation) {
 			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
 			f.start()
-			f.create(federated(1, 10, template("one")))
+			f.create(Federated(1, 10, template("one")))
 			f.settle()
 			f.remove("shop")
 			f.settle()
@@ -103,8 +104,8 @@ var _ = Describe("Workloads from a template", func() {
 })
 
 // withMetric is an external metric of so much per replica.
-func withMetric(value string) func(*spec) {
-	return func(s *spec) {
+func withMetric(value string) func(*Spec) {
+	return func(s *Spec) {
 		s.Metrics = []runtime.RawExtension{{Raw: fmt.Appendf(nil, `{"type":"External","external":{"metric":{"name":"load"},"target":{"type":"AverageValue","averageValue":%q}}}`, value)}}
 	}
 }
