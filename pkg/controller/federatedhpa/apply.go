@@ -14,11 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // apply puts the plan's orders into the outboxes of their clusters. It does not wait for any
 // cluster.
-func (c *Controller) apply(v View, p Plan, d blueprintSet) {
+func (c *Controller) apply(v plan.View, p plan.Plan, d blueprintSet) {
 	key := keyOf(v.Object)
 	for i := range p.Orders {
 		o := &p.Orders[i]
@@ -40,9 +41,9 @@ func (c *Controller) apply(v View, p Plan, d blueprintSet) {
 	}
 }
 
-var reasons = map[Operation]string{Create: "Joined", Change: "Moved", Remove: "Left"}
+var reasons = map[plan.Operation]string{plan.Create: "Joined", plan.Change: "Moved", plan.Remove: "Left"}
 
-func (c *Controller) placeWorkload(v View, p WorkloadWrite, d blueprintSet) {
+func (c *Controller) placeWorkload(v plan.View, p plan.WorkloadWrite, d blueprintSet) {
 	m, _ := c.fleet.memberFor(p.Cluster)
 	if m == nil || d.workload == nil {
 		return
@@ -60,11 +61,11 @@ func (c *Controller) placeWorkload(v View, p WorkloadWrite, d blueprintSet) {
 
 // handleFinalizer adds or removes the finalizer, and reports whether nothing else remains to be
 // done now.
-func (c *Controller) handleFinalizer(ctx context.Context, v View, p Plan) (done bool, err error) {
+func (c *Controller) handleFinalizer(ctx context.Context, v plan.View, p plan.Plan) (done bool, err error) {
 	o := v.Object
 	has := slices.Contains(o.Finalizers, Finalizer)
 	switch {
-	case o.DeletionTimestamp == nil && !has && p.Stop == Hold{}:
+	case o.DeletionTimestamp == nil && !has && p.Stop == plan.Hold{}:
 		return true, c.finalize(ctx, o, append(slices.Clone(o.Finalizers), Finalizer))
 	case o.DeletionTimestamp != nil && !has:
 		return true, nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 const hubManager = "evenkeel-federatedhpa"
@@ -55,11 +56,11 @@ func operations(u *unstructured.Unstructured) (all []metav1.ManagedFieldsOperati
 }
 
 var _ = Describe("Fields of an autoscaler that was created", func() {
-	create := federatedhpa.Order{Operation: federatedhpa.Create}
-	change := func(u *unstructured.Unstructured, claimed bool) federatedhpa.Order {
-		return federatedhpa.Order{Operation: federatedhpa.Change, UID: string(u.GetUID()), Version: u.GetResourceVersion(), Unclaimed: !claimed}
+	create := plan.Order{Operation: plan.Create}
+	change := func(u *unstructured.Unstructured, claimed bool) plan.Order {
+		return plan.Order{Operation: plan.Change, UID: string(u.GetUID()), Version: u.GetResourceVersion(), Unclaimed: !claimed}
 	}
-	send := func(ctx context.Context, r recording, o federatedhpa.Order, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	send := func(ctx context.Context, r recording, o plan.Order, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		return federatedhpa.SendOrder(ctx, r.client, o, "shop", wanted)
 	}
 

@@ -22,6 +22,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 	autoscalinginformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -140,7 +141,7 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 		return 0, nil
 	}
 	v, d := c.observe(o)
-	p := NewPlan(v)
+	p := plan.New(v)
 	if done, err := c.handleFinalizer(ctx, v, p); done || err != nil {
 		return 0, err
 	}

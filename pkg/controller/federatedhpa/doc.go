@@ -4,8 +4,10 @@
 // autoscalers of many clusters.
 //
 //	object, ledger -+                 +-> ledger and status, then
-//	registry -------+-> View -> NewPlan -> orders -> one loop per cluster -> its autoscaler, its workload
+//	registry -------+-> View -> plan.New -> orders -> one loop per cluster -> its autoscaler, its workload
 //	caches ---------+                 +-> events
+//
+// Package plan decides. This package observes, writes the ledger and sends the orders.
 //
 // Watches: in the hub, the objects and the registry of clusters; in each cluster, all autoscalers
 // and each kind that an object scales.

@@ -10,11 +10,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // What tests of this package call by itself.
 var (
-	LocalOf         = localOf
 	Kubeconfig      = func(text []byte, allowed ...string) (*rest.Config, error) { return kubeconfig(text, false, allowed) }
 	Connected       = Access.registration
 	Unclaimed       = unclaimed
@@ -27,7 +27,7 @@ var (
 func ClientFor(r Registration) (*http.Client, error) { return clientFor(r.Config) }
 
 // Rendered is what an order makes.
-func Rendered(o *v1alpha1.FederatedHorizontalPodAutoscaler, order Order) (*unstructured.Unstructured, error) {
+func Rendered(o *v1alpha1.FederatedHorizontalPodAutoscaler, order plan.Order) (*unstructured.Unstructured, error) {
 	b, err := blueprintOf(o)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // fleet contains a member for each registered cluster. It starts a member when the cluster is
@@ -22,9 +24,9 @@ type fleet struct {
 	mu       sync.Mutex
 	ctx      context.Context // nil before startMembers, and after stopMembers
 	members  map[string]*member
-	faults   map[string]Hold   // faults of clusters without a member
-	expelled map[string]string // clusters that exceeded their limits, with the access that they had
-	stopping sync.WaitGroup    // members that were stopped and still run
+	faults   map[string]plan.Hold // faults of clusters without a member
+	expelled map[string]string    // clusters that exceeded their limits, with the access that they had
+	stopping sync.WaitGroup       // members that were stopped and still run
 	// leaving counts the members that were stopped and have not released everything yet.
 	leaving int
 }
@@ -66,11 +68,11 @@ func (f *fleet) follow() {
 		}
 	}
 	maps.DeleteFunc(f.expelled, func(name, _ string) bool { return !named[name] })
-	f.faults = map[string]Hold{}
+	f.faults = map[string]plan.Hold{}
 	for _, r := range registered {
 		if r.Config == nil {
 			f.faults[r.Name] = r.Fault
-		} else if fault := f.ensureMember(r); fault != (Hold{}) {
+		} else if fault := f.ensureMember(r); fault != (plan.Hold{}) {
 			f.faults[r.Name] = fault
 		}
 	}
@@ -78,9 +80,9 @@ func (f *fleet) follow() {
 
 // ensureMember starts a member, unless it runs with the same access already, and returns why that
 // is not possible. The caller holds the lock.
-func (f *fleet) ensureMember(r Registration) Hold {
+func (f *fleet) ensureMember(r Registration) plan.Hold {
 	if m := f.members[r.Name]; m != nil && m.registration.Print == r.Print {
-		return Hold{}
+		return plan.Hold{}
 	}
 	if print, ok := f.expelled[r.Name]; ok && print == r.Print {
 		return tooMuchCached
@@ -88,16 +90,16 @@ func (f *fleet) ensureMember(r Registration) Hold {
 	delete(f.expelled, r.Name)
 	f.stopMember(r.Name)
 	if len(f.members)+f.leaving >= f.o.MaxClusters {
-		return Hold{"TooManyClusters", fmt.Sprintf("the hub watches at most %d clusters: raise --federation-max-clusters", f.o.MaxClusters)}
+		return plan.Hold{Reason: "TooManyClusters", Message: fmt.Sprintf("the hub watches at most %d clusters: raise --federation-max-clusters", f.o.MaxClusters)}
 	}
 	m, err := newMember(r, f)
 	if err != nil {
-		return Hold{"KubeconfigInvalid", err.Error()}
+		return plan.Hold{Reason: "KubeconfigInvalid", Message: err.Error()}
 	}
 	klog.FromContext(f.ctx).Info("Watching a cluster", "cluster", r.Name)
 	f.members[r.Name] = m
 	m.start(f.ctx)
-	return Hold{}
+	return plan.Hold{}
 }
 
 // stopMember ends a member. Requests under way continue to count in the ledgers. The caller holds
@@ -151,7 +153,7 @@ func (f *fleet) replace(m *member, again bool) {
 }
 
 // memberFor returns a member, or why there is none.
-func (f *fleet) memberFor(name string) (*member, Hold) {
+func (f *fleet) memberFor(name string) (*member, plan.Hold) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.members[name], f.faults[name]

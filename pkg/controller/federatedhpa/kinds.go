@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 const (
@@ -49,7 +50,7 @@ type kind struct {
 	informer cache.SharedIndexInformer
 	resource schema.GroupVersionResource
 	stop     context.CancelFunc
-	fault    Hold
+	fault    plan.Hold
 }
 
 func kindKey(gvk schema.GroupVersionKind) string {
@@ -72,7 +73,7 @@ func (k *kinds) kindFor(gvk schema.GroupVersionKind) kind {
 	return *found
 }
 
-var tooManyKinds = Hold{"TooManyKinds", fmt.Sprintf("objects scale more than %d kinds in this cluster", maxKinds)}
+var tooManyKinds = plan.Hold{Reason: "TooManyKinds", Message: fmt.Sprintf("objects scale more than %d kinds in this cluster", maxKinds)}
 
 // forget removes a kind that no object scales any more.
 func (k *kinds) forget(gvk schema.GroupVersionKind) {
@@ -117,21 +118,21 @@ func (k *kinds) resolve(ctx context.Context, key string) time.Duration {
 }
 
 // discover finds the resource of a kind.
-func (k *kinds) discover(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, Hold, time.Duration) {
+func (k *kinds) discover(ctx context.Context, gvk schema.GroupVersionKind) (schema.GroupVersionResource, plan.Hold, time.Duration) {
 	list, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
 		return k.member.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return schema.GroupVersionResource{}, Hold{}, k.member.o.RequestTimeout
+		return schema.GroupVersionResource{}, plan.Hold{}, k.member.o.RequestTimeout
 	}
 	if err == nil {
 		for _, r := range list.APIResources {
 			if r.Kind == gvk.Kind && r.Namespaced && !strings.Contains(r.Name, "/") {
-				return gvk.GroupVersion().WithResource(r.Name), Hold{}, 0
+				return gvk.GroupVersion().WithResource(r.Name), plan.Hold{}, 0
 			}
 		}
 	}
-	return schema.GroupVersionResource{}, Hold{"NoSuchKind", fmt.Sprintf("the cluster has no kind %s in %s", gvk.Kind, gvk.GroupVersion())}, askAgain
+	return schema.GroupVersionResource{}, plan.Hold{Reason: "NoSuchKind", Message: fmt.Sprintf("the cluster has no kind %s in %s", gvk.Kind, gvk.GroupVersion())}, askAgain
 }
 
 // watchKind caches a kind if the limit allows one more, and returns when to ask again. The caller
@@ -182,7 +183,7 @@ func (k *kinds) refused(gvk schema.GroupVersionKind, informer cache.SharedIndexI
 		return
 	}
 	k.stopKind(gvk)
-	found.fault = Hold{"ListRefused", "the workloads of the cluster cannot be read: " + err.Error()}
+	found.fault = plan.Hold{Reason: "ListRefused", Message: "the workloads of the cluster cannot be read: " + err.Error()}
 	k.mu.Unlock()
 	k.member.loop.AddAfter(kindKey(gvk), askAgain)
 	k.member.changed()

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -62,21 +63,21 @@ func kindOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) schema.GroupVersionKin
 }
 
 // observe returns everything that is known of a cluster about one object.
-func (m *member) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint, hash string) Cluster {
+func (m *member) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint, hash string) plan.Cluster {
 	key := o.Namespace + "/" + o.Name
 	n := m.outbox.readEntry(key)
 	heard, young, trouble := m.health.status()
-	c := Cluster{
+	c := plan.Cluster{
 		Name: m.registration.Name, Registered: true, Reachable: m.reachable(), Starting: young && !m.reachable(),
 		Since: heard, Rejected: n.rejected, Verified: n.verified,
 	}
 	if trouble != nil && !m.hpas.HasSynced() {
-		c.Fault = Hold{"ListRefused", trouble.Error()}
+		c.Fault = plan.Hold{Reason: "ListRefused", Message: trouble.Error()}
 	}
 	if n.order != nil {
 		c.InFlight, c.Sent = &n.order.Bounds, n.sent
-		if n.order.Operation == Remove {
-			c.InFlight = &Bounds{}
+		if n.order.Operation == plan.Remove {
+			c.InFlight = &plan.Bounds{}
 		}
 	}
 	if n.generation == o.Generation && m.o.Clock.Now().Before(n.due) {
@@ -91,27 +92,27 @@ func (m *member) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler, b bluepri
 	return c
 }
 
-func (m *member) lookAtAutoscaler(c *Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint, n outboxEntry) {
+func (m *member) lookAtAutoscaler(c *plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint, n outboxEntry) {
 	u := m.latest(o.Namespace+"/"+o.Name, n)
 	c.Absent = u == nil
 	if u != nil && !isOwned(o, u) && !o.Spec.Adopt {
-		c.Foreign = Hold{"NameTaken", fmt.Sprintf("another client created autoscaler %s in the cluster: remove it, or set spec.adopt", u.GetName())}
+		c.Foreign = plan.Hold{Reason: "NameTaken", Message: fmt.Sprintf("another client created autoscaler %s in the cluster: remove it, or set spec.adopt", u.GetName())}
 		u, c.Absent = nil, false
 	}
 	if u != nil {
 		hpa := &autoscalingv2.HorizontalPodAutoscaler{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, hpa); err != nil {
-			c.Fault = Hold{"AutoscalerUnreadable", err.Error()}
+			c.Fault = plan.Hold{Reason: "AutoscalerUnreadable", Message: err.Error()}
 			return
 		}
-		c.Local = localOf(hpa)
+		c.Local = plan.LocalOf(hpa)
 		c.Local.Unclaimed = slices.ContainsFunc(u.GetManagedFields(), unclaimed)
 		c.Local.Drifted = !isOwned(o, u) || b.typed != nil && b.drifted(hpa)
 	}
 	others, _ := m.hpas.GetIndexer().ByIndex(byTarget, targetOf(o))
 	for _, item := range others {
 		if other, ok := unstructuredOf(item); ok && other.GetName() != o.Name {
-			c.Foreign = Hold{"AutoscaledTwice", fmt.Sprintf("autoscaler %s scales the same workload, and two autoscalers disable each other: remove one", other.GetName())}
+			c.Foreign = plan.Hold{Reason: "AutoscaledTwice", Message: fmt.Sprintf("autoscaler %s scales the same workload, and two autoscalers disable each other: remove one", other.GetName())}
 		}
 	}
 }
@@ -150,7 +151,7 @@ func (m *member) latest(key string, n outboxEntry) *unstructured.Unstructured {
 // from a backup, and the memory of it describes a state that no longer exists.
 func (m *member) notice(shown string) {
 	m.mu.Lock()
-	restored := isNewer(m.newest, shown)
+	restored := plan.IsNewer(m.newest, shown)
 	if !restored {
 		m.newest = shown
 	}
@@ -160,13 +161,13 @@ func (m *member) notice(shown string) {
 	}
 }
 
-func (m *member) lookAtWorkload(c *Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, hash string, n outboxEntry) {
+func (m *member) lookAtWorkload(c *plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, hash string, n outboxEntry) {
 	ref := o.Spec.ScaleTargetRef
 	k := m.kinds.kindFor(kindOf(o))
 	switch {
-	case k.fault != Hold{}:
+	case k.fault != plan.Hold{}:
 		c.Workload.Fault = k.fault
-		if c.Local == nil && c.Fault == (Hold{}) {
+		if c.Local == nil && c.Fault == (plan.Hold{}) {
 			c.Fault = k.fault
 		}
 		return
@@ -180,8 +181,8 @@ func (m *member) lookAtWorkload(c *Cluster, o *v1alpha1.FederatedHorizontalPodAu
 	item, found, _ := k.informer.GetStore().GetByKey(o.Namespace + "/" + ref.Name)
 	u, ok := unstructuredOf(item)
 	if !found || !ok {
-		if c.Workload.Fault = n.placed; n.placed == (Hold{}) {
-			c.Workload.Fault = Hold{"NoWorkload", "the workload does not exist in the cluster, so its autoscaler waits; other clusters get its share if they need it for longer than rebalance.startTimeoutSeconds"}
+		if c.Workload.Fault = n.placed; n.placed == (plan.Hold{}) {
+			c.Workload.Fault = plan.Hold{Reason: "NoWorkload", Message: "the workload does not exist in the cluster, so its autoscaler waits; other clusters get its share if they need it for longer than rebalance.startTimeoutSeconds"}
 		}
 		return
 	}

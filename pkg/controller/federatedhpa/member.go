@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 )
 
@@ -268,8 +269,5 @@ func (h *health) isTrusted() bool {
 func (h *health) status() (heard time.Time, young bool, trouble error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.heard, h.trouble == nil && h.failures == 0 && h.clock.Since(h.born) < youth, h.trouble
+	return h.heard, h.trouble == nil && h.failures == 0 && h.clock.Since(h.born) < plan.Youth, h.trouble
 }
-
-// youth is how long a new cluster may take to answer before it counts as unreachable.
-const youth = 15 * time.Second

@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // blueprintSet holds the objects to create in clusters, and when to look again for changes that no
@@ -24,8 +25,8 @@ type blueprintSet struct {
 }
 
 // observe gathers the view of an object.
-func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (View, blueprintSet) {
-	v := View{Now: c.o.Clock.Now(), Object: o}
+func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (plan.View, blueprintSet) {
+	v := plan.View{Now: c.o.Clock.Now(), Object: o}
 	var d blueprintSet
 	var selector labels.Selector
 	var hash string
@@ -43,7 +44,7 @@ func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (View
 	}
 	for _, s := range o.Status.Clusters {
 		if !slices.ContainsFunc(registered, func(r Registration) bool { return r.Name == s.Name }) {
-			v.Clusters = append(v.Clusters, Cluster{Name: s.Name})
+			v.Clusters = append(v.Clusters, plan.Cluster{Name: s.Name})
 		}
 	}
 	return v, d
@@ -77,35 +78,35 @@ func (d *blueprintSet) awaitRetry(c *Controller, name string, o *v1alpha1.Federa
 	}
 }
 
-func (c *Controller) cluster(r Registration, o *v1alpha1.FederatedHorizontalPodAutoscaler, d blueprintSet, hash string) Cluster {
+func (c *Controller) cluster(r Registration, o *v1alpha1.FederatedHorizontalPodAutoscaler, d blueprintSet, hash string) plan.Cluster {
 	m, fault := c.fleet.memberFor(r.Name)
 	if m == nil {
 		// Without a fault, it is about to start.
-		return Cluster{Name: r.Name, Registered: true, Fault: fault, Starting: fault == Hold{}}
+		return plan.Cluster{Name: r.Name, Registered: true, Fault: fault, Starting: fault == plan.Hold{}}
 	}
 	return m.observe(o, d.blueprint, hash)
 }
 
 // readBlueprints reads what the user wrote, or returns what is wrong with it.
-func (c *Controller) readBlueprints(o *v1alpha1.FederatedHorizontalPodAutoscaler) (d blueprintSet, hash string, selector labels.Selector, stop Hold) {
+func (c *Controller) readBlueprints(o *v1alpha1.FederatedHorizontalPodAutoscaler) (d blueprintSet, hash string, selector labels.Selector, stop plan.Hold) {
 	if o.Annotations[oversized] != "" {
-		return d, "", labels.Nothing(), Hold{"TooLarge", fmt.Sprintf("metrics, behavior, template and clusterSelector have more than %d bytes: make them smaller", maxSpec)}
+		return d, "", labels.Nothing(), plan.Hold{Reason: "TooLarge", Message: fmt.Sprintf("metrics, behavior, template and clusterSelector have more than %d bytes: make them smaller", maxSpec)}
 	}
 	selector = labels.Everything()
 	var err error
 	if o.Spec.ClusterSelector != nil {
 		if selector, err = metav1.LabelSelectorAsSelector(o.Spec.ClusterSelector); err != nil {
-			return d, "", labels.Nothing(), Hold{"InvalidSelector", "spec.clusterSelector: " + err.Error()}
+			return d, "", labels.Nothing(), plan.Hold{Reason: "InvalidSelector", Message: "spec.clusterSelector: " + err.Error()}
 		}
 	}
 	if d.blueprint, err = blueprintOf(o); err != nil {
-		return d, "", selector, Hold{"InvalidTemplate", err.Error()}
+		return d, "", selector, plan.Hold{Reason: "InvalidTemplate", Message: err.Error()}
 	}
 	if d.workload, hash, err = workloadOf(o); err != nil {
-		return d, "", selector, Hold{"InvalidTemplate", err.Error()}
+		return d, "", selector, plan.Hold{Reason: "InvalidTemplate", Message: err.Error()}
 	}
 	if rival := c.olderRival(o); rival != "" {
-		return d, hash, selector, Hold{"Conflict", fmt.Sprintf("%s is older and scales the same workload: remove one of the two", rival)}
+		return d, hash, selector, plan.Hold{Reason: "Conflict", Message: fmt.Sprintf("%s is older and scales the same workload: remove one of the two", rival)}
 	}
 	return d, hash, selector, d.blueprint.forbids(o)
 }
@@ -133,14 +134,14 @@ func isOlder(a, b *v1alpha1.FederatedHorizontalPodAutoscaler) bool {
 }
 
 // forbids returns what cannot be done with these metrics.
-func (b blueprint) forbids(o *v1alpha1.FederatedHorizontalPodAutoscaler) Hold {
+func (b blueprint) forbids(o *v1alpha1.FederatedHorizontalPodAutoscaler) plan.Hold {
 	if o.Spec.MinPolicy != v1alpha1.AllowZero {
-		return Hold{}
+		return plan.Hold{}
 	}
 	for _, m := range b.typed.Metrics {
 		if m.External != nil || m.Object != nil {
-			return Hold{}
+			return plan.Hold{}
 		}
 	}
-	return Hold{"ZeroNeedsMetrics", "minPolicy AllowZero needs a metric of type Object or External, because others cannot be measured without replicas"}
+	return plan.Hold{Reason: "ZeroNeedsMetrics", Message: "minPolicy AllowZero needs a metric of type Object or External, because others cannot be measured without replicas"}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // outbox holds the orders to one cluster, and the outcome of the last ones: all that the hub knows of
@@ -18,7 +20,7 @@ type outbox struct {
 
 // outboxEntry is the state of one object in one cluster, by the key of the federated object.
 type outboxEntry struct {
-	order   *Order
+	order   *plan.Order
 	sent    time.Time
 	wanted  *unstructured.Unstructured
 	placing *placement
@@ -33,17 +35,17 @@ type outboxEntry struct {
 	// rejected is the epoch of the last order that certainly had no effect.
 	rejected int64
 	// fault is why the cluster rejects the order, for the generation recorded with it.
-	fault      Hold
+	fault      plan.Hold
 	generation int64
 	due        time.Time
 	pause      time.Duration
 	// placed is the same for the workload.
-	placed Hold
+	placed plan.Hold
 	retry  time.Time
 }
 
 type placement struct {
-	WorkloadWrite
+	plan.WorkloadWrite
 	name   string
 	wanted *unstructured.Unstructured
 	kind   kind

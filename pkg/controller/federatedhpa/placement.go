@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // placeOne carries out the write of a workload from the outbox. If it fails, the next plan asks for
@@ -29,10 +31,10 @@ func (m *member) placeOne(ctx context.Context, key string) {
 	m.o.metrics.countWrite(m.registration.Name, "workload", err, m.o.Clock.Since(begun))
 	now := m.o.Clock.Now()
 	m.outbox.updateEntry(key, func(n *outboxEntry) {
-		n.placing, n.placed, n.retry = nil, Hold{}, now.Add(settle)
+		n.placing, n.placed, n.retry = nil, plan.Hold{}, now.Add(settle)
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			klog.FromContext(ctx).Error(err, "A workload could not be placed", "object", key)
-			n.placed, n.retry = Hold{"WorkloadRefused", err.Error()}, now.Add(firstRefusal)
+			n.placed, n.retry = plan.Hold{Reason: "WorkloadRefused", Message: err.Error()}, now.Add(firstRefusal)
 		}
 	})
 	m.changed(key)
@@ -47,7 +49,7 @@ func (m *member) writeWorkload(ctx context.Context, p placement, key string) err
 	namespace, _, _ := cache.SplitMetaNamespaceKey(key)
 	client := m.dynamic.Resource(p.kind.resource).Namespace(namespace)
 	switch p.Operation {
-	case Create:
+	case plan.Create:
 		wanted := p.wanted.DeepCopy()
 		if err := unstructured.SetNestedField(wanted.Object, int64(1), "spec", "replicas"); err != nil {
 			return err
@@ -57,7 +59,7 @@ func (m *member) writeWorkload(ctx context.Context, p placement, key string) err
 			_, _ = claimFields(ctx, client, made) // otherwise, before the first change
 		}
 		return err
-	case Change:
+	case plan.Change:
 		is, err := client.Get(ctx, p.name, metav1.GetOptions{})
 		if err != nil {
 			return err

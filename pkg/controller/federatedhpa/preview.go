@@ -13,13 +13,14 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	autoscalinginformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 )
 
 // Preview contains what the controller observes about one object, and what it would do.
 type Preview struct {
-	View View
-	Plan Plan
+	View plan.View
+	Plan plan.Plan
 }
 
 // lookAgain is how often a preview checks whether all clusters have responded.
@@ -83,13 +84,13 @@ func (c *Controller) preview(objects []*v1alpha1.FederatedHorizontalPodAutoscale
 	answered = true
 	for _, o := range objects {
 		v, _ := c.observe(o.DeepCopy())
-		answered = answered && !slices.ContainsFunc(v.Clusters, Cluster.silent)
-		all = append(all, Preview{v, NewPlan(v)})
+		answered = answered && !slices.ContainsFunc(v.Clusters, isSilent)
+		all = append(all, Preview{v, plan.New(v)})
 	}
 	return all, answered
 }
 
-// silent reports whether a cluster has not responded yet.
-func (c Cluster) silent() bool {
-	return c.Registered && c.Fault == Hold{} && (!c.Reachable || !c.Workload.Known && c.Workload.Fault == Hold{})
+// isSilent reports whether a cluster has not responded yet.
+func isSilent(c plan.Cluster) bool {
+	return c.Registered && c.Fault == plan.Hold{} && (!c.Reachable || !c.Workload.Known && c.Workload.Fault == plan.Hold{})
 }

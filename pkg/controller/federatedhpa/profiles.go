@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/handlers"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 const (
@@ -121,12 +122,12 @@ func (a Access) registration(u *unstructured.Unstructured) Registration {
 		Status profileStatus `json:"status"`
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &is); err != nil {
-		r.Fault = Hold{"AccessInvalid", "read the status of the profile: " + err.Error()}
+		r.Fault = plan.Hold{Reason: "AccessInvalid", Message: "read the status of the profile: " + err.Error()}
 		return r
 	}
 	provider, offer, found := a.choose(is.Status)
 	if !found {
-		r.Fault = Hold{"NoAccess", fmt.Sprintf("no Secret with the label %s=%s holds a kubeconfig for this profile, and no configured provider is among the access providers of its status: %s", ProfileLabel, r.Name, is.Status)}
+		r.Fault = plan.Hold{Reason: "NoAccess", Message: fmt.Sprintf("no Secret with the label %s=%s holds a kubeconfig for this profile, and no configured provider is among the access providers of its status: %s", ProfileLabel, r.Name, is.Status)}
 		return r
 	}
 	text, err := provider.kubeconfig(offer)
@@ -134,7 +135,7 @@ func (a Access) registration(u *unstructured.Unstructured) Registration {
 		r.Config, err = kubeconfig(text, true, nil)
 	}
 	if err != nil {
-		r.Config, r.Fault = nil, Hold{"AccessInvalid", fmt.Sprintf("access provider %s: %v", provider.Name, err)}
+		r.Config, r.Fault = nil, plan.Hold{Reason: "AccessInvalid", Message: fmt.Sprintf("access provider %s: %v", provider.Name, err)}
 	}
 	r.Print = hashOf(text)
 	return r

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // The names of the registries, as flags use them.
@@ -39,7 +41,7 @@ type Registration struct {
 	// Print changes whenever Config changes.
 	Print string
 	// Fault is why it cannot be reached.
-	Fault Hold
+	Fault plan.Hold
 }
 
 // source is what one registration is made from.

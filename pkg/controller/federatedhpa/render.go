@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 const (
@@ -119,14 +120,14 @@ func (b blueprint) drifted(hpa *autoscalingv2.HorizontalPodAutoscaler) bool {
 }
 
 // autoscaler returns the autoscaler that an order writes.
-func (b blueprint) autoscaler(o *v1alpha1.FederatedHorizontalPodAutoscaler, order Order) *unstructured.Unstructured {
+func (b blueprint) autoscaler(o *v1alpha1.FederatedHorizontalPodAutoscaler, order plan.Order) *unstructured.Unstructured {
 	spec := runtime.DeepCopyJSON(b.spec)
 	spec["minReplicas"], spec["maxReplicas"] = order.Min, order.Max
 	metadata := map[string]any{
 		"name": o.Name, "namespace": o.Namespace, "labels": map[string]any{ownerLabel: string(o.UID)},
 		"annotations": map[string]any{templateAnnotation: b.hash, epochAnnotation: strconv.FormatInt(order.Epoch, 10)},
 	}
-	if order.Operation == Change {
+	if order.Operation == plan.Change {
 		metadata["resourceVersion"], metadata["uid"] = order.Version, order.UID
 	}
 	return &unstructured.Unstructured{Object: map[string]any{

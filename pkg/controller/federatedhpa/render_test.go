@@ -6,12 +6,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
@@ -29,7 +31,7 @@ var _ = Describe("A rendered autoscaler", func() {
 
 	It("has the template, the bounds, and what it is known by; and fields that are yet to come", func() {
 		o := Federated(1, 10, withMetric("500m"), behaving)
-		u, err := Rendered(o, Order{Operation: Create, Bounds: Bounds{Min: 2, Max: 7}, Epoch: 3})
+		u, err := Rendered(o, plan.Order{Operation: plan.Create, Bounds: plan.Bounds{Min: 2, Max: 7}, Epoch: 3})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(u.GetName()).To(Equal("shop"))
 		Expect(u.GetResourceVersion()).To(BeEmpty())
@@ -44,7 +46,7 @@ var _ = Describe("A rendered autoscaler", func() {
 	})
 
 	It("has an effect only on the object and version that it was decided on", func() {
-		u, err := Rendered(Federated(1, 10), Order{Operation: Change, Bounds: Bounds{Min: 2, Max: 7}, Version: "17", UID: "a"})
+		u, err := Rendered(Federated(1, 10), plan.Order{Operation: plan.Change, Bounds: plan.Bounds{Min: 2, Max: 7}, Version: "17", UID: "a"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(u.GetResourceVersion()).To(Equal("17"))
 		Expect(u.GetUID()).To(BeEquivalentTo("a"))
@@ -53,7 +55,7 @@ var _ = Describe("A rendered autoscaler", func() {
 	DescribeTable("has drifted, or has not",
 		func(drifted bool, change func(*autoscalingv2.HorizontalPodAutoscaler)) {
 			o := Federated(1, 10, withMetric("0.5"), behaving)
-			u, err := Rendered(o, Order{Operation: Create, Bounds: Bounds{Min: 2, Max: 7}})
+			u, err := Rendered(o, plan.Order{Operation: plan.Create, Bounds: plan.Bounds{Min: 2, Max: 7}})
 			Expect(err).NotTo(HaveOccurred())
 			h := stored(u)
 			change(h)
@@ -62,13 +64,13 @@ var _ = Describe("A rendered autoscaler", func() {
 		Entry("as it was made", false, func(*autoscalingv2.HorizontalPodAutoscaler) {}),
 		Entry("with other bounds, which are not the template's", false, func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Spec.MaxReplicas = 9 }),
 		Entry("with a number written in another way", false, func(h *autoscalingv2.HorizontalPodAutoscaler) {
-			h.Spec.Metrics[0].External.Target.AverageValue = quantity("500m")
+			h.Spec.Metrics[0].External.Target.AverageValue = ptr.To(resource.MustParse("500m"))
 		}),
 		Entry("with a default filled in", false, func(h *autoscalingv2.HorizontalPodAutoscaler) {
 			h.Spec.Behavior.ScaleDown = &autoscalingv2.HPAScalingRules{}
 		}),
 		Entry("with another number", true, func(h *autoscalingv2.HorizontalPodAutoscaler) {
-			h.Spec.Metrics[0].External.Target.AverageValue = quantity("501m")
+			h.Spec.Metrics[0].External.Target.AverageValue = ptr.To(resource.MustParse("501m"))
 		}),
 		Entry("with a metric more", true, func(h *autoscalingv2.HorizontalPodAutoscaler) {
 			h.Spec.Metrics = append(h.Spec.Metrics, h.Spec.Metrics[0])
@@ -103,57 +105,5 @@ var _ = Describe("Fields that were created", func() {
 		kept, err := StripAutoscaler(u)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(kept.(*unstructured.Unstructured).GetManagedFields()).To(ConsistOf(Satisfy(Unclaimed)))
-	})
-})
-
-var _ = Describe("Status", func() {
-	state := func(v View, name string) string {
-		for _, c := range status(v, NewPlan(v)).Clusters {
-			if c.Name == name {
-				return string(c.State) + " " + c.Reason
-			}
-		}
-		return "absent"
-	}
-
-	DescribeTable("says what a cluster is",
-		func(expected string, c Cluster) {
-			Expect(state(view(Federated(1, 10), c), "a")).To(Equal(expected))
-		},
-		Entry(nil, "Used ", has("a", 1, 10, 3)),
-		Entry(nil, "Joining ", none("a")),
-		Entry(nil, "Frozen FailedGetResourceMetric", has("a", 1, 10, 3, inactive)),
-		Entry(nil, "Unreachable NoContact", has("a", 1, 10, 3, away)),
-		Entry(nil, "Unreachable ListRefused", has("a", 1, 10, 3, away, func(c *Cluster) { c.Fault = Hold{Reason: "ListRefused"} })),
-		Entry(nil, "Refused RefusedForbidden", has("a", 1, 10, 3, func(c *Cluster) { c.Fault = Hold{Reason: "RefusedForbidden"} })),
-		Entry(nil, "Refused AutoscaledTwice", has("a", 1, 10, 3, func(c *Cluster) { c.Foreign = Hold{Reason: "AutoscaledTwice"} })),
-		Entry(nil, "Leaving ", has("a", 1, 10, 3, func(c *Cluster) { c.Selected = false })),
-		Entry(nil, "Unreachable NotRegistered", has("a", 1, 10, 3, away, func(c *Cluster) { c.Registered, c.Selected = false, false })),
-		Entry(nil, "absent", func() Cluster { c := none("a"); c.Selected = false; return c }()),
-	)
-
-	It("adds up what is known, and lets no plan without change look like one", func() {
-		v := view(Federated(2, 20), has("a", 1, 12, 5), has("b", 1, 8, 3, readyCondition(2)))
-		v.Object.Status = status(v, NewPlan(v))
-		s := v.Object.Status
-		Expect([]int32{s.CurrentReplicas, s.DesiredReplicas, s.ReadyReplicas, s.MinReplicas, s.MaxReplicas, s.CountedReplicas}).To(Equal([]int32{8, 8, 7, 2, 20, 20}))
-		v.Now = noon.Add(5e9)
-		Expect(status(v, NewPlan(v))).To(Equal(s), "time alone changes nothing")
-	})
-
-	It("has all conditions, sorted, with the generation", func() {
-		s := status(view(Federated(2, 20), none("a")), NewPlan(view(Federated(2, 20), none("a"))))
-		var types []string
-		for _, c := range s.Conditions {
-			Expect(c.ObservedGeneration).To(BeEquivalentTo(3))
-			Expect(c.Message).NotTo(BeEmpty())
-			types = append(types, c.Type)
-		}
-		Expect(types).To(Equal([]string{"Balanced", "ClustersUnreachable", "JoiningBlocked", "Limited", "MinExceeded", "OverCommitted", "Ready"}))
-	})
-
-	It("is ready with nobody to use only if it says so", func() {
-		v := view(Federated(1, 10))
-		Expect(condition(v, v1alpha1.ConditionReady)).To(Equal("False NoClusters"))
 	})
 })

@@ -12,12 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // report writes the ledger and the rest of the status if it has changed, and records events for
 // what has begun or ended. Unless it succeeds, nothing may be sent.
-func (c *Controller) report(ctx context.Context, v View, p Plan) error {
-	status := NewStatus(v, p)
+func (c *Controller) report(ctx context.Context, v plan.View, p plan.Plan) error {
+	status := plan.NewStatus(v, p)
 	if equality.Semantic.DeepEqual(v.Object.Status, status) {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/handlers"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 const (
@@ -91,7 +92,7 @@ func registrationOf(name string, labels map[string]string, text []byte, allowed 
 	r := Registration{Name: name, Labels: labels, Print: hashOf(text)}
 	config, err := kubeconfig(text, false, allowed)
 	if err != nil {
-		r.Fault = Hold{"KubeconfigInvalid", err.Error()}
+		r.Fault = plan.Hold{Reason: "KubeconfigInvalid", Message: err.Error()}
 		return r
 	}
 	r.Config = config

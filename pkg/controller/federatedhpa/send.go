@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -52,9 +53,9 @@ func (m *member) carryOut(ctx context.Context, key string) {
 var errUnclaimed = errors.New("it was not sent, because a preceding write has to be confirmed first")
 
 // sendOrder sends one order to a cluster.
-func sendOrder(ctx context.Context, client dynamic.ResourceInterface, o Order, name string, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func sendOrder(ctx context.Context, client dynamic.ResourceInterface, o plan.Order, name string, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	switch o.Operation {
-	case Create:
+	case plan.Create:
 		made, err := client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
 		if err != nil {
 			return nil, err
@@ -63,7 +64,7 @@ func sendOrder(ctx context.Context, client dynamic.ResourceInterface, o Order, n
 			return claimed, nil
 		}
 		return made, nil
-	case Change:
+	case plan.Change:
 		if o.Unclaimed {
 			return prepare(ctx, client, o, name)
 		}
@@ -74,7 +75,7 @@ func sendOrder(ctx context.Context, client dynamic.ResourceInterface, o Order, n
 }
 
 // prepare claims the fields of an autoscaler, so that the next order can be applied to the result.
-func prepare(ctx context.Context, client dynamic.ResourceInterface, o Order, name string) (*unstructured.Unstructured, error) {
+func prepare(ctx context.Context, client dynamic.ResourceInterface, o plan.Order, name string) (*unstructured.Unstructured, error) {
 	is, err := client.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -129,19 +130,19 @@ func claimFields(ctx context.Context, client dynamic.ResourceInterface, u *unstr
 
 // recordResult records the result of an order. It records nothing if the result is unknown; the
 // ledger then continues to count the order.
-func (m *member) recordResult(ctx context.Context, client dynamic.ResourceInterface, key string, o Order, answer *unstructured.Unstructured, err error) {
+func (m *member) recordResult(ctx context.Context, client dynamic.ResourceInterface, key string, o plan.Order, answer *unstructured.Unstructured, err error) {
 	log := klog.FromContext(ctx)
 	var after func(*outboxEntry)
 	switch result := written.Outcome(err); {
-	case o.Operation == Remove && (result == written.Done || apierrors.IsNotFound(err)):
+	case o.Operation == plan.Remove && (result == written.Done || apierrors.IsNotFound(err)):
 		log.V(2).Info("Removed an autoscaler", "object", key)
 		after = func(n *outboxEntry) { n.removed, n.removedAt, n.answered = o.UID, o.Version, nil }
 	case result == written.Done:
 		log.V(2).Info("Wrote an autoscaler", "object", key, "operation", o.Operation, "from", o.Was, "to", o.Bounds)
-		after = func(n *outboxEntry) { n.answered, n.fault, n.pause, n.due = answer, Hold{}, 0, time.Time{} }
+		after = func(n *outboxEntry) { n.answered, n.fault, n.pause, n.due = answer, plan.Hold{}, 0, time.Time{} }
 	case errors.Is(err, errUnclaimed):
 		after = func(n *outboxEntry) { n.refuted(o, answer) }
-	case result == written.Conflict, apierrors.IsNotFound(err) && o.Operation == Change:
+	case result == written.Conflict, apierrors.IsNotFound(err) && o.Operation == plan.Change:
 		log.V(4).Info("An autoscaler has changed meanwhile", "object", key, "because", err)
 		after = m.reread(ctx, client, nameOf(key), o)
 	case result == written.Refused:
@@ -163,7 +164,7 @@ func (m *member) recordResult(ctx context.Context, client dynamic.ResourceInterf
 // reread looks up the object that an order was sent for. That the order had no effect counts only
 // together with the object that is there now: an earlier order may have had an effect that the
 // cache does not show yet. If the cluster contradicts its cache, it is read again.
-func (m *member) reread(ctx context.Context, client dynamic.ResourceInterface, name string, o Order) func(*outboxEntry) {
+func (m *member) reread(ctx context.Context, client dynamic.ResourceInterface, name string, o plan.Order) func(*outboxEntry) {
 	shown := m.hpas.GetStore().LastStoreSyncResourceVersion() // first, so that the consistent read is newer
 	list, err := client.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, Limit: 1})
 	switch {
@@ -185,7 +186,7 @@ func (m *member) reread(ctx context.Context, client dynamic.ResourceInterface, n
 }
 
 // refuted records that an order certainly had no effect, and the object that is there.
-func (n *outboxEntry) refuted(o Order, is *unstructured.Unstructured) {
+func (n *outboxEntry) refuted(o plan.Order, is *unstructured.Unstructured) {
 	n.rejected = o.Epoch
 	if is != nil && is.GetUID() != "" {
 		n.answered = is
@@ -195,9 +196,9 @@ func (n *outboxEntry) refuted(o Order, is *unstructured.Unstructured) {
 // backOff delays the next try for this object in the cluster, longer each time.
 func (n *outboxEntry) backOff(err error, first time.Duration, now time.Time) {
 	n.pause = min(max(first, 2*n.pause), lastRefusal)
-	n.due, n.fault = now.Add(n.pause), Hold{}
+	n.due, n.fault = now.Add(n.pause), plan.Hold{}
 	if n.pause >= telling {
-		n.fault = Hold{"Refused" + cmp.Or(string(apierrors.ReasonForError(err)), "ByServer"), "the cluster rejects the autoscaler: " + err.Error()}
+		n.fault = plan.Hold{Reason: "Refused" + cmp.Or(string(apierrors.ReasonForError(err)), "ByServer"), Message: "the cluster rejects the autoscaler: " + err.Error()}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -15,15 +16,16 @@ const verifyPrefix = "verify:"
 
 // verify asks clusters directly if the ledger is ahead of their caches. A cache may be late, also
 // after a change of leader, or the cluster was restored from a backup.
-func (c *Controller) verify(v View, p Plan) {
+func (c *Controller) verify(v plan.View, p plan.Plan) {
 	key := keyOf(v.Object)
 	for i := range p.Clusters {
 		s := &p.Clusters[i]
 		m, _ := c.fleet.memberFor(s.Name)
-		if !s.behind || m == nil {
+		unseen := s.UnseenVersion()
+		if unseen == "" || m == nil {
 			continue
 		}
-		m.outbox.change(key, func(n *outboxEntry) { n.verifying = s.entry.ConfirmedVersion })
+		m.outbox.change(key, func(n *outboxEntry) { n.verifying = unseen })
 		m.loop.Add(verifyPrefix + key)
 	}
 }

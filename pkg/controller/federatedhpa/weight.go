@@ -8,12 +8,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/handlers"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // maxCached limits what is cached of one cluster, in bytes as weightOf counts them.
 const maxCached = 32 << 20
 
-var tooMuchCached = Hold{"TooManyObjects", "the cluster has more autoscalers and workloads than the hub reads from one cluster; the hub watches it again once its kubeconfig is replaced"}
+var tooMuchCached = plan.Hold{Reason: "TooManyObjects", Message: "the cluster has more autoscalers and workloads than the hub reads from one cluster; the hub watches it again once its kubeconfig is replaced"}
 
 // weight counts how much is cached of a cluster.
 type weight struct {

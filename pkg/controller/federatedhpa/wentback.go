@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // emptyList selects an autoscaler that does not exist, so that the list contains only its version.
@@ -28,7 +30,7 @@ func (m *member) wentBack(ctx context.Context) bool {
 	}
 	before := m.probed
 	m.probed = list.GetResourceVersion()
-	return isNewer(before, m.probed)
+	return plan.IsNewer(before, m.probed)
 }
 
 // compare reads a cluster again if it lacks something that it has shown before. It runs after each
@@ -73,22 +75,22 @@ func (m *member) contradicts(ctx context.Context) (bool, error) {
 // disproves reports whether an autoscaler that was read at one version proves that the cache is
 // wrong. The cache has shown everything up to another version.
 func (m *member) disproves(is *unstructured.Unstructured, shown, readAt string) bool {
-	if isNewer(shown, readAt) {
+	if plan.IsNewer(shown, readAt) {
 		return true
 	}
-	if isNewer(is.GetResourceVersion(), shown) {
+	if plan.IsNewer(is.GetResourceVersion(), shown) {
 		return false // it has changed since, and the watch will show that
 	}
 	item, found, _ := m.hpas.GetStore().GetByKey(cache.MetaObjectToName(is).String())
 	was, ok := unstructuredOf(item)
-	return !found || !ok || was.GetResourceVersion() != is.GetResourceVersion() && !isNewer(was.GetResourceVersion(), readAt)
+	return !found || !ok || was.GetResourceVersion() != is.GetResourceVersion() && !plan.IsNewer(was.GetResourceVersion(), readAt)
 }
 
 // missesOne reports whether the cache contains an old autoscaler that no longer exists.
 func (m *member) missesOne(there map[string]bool, shown string) bool {
 	for _, item := range m.hpas.GetStore().List() {
 		u, ok := unstructuredOf(item)
-		if ok && u.GetLabels()[ownerLabel] != "" && !there[cache.MetaObjectToName(u).String()] && !isNewer(u.GetResourceVersion(), shown) {
+		if ok && u.GetLabels()[ownerLabel] != "" && !there[cache.MetaObjectToName(u).String()] && !plan.IsNewer(u.GetResourceVersion(), shown) {
 			return true
 		}
 	}

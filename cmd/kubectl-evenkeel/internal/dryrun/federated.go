@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	federatedhpaplan "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // AddFederated adds plans of federated autoscalers to a prediction. Their end is their goal: the
@@ -35,7 +36,7 @@ func explainFederated(f federatedhpa.Preview) Plan {
 			away = append(away, c.Name)
 		}
 	}
-	moving := slices.ContainsFunc(f.Plan.Clusters, func(s federatedhpa.ClusterPlan) bool { return s.Aim != s.Confirmed })
+	moving := slices.ContainsFunc(f.Plan.Clusters, func(s federatedhpaplan.ClusterPlan) bool { return s.Aim != s.Confirmed })
 	switch {
 	case f.Plan.Stop.Message != "":
 		p.State, p.Why = Blocked, f.Plan.Stop.Message
@@ -55,7 +56,7 @@ func explainFederated(f federatedhpa.Preview) Plan {
 }
 
 // boundsText returns "none" if there is no autoscaler.
-func boundsText(b federatedhpa.Bounds) string {
+func boundsText(b federatedhpaplan.Bounds) string {
 	if b.Max == 0 {
 		return "none"
 	}

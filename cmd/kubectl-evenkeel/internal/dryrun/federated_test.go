@@ -12,16 +12,17 @@ import (
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	federatedhpaplan "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // federated is a preview of one object over clusters a and b.
 func federated(change func(*federatedhpa.Preview)) federatedhpa.Preview {
-	p := federatedhpa.Preview{View: federatedhpa.View{
+	p := federatedhpa.Preview{View: federatedhpaplan.View{
 		Object:   &autoscaling.FederatedHorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "shop"}},
-		Clusters: []federatedhpa.Cluster{{Name: "a", Registered: true, Reachable: true}, {Name: "b", Registered: true, Reachable: true}},
+		Clusters: []federatedhpaplan.Cluster{{Name: "a", Registered: true, Reachable: true}, {Name: "b", Registered: true, Reachable: true}},
 	}}
-	p.Plan.Clusters = []federatedhpa.ClusterPlan{
-		{Name: "a", Confirmed: federatedhpa.Bounds{Min: 1, Max: 5}, Aim: federatedhpa.Bounds{Min: 1, Max: 5}},
+	p.Plan.Clusters = []federatedhpaplan.ClusterPlan{
+		{Name: "a", Confirmed: federatedhpaplan.Bounds{Min: 1, Max: 5}, Aim: federatedhpaplan.Bounds{Min: 1, Max: 5}},
 		{Name: "b"},
 	}
 	change(&p)
@@ -39,15 +40,15 @@ var _ = Describe("A forecast of a federated autoscaler", func() {
 		},
 		Entry("at rest", func(*federatedhpa.Preview) {}, "FederatedHorizontalPodAutoscaler n/shop: at rest", "Nothing changes."),
 		Entry("moving", func(p *federatedhpa.Preview) {
-			p.Plan.Clusters[1].Aim = federatedhpa.Bounds{Min: 1, Max: 3}
-			p.Plan.Orders = []federatedhpa.Order{{Cluster: "b", Operation: federatedhpa.Create, Bounds: federatedhpa.Bounds{Min: 1, Max: 2}}}
+			p.Plan.Clusters[1].Aim = federatedhpaplan.Bounds{Min: 1, Max: 3}
+			p.Plan.Orders = []federatedhpaplan.Order{{Cluster: "b", Operation: federatedhpaplan.Create, Bounds: federatedhpaplan.Bounds{Min: 1, Max: 2}}}
 		}, "FederatedHorizontalPodAutoscaler n/shop: moving", "  bounds in cluster b none -> 1-2 (create)", "",
 			"In the end, if nothing else changes:", "FederatedHorizontalPodAutoscaler n/shop: b none -> 1-3"),
 		Entry("waiting for another cluster", func(p *federatedhpa.Preview) { p.Plan.Clusters[0].Aim.Max = 4 },
 			"FederatedHorizontalPodAutoscaler n/shop: moving (bounds are lowered in one cluster before they are raised in another)", "",
 			"In the end, if nothing else changes:", "FederatedHorizontalPodAutoscaler n/shop: a 1-5 -> 1-4"),
 		Entry("stopped", func(p *federatedhpa.Preview) {
-			p.Plan.Stop = federatedhpa.Hold{Reason: "Conflict", Message: "x is older"}
+			p.Plan.Stop = federatedhpaplan.Hold{Reason: "Conflict", Message: "x is older"}
 		},
 			"FederatedHorizontalPodAutoscaler n/shop: blocked (x is older)", "Nothing changes."),
 		Entry("paused", func(p *federatedhpa.Preview) { p.View.Object.Spec.Paused = true },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package federatedhpa_test
+package plan_test
 
 import (
 	. "github.com/onsi/ginkgo/v2"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // reading is a metric and what was read of it.
@@ -85,7 +85,7 @@ func says(reason string, all ...reading) *autoscalingv2.HorizontalPodAutoscaler 
 var _ = Describe("A cluster's autoscaler", func() {
 	DescribeTable("calls for",
 		func(h *autoscalingv2.HorizontalPodAutoscaler, limit string, demand int) {
-			l := LocalOf(h)
+			l := plan.LocalOf(h)
 			Expect(l.Limit).To(Equal(v1alpha1.LimitedBy(limit)))
 			Expect(l.Demand).To(BeEquivalentTo(demand))
 		},
@@ -111,16 +111,16 @@ var _ = Describe("A cluster's autoscaler", func() {
 	It("is not limited by bounds that it has not seen yet", func() {
 		raised := says("TooManyReplicas", utilization(50, 120))
 		raised.Spec.MaxReplicas = 12
-		Expect(LocalOf(raised).Limit).To(BeEmpty())
-		Expect(LocalOf(raised).Demand).To(BeEquivalentTo(10))
+		Expect(plan.LocalOf(raised).Limit).To(BeEmpty())
+		Expect(plan.LocalOf(raised).Demand).To(BeEquivalentTo(10))
 		lowered := says("TooFewReplicas", utilization(50, 5))
 		*lowered.Spec.MinReplicas = 1
-		Expect(LocalOf(lowered).Limit).To(BeEmpty())
+		Expect(plan.LocalOf(lowered).Limit).To(BeEmpty())
 	})
 
 	It("has no opinion where it is not active", func() {
 		h := says("TooManyReplicas")
 		h.Status.Conditions = append(h.Status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse, Reason: "FailedGetExternalMetric", Message: "no"})
-		Expect(LocalOf(h).Inactive).To(Equal(Hold{Reason: "FailedGetExternalMetric", Message: "no"}))
+		Expect(plan.LocalOf(h).Inactive).To(Equal(plan.Hold{Reason: "FailedGetExternalMetric", Message: "no"}))
 	})
 })

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package federatedhpa
+package plan
 
 import (
 	"math"
@@ -16,8 +16,8 @@ import (
 // because metrics are noisy.
 const demandFactor = 4
 
-// localOf reads a cluster's autoscaler, whatever numbers the cluster reports.
-func localOf(hpa *autoscalingv2.HorizontalPodAutoscaler) *Local {
+// LocalOf reads a cluster's autoscaler, whatever numbers the cluster reports.
+func LocalOf(hpa *autoscalingv2.HorizontalPodAutoscaler) *Local {
 	highest := max(1, int64(hpa.Spec.MaxReplicas))
 	l := &Local{
 		Bounds:  Bounds{Min: max(0, min(int64(ptr.Deref(hpa.Spec.MinReplicas, 1)), highest)), Max: highest},

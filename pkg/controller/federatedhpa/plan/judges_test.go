@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package federatedhpa_test
+package plan_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
 
 // judge holds the members against the laws.
@@ -55,18 +55,18 @@ func (f *fleet) judgeMinima(sum int64) error {
 }
 
 // judgePlan holds a plan against the laws.
-func (f *fleet) judgePlan(v View, p Plan) error {
+func (f *fleet) judgePlan(v plan.View, p plan.Plan) error {
 	shuffled := v
 	shuffled.Clusters = slices.Clone(v.Clusters)
 	f.random.Shuffle(len(shuffled.Clusters), reflect.Swapper(shuffled.Clusters))
-	if again := NewPlan(shuffled); !reflect.DeepEqual(again.Orders, p.Orders) {
+	if again := plan.New(shuffled); !reflect.DeepEqual(again.Orders, p.Orders) {
 		return fmt.Errorf("in another order of clusters: %v instead of %v", again.Orders, p.Orders)
 	}
 	for _, o := range p.Orders {
 		if m := f.member(o.Cluster); !m.up || m.seen == nil || m.inFlight != nil {
 			return fmt.Errorf("%s is written to though it is out of reach or busy", o.Cluster)
 		}
-		if o.Operation != Remove && (o.Min > o.Max || o.Max < 1) {
+		if o.Operation != plan.Remove && (o.Min > o.Max || o.Max < 1) {
 			return fmt.Errorf("%s is sent %v", o.Cluster, o.Bounds)
 		}
 	}
@@ -111,7 +111,7 @@ func (f *fleet) calm() (int, error) {
 }
 
 // judgeRest holds a fleet at rest against what was asked for.
-func (f *fleet) judgeRest(p Plan) error {
+func (f *fleet) judgeRest(p plan.Plan) error {
 	var maxima, minima, limited, spare int64
 	for _, m := range f.members {
 		if m.real.version == 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package federatedhpa_test
+package plan_test
 
 import (
 	"flag"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Random histories; a hundred thousand are a matter of minutes: go test ./pkg/controller/federatedhpa -histories=100000
+// Random histories; a hundred thousand are a matter of minutes: go test ./pkg/controller/federatedhpa/plan -histories=100000
 var (
 	histories = flag.Int("histories", 4000, "random histories of the laws")
 	history   = flag.Uint64("history", 0, "the only history to play, 0 for all")

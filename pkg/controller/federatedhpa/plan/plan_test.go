@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package federatedhpa_test
+package plan_test
 
 import (
 	"time"
@@ -11,18 +11,18 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
 // moved is a view in which a cluster's bounds changed some time ago.
-func moved(v View, name string, before time.Duration) View {
+func moved(v plan.View, name string, before time.Duration) plan.View {
 	entry(&v, name).MovedAt = ago(before)
 	return v
 }
 
 // remembers is a view with a ledger that says so of a cluster.
-func remembers(v View, name string, say func(*v1alpha1.ClusterStatus)) View {
+func remembers(v plan.View, name string, say func(*v1alpha1.ClusterStatus)) plan.View {
 	say(entry(&v, name))
 	return v
 }
@@ -37,14 +37,14 @@ func outstanding(lo, hi int32, base string) func(*v1alpha1.ClusterStatus) {
 	}
 }
 
-func condition(v View, kind string) string {
-	c := meta.FindStatusCondition(status(v, NewPlan(v)).Conditions, kind)
+func condition(v plan.View, kind string) string {
+	c := meta.FindStatusCondition(status(v, plan.New(v)).Conditions, kind)
 	return string(c.Status) + " " + c.Reason
 }
 
 var _ = Describe("Maxima", func() {
 	DescribeTable("go where they are needed",
-		func(v View, expected string) { Expect(aims(NewPlan(v))).To(Equal(expected)) },
+		func(v plan.View, expected string) { Expect(aims(plan.New(v))).To(Equal(expected)) },
 		Entry("by weight", view(Federated(2, 12, Prefer("a", Weight(2))), none("a"), none("b")), "8/4"),
 		Entry("by tier", view(Federated(2, 12, Prefer("b", Tier(1))), none("a"), none("b")), "11/1"),
 		Entry("up to a preference", view(Federated(2, 12, Prefer("a", AtMost(3))), none("a"), none("b")), "3/9"),
@@ -58,31 +58,31 @@ var _ = Describe("Maxima", func() {
 		Entry("not from a frozen one", view(Federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1, inactive)), "6/6"),
 		Entry("from a frozen one if the maximum was lowered", view(Federated(2, 8), has("a", 1, 6, 6), has("b", 1, 6, 1, inactive)), "6/2"),
 		Entry("evenly from what runs, if so little is left", view(Federated(2, 8), has("a", 1, 10, 10), has("b", 1, 10, 10)), "4/4"),
-		Entry("to nobody who only grows as fast as allowed", view(Federated(2, 12), has("a", 1, 6, 6, func(c *Cluster) { c.Local.Limit = v1alpha1.ByRate }), has("b", 1, 6, 1)), "6/6"),
+		Entry("to nobody who only grows as fast as allowed", view(Federated(2, 12), has("a", 1, 6, 6, func(c *plan.Cluster) { c.Local.Limit = v1alpha1.ByRate }), has("b", 1, 6, 1)), "6/6"),
 		Entry("to nobody who exactly fits", view(Federated(2, 12), has("a", 1, 6, 6), has("b", 1, 6, 1)), "6/6"),
 	)
 
 	It("wait for a giver to cool down, and say when", func() {
 		v := moved(view(Federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "b", time.Minute)
-		Expect(NewPlan(v).Again).To(Equal(time.Minute))
+		Expect(plan.New(v).Again).To(Equal(time.Minute))
 	})
 
 	It("are missing, and the condition says how many", func() {
 		v := view(Federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 6, wants(8)))
-		Expect(NewPlan(v).Missing).To(BeEquivalentTo(16))
+		Expect(plan.New(v).Missing).To(BeEquivalentTo(16))
 		Expect(condition(v, "Limited")).To(Equal("True TooFewReplicas"))
 	})
 })
 
 var _ = Describe("Clusters", func() {
 	DescribeTable("are chosen",
-		func(v View, expected string) { Expect(aims(NewPlan(v))).To(Equal(expected)) },
+		func(v plan.View, expected string) { Expect(aims(plan.New(v))).To(Equal(expected)) },
 		Entry("by tier, then name", view(Federated(2, 10, Strict, Prefer("a", Tier(1))), none("a"), none("b"), none("c")), "-/5/5"),
 		Entry("if they are used already", view(Federated(2, 10, Strict), none("a"), has("b", 1, 5, 1), has("c", 1, 5, 1)), "-/5/5"),
-		Entry("not while others may answer first", view(Federated(1, 10, Strict), func() Cluster { c := none("a"); c.Starting, c.Reachable, c.Absent = true, false, false; return c }(), none("b")), "-/-"),
-		Entry("not if they cannot be reached", view(Federated(2, 10), func() Cluster { c := none("a"); c.Reachable = false; return c }(), none("b")), "-/10"),
-		Entry("not if somebody else scales there", view(Federated(2, 10), func() Cluster { c := none("a"); c.Foreign = Hold{Reason: "NameTaken"}; return c }(), none("b")), "-/10"),
-		Entry("not if they refuse", view(Federated(2, 10), func() Cluster { c := none("a"); c.Fault = Hold{Reason: "RefusedForbidden"}; return c }(), none("b")), "-/10"),
+		Entry("not while others may answer first", view(Federated(1, 10, Strict), func() plan.Cluster { c := none("a"); c.Starting, c.Reachable, c.Absent = true, false, false; return c }(), none("b")), "-/-"),
+		Entry("not if they cannot be reached", view(Federated(2, 10), func() plan.Cluster { c := none("a"); c.Reachable = false; return c }(), none("b")), "-/10"),
+		Entry("not if somebody else scales there", view(Federated(2, 10), func() plan.Cluster { c := none("a"); c.Foreign = plan.Hold{Reason: "NameTaken"}; return c }(), none("b")), "-/10"),
+		Entry("not if they refuse", view(Federated(2, 10), func() plan.Cluster { c := none("a"); c.Fault = plan.Hold{Reason: "RefusedForbidden"}; return c }(), none("b")), "-/10"),
 		Entry("in need only, not before", view(Federated(1, 10, Strict, OnDemand), has("a", 1, 10, 9), none("b")), "10/-"),
 		Entry("in need only, not where nothing is left", view(Federated(1, 10, Strict, OnDemand), has("a", 1, 10, 10, wants(20)), none("b")), "10/-"),
 		Entry("in need, beyond a preference", view(Federated(1, 10, Strict, OnDemand, Prefer("a", AtMost(6))), has("a", 1, 6, 6, wants(20)), none("b")), "6/4"),
@@ -94,54 +94,54 @@ var _ = Describe("Clusters", func() {
 	It("leave when they are not needed any more, after a quiet time", func() {
 		v := view(Federated(1, 10, Strict, OnDemand), has("a", 1, 5, 3), has("b", 1, 5, 1))
 		entry(&v, "b").OnDemand = true
-		p := NewPlan(v)
+		p := plan.New(v)
 		Expect(aims(p)).To(Equal("5/5"))
 		Expect(p.Again).To(Equal(10 * time.Minute))
 		v.Object.Status = status(v, p)
 		v.Now = noon.Add(10 * time.Minute)
-		Expect(orders(NewPlan(v))).To(Equal([]string{"b gone"}), "the rest goes to a once that is confirmed")
+		Expect(orders(plan.New(v))).To(Equal([]string{"b gone"}), "the rest goes to a once that is confirmed")
 	})
 
 	It("do not leave while they run more than one", func() {
 		v := view(Federated(1, 10, Strict, OnDemand), has("a", 1, 5, 3), has("b", 1, 5, 2))
 		entry(&v, "b").OnDemand, entry(&v, "b").QuietSince = true, ago(time.Hour)
-		Expect(aims(NewPlan(v))).To(Equal("5/5"))
-		Expect(status(v, NewPlan(v)).Clusters[1].QuietSince).To(BeNil())
+		Expect(aims(plan.New(v))).To(Equal("5/5"))
+		Expect(status(v, plan.New(v)).Clusters[1].QuietSince).To(BeNil())
 	})
 
 	It("get zero where that is asked for", func() {
 		v := view(Federated(1, 10, func(s *Spec) { s.MinPolicy = v1alpha1.AllowZero }), none("a"), none("b"))
-		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..5", "b 0..5"}))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..5", "b 0..5"}))
 	})
 
 	It("exceed the minimum together, and say so", func() {
 		v := view(Federated(1, 10), none("a"), none("b"), none("c"))
 		Expect(condition(v, "MinExceeded")).To(Equal("True MinimaExceedMinReplicas"))
-		Expect(least(NewPlan(v))).To(Equal("1/1/1"))
+		Expect(least(plan.New(v))).To(Equal("1/1/1"))
 	})
 })
 
 var _ = Describe("Escrow", func() {
-	raising := func() View {
+	raising := func() plan.View {
 		return view(Federated(2, 20), has("a", 1, 10, 10, wants(18)), has("b", 1, 10, 1))
 	}
 
 	It("lowers before it raises", func() {
-		Expect(orders(NewPlan(raising()))).To(Equal([]string{"b 1..2"}))
+		Expect(orders(plan.New(raising()))).To(Equal([]string{"b 1..2"}))
 	})
 
 	It("counts a giver with what it had until it confirms", func() {
 		v := raising()
-		v.Clusters[1].InFlight, v.Clusters[1].Sent = &Bounds{Min: 1, Max: 2}, noon
-		Expect(orders(NewPlan(v))).To(BeEmpty())
+		v.Clusters[1].InFlight, v.Clusters[1].Sent = &plan.Bounds{Min: 1, Max: 2}, noon
+		Expect(orders(plan.New(v))).To(BeEmpty())
 		v.Clusters[1].InFlight = nil
-		v.Clusters[1].Local.Bounds, v.Clusters[1].Local.Version = Bounds{Min: 1, Max: 2}, "101"
-		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..18"}))
+		v.Clusters[1].Local.Bounds, v.Clusters[1].Local.Version = plan.Bounds{Min: 1, Max: 2}, "101"
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..18"}))
 	})
 
 	It("enters a raise before it is sent, and knows that it was after a restart", func() {
 		v := view(Federated(2, 20), has("a", 1, 10, 10, wants(18)), has("b", 1, 2, 1))
-		p := NewPlan(v)
+		p := plan.New(v)
 		Expect(orders(p)).To(Equal([]string{"a 1..18"}))
 		s := status(v, p)
 		Expect(s.Clusters[0].Outstanding).To(Equal(&v1alpha1.Outstanding{MinReplicas: 1, MaxReplicas: 18, Base: "100"}))
@@ -149,12 +149,12 @@ var _ = Describe("Escrow", func() {
 		Expect(s.CountedReplicas).To(BeEquivalentTo(20))
 		v.Object.Status = s
 		v.Clusters[0].Reachable = false
-		Expect(status(v, NewPlan(v)).CountedReplicas).To(BeEquivalentTo(20), "it may have arrived")
+		Expect(status(v, plan.New(v)).CountedReplicas).To(BeEquivalentTo(20), "it may have arrived")
 	})
 
 	It("does not take a raise of unknown end for lost because it is not there yet", func() {
 		v := remembers(view(Federated(2, 20), has("a", 1, 10, 2), has("b", 1, 2, 2, wants(9))), "a", outstanding(1, 18, "100"))
-		p := NewPlan(v)
+		p := plan.New(v)
 		Expect(p.Clusters[0].Counted.Max).To(BeEquivalentTo(18))
 		Expect(orders(p)).To(Equal([]string{"a 1..10"}), "a write that lands makes sure of it; its bounds are counted")
 		s := status(v, p)
@@ -164,72 +164,72 @@ var _ = Describe("Escrow", func() {
 
 	It("takes it for lost as soon as the cluster shows a later version", func() {
 		v := remembers(view(Federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "99"))
-		Expect(NewPlan(v).Clusters[0].Counted.Max).To(BeEquivalentTo(10))
-		Expect(status(v, NewPlan(v)).Clusters[0].Outstanding).To(BeNil())
+		Expect(plan.New(v).Clusters[0].Counted.Max).To(BeEquivalentTo(10))
+		Expect(status(v, plan.New(v)).Clusters[0].Outstanding).To(BeNil())
 	})
 
 	It("takes it for lost if it was refused, unless something was sent before on the same base", func() {
 		v := remembers(view(Federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "100"))
 		v.Clusters[0].Rejected = 4
-		Expect(NewPlan(v).Clusters[0].Counted.Max).To(BeEquivalentTo(10))
+		Expect(plan.New(v).Clusters[0].Counted.Max).To(BeEquivalentTo(10))
 		entry(&v, "a").Outstanding.Repeated = true
-		Expect(NewPlan(v).Clusters[0].Counted.Max).To(BeEquivalentTo(18))
+		Expect(plan.New(v).Clusters[0].Counted.Max).To(BeEquivalentTo(18))
 	})
 
 	It("writes even where the bounds stay, to be certain", func() {
 		v := remembers(view(Federated(2, 12), has("a", 1, 10, 2), has("b", 1, 2, 2)), "a", outstanding(1, 18, "100"))
-		Expect(orders(NewPlan(v))).To(ContainElement("a 1..10"))
+		Expect(orders(plan.New(v))).To(ContainElement("a 1..10"))
 	})
 
 	It("makes an autoscaler that nobody wants any more, if one may have been made, to remove it in certainty", func() {
 		c := none("a")
 		c.Selected = false
 		v := remembers(view(Federated(1, 12), c), "a", outstanding(1, 9, ""))
-		p := NewPlan(v)
+		p := plan.New(v)
 		Expect(orders(p)).To(Equal([]string{"a 1..1"}))
 		v.Object.Status = status(v, p)
 		obey(&v, p.Orders[0])
 		v.Now = noon.Add(time.Minute)
-		p = NewPlan(v)
+		p = plan.New(v)
 		Expect(orders(p)).To(BeEmpty(), "the other creation may still arrive once this one is removed")
 		Expect(p.Again).To(Equal(2 * time.Minute))
 		v.Now = noon.Add(3 * time.Minute)
-		Expect(orders(NewPlan(v))).To(Equal([]string{"a gone"}))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a gone"}))
 	})
 
 	It("raises a minimum before it lowers another, and lowers it before it is confirmed nowhere", func() {
 		v := view(Federated(6, 20, Minima), has("a", 3, 10, 3, wantsLess(1)), has("b", 3, 10, 7))
-		Expect(orders(NewPlan(v))).To(Equal([]string{"b 5..10"}))
-		v.Clusters[1].Local.Bounds = Bounds{Min: 5, Max: 10}
-		p := NewPlan(v)
+		Expect(orders(plan.New(v))).To(Equal([]string{"b 5..10"}))
+		v.Clusters[1].Local.Bounds = plan.Bounds{Min: 5, Max: 10}
+		p := plan.New(v)
 		Expect(orders(p)).To(Equal([]string{"a 1..10"}))
 		Expect(status(v, p).Clusters[0].Outstanding.MinReplicas).To(BeEquivalentTo(1), "it counts as lowered from now on")
 	})
 
 	It("never grows a sum that is too high already", func() {
 		v := view(Federated(2, 8), has("a", 1, 10, 1), has("b", 1, 3, 3, wants(9)))
-		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..2"}))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..2"}))
 	})
 
 	It("raises nothing while a cluster of the ledger has not been read: after a restore of the hub it may have more than the ledger says", func() {
-		v := remembers(view(Federated(2, 20), has("a", 1, 10, 10, wants(18)), Cluster{Name: "b", Registered: true, Starting: true}, has("c", 1, 6, 1)), "b", confirmed(1, 2))
-		Expect(orders(NewPlan(v))).To(Equal([]string{"c 1..2"}), "lowerings do not wait")
-		v.Clusters[2].Local.Bounds = Bounds{Min: 1, Max: 2}
-		p := NewPlan(v)
+		v := remembers(view(Federated(2, 20), has("a", 1, 10, 10, wants(18)), plan.Cluster{Name: "b", Registered: true, Starting: true}, has("c", 1, 6, 1)), "b", confirmed(1, 2))
+		Expect(orders(plan.New(v))).To(Equal([]string{"c 1..2"}), "lowerings do not wait")
+		v.Clusters[2].Local.Bounds = plan.Bounds{Min: 1, Max: 2}
+		p := plan.New(v)
 		Expect(orders(p)).To(BeEmpty())
 		Expect(p.Again).To(Equal(15*time.Second), "the time that it has to answer ends without an event")
 		v.Clusters[1].Starting = false
-		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..16"}))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..16"}))
 	})
 
 	It("waits a moment for all givers, and not for a slow one", func() {
 		v := view(Federated(3, 30), has("a", 1, 10, 10, wants(24)), has("b", 1, 3, 2), has("c", 1, 10, 2))
-		v.Clusters[2].InFlight, v.Clusters[2].Sent = &Bounds{Min: 1, Max: 3}, noon.Add(-300*time.Millisecond)
-		p := NewPlan(v)
+		v.Clusters[2].InFlight, v.Clusters[2].Sent = &plan.Bounds{Min: 1, Max: 3}, noon.Add(-300*time.Millisecond)
+		p := plan.New(v)
 		Expect(orders(p)).To(BeEmpty())
 		Expect(p.Again).To(Equal(time.Second))
 		v.Clusters[2].Sent = noon.Add(-2 * time.Second)
-		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..17"}))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..17"}))
 	})
 })
 
@@ -237,7 +237,7 @@ var _ = Describe("A cluster out of reach", func() {
 	lending := func(s *Spec) {
 		s.Unreachable = &v1alpha1.Unreachable{Policy: v1alpha1.ReleaseAfter, AfterSeconds: ptr.To[int32](600)}
 	}
-	gone := func(change func(*Spec), before time.Duration) View {
+	gone := func(change func(*Spec), before time.Duration) plan.View {
 		v := view(Federated(2, 20, change), has("a", 1, 10, 10, wants(25)), has("b", 1, 10, 4, away))
 		entry(&v, "b").UnreachableSince = ago(before)
 		return v
@@ -245,35 +245,35 @@ var _ = Describe("A cluster out of reach", func() {
 
 	It("keeps its share", func() {
 		v := gone(func(*Spec) {}, 24*time.Hour)
-		Expect(orders(NewPlan(v))).To(BeEmpty())
+		Expect(orders(plan.New(v))).To(BeEmpty())
 		Expect(condition(v, "ClustersUnreachable")).To(Equal("True OutOfReach"))
 		Expect(condition(v, "OverCommitted")).To(Equal("False Within"))
 	})
 
 	It("lends it after a time, if that is asked for, and says when", func() {
 		v := gone(lending, time.Minute)
-		Expect(NewPlan(v).Again).To(Equal(9 * time.Minute))
-		Expect(orders(NewPlan(v))).To(BeEmpty())
+		Expect(plan.New(v).Again).To(Equal(9 * time.Minute))
+		Expect(orders(plan.New(v))).To(BeEmpty())
 		v = gone(lending, 10*time.Minute)
-		Expect(orders(NewPlan(v))).To(Equal([]string{"a 2..20"}))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 2..20"}))
 		Expect(condition(v, "OverCommitted")).To(Equal("True MaximaExceedMaxReplicas"))
 	})
 
 	It("gives it away if it was given up", func() {
 		v := gone(func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"b"}} }, 0)
-		Expect(orders(NewPlan(v))).To(Equal([]string{"a 2..20"}))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 2..20"}))
 	})
 
 	It("is lowered first when it returns", func() {
 		v := view(Federated(2, 20, lending), has("a", 2, 20, 12), has("b", 1, 10, 4))
-		Expect(orders(NewPlan(v))).To(Equal([]string{"a 1..13", "b 1..7"}), "both keep what they run, and the sum is 20 again")
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..13", "b 1..7"}), "both keep what they run, and the sum is 20 again")
 		Expect(condition(v, "OverCommitted")).To(Equal("True MaximaExceedMaxReplicas"))
 	})
 
 	It("is remembered by the ledger where nothing can be seen", func() {
-		c := Cluster{Name: "b"}
+		c := plan.Cluster{Name: "b"}
 		v := remembers(view(Federated(2, 20), has("a", 1, 10, 10, wants(25)), c), "b", confirmed(1, 10))
-		Expect(orders(NewPlan(v))).To(BeEmpty())
-		Expect(NewPlan(v).Clusters[1].Counted.Max).To(BeEquivalentTo(10))
+		Expect(orders(plan.New(v))).To(BeEmpty())
+		Expect(plan.New(v).Clusters[1].Counted.Max).To(BeEquivalentTo(10))
 	})
 })

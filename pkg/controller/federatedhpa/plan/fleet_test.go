@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package federatedhpa_test
+package plan_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
@@ -53,14 +53,14 @@ type member struct {
 
 // sent is a write under way.
 type sent struct {
-	Order
+	plan.Order
 	at time.Time
 	// capacity of the cluster when it was decided.
 	capacity int64
 }
 
 type local struct {
-	Bounds
+	plan.Bounds
 	version          int
 	desired, current int64
 }
@@ -101,14 +101,14 @@ func (f *fleet) note(format string, args ...any) {
 }
 
 // view is what the hub sees.
-func (f *fleet) view() View {
-	v := View{Now: f.now, Object: f.object}
+func (f *fleet) view() plan.View {
+	v := plan.View{Now: f.now, Object: f.object}
 	for _, m := range f.members {
-		c := Cluster{Name: m.name, Registered: true, Selected: m.selected, Reachable: m.up && m.seen != nil, Since: m.heard, Rejected: m.rejected}
+		c := plan.Cluster{Name: m.name, Registered: true, Selected: m.selected, Reachable: m.up && m.seen != nil, Since: m.heard, Rejected: m.rejected}
 		if m.seen != nil && m.seen.version > 0 {
 			l := m.seen
-			c.Local = &Local{Bounds: l.Bounds, Version: strconv.Itoa(l.version), UID: m.name, Current: l.current, Desired: l.desired, Demand: m.load, Limit: limit(m.load, l.Bounds)}
-			c.Workload = Workload{Known: true, Exists: !m.gone, Counted: !m.gone}
+			c.Local = &plan.Local{Bounds: l.Bounds, Version: strconv.Itoa(l.version), UID: m.name, Current: l.current, Desired: l.desired, Demand: m.load, Limit: limit(m.load, l.Bounds)}
+			c.Workload = plan.Workload{Known: true, Exists: !m.gone, Counted: !m.gone}
 			if !m.gone {
 				c.Workload.Ready = min(l.current, m.capacity)
 			}
@@ -117,8 +117,8 @@ func (f *fleet) view() View {
 		}
 		if m.inFlight != nil {
 			c.InFlight, c.Sent = ptr.To(m.inFlight.Bounds), m.inFlight.at
-			if m.inFlight.Operation == Remove {
-				c.InFlight = &Bounds{}
+			if m.inFlight.Operation == plan.Remove {
+				c.InFlight = &plan.Bounds{}
 			}
 		}
 		v.Clusters = append(v.Clusters, c)
@@ -127,9 +127,9 @@ func (f *fleet) view() View {
 }
 
 // sync is one of the hub's: it writes the ledger and sends the orders, unless it dies at some point of that.
-func (f *fleet) sync(mayDie bool) (Plan, error) {
+func (f *fleet) sync(mayDie bool) (plan.Plan, error) {
 	v := f.view()
-	p := NewPlan(v)
+	p := plan.New(v)
 	if err := f.judgePlan(v, p); err != nil {
 		return p, err
 	}
@@ -168,14 +168,14 @@ func (f *fleet) crash() {
 
 // land has a write arrive. It tells whether it had an effect.
 func (f *fleet) land(m *member, o sent) (bool, error) {
-	if o.Operation == Create && f.now.Sub(o.at) > 2*time.Minute {
+	if o.Operation == plan.Create && f.now.Sub(o.at) > 2*time.Minute {
 		return false, nil // no request takes longer
 	}
-	if o.Operation == Create && m.real.version != 0 || o.Operation != Create && strconv.Itoa(m.real.version) != o.Version {
+	if o.Operation == plan.Create && m.real.version != 0 || o.Operation != plan.Create && strconv.Itoa(m.real.version) != o.Version {
 		return false, nil
 	}
 	m.versions++
-	if o.Operation == Remove {
+	if o.Operation == plan.Remove {
 		m.real = local{}
 		return true, f.judge()
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package federatedhpa
+package plan
 
 import (
 	"math"
@@ -15,10 +15,12 @@ import (
 // Operation is what an order does.
 type Operation string
 
-// The operations.
 const (
+	// Create is the creation of an object that the cluster does not have.
 	Create Operation = "create"
+	// Change is a change of the object that the cluster has.
 	Change Operation = "change"
+	// Remove is the removal of the object from the cluster.
 	Remove Operation = "remove"
 )
 

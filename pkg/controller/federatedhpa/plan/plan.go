@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package federatedhpa
+package plan
 
 import (
 	"cmp"
@@ -35,8 +35,8 @@ type Plan struct {
 	Again time.Duration
 }
 
-// NewPlan makes the plan for one object.
-func NewPlan(v View) Plan {
+// New makes the plan for one object.
+func New(v View) Plan {
 	r := rulesOf(v.Object.Spec)
 	p := survey(v, r)
 	switch {
@@ -111,7 +111,7 @@ const lookAgainAt = 5 * time.Second
 // wakeFor records when time alone changes the state of a cluster.
 func (p *Plan) wakeFor(s *ClusterPlan, r rules, now time.Time) {
 	if s.cluster.Starting {
-		p.Again = requeue.Sooner(p.Again, youth)
+		p.Again = requeue.Sooner(p.Again, Youth)
 	}
 	if since := s.entry.NotReadySince; since != nil && !s.stuck && s.cluster.Reachable {
 		p.Again = requeue.Sooner(p.Again, r.start-now.Sub(since.Time))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package federatedhpa
+package plan
 
 // WorkloadWrite is one write of a workload.
 type WorkloadWrite struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package federatedhpa
+package plan
 
 import (
 	"cmp"
@@ -64,7 +64,7 @@ func (s *ClusterPlan) status() v1alpha1.ClusterStatus {
 	case s.behind, l == nil && !s.cluster.Absent:
 	case l == nil:
 		e.ConfirmedVersion = ""
-	case was != s.Confirmed, e.ConfirmedVersion == "", isNewer(e.ConfirmedVersion, l.Version):
+	case was != s.Confirmed, e.ConfirmedVersion == "", IsNewer(e.ConfirmedVersion, l.Version):
 		e.ConfirmedVersion = l.Version
 	}
 	if l := s.cluster.Local; l != nil && s.cluster.Reachable {

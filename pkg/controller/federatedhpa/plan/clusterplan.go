@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package federatedhpa
+package plan
 
 import (
 	"slices"
@@ -84,10 +84,19 @@ func behind(entry v1alpha1.ClusterStatus, c Cluster) bool {
 	case entry.ConfirmedVersion == "" || entry.ConfirmedVersion == c.Verified:
 		return false
 	case c.Local != nil:
-		return isNewer(entry.ConfirmedVersion, c.Local.Version)
+		return IsNewer(entry.ConfirmedVersion, c.Local.Version)
 	default:
-		return c.Absent && isNewer(entry.ConfirmedVersion, c.Shown)
+		return c.Absent && IsNewer(entry.ConfirmedVersion, c.Shown)
 	}
+}
+
+// UnseenVersion returns the version of the cluster's autoscaler that the ledger contains and the
+// cluster has not shown to this hub yet. It is empty if there is none.
+func (s *ClusterPlan) UnseenVersion() string {
+	if !s.behind {
+		return ""
+	}
+	return s.entry.ConfirmedVersion
 }
 
 // settled reports whether nothing that was sent can still take effect: it took effect, was
@@ -101,14 +110,14 @@ func settled(o *v1alpha1.Outstanding, epoch int64, c Cluster) bool {
 	case c.Rejected > 0 && c.Rejected == epoch && !o.Repeated:
 		return true
 	case c.Local != nil:
-		return o.Base == "" || isNewer(c.Local.Version, o.Base)
+		return o.Base == "" || IsNewer(c.Local.Version, o.Base)
 	default:
 		return c.Absent && o.Base != ""
 	}
 }
 
-// isNewer reports whether a resourceVersion is certainly newer than another.
-func isNewer(a, b string) bool {
+// IsNewer reports whether a resourceVersion is certainly newer than another.
+func IsNewer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }

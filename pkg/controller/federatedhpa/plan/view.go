@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package federatedhpa
+package plan
 
 import (
 	"time"
@@ -24,6 +24,9 @@ type Hold struct{ Reason, Message string }
 
 // Bounds of an autoscaler. A maximum of 0 means that there is no autoscaler.
 type Bounds struct{ Min, Max int64 }
+
+// Youth is how long a new cluster may take to answer before it counts as unreachable.
+const Youth = 15 * time.Second
 
 // Cluster is what is known about one member.
 type Cluster struct {

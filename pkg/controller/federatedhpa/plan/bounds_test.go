@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
+)
+
+var _ = Describe("Numbers that a cluster makes up", func() {
+	extremes := []int32{math.MinInt32, -1, 0, 1, 2, 7, math.MaxInt32 - 1, math.MaxInt32}
+
+	It("break no plan of the object, and add up to numbers that its status can hold", func() {
+		random := rand.New(rand.NewPCG(1, 2))
+		pick := func() int32 { return extremes[random.IntN(len(extremes))] }
+		for range 3000 {
+			v := view(Federated(max(1, pick()), math.MaxInt32))
+			v.Object.Spec.MinReplicas = ptr.To(min(*v.Object.Spec.MinReplicas, v.Object.Spec.MaxReplicas))
+			for i := range 4 {
+				h := &autoscalingv2.HorizontalPodAutoscaler{}
+				h.Spec.MinReplicas, h.Spec.MaxReplicas = ptr.To(pick()), pick()
+				h.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{Target: autoscalingv2.MetricTarget{AverageValue: extreme(random)}}}}
+				h.Status.CurrentReplicas, h.Status.DesiredReplicas = pick(), pick()
+				h.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricStatus{Current: autoscalingv2.MetricValueStatus{AverageValue: extreme(random)}}}}
+				h.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingLimited, Status: corev1.ConditionTrue, Reason: []string{"TooManyReplicas", "TooFewReplicas"}[random.IntN(2)]}}
+				c := none(fmt.Sprint("c", i))
+				c.Absent, c.Local = false, plan.LocalOf(h)
+				c.Local.Version = "100"
+				c.Workload = plan.Workload{Known: true, Exists: true, Counted: true, Ready: int64(pick())}
+				v.Clusters = append(v.Clusters, c)
+			}
+			p := plan.New(v)
+			s := status(v, p)
+			for _, n := range []int32{s.CurrentReplicas, s.DesiredReplicas, s.ReadyReplicas, s.MinReplicas, s.MaxReplicas, s.CountedReplicas} {
+				Expect(n).To(BeNumerically(">=", 0), "%+v", s)
+			}
+			for _, o := range p.Orders {
+				Expect(o.Min).To(BeNumerically("<=", o.Max))
+				Expect(o.Max).To(And(BeNumerically(">=", 0), BeNumerically("<=", math.MaxInt32)))
+			}
+			Expect(p.Missing).To(BeNumerically(">=", 0))
+		}
+	})
+
+	It("of one cluster delay no other", func() {
+		v := view(Federated(2, 20), has("c1", 1, 10, 10, wants(15)), has("c2", 1, 10, 2))
+		v.Clusters[1].Workload.Ready = math.MinInt64
+		Expect(aims(plan.New(v))).To(Equal("15/5"))
+	})
+})
+
+func extreme(random *rand.Rand) *resource.Quantity {
+	all := []string{"0", "1", "-1", "1m", "9223372036854775807", "1e18", "1E999", "-1E999", "1n"}
+	q := resource.MustParse(all[random.IntN(len(all))])
+	return &q
+}
+
+var _ = Describe("More clusters than an object can hold", func() {
+	It("leave the lowest tiers and those that something was promised to, and are said", func() {
+		v := view(Federated(1, 3000))
+		for i := range 400 {
+			v.Clusters = append(v.Clusters, none(fmt.Sprintf("c%03d", i)))
+		}
+		Prefer("c399", Tier(0))(&v.Object.Spec)
+		Prefer("*", Tier(1))(&v.Object.Spec)
+		v.Clusters = append(v.Clusters, has("zz", 1, 5, 5))
+		p := plan.New(v)
+		s := status(v, p)
+		Expect(s.Clusters).To(HaveLen(256))
+		names := []string{}
+		for _, c := range s.Clusters {
+			names = append(names, c.Name)
+		}
+		Expect(names).To(ContainElements("zz", "c399", "c000", "c253"))
+		Expect(names).NotTo(ContainElement("c254"))
+		Expect(s.Conditions).To(ContainElement(And(HaveField("Type", "Ready"), HaveField("Reason", "TooManyClusters"))))
+	})
+})
