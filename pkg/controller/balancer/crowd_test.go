@@ -23,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
 // neighbours are the Balancers beside a bad one.
@@ -41,7 +42,7 @@ func beside(spoil, check func(c *cluster), wraps ...func(http.RoundTripper) http
 			a, b := fmt.Sprintf("good-%d-a", i), fmt.Sprintf("good-%d-b", i)
 			c.deploy(a, 0)
 			c.deploy(b, 0)
-			good := object(fmt.Sprintf("good-%d", i), 10, even(), a, b)
+			good := object(fmt.Sprintf("good-%d", i), 10, plantest.Even(), a, b)
 			good.Spec.Policy.Fallback = nil
 			c.create(good)
 		}
@@ -106,29 +107,29 @@ var _ = Describe("Beside 99 others", func() {
 				Expect(c.condition("bad", condition)).To(Equal(says))
 			})
 		},
-		Entry("an unknown name in the order counts for nothing", bad(inOrder("x", "bad-b", "y", "bad-a")), "0/10", "Ready", "True UnderControl"),
-		Entry("a name twice", bad(even(), func(b *v1alpha1.Balancer) { b.Spec.Targets[1].Name = "bad-a" }), "1/1", "Ready", "False Invalid"),
-		Entry("a workload twice", bad(even(), ref("apps/v1", "Deployment", "bad-a")), "1/1", "Ready", "False Invalid"),
-		Entry("a target that is missing", bad(even(), ref("apps/v1", "Deployment", "nowhere")), "5/1", "TargetsResolved", "False NotFound"),
-		Entry("a target of a kind that the flag forbids", bad(even(), ref("apps/v1", "DaemonSet", "x")), "5/1", "TargetsResolved", "False KindNotAllowed"),
-		Entry("a kind that nobody serves", bad(even(), ref("machine.sapcloud.io/v1alpha1", "MachineDeployment", "x")), "5/1", "TargetsResolved", "False NoSuchKind"),
-		Entry("a minimum above the maximum", bad(even(), func(b *v1alpha1.Balancer) {
+		Entry("an unknown name in the order counts for nothing", bad(plantest.InOrder("x", "bad-b", "y", "bad-a")), "0/10", "Ready", "True UnderControl"),
+		Entry("a name twice", bad(plantest.Even(), func(b *v1alpha1.Balancer) { b.Spec.Targets[1].Name = "bad-a" }), "1/1", "Ready", "False Invalid"),
+		Entry("a workload twice", bad(plantest.Even(), ref("apps/v1", "Deployment", "bad-a")), "1/1", "Ready", "False Invalid"),
+		Entry("a target that is missing", bad(plantest.Even(), ref("apps/v1", "Deployment", "nowhere")), "5/1", "TargetsResolved", "False NotFound"),
+		Entry("a target of a kind that the flag forbids", bad(plantest.Even(), ref("apps/v1", "DaemonSet", "x")), "5/1", "TargetsResolved", "False KindNotAllowed"),
+		Entry("a kind that nobody serves", bad(plantest.Even(), ref("machine.sapcloud.io/v1alpha1", "MachineDeployment", "x")), "5/1", "TargetsResolved", "False NoSuchKind"),
+		Entry("a minimum above the maximum", bad(plantest.Even(), func(b *v1alpha1.Balancer) {
 			b.Spec.Targets[0].MinReplicas, b.Spec.Targets[0].MaxReplicas = ptr.To(intstr.FromInt32(5)), ptr.To(intstr.FromInt32(3))
 		}), "1/1", "Ready", "False Invalid"),
 		Entry("a share below 0", bad(weights(-5, 1)), "0/10", "TargetsResolved", "False NegativeShares"),
-		Entry("an empty selector", bad(even(), func(b *v1alpha1.Balancer) { b.Spec.Selector = metav1.LabelSelector{} }), "1/1", "Ready", "False Invalid"),
-		Entry("no targets", bad(even(), func(b *v1alpha1.Balancer) { b.Spec.Targets = nil }), "1/1", "WithinLimits", "False NoRoom"),
+		Entry("an empty selector", bad(plantest.Even(), func(b *v1alpha1.Balancer) { b.Spec.Selector = metav1.LabelSelector{} }), "1/1", "Ready", "False Invalid"),
+		Entry("no targets", bad(plantest.Even(), func(b *v1alpha1.Balancer) { b.Spec.Targets = nil }), "1/1", "WithinLimits", "False NoRoom"),
 		Entry("nothing at all", bad(v1alpha1.BalancerPolicy{}, func(b *v1alpha1.Balancer) { b.Spec = v1alpha1.BalancerSpec{} }), "1/1", "Ready", "False Invalid"),
-		Entry("all the replicas there can be", bad(even(), func(b *v1alpha1.Balancer) { b.Spec.Replicas = ptr.To[int32](math.MaxInt32) }), "1073741824/1073741823", "Ready", "True UnderControl"),
-		Entry("itself", bad(even(), ref("balancer.x-k8s.io/v1alpha1", "Balancer", "bad")), "5/1", "TargetsResolved", "False KindNotAllowed"),
+		Entry("all the replicas there can be", bad(plantest.Even(), func(b *v1alpha1.Balancer) { b.Spec.Replicas = ptr.To[int32](math.MaxInt32) }), "1073741824/1073741823", "Ready", "True UnderControl"),
+		Entry("itself", bad(plantest.Even(), ref("balancer.x-k8s.io/v1alpha1", "Balancer", "bad")), "5/1", "TargetsResolved", "False KindNotAllowed"),
 	)
 
 	It("the second Balancer of a Deployment says whose it is", func() {
 		beside(func(c *cluster) {
-			bad(even())(c)
+			bad(plantest.Even())(c)
 			time.Sleep(2 * time.Second)
 			c.deploy("c", 1)
-			c.balance("second", 4, even(), "bad-a", "c")
+			c.balance("second", 4, plantest.Even(), "bad-a", "c")
 		}, func(c *cluster) {
 			Expect(c.sizes("bad-a", "bad-b", "c")).To(Equal("5/5/1"))
 			Expect(c.condition("second", "Ready")).To(Equal("False Conflict"))
@@ -149,7 +150,7 @@ var _ = Describe("Beside 99 others", func() {
 				for _, name := range names(n) {
 					c.deploy(name, 0)
 				}
-				b := object("bad", int32(3*n), even(), names(n)...)
+				b := object("bad", int32(3*n), plantest.Even(), names(n)...)
 				b.Spec.Policy.Fallback = nil
 				c.create(b)
 			}, func(c *cluster) {
@@ -160,7 +161,7 @@ var _ = Describe("Beside 99 others", func() {
 	})
 
 	It("a target that is deleted later says so, and comes back", func() {
-		beside(bad(even()), func(c *cluster) {
+		beside(bad(plantest.Even()), func(c *cluster) {
 			Expect(c.sizes("bad-a", "bad-b")).To(Equal("5/5"))
 			Expect(c.user.AppsV1().Deployments(ns).Delete(context.Background(), "bad-b", metav1.DeleteOptions{})).To(Succeed())
 			c.settle()
@@ -178,7 +179,7 @@ var _ = Describe("Beside 99 others", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 2)
 			c.deploy("b", 2, func(d *appsv1.Deployment) { d.Spec.Selector.MatchLabels = map[string]string{"app": "shop"} })
-			c.balance("shop", 4, even(), "a", "b")
+			c.balance("shop", 4, plantest.Even(), "a", "b")
 			c.change("shop", func(b *v1alpha1.Balancer) { b.Spec.Policy.Fallback, b.Spec.Paused = nil, true })
 			time.Sleep(10 * time.Second)
 			c.Start("balancer", controller(Options{}))
@@ -189,7 +190,7 @@ var _ = Describe("Beside 99 others", func() {
 	})
 
 	It("a kind that may not be watched is out of reach, and nobody else is", func() {
-		beside(bad(even(), ref("apps/v1", "StatefulSet", "x")), func(c *cluster) {
+		beside(bad(plantest.Even(), ref("apps/v1", "StatefulSet", "x")), func(c *cluster) {
 			Expect(c.condition("bad", "TargetsResolved")).To(Equal("False OutOfReach"))
 			Expect(c.message("bad", "TargetsResolved")).To(ContainSubstring("allow the controller to list and watch"))
 			Expect(c.sizes("bad-a")).To(Equal("5"))

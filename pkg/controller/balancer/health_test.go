@@ -12,13 +12,14 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
 // Each story is about target a of two equal ones with 10 replicas in all; b is well.
 var _ = Describe("Health", func() {
 	story := func(change ...func(*v1alpha1.Fallback)) View {
-		v := view(10, even(), named("a", healthy(5)), named("b", healthy(5)))
-		v.Balancer.Spec.Policy.Fallback = minute(change...)
+		v := view(10, plantest.Even(), named("a", healthy(5)), named("b", healthy(5)))
+		v.Balancer.Spec.Policy.Fallback = plantest.Fallback(change...)
 		return v
 	}
 	// has gives a its replicas, by how long before the plan each of them began, and b all that it is asked for.

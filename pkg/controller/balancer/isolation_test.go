@@ -20,6 +20,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
 var _ = Describe("What is wrong with one", func() {
@@ -34,7 +35,7 @@ var _ = Describe("What is wrong with one", func() {
 			}, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(10 * time.Second)
-			b := object("shop", 12, even(), "a", "b", "c", "d", "e", "f", "g")
+			b := object("shop", 12, plantest.Even(), "a", "b", "c", "d", "e", "f", "g")
 			b.Spec.Policy.Fallback = nil
 			b.Spec.Targets[4].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "e"}
 			b.Spec.Targets[5].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Pod", Name: "f"}
@@ -64,9 +65,9 @@ var _ = Describe("What is wrong with one", func() {
 			c.deploy("a", 1)
 			c.deploy("b", 1)
 			c.deploy("c", 1)
-			c.balance("old", 10, even(), "a", "b")
+			c.balance("old", 10, plantest.Even(), "a", "b")
 			time.Sleep(2 * time.Second)
-			c.balance("new", 4, even(), "b", "c")
+			c.balance("new", 4, plantest.Even(), "b", "c")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			Expect(c.sizes("a", "b", "c")).To(Equal("5/5/1"))
@@ -85,7 +86,7 @@ var _ = Describe("What is wrong with one", func() {
 				c.deploy(name, 1)
 			}
 			for i, targets := range [][]string{{"a", "b"}, {"b", "c"}, {"c", "d"}} {
-				c.balance([]string{"old", "middle", "young"}[i], 4, even(), targets...)
+				c.balance([]string{"old", "middle", "young"}[i], 4, plantest.Even(), targets...)
 				time.Sleep(2 * time.Second)
 			}
 			c.Start("balancer", controller(Options{}))
@@ -107,7 +108,7 @@ var _ = Describe("What is wrong with one", func() {
 			for _, name := range []string{"a", "b", "c"} {
 				c.deploy(name, 4)
 			}
-			c.balance("shop", 12, even(), "a", "b", "c")
+			c.balance("shop", 12, plantest.Even(), "a", "b", "c")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			var denied atomic.Bool
@@ -139,7 +140,7 @@ var _ = Describe("What is wrong with one", func() {
 			bad := object("bad", 10, v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Priority}, "x", "y")
 			bad.Spec.Selector = metav1.LabelSelector{}
 			c.create(bad)
-			c.balance("good", 10, even(), "a", "b")
+			c.balance("good", 10, plantest.Even(), "a", "b")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			Expect(c.condition("bad", "Ready")).To(Equal("False Invalid"))
@@ -156,7 +157,7 @@ var _ = Describe("What is wrong with one", func() {
 			for i := range 3000 {
 				names = append(names, fmt.Sprint("t", i))
 			}
-			c.balance("large", 10, even(), names...)
+			c.balance("large", 10, plantest.Even(), names...)
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			Expect(c.condition("large", "Ready")).To(Equal("False Invalid"))
@@ -173,7 +174,7 @@ var _ = Describe("What is wrong with one", func() {
 				ObjectMeta: metav1.ObjectMeta{Name: "stranger", Namespace: "other", Labels: map[string]string{"app": "shop"}},
 			}, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			b := object("shop", 2, even(), "a", "b")
+			b := object("shop", 2, plantest.Even(), "a", "b")
 			b.Spec.Selector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}}}
 			c.create(b)
 			c.Start("balancer", controller(Options{}))
@@ -188,7 +189,7 @@ var _ = Describe("What is wrong with one", func() {
 			c.deploy("a", 1)
 			c.deploy("b", 1)
 			c.deploy("foreign", 2)
-			c.balance("shop", 4, even(), "a", "b")
+			c.balance("shop", 4, plantest.Even(), "a", "b")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			Expect(c.condition("shop", "TargetsResolved")).To(Equal("False ForeignPods"))

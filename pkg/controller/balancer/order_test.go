@@ -24,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
 // ledger is what Deployments were asked for, and when a Balancer's status was written, which ends a sync.
@@ -131,7 +132,7 @@ func mover(seed uint64, t *v1alpha1.Transition, floor int32, change func(*v1alph
 			c.deploy("a", 8)
 			c.deploy("b", 0)
 			c.deploy("c", 0)
-			b := object("shop", 8, inOrder("a", "b", "c"), "a", "b", "c")
+			b := object("shop", 8, plantest.InOrder("a", "b", "c"), "a", "b", "c")
 			b.Spec.Transition = t
 			c.create(b)
 			time.Sleep(10 * time.Second)
@@ -157,10 +158,10 @@ var _ = Describe("Raises before lowerings, wherever the controller is killed:", 
 			Expect(storm.CrashPoints(suite, mover(4, t, floor, change), "balancer")).To(Succeed())
 		},
 		Entry("they move while there come to be more", pace(4, 1), int32(7), func(b *v1alpha1.Balancer) {
-			b.Spec.Policy, b.Spec.Replicas = inOrder("c", "b", "a"), ptr.To[int32](10)
+			b.Spec.Policy, b.Spec.Replicas = plantest.InOrder("c", "b", "a"), ptr.To[int32](10)
 		}),
 		Entry("they move while there come to be fewer", pace(4, 0), int32(5), func(b *v1alpha1.Balancer) {
-			b.Spec.Policy, b.Spec.Replicas = even(), ptr.To[int32](5)
+			b.Spec.Policy, b.Spec.Replicas = plantest.Even(), ptr.To[int32](5)
 		}),
 		Entry("one is drained", pace(4, 2), int32(6), func(b *v1alpha1.Balancer) {
 			b.Spec.Targets[0].State = v1alpha1.Drained

@@ -13,6 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
 // aware is the controller beside a probe of its API server, as in its process.
@@ -42,7 +43,7 @@ func (c *cluster) silencedEarly() {
 	c.set(func() { c.out["a"] = true })
 	c.Start("balancer", aware)
 	time.Sleep(time.Minute)
-	c.balance("shop", 10, shares(50, 50), "a", "b")
+	c.balance("shop", 10, plantest.Shares(50, 50), "a", "b")
 	time.Sleep(20 * time.Second)
 	Expect(c.sizes("a", "b")).To(Equal("5/5"))
 	c.Silence(true, "balancer")

@@ -16,6 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
 var _ = Describe("What comes and goes", func() {
@@ -36,7 +37,7 @@ var _ = Describe("What comes and goes", func() {
 				for i := range each {
 					name := fmt.Sprintf("it-%d-%d-%s", round, i, []string{"even", "odd"}[i%2])
 					c.deploy(name, 1)
-					b := object(name, 3, even(), name)
+					b := object(name, 3, plantest.Even(), name)
 					b.Spec.Policy.Fallback = nil
 					if i%4 == 0 {
 						b.Spec.Targets[0].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: fmt.Sprintf("apps/v%d%d", round, i), Kind: "Deployment", Name: name}

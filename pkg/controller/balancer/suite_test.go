@@ -17,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
 var suite *testing.T
@@ -34,7 +35,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type target = Target
 
 func named(name string, change ...func(*target)) target {
-	t := target{Known: true, Spec: v1alpha1.BalancerTarget{Name: name, ScaleTargetRef: v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name}}}
+	t := target{Known: true, Spec: plantest.Target(name)}
 	for _, c := range change {
 		c(&t)
 	}
@@ -89,32 +90,6 @@ func view(replicas int32, policy v1alpha1.BalancerPolicy, targets ...target) Vie
 		b.Spec.Targets = append(b.Spec.Targets, t.Spec)
 	}
 	return View{Now: noon, Balancer: b, Targets: targets}
-}
-
-// minute is a fallback after a minute.
-func minute(change ...func(*v1alpha1.Fallback)) *v1alpha1.Fallback {
-	f := &v1alpha1.Fallback{StartupTimeoutSeconds: ptr.To[int32](60)}
-	for _, c := range change {
-		c(f)
-	}
-	return f
-}
-
-func inOrder(names ...string) v1alpha1.BalancerPolicy {
-	return v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Priority, Fallback: minute(), Priorities: &v1alpha1.PriorityPolicy{TargetOrder: names}}
-}
-
-// shares go to a, b, c in this order.
-func shares(weights ...int32) v1alpha1.BalancerPolicy {
-	proportions := map[string]int32{}
-	for i, w := range weights {
-		proportions[string(rune('a'+i))] = w
-	}
-	return v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Proportional, Fallback: minute(), Proportions: &v1alpha1.ProportionalPolicy{TargetProportions: proportions}}
-}
-
-func even() v1alpha1.BalancerPolicy {
-	return v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Even, Fallback: minute()}
 }
 
 // desired is what a plan means for each target, with M for a deficit and O for an overflow.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
 // limit parses a number or a percentage.
@@ -21,7 +22,7 @@ func limit(text string) *intstr.IntOrString { return ptr.To(intstr.Parse(text)) 
 
 // valid is a spec with two targets after a change.
 func valid(change func(*v1alpha1.BalancerSpec)) v1alpha1.BalancerSpec {
-	spec := view(4, even(), named("a"), named("b")).Balancer.Spec
+	spec := view(4, plantest.Even(), named("a"), named("b")).Balancer.Spec
 	for i := range spec.Targets {
 		spec.Targets[i].ScaleTargetRef.Name = spec.Targets[i].Name
 	}
@@ -81,9 +82,9 @@ var _ = DescribeTable("What is wrong with a spec",
 	Entry("priority without an order", policy(v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Priority}), "policyName priority requires the field priorities"),
 	Entry("proportional without proportions", policy(v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Proportional}), "policyName proportional requires the field proportions"),
 	Entry("tiers without tiers", policy(v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Tiers}), "policyName tiers requires the field tiers"),
-	Entry("priority", policy(inOrder("a", "b")), ""),
-	Entry("proportional", policy(shares(1, 2)), ""),
-	Entry("a fallback with both timeouts", policy(v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Even, Fallback: minute(func(f *v1alpha1.Fallback) {
+	Entry("priority", policy(plantest.InOrder("a", "b")), ""),
+	Entry("proportional", policy(plantest.Shares(1, 2)), ""),
+	Entry("a fallback with both timeouts", policy(v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Even, Fallback: plantest.Fallback(func(f *v1alpha1.Fallback) {
 		f.StartupTimeout = &metav1.Duration{Duration: time.Minute}
 	})}), "fallback: set exactly one"),
 	Entry("a fallback with no timeout", policy(v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Even, Fallback: &v1alpha1.Fallback{}}), "fallback: set exactly one"),

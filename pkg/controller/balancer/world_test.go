@@ -31,6 +31,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
 const ns = "default"
@@ -190,7 +191,7 @@ func object(name string, replicas int32, policy v1alpha1.BalancerPolicy, targets
 	b := &v1alpha1.Balancer{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns}}
 	b.Spec = v1alpha1.BalancerSpec{Replicas: &replicas, Policy: policy, Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}
 	for _, t := range targets {
-		b.Spec.Targets = append(b.Spec.Targets, named(t).Spec)
+		b.Spec.Targets = append(b.Spec.Targets, plantest.Target(t))
 	}
 	return b
 }
