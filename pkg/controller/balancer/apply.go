@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,9 +19,9 @@ import (
 var errRefused = errors.New("a write was refused")
 
 // apply writes what the plan asks for: raises first, then lowerings.
-func (c *Controller) apply(ctx context.Context, v View, p Plan) (Outcome, error) {
-	o := p.current()
-	if v.Balancer.Spec.Paused || p.Stop != (Hold{}) {
+func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) (plan.Outcome, error) {
+	o := p.Current()
+	if v.Balancer.Spec.Paused || p.Stop != (plan.Hold{}) {
 		return o, nil
 	}
 	if err := c.retryRefused(ctx, v, p); err != nil {
@@ -50,7 +51,7 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) (Outcome, error)
 
 // scaleTarget scales a target to the replicas of the plan, unless the target has changed since it
 // was observed.
-func (c *Controller) scaleTarget(ctx context.Context, v View, t Target, s Share) error {
+func (c *Controller) scaleTarget(ctx context.Context, v plan.View, t plan.Target, s plan.Share) error {
 	answer, err := c.writeScale(ctx, t, s.Next)
 	c.metrics.countWrite(direction(s), err)
 	switch {
@@ -68,7 +69,7 @@ func (c *Controller) scaleTarget(ctx context.Context, v View, t Target, s Share)
 	return nil
 }
 
-func (c *Controller) writeScale(ctx context.Context, t Target, replicas int64) (*unstructured.Unstructured, error) {
+func (c *Controller) writeScale(ctx context.Context, t plan.Target, replicas int64) (*unstructured.Unstructured, error) {
 	wish := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "autoscaling/v1", "kind": "Scale",
 		"metadata": map[string]any{"name": t.Object.Name, "namespace": t.Object.Namespace, "resourceVersion": t.Object.Version},
@@ -77,7 +78,7 @@ func (c *Controller) writeScale(ctx context.Context, t Target, replicas int64) (
 	return c.clients.Dynamic.Resource(t.Object.Resource).Namespace(t.Object.Namespace).Update(ctx, wish, metav1.UpdateOptions{}, "scale")
 }
 
-func direction(s Share) string {
+func direction(s plan.Share) string {
 	if s.Next > s.Current {
 		return "raise"
 	}

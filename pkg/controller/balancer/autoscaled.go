@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 )
 
 // autoscaler returns the autoscaler of a workload: the first by name, nil if there is none.
@@ -30,12 +31,12 @@ func (c *Controller) autoscaler(target string) *autoscalingv2.HorizontalPodAutos
 }
 
 // autoscaled describes the autoscaler of a Balancer; the zero value if there is none.
-func (c *Controller) autoscaled(b *v1alpha1.Balancer, own labels.Selector) Autoscaler {
+func (c *Controller) autoscaled(b *v1alpha1.Balancer, own labels.Selector) plan.Autoscaler {
 	hpa := c.autoscaler(targetKey(b.Namespace, v1alpha1.SchemeGroupVersion.String(), "Balancer", b.Name))
 	if hpa == nil {
-		return Autoscaler{}
+		return plan.Autoscaler{}
 	}
-	a := Autoscaler{Name: hpa.Name}
+	a := plan.Autoscaler{Name: hpa.Name}
 	a.CPU, a.Memory = usesUtilization(hpa, corev1.ResourceCPU), usesUtilization(hpa, corev1.ResourceMemory)
 	pods := selected[*cachedPod](c.pods, b.Namespace, own)
 	items, _ := c.autoscalers.ByIndex(cache.NamespaceIndex, b.Namespace)
@@ -57,6 +58,22 @@ func usesUtilization(hpa *autoscalingv2.HorizontalPodAutoscaler, name corev1.Res
 	return slices.ContainsFunc(hpa.Spec.Metrics, func(m autoscalingv2.MetricSpec) bool {
 		return m.Resource != nil && m.Resource.Target.Type == autoscalingv2.UtilizationMetricType && m.Resource.Name == name
 	})
+}
+
+// requests reports whether a pod requests a resource in the way that an autoscaler requires: as a
+// whole, or with every container that runs permanently.
+func requests(pod *corev1.Pod, name corev1.ResourceName) bool {
+	if whole := pod.Spec.Resources; whole != nil {
+		if _, ok := whole.Requests[name]; ok {
+			return true
+		}
+	}
+	lacks := func(c corev1.Container) bool { _, ok := c.Resources.Requests[name]; return !ok }
+	sidecar := func(c corev1.Container) bool {
+		return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	}
+	return !slices.ContainsFunc(pod.Spec.Containers, lacks) &&
+		!slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return sidecar(c) && lacks(c) })
 }
 
 func matchesPod(selector labels.Selector, pods []*cachedPod) bool {

@@ -29,6 +29,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	balancerclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/balancer/v1alpha1"
 	balancerinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -166,9 +167,9 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	if err != nil {
 		return 0, err
 	}
-	p := NewPlan(v)
-	if p.changesBlocked(v) {
-		return requeue.Sooner(wait, p.Again), c.report(ctx, v, p, p.current()) // its event brings the sync that acts on it
+	p := plan.New(v)
+	if p.ChangesBlocked(v) {
+		return requeue.Sooner(wait, p.Again), c.report(ctx, v, p, p.Current()) // its event brings the sync that acts on it
 	}
 	o, err := c.apply(ctx, v, p)
 	if errors.Is(err, errRefused) {
@@ -198,7 +199,7 @@ func (c *Controller) balancerCopy(key string) (*v1alpha1.Balancer, bool) {
 		return nil, false
 	}
 	b = b.DeepCopy()
-	b.Spec.Targets = b.Spec.Targets[:min(len(b.Spec.Targets), maxTargets+1)] // more than one makes it invalid
+	b.Spec.Targets = b.Spec.Targets[:min(len(b.Spec.Targets), plan.MaxTargets+1)] // more than one makes it invalid
 	return b, true
 }
 
@@ -248,7 +249,7 @@ func (c *Controller) workloadChanged(_ schema.GroupVersionResource, objects ...*
 
 // forget removes what is known of a target that is gone.
 func (c *Controller) forget(resource schema.GroupVersionResource, object *unstructured.Unstructured) {
-	id := Object{Resource: resource, Namespace: object.GetNamespace(), Name: object.GetName()}.ID()
+	id := plan.Object{Resource: resource, Namespace: object.GetNamespace(), Name: object.GetName()}.ID()
 	c.refusals.forget(id)
 	c.scales.forget(object)
 }

@@ -3,7 +3,7 @@
 // Package balancer distributes the replicas of each Balancer over its targets.
 //
 //	Balancer -+
-//	targets --+-> View -> NewPlan -> raises, then lowerings, by scale subresource
+//	targets --+-> plan.View -> plan.New -> raises, then lowerings, by scale subresource
 //	pods -----+                  -> status, events
 //
 // Watches: Balancers, their pods, HorizontalPodAutoscalers, and each kind that a Balancer targets

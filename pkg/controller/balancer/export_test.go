@@ -36,9 +36,6 @@ var (
 	Settling    = settling
 	Capped      = capped
 	Kept        = heldByAnnotation
-	Invalid     = invalid
-	PodReplica  = podReplica
-	Limits      = transitionLimits
 )
 
 // CachedPod is cachedPod.
@@ -52,9 +49,6 @@ func RequestsOf(kept any) (cpu, memory bool) {
 	pod := kept.(*cachedPod)
 	return pod.requestsCPU, pod.requestsMemory
 }
-
-// MachineReplica is machineReplica.
-var MachineReplica = machineReplica
 
 // Indexers are those of caches of pods and of workloads.
 var Indexers = cache.Indexers{byLabel: indexByLabel}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -62,7 +63,7 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 		}
 		into <- prometheus.MustNewConstMetric(blockedMetric, prometheus.GaugeValue, float64(blocked), b.Namespace, b.Name)
 		for what, n := range map[string]int64{
-			"wanted": desiredReplicas(b.Spec), "desired": int64(s.DesiredReplicas), "observed": int64(s.ObservedReplicas),
+			"wanted": plan.Total(b.Spec), "desired": int64(s.DesiredReplicas), "observed": int64(s.ObservedReplicas),
 			"ready": int64(s.ReadyReplicas), "overflow": int64(s.Overflow), "deficit": int64(s.Deficit),
 		} {
 			into <- prometheus.MustNewConstMetric(replicasMetric, prometheus.GaugeValue, float64(n), b.Namespace, b.Name, what)

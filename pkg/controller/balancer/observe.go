@@ -16,6 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 )
 
 // errBehind ends a sync: a cache does not show our last write yet, or is still filling. Its next
@@ -24,14 +25,14 @@ var errBehind = errors.New("a cache is behind")
 
 // observe builds the view of a Balancer. wait is the time until the next sync for changes that no
 // watch reports.
-func (c *Controller) observe(ctx context.Context, b *v1alpha1.Balancer) (v View, wait time.Duration, err error) {
-	v = View{Now: c.clock.Now(), Balancer: b}
+func (c *Controller) observe(ctx context.Context, b *v1alpha1.Balancer) (v plan.View, wait time.Duration, err error) {
+	v = plan.View{Now: c.clock.Now(), Balancer: b}
 	v.Rival, v.Contested = c.olderRival(b)
 	var seen []look
 	for _, spec := range b.Spec.Targets {
 		t, l, again, err := c.target(ctx, b, spec)
 		if err != nil {
-			return View{}, 0, err
+			return plan.View{}, 0, err
 		}
 		wait = requeue.Sooner(wait, again)
 		v.Targets, seen = append(v.Targets, t), append(seen, l)
@@ -53,10 +54,10 @@ type look struct {
 
 // target observes one target. A problem with it becomes a Hold; only a cache that is behind is an
 // error.
-func (c *Controller) target(ctx context.Context, b *v1alpha1.Balancer, spec v1alpha1.BalancerTarget) (Target, look, time.Duration, error) {
-	t := Target{Spec: spec}
+func (c *Controller) target(ctx context.Context, b *v1alpha1.Balancer, spec v1alpha1.BalancerTarget) (plan.Target, look, time.Duration, error) {
+	t := plan.Target{Spec: spec}
 	resource, hold, again := c.resource(ctx, spec.ScaleTargetRef)
-	if t.Hold = hold; hold != (Hold{}) {
+	if t.Hold = hold; hold != (plan.Hold{}) {
 		return t, look{}, again, nil
 	}
 	object, found, late, err := c.cachedObject(ctx, resource, b.Namespace, spec.ScaleTargetRef.Name)
@@ -71,12 +72,12 @@ func (c *Controller) target(ctx context.Context, b *v1alpha1.Balancer, spec v1al
 		t.Hold = polling("NotFound", fmt.Sprintf("%s %s does not exist: create it, or remove the target", spec.ScaleTargetRef.Kind, spec.ScaleTargetRef.Name))
 		return t, look{}, 0, nil
 	}
-	t.Object = Object{Resource: resource, Namespace: b.Namespace, Name: object.GetName(), Version: object.GetResourceVersion()}
+	t.Object = plan.Object{Resource: resource, Namespace: b.Namespace, Name: object.GetName(), Version: object.GetResourceVersion()}
 	return c.inspect(ctx, t, object)
 }
 
 // inspect reads a target's object.
-func (c *Controller) inspect(ctx context.Context, t Target, object *unstructured.Unstructured) (Target, look, time.Duration, error) {
+func (c *Controller) inspect(ctx context.Context, t plan.Target, object *unstructured.Unstructured) (plan.Target, look, time.Duration, error) {
 	s, err := c.scaleOf(ctx, t.Object.Resource, object)
 	if err != nil {
 		t.Hold = polling("OutOfReach", err.Error())
@@ -86,14 +87,14 @@ func (c *Controller) inspect(ctx context.Context, t Target, object *unstructured
 	t.Settling, t.Capped = settling(object), capped(t.Object.Resource, object)
 	t.Hold = c.otherWriter(t, object)
 	if what, again := c.refusals.holdOff(t.Object.ID(), c.clock.Now()); what != "" {
-		t.Hold = Hold{v1alpha1.PhaseReplicaCountWrites, reasonRefused, what}
+		t.Hold = plan.Hold{Phase: v1alpha1.PhaseReplicaCountWrites, Reason: reasonRefused, Message: what}
 		return c.countReplicas(ctx, t, s, object, again)
 	}
 	return c.countReplicas(ctx, t, s, object, 0)
 }
 
 // countReplicas counts the replicas with the observer of the target.
-func (c *Controller) countReplicas(ctx context.Context, t Target, s scale, object *unstructured.Unstructured, again time.Duration) (Target, look, time.Duration, error) {
+func (c *Controller) countReplicas(ctx context.Context, t plan.Target, s scale, object *unstructured.Unstructured, again time.Duration) (plan.Target, look, time.Duration, error) {
 	var l look
 	var err error
 	switch observer(t, s) {
@@ -120,8 +121,8 @@ func (c *Controller) countReplicas(ctx context.Context, t Target, s scale, objec
 	if err != nil {
 		l = look{}
 		t.Counted, t.Counts = true, s.counts
-		if t.Hold == (Hold{}) {
-			t.Hold = Hold{v1alpha1.PhasePodListing, "NotObservable", err.Error()}
+		if t.Hold == (plan.Hold{}) {
+			t.Hold = plan.Hold{Phase: v1alpha1.PhasePodListing, Reason: "NotObservable", Message: err.Error()}
 		}
 	}
 	return t, l, again, nil
@@ -131,7 +132,7 @@ func isEmptySelector(s labels.Selector) bool { return s != nil && s.Empty() }
 
 // lookAround fills in the replicas of all targets, and records which events matter for this
 // Balancer.
-func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targets []Target, looks []look, v *View) {
+func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targets []plan.Target, looks []look, v *plan.View) {
 	interests := []labels.Selector{own}
 	var pods []labels.Selector
 	for i, l := range looks {
@@ -148,14 +149,14 @@ func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targe
 					}
 				}
 			}
-			if strange != "" && t.Hold == (Hold{}) {
-				t.Hold = Hold{v1alpha1.PhasePodLabelsChecking, "LabelsDiffer",
-					"spec.selector does not match some of its pods: add the labels of spec.selector to its pod template"}
+			if strange != "" && t.Hold == (plan.Hold{}) {
+				t.Hold = plan.Hold{Phase: v1alpha1.PhasePodLabelsChecking, Reason: "LabelsDiffer",
+					Message: "spec.selector does not match some of its pods: add the labels of spec.selector to its pod template"}
 			}
 		case l.machines != nil:
 			interests = append(interests, l.machines)
 			for _, machine := range selected[*unstructured.Unstructured](l.from.informer.GetIndexer(), b.Namespace, l.machines) {
-				if r, ok := machineReplica(machine); ok {
+				if r, ok := plan.MachineReplica(machine); ok {
 					t.Replicas = append(t.Replicas, r)
 				}
 			}
@@ -167,7 +168,7 @@ func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targe
 	}
 }
 
-func unseen(t Target) bool { return !t.Known || t.Counted }
+func unseen(t plan.Target) bool { return !t.Known || t.Counted }
 
 // strays counts pods that an autoscaler would see although they belong to no target, and pods that
 // belong to several targets.
@@ -193,7 +194,7 @@ func (c *Controller) strays(namespace string, own labels.Selector, targets []lab
 }
 
 // resource returns the resource of a target, or why there is none.
-func (c *Controller) resource(ctx context.Context, ref v1alpha1.ScaleTargetReference) (schema.GroupVersionResource, Hold, time.Duration) {
+func (c *Controller) resource(ctx context.Context, ref v1alpha1.ScaleTargetReference) (schema.GroupVersionResource, plan.Hold, time.Duration) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	if gvk.Version == "" {
 		gvk.Version = "v1"
@@ -210,7 +211,7 @@ func (c *Controller) resource(ctx context.Context, ref v1alpha1.ScaleTargetRefer
 	case err != nil:
 		return resource, polling("OutOfReach", err.Error()), kindMissing
 	}
-	return resource, Hold{}, 0
+	return resource, plan.Hold{}, 0
 }
 
 // cachedObject finds an object in the cache of its resource. late reports that the cache does not
@@ -234,8 +235,8 @@ func (c *Controller) cachedObject(ctx context.Context, resource schema.GroupVers
 	return object, ok && object.GetDeletionTimestamp() == nil, false, nil
 }
 
-func polling(reason, message string) Hold {
-	return Hold{v1alpha1.PhaseScaleSubresource, reason, message}
+func polling(reason, message string) plan.Hold {
+	return plan.Hold{Phase: v1alpha1.PhaseScaleSubresource, Reason: reason, Message: message}
 }
 
 // settling reports whether the workload's controller has yet to observe the latest spec.

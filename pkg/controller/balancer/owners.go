@@ -11,6 +11,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 )
 
 // byTarget indexes Balancers and autoscalers by the workloads that they scale.
@@ -80,9 +81,9 @@ func isOlder(a, b *v1alpha1.Balancer) bool {
 }
 
 // otherWriter returns which other client writes the replicas of a target.
-func (c *Controller) otherWriter(t Target, object *unstructured.Unstructured) Hold {
+func (c *Controller) otherWriter(t plan.Target, object *unstructured.Unstructured) plan.Hold {
 	if t.Object.Resource.Group == machineGroup {
-		if hold := heldByAnnotation(object.GetAnnotations()); hold != (Hold{}) {
+		if hold := heldByAnnotation(object.GetAnnotations()); hold != (plan.Hold{}) {
 			return hold
 		}
 	}
@@ -90,13 +91,13 @@ func (c *Controller) otherWriter(t Target, object *unstructured.Unstructured) Ho
 	if hpa := c.autoscaler(targetKey(t.Object.Namespace, ref.APIVersion, ref.Kind, ref.Name)); hpa != nil {
 		return polling("Autoscaled", fmt.Sprintf("HorizontalPodAutoscaler %s also scales it: let the autoscaler scale the Balancer instead", hpa.Name))
 	}
-	return Hold{}
+	return plan.Hold{}
 }
 
 // heldByAnnotation returns the annotation by which another client writes the replicas of a
 // MachineDeployment. If the balance controller writes them because of the mode of its flag, this
 // shows in the replicas that it applies.
-func heldByAnnotation(annotations map[string]string) Hold {
+func heldByAnnotation(annotations map[string]string) plan.Hold {
 	if annotations[machinev1alpha1.BoundsAnnotation] != "" {
 		return polling("HasBounds", fmt.Sprintf("an autoscaler scales it within its annotation %s: remove the annotation, or the target", machinev1alpha1.BoundsAnnotation))
 	}
@@ -104,5 +105,5 @@ func heldByAnnotation(annotations map[string]string) Hold {
 	if _, applied := annotations[machinev1alpha1.AppliedReplicasAnnotation]; applied || err == nil && mode != machinev1alpha1.BalanceOff {
 		return polling("KeptEven", fmt.Sprintf("the balance controller keeps its replicas even with other zones: set its annotation %s to Off, or remove the target", machinev1alpha1.BalanceAnnotation))
 	}
-	return Hold{}
+	return plan.Hold{}
 }

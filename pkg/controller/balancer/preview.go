@@ -18,11 +18,12 @@ import (
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	balancerinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 )
 
 // Preview is a controller over given objects that writes nothing. The caller applies its plans: see
-// [View.After]. It asks the API server only for kinds and scales.
+// [plan.View.After]. It asks the API server only for kinds and scales.
 type Preview struct {
 	c     *Controller
 	clock *still.Clock
@@ -60,7 +61,7 @@ func (p *Preview) Resources(b *v1alpha1.Balancer) []schema.GroupVersionResource 
 	var all []schema.GroupVersionResource
 	for _, t := range b.Spec.Targets {
 		resource, hold, _ := p.c.resource(context.Background(), t.ScaleTargetRef)
-		if hold != (Hold{}) {
+		if hold != (plan.Hold{}) {
 			continue
 		}
 		if all = append(all, resource); resource.Group == machineGroup {
@@ -102,43 +103,16 @@ func stripped(pods []*corev1.Pod) []*cachedPod {
 
 // Plan returns what the controller would do about a Balancer now. It returns false if the Balancer
 // is gone or being deleted.
-func (p *Preview) Plan(ctx context.Context, namespace, name string) (View, Plan, bool, error) {
+func (p *Preview) Plan(ctx context.Context, namespace, name string) (plan.View, plan.Plan, bool, error) {
 	b, ok := p.c.balancerCopy(namespace + "/" + name)
 	if !ok {
-		return View{}, Plan{}, false, nil
+		return plan.View{}, plan.Plan{}, false, nil
 	}
 	v, wait, err := p.c.observe(ctx, b)
 	if err != nil {
-		return View{}, Plan{}, false, fmt.Errorf("look at Balancer %s: %w", name, err)
+		return plan.View{}, plan.Plan{}, false, fmt.Errorf("look at Balancer %s: %w", name, err)
 	}
-	plan := NewPlan(v)
-	plan.Again = requeue.Sooner(wait, plan.Again)
-	return v, plan, true, nil
+	made := plan.New(v)
+	made.Again = requeue.Sooner(wait, made.Again)
+	return v, made, true, nil
 }
-
-// Ask is one write of a workload's scale.
-type Ask struct {
-	// Target is the target's name in the Balancer.
-	Target   string
-	Object   Object
-	From, To int64
-}
-
-// After returns the Balancer as it is after a plan, and the scales that the plan writes.
-func (v View) After(p Plan) (*v1alpha1.Balancer, []Ask) {
-	var o Outcome
-	var asks []Ask
-	for i, s := range p.Shares {
-		o = append(o, s.Current)
-		if s.Moving() && p.Stop == (Hold{}) && !v.Balancer.Spec.Paused {
-			o[i] = s.Next
-			asks = append(asks, Ask{s.Name, v.Targets[i].Object, s.Current, s.Next})
-		}
-	}
-	b := v.Balancer.DeepCopy()
-	b.Status = NewStatus(v, p, o)
-	return b, asks
-}
-
-// Blocked reports whether the target does not start its replicas.
-func (s Share) Blocked() bool { return s.health.blocked }

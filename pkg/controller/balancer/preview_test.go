@@ -4,6 +4,7 @@ package balancer_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -20,6 +21,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
+// shownAt is when a preview is shown its objects.
+var shownAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
 // deployments is the resource of the targets here.
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
@@ -34,7 +38,7 @@ func pair(replicas int32) Objects {
 			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "n", "name": name, "resourceVersion": "7"},
 			"spec": map[string]any{"replicas": int64(1), "selector": map[string]any{"matchLabels": map[string]any{"in": name}}},
 		}})
-		started := metav1.NewTime(noon.Add(-1))
+		started := metav1.NewTime(shownAt.Add(-1))
 		o.Pods = append(o.Pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, Labels: map[string]string{"in": name, "app": "pair"}}, Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, StartTime: &started, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}})
 	}
@@ -48,7 +52,7 @@ func preview(o Objects) *Preview {
 		{Name: "deployments", Kind: "Deployment", Namespaced: true}, {Name: "deployments/scale", Kind: "Scale", Namespaced: true}}}}
 	p, err := NewPreview(Clients{Discovery: discovery})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(p.SetObjects(o, noon)).To(Succeed())
+	Expect(p.SetObjects(o, shownAt)).To(Succeed())
 	return p
 }
 

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -81,7 +82,7 @@ func (r *refusals) isDue(id string, now time.Time) bool {
 }
 
 // retryRefused repeats writes that were refused, for targets that are due.
-func (c *Controller) retryRefused(ctx context.Context, v View, p Plan) error {
+func (c *Controller) retryRefused(ctx context.Context, v plan.View, p plan.Plan) error {
 	var errs []error
 	for i, t := range v.Targets {
 		if p.Shares[i].Hold.Reason != reasonRefused || !c.refusals.isDue(t.Object.ID(), c.clock.Now()) {

@@ -13,11 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 )
 
 // report writes the status if it has changed, and records events for what has begun or ended.
-func (c *Controller) report(ctx context.Context, v View, p Plan, o Outcome) error {
-	status := NewStatus(v, p, o)
+func (c *Controller) report(ctx context.Context, v plan.View, p plan.Plan, o plan.Outcome) error {
+	status := plan.NewStatus(v, p, o)
 	if equality.Semantic.DeepEqual(v.Balancer.Status, status) {
 		return nil
 	}

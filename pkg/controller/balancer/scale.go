@@ -16,6 +16,7 @@ import (
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 )
 
 const machineGroup = machinev1alpha1.GroupName
@@ -25,7 +26,7 @@ type scale struct {
 	replicas int64
 	selector string
 	version  string
-	counts   Counts
+	counts   plan.Counts
 }
 
 // scaleOf reads a workload's scale: from the object itself if the fields of its kind are known,
@@ -49,12 +50,12 @@ func (c *Controller) scaleOf(ctx context.Context, resource schema.GroupVersionRe
 	})
 }
 
-func ownCounts(object *unstructured.Unstructured) Counts {
+func ownCounts(object *unstructured.Unstructured) plan.Counts {
 	number := func(field string) (int64, bool) {
 		n, found, err := unstructured.NestedInt64(object.Object, "status", field)
 		return n, found && err == nil
 	}
-	var counts Counts
+	var counts plan.Counts
 	counts.Observed, _ = number("replicas")
 	for _, field := range []string{"readyReplicas", "availableReplicas"} {
 		if n, ok := number(field); ok {
@@ -92,7 +93,7 @@ func machineSelector(object *unstructured.Unstructured) (labels.Selector, error)
 
 // observer returns how to observe a target. A workload without a pod selector cannot be observed
 // through its pods: an empty selector would match all of them.
-func observer(t Target, s scale) v1alpha1.Observer {
+func observer(t plan.Target, s scale) v1alpha1.Observer {
 	switch {
 	case t.Spec.Observer == v1alpha1.StatusObserver:
 		return v1alpha1.StatusObserver

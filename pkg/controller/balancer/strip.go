@@ -14,6 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 )
 
 // Any user of a namespace decides how many pods, workloads and autoscalers there are, and how large
@@ -35,7 +36,7 @@ const (
 // cachedPod is what the cache keeps of a pod.
 type cachedPod struct {
 	metav1.ObjectMeta
-	replica Replica
+	replica plan.Replica
 	// counts is false for a pod that is no replica: it has finished, or is being deleted.
 	counts bool
 	// requestsCPU and requestsMemory report what the pod requests as a HorizontalPodAutoscaler
@@ -60,7 +61,7 @@ func (s *podStripper) stripPod(pod *corev1.Pod) *cachedPod {
 	kept := &cachedPod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, ResourceVersion: pod.ResourceVersion, Labels: s.shareLabels(pod),
 	}}
-	kept.replica, kept.counts = podReplica(pod)
+	kept.replica, kept.counts = plan.PodReplica(pod)
 	kept.requestsCPU, kept.requestsMemory = requests(pod, corev1.ResourceCPU), requests(pod, corev1.ResourceMemory)
 	return kept
 }

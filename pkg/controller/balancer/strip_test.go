@@ -25,6 +25,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
@@ -103,7 +104,7 @@ var _ = Describe("The cache of workloads", func() {
 		}
 	}
 	read := func(o *unstructured.Unstructured) []any {
-		replica, ok := MachineReplica(o)
+		replica, ok := plan.MachineReplica(o)
 		return []any{o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName(), o.GetResourceVersion(), o.GetLabels(), o.GetDeletionTimestamp(), OwnCounts(o), PodSelector(o), Settling(o),
 			Capped(schema.GroupVersionResource{Group: machinev1alpha1.GroupName}, o), Kept(o.GetAnnotations()), replica, ok}
 	}

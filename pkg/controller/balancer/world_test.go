@@ -153,15 +153,6 @@ func still(w *storm.World) *cluster {
 	return &cluster{World: w, user: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config), out: map[string]bool{}, quota: map[string]int{}, boot: 5 * time.Second}
 }
 
-// play runs body on a cluster in virtual time.
-func play(body func(c *cluster)) {
-	storm.Bubble(suite, func() {
-		c := newCluster(sim.Options{Seed: 1})
-		defer c.End()
-		body(c)
-	})
-}
-
 func (c *cluster) set(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

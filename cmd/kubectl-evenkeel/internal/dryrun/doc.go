@@ -8,7 +8,7 @@
 //	            Forecast: steps now, and the end <+          machines that boot, pods that follow
 //
 // The plans are the controllers' own: each controller's preview reads the objects with the same
-// code that reads a cluster, and decides by its own NewPlan. The rest is modeled:
+// code that reads a cluster, and decides by its own rules. The rest is modeled:
 //
 //   - machine-controller-manager deletes in its own order, by its own code. Machines that the order
 //     does not distinguish are a tie: the prediction says how many of them are deleted, not which.

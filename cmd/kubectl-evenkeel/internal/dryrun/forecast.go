@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	balancerplan "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -212,7 +213,7 @@ func explainBalancer(b balancerPlan) Plan {
 }
 
 // waitsFor reports whether a target is on its way although nothing is written at this moment.
-func (p *Plan) waitsFor(s balancer.Share) {
+func (p *Plan) waitsFor(s balancerplan.Share) {
 	if p.State == AtRest && s.Desired != s.Next {
 		p.State, p.Why = Moving, "target "+s.Name+" is in progress: replicas must become ready first"
 	}

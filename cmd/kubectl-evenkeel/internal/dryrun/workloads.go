@@ -22,6 +22,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	balancerplan "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 )
 
@@ -122,7 +123,7 @@ func untyped[T metav1.Object](kind string, objects []T) ([]*unstructured.Unstruc
 }
 
 // scaleWorkload gives a workload as many replicas as a Balancer requests.
-func (w *world) scaleWorkload(ask balancer.Ask, blocked bool) {
+func (w *world) scaleWorkload(ask balancerplan.Ask, blocked bool) {
 	key := ask.Object.Namespace + "/" + ask.Object.Name
 	switch ask.Object.Resource.GroupResource() {
 	case machine.Resource("machinedeployments"):

@@ -24,6 +24,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	balancerplan "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
@@ -106,8 +107,8 @@ type zonesPlan struct {
 }
 
 type balancerPlan struct {
-	balancer.View
-	balancer.Plan
+	balancerplan.View
+	balancerplan.Plan
 }
 
 // newWorld returns the state that was read.

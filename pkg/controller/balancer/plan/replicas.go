@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer
+package plan
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// podReplica returns a pod as a replica; false for a pod that has finished, is leaving, or is
+// PodReplica returns a pod as a replica; false for a pod that has finished, is leaving, or is
 // unknown.
-func podReplica(pod *corev1.Pod) (Replica, bool) {
+func PodReplica(pod *corev1.Pod) (Replica, bool) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending && pod.Status.Phase != corev1.PodRunning {
 		return Replica{}, false
 	}
@@ -37,24 +36,8 @@ func readiness(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// requests reports whether a pod requests a resource in the way that an autoscaler requires: as a
-// whole, or with every container that runs permanently.
-func requests(pod *corev1.Pod, name corev1.ResourceName) bool {
-	if whole := pod.Spec.Resources; whole != nil {
-		if _, ok := whole.Requests[name]; ok {
-			return true
-		}
-	}
-	lacks := func(c corev1.Container) bool { _, ok := c.Resources.Requests[name]; return !ok }
-	sidecar := func(c corev1.Container) bool {
-		return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-	}
-	return !slices.ContainsFunc(pod.Spec.Containers, lacks) &&
-		!slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return sidecar(c) && lacks(c) })
-}
-
-// machineReplica returns a Machine as a replica; false for one that is leaving.
-func machineReplica(machine *unstructured.Unstructured) (Replica, bool) {
+// MachineReplica returns a Machine as a replica; false for one that is leaving.
+func MachineReplica(machine *unstructured.Unstructured) (Replica, bool) {
 	phase, _, _ := unstructured.NestedString(machine.Object, "status", "currentStatus", "phase")
 	if machine.GetDeletionTimestamp() != nil || phase == "Terminating" {
 		return Replica{}, false

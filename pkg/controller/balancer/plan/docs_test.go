@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer_test
+package plan_test
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 )
 
 var (
@@ -25,17 +25,17 @@ var (
 )
 
 var _ = It("gives every answer of its page about the examples", func() {
-	page, err := os.ReadFile("../../../docs/balancer.md")
+	page, err := os.ReadFile("../../../../docs/balancer.md")
 	Expect(err).NotTo(HaveOccurred())
 	var example *v1alpha1.Balancer
 	checked := 0
 	for line := range strings.Lines(string(page)) {
 		line = strings.TrimSpace(line)
 		if link := exampleLink.FindStringSubmatch(line); link != nil {
-			example = readExample("../../../" + link[1])
+			example = readExample("../../../../" + link[1])
 		}
 		if r := exampleRow.FindStringSubmatch(line); r != nil {
-			Expect(desired(NewPlan(situation(example, r[1], r[2], r[3])))).To(HavePrefix("%s/%s", r[4], r[5]), line)
+			Expect(desired(New(situation(example, r[1], r[2], r[3])))).To(HavePrefix("%s/%s", r[4], r[5]), line)
 			checked++
 		}
 	}
@@ -62,7 +62,7 @@ func situation(b *v1alpha1.Balancer, replicas, start, in string) View {
 	for _, spec := range b.Spec.Targets {
 		v.Targets = append(v.Targets, target{Spec: spec, Known: true})
 	}
-	for i, share := range NewPlan(v).Shares {
+	for i, share := range New(v).Shares {
 		all, stuck := int(share.Base), 0
 		if share.Name == in {
 			runs, err := strconv.Atoi(start)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer_test
+package plan_test
 
 import (
 	"math"
@@ -14,13 +14,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
 // told is the status of a view whose plan is carried out.
 func told(v View) v1alpha1.BalancerStatus {
-	p := NewPlan(v)
+	p := New(v)
 	var o Outcome
 	for _, s := range p.Shares {
 		o = append(o, s.Next)
@@ -132,7 +132,7 @@ var _ = Describe("A status", func() {
 		func(change func(*v1alpha1.Fallback), want string) {
 			v := view(300, plantest.Even(), named("a", pods(100, 1)), named("b", healthy(100)))
 			v.Balancer.Spec.Policy.Fallback = plantest.Fallback(change)
-			Expect(desired(NewPlan(v))).To(Equal(want))
+			Expect(desired(New(v))).To(Equal(want))
 		},
 		Entry("as the original", func(*v1alpha1.Fallback) {}, "150/201"),
 		Entry("with a quorum of a tenth", func(f *v1alpha1.Fallback) { f.BlockedWhen = &v1alpha1.BlockedWhen{Percent: ptr.To[int32](10)} }, "150/150"),
@@ -141,9 +141,9 @@ var _ = Describe("A status", func() {
 
 	It("asks two blocked tiers for what runs and a probe, and says what has no place", func() {
 		v := view(10, plantest.InOrder("a", "b"), named("a", pods(3, 2)), named("b", pods(3, 2)))
-		Expect(desired(NewPlan(v))).To(Equal("10/9 O8"))
+		Expect(desired(New(v))).To(Equal("10/9 O8"))
 		v.Balancer.Spec.Policy.Fallback.Probe = ptr.To[int32](1)
-		Expect(desired(NewPlan(v))).To(Equal("2/2 O8"))
+		Expect(desired(New(v))).To(Equal("2/2 O8"))
 	})
 
 	DescribeTable("takes limits in percent of the total",
@@ -151,7 +151,7 @@ var _ = Describe("A status", func() {
 			v := view(int32(replicas), plantest.InOrder("a", "b"), named("a"), named("b"))
 			v.Targets[0].Spec.MinReplicas, v.Targets[0].Spec.MaxReplicas = ptr.To(intstr.FromString(lo)), ptr.To(intstr.FromString(hi))
 			v.Balancer.Spec.Targets[0] = v.Targets[0].Spec
-			Expect(desired(NewPlan(v))).To(Equal(want))
+			Expect(desired(New(v))).To(Equal(want))
 		},
 		Entry("the maximum, rounded up", 9, "0%", "50%", "5/4"),
 		Entry("all", 9, "0%", "100%", "9/0"),

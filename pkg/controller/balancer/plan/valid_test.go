@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer_test
+package plan_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 

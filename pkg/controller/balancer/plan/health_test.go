@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer_test
+package plan_test
 
 import (
 	"time"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
@@ -45,12 +45,12 @@ var _ = Describe("Health", func() {
 	It("blocks a target whose pods are replaced before each is late, and keeps it so", func() {
 		v := after(story(), time.Second, has(append(four, young)...))
 		for range 6 {
-			Expect(desired(NewPlan(v))).To(Equal("5/5"))
+			Expect(desired(New(v))).To(Equal("5/5"))
 			v = after(v, 10*time.Second, has(append(four, young)...))
 		}
 		v = after(v, 2*time.Second, has(append(four, young)...))
 		for range 30 {
-			Expect(desired(NewPlan(v))).To(Equal("5/6"))
+			Expect(desired(New(v))).To(Equal("5/6"))
 			v = after(v, 10*time.Second, has(append(four, young)...))
 		}
 	})
@@ -59,7 +59,7 @@ var _ = Describe("Health", func() {
 		v := story()
 		for range 30 {
 			v = after(v, 30*time.Second, has(well, well, well, running(5*time.Second), young))
-			Expect(desired(NewPlan(v))).To(Equal("5/5"))
+			Expect(desired(New(v))).To(Equal("5/5"))
 		}
 	})
 
@@ -68,30 +68,30 @@ var _ = Describe("Health", func() {
 		five := append(four, well)
 		v = after(v, time.Second, has(five...))
 		v = after(v, 59*time.Second, has(five...))
-		Expect(desired(NewPlan(v))).To(Equal("10/10"))
+		Expect(desired(New(v))).To(Equal("10/10"))
 		v = after(v, 2*time.Second, has(five...))
-		Expect(desired(NewPlan(v))).To(Equal("10/15"))
+		Expect(desired(New(v))).To(Equal("10/15"))
 	})
 
 	It("says when to look again, and has its answer then", func() {
 		v := after(story(), 0, has(append(four, pending(20*time.Second))...))
-		p := NewPlan(v)
+		p := New(v)
 		Expect(p.Again).To(Equal(40*time.Second + time.Millisecond))
 		v = after(v, p.Again, has(append(four, pending(60*time.Second+time.Millisecond))...))
-		Expect(desired(NewPlan(v))).To(Equal("5/6"))
+		Expect(desired(New(v))).To(Equal("5/6"))
 	})
 
 	It("takes a replica for recovered only when it has been ready for a while", func() {
 		v := after(story(), 0, has(append(four, pending(2*time.Minute))...))
 		v = after(v, 10*time.Second, has(append(four, pending(2*time.Minute))...))
-		Expect(desired(NewPlan(v))).To(Equal("5/6"))
+		Expect(desired(New(v))).To(Equal("5/6"))
 		v = after(v, time.Minute, has(append(four, crashing(time.Second))...))
-		Expect(desired(NewPlan(v))).To(Equal("5/6"), "it runs, but is not ready")
+		Expect(desired(New(v))).To(Equal("5/6"), "it runs, but is not ready")
 		v = after(v, time.Minute, has(append(four, running(29*time.Second))...))
-		Expect(desired(NewPlan(v))).To(Equal("5/6"))
-		Expect(NewPlan(v).Again).To(Equal(time.Second + time.Millisecond))
+		Expect(desired(New(v))).To(Equal("5/6"))
+		Expect(New(v).Again).To(Equal(time.Second + time.Millisecond))
 		v = after(v, time.Second, has(append(four, running(30*time.Second))...))
-		Expect(desired(NewPlan(v))).To(Equal("5/5"))
+		Expect(desired(New(v))).To(Equal("5/5"))
 	})
 
 	It("waits as long as recoveryDelaySeconds says, and twice as long the next time", func() {
@@ -101,9 +101,9 @@ var _ = Describe("Health", func() {
 				v = after(v, 10*time.Second, has(append(four, pending(2*time.Minute))...))
 			}
 			v = after(v, 5*time.Minute, has(append(four, running(want-time.Second))...))
-			Expect(desired(NewPlan(v))).To(Equal("5/6"))
+			Expect(desired(New(v))).To(Equal("5/6"))
 			v = after(v, time.Second, has(append(four, running(want))...))
-			Expect(desired(NewPlan(v))).To(Equal("5/5"))
+			Expect(desired(New(v))).To(Equal("5/5"))
 		}
 	})
 
@@ -115,7 +115,7 @@ var _ = Describe("Health", func() {
 			for range 2 {
 				v = after(v, 10*time.Second, has(append(four, pending(2*time.Minute))...))
 			}
-			Expect(desired(NewPlan(v)) == "5/6").To(Equal(blocked), "%v", timeout)
+			Expect(desired(New(v)) == "5/6").To(Equal(blocked), "%v", timeout)
 		}
 	})
 
@@ -131,7 +131,7 @@ var _ = Describe("Health", func() {
 		block := func() { v = after(v, 10*time.Second, has(append(four, pending(2*time.Minute))...)) }
 		recovers := func(since time.Duration) string {
 			v = after(v, time.Minute, has(append(four, running(since))...))
-			return desired(NewPlan(v))
+			return desired(New(v))
 		}
 		block()
 		block()
@@ -151,45 +151,45 @@ var _ = Describe("Health", func() {
 		v := story(func(f *v1alpha1.Fallback) { f.Probe = ptr.To[int32](1) })
 		late := pending(2 * time.Minute)
 		v = after(v, 0, has(well, well, late, late, late))
-		Expect(desired(NewPlan(v))).To(Equal("3/8"))
+		Expect(desired(New(v))).To(Equal("3/8"))
 		v = after(v, time.Minute, has(well, well, late))
-		Expect(desired(NewPlan(v))).To(Equal("3/8"))
+		Expect(desired(New(v))).To(Equal("3/8"))
 		v = after(v, time.Minute, has(well, well, running(30*time.Second)))
-		Expect(desired(NewPlan(v))).To(Equal("5/5"), "the probe has succeeded")
-		Expect(next(NewPlan(v))).To(Equal("5/7"), "and what stands in goes only as others get ready")
+		Expect(desired(New(v))).To(Equal("5/5"), "the probe has succeeded")
+		Expect(next(New(v))).To(Equal("5/7"), "and what stands in goes only as others get ready")
 	})
 
 	It("counts a quorum before it blocks a target, and until it recovers", func() {
 		v := story(func(f *v1alpha1.Fallback) { f.BlockedWhen = &v1alpha1.BlockedWhen{Percent: ptr.To[int32](30)} })
 		late := pending(2 * time.Minute)
 		v = after(v, time.Second, has(append(four, late)...))
-		Expect(desired(NewPlan(v))).To(Equal("5/5"))
+		Expect(desired(New(v))).To(Equal("5/5"))
 		v = after(v, time.Second, has(well, well, well, late, late))
-		Expect(desired(NewPlan(v))).To(Equal("5/7"))
+		Expect(desired(New(v))).To(Equal("5/7"))
 		v = after(v, time.Minute, has(append(four, late)...))
-		Expect(desired(NewPlan(v))).To(Equal("5/5"))
+		Expect(desired(New(v))).To(Equal("5/5"))
 	})
 
 	It("takes a crash loop for a failure only if told to", func() {
 		loops := crashing(2 * time.Minute)
 		v := after(story(), 0, has(append(four, loops)...))
-		Expect(desired(NewPlan(v))).To(Equal("5/5"))
+		Expect(desired(New(v))).To(Equal("5/5"))
 		v = after(story(func(f *v1alpha1.Fallback) { f.StartCriterion = v1alpha1.Ready }), 0, has(append(four, loops)...))
-		Expect(desired(NewPlan(v))).To(Equal("5/6"))
+		Expect(desired(New(v))).To(Equal("5/6"))
 	})
 
 	It("needs no patience where there is no capacity", func() {
 		exhausted := young
 		exhausted.OutOfStock = true
-		Expect(desired(NewPlan(after(story(), 0, has(append(four, exhausted)...))))).To(Equal("5/6"))
+		Expect(desired(New(after(story(), 0, has(append(four, exhausted)...))))).To(Equal("5/6"))
 	})
 
 	It("never falls back without being told to", func() {
 		v := story()
 		v.Balancer.Spec.Policy.Fallback = nil
 		v = after(v, 100*time.Hour, has())
-		Expect(desired(NewPlan(v))).To(Equal("5/5"))
-		Expect(NewPlan(v).Again).To(BeZero())
+		Expect(desired(New(v))).To(Equal("5/5"))
+		Expect(New(v).Again).To(BeZero())
 	})
 
 	It("reads a workload's own counts where there is nothing else", func() {
@@ -202,17 +202,17 @@ var _ = Describe("Health", func() {
 		v := after(story(), 0, counts(5, 3))
 		v = after(v, 40*time.Second, counts(5, 3))
 		v = after(v, 40*time.Second, counts(5, 4))
-		Expect(desired(NewPlan(v))).To(Equal("5/5"), "one has got ready meanwhile")
+		Expect(desired(New(v))).To(Equal("5/5"), "one has got ready meanwhile")
 		v = after(v, 62*time.Second, counts(5, 4))
-		Expect(desired(NewPlan(v))).To(Equal("5/6"))
+		Expect(desired(New(v))).To(Equal("5/6"))
 		v = after(v, 10*time.Second, counts(5, 5))
-		Expect(desired(NewPlan(v))).To(Equal("5/5"))
+		Expect(desired(New(v))).To(Equal("5/5"))
 	})
 
 	It("stands still while the target cannot be seen", func() {
 		v := after(story(), 0, has(append(four, pending(2*time.Minute))...))
 		v = after(v, time.Second, has(append(four, pending(2*time.Minute))...))
 		v = after(v, time.Hour, has(), func(v *View) { lost(&v.Targets[0]) })
-		Expect(desired(NewPlan(v))).To(Equal("5/6"))
+		Expect(desired(New(v))).To(Equal("5/6"))
 	})
 })

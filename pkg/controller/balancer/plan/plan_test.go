@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer_test
+package plan_test
 
 import (
 	"math"
@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
@@ -45,7 +45,7 @@ func machines(n int) func(*target) {
 var _ = Describe("A plan", func() {
 	DescribeTable("places",
 		func(replicas int, policy v1alpha1.BalancerPolicy, want string, targets ...target) {
-			Expect(desired(NewPlan(view(int32(replicas), policy, targets...)))).To(Equal(want))
+			Expect(desired(New(view(int32(replicas), policy, targets...)))).To(Equal(want))
 		},
 		Entry("evenly", 10, plantest.Even(), "4/3/3", named("a"), named("b"), named("c")),
 		Entry("by tiers, with shares within", 10, v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Tiers, Tiers: []v1alpha1.Tier{
@@ -70,7 +70,7 @@ var _ = Describe("A plan", func() {
 			for i := range v.Targets {
 				v.Targets[i].Spec = v.Balancer.Spec.Targets[i]
 			}
-			p := NewPlan(v)
+			p := New(v)
 			Expect(p.Stop.Reason).To(Equal("Invalid"))
 			Expect(p.Stop.Message).To(ContainSubstring(mention))
 			Expect(next(p)).To(Equal("Invalid"))
@@ -95,12 +95,12 @@ var _ = Describe("A plan", func() {
 	)
 
 	It("takes an unknown name in an order, and a second mention, for nothing", func() {
-		p := NewPlan(view(10, plantest.InOrder("x", "a", "a", "b"), named("a", healthy(9), asked(9), between(0, 9)), named("b", pods(1, 1))))
+		p := New(view(10, plantest.InOrder("x", "a", "a", "b"), named("a", healthy(9), asked(9), between(0, 9)), named("b", pods(1, 1))))
 		Expect(desired(p)).To(Equal("9/1 O1"))
 	})
 
 	It("names shares of no target", func() {
-		p := NewPlan(view(10, plantest.Shares(1, 1, 1), named("a"), named("b")))
+		p := New(view(10, plantest.Shares(1, 1, 1), named("a"), named("b")))
 		Expect(p.Strangers).To(Equal([]string{"c"}))
 		Expect(desired(p)).To(Equal("5/5"))
 	})
@@ -108,7 +108,7 @@ var _ = Describe("A plan", func() {
 	DescribeTable("says what of a policy counts for nothing",
 		func(policy v1alpha1.BalancerPolicy, reason, mention string) {
 			v := view(10, policy, named("a"), named("b"))
-			p := NewPlan(v)
+			p := New(v)
 			resolved := meta.FindStatusCondition(NewStatus(v, p, Outcome{0, 0}).Conditions, v1alpha1.ConditionTargetsResolved)
 			Expect(resolved.Reason).To(Equal(reason))
 			Expect(resolved.Message).To(ContainSubstring(mention))
@@ -122,18 +122,18 @@ var _ = Describe("A plan", func() {
 
 	It("stands in for a missing target when its time is over, and takes it back when it is there and ready", func() {
 		v := after(view(10, plantest.Even(), named("a", absent), named("b", healthy(5))), 30*time.Second)
-		Expect(desired(NewPlan(v))).To(Equal("5/5"))
+		Expect(desired(New(v))).To(Equal("5/5"))
 		v = after(v, 31*time.Second)
-		Expect(desired(NewPlan(v))).To(Equal("5/10"))
+		Expect(desired(New(v))).To(Equal("5/10"))
 		v = after(v, time.Minute, func(v *View) { v.Targets[0] = named("a", asked(0)) })
-		Expect(desired(NewPlan(v))).To(Equal("5/5"), "it exists, and has not failed yet")
+		Expect(desired(New(v))).To(Equal("5/5"), "it exists, and has not failed yet")
 	})
 
 	DescribeTable("moves one step",
 		func(transition *v1alpha1.Transition, want string, targets ...target) {
 			v := view(8, plantest.InOrder("b", "a"), targets...)
 			v.Balancer.Spec.Transition = transition
-			Expect(next(NewPlan(v))).To(Equal(want))
+			Expect(next(New(v))).To(Equal(want))
 		},
 		Entry("a quarter more at first", nil, "8/2", named("a", healthy(8)), named("b")),
 		Entry("then as many less as are ready", nil, "6/2", named("a", healthy(8)), named("b", healthy(2))),
@@ -146,25 +146,25 @@ var _ = Describe("A plan", func() {
 
 	It("keeps room for a target that is missing while others move", func() {
 		v := view(8, plantest.Even(), named("a", absent), named("b", healthy(6)), named("c"))
-		Expect(desired(NewPlan(v))).To(Equal("3/3/2"))
-		Expect(next(NewPlan(v))).To(Equal("0/5/1"))
+		Expect(desired(New(v))).To(Equal("3/3/2"))
+		Expect(next(New(v))).To(Equal("0/5/1"))
 	})
 
 	It("is at rest once it is carried out, whatever the view", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			v := drawView(t)
 			for range 200 {
-				p := NewPlan(v)
+				p := New(v)
 				if !slices.ContainsFunc(p.Shares, Share.Moving) {
 					again := after(v, 0)
-					if got := NewPlan(again); next(got) != next(p) && p.Stop == (Hold{}) {
+					if got := New(again); next(got) != next(p) && p.Stop == (Hold{}) {
 						t.Fatalf("at rest with %s, then %s", next(p), next(got))
 					}
 					return
 				}
 				v = after(v, time.Second, obey)
 			}
-			t.Fatalf("no rest: %s of %s", next(NewPlan(v)), desired(NewPlan(v)))
+			t.Fatalf("no rest: %s of %s", next(New(v)), desired(New(v)))
 		})
 	})
 
@@ -192,7 +192,7 @@ var _ = Describe("A plan", func() {
 	It("keeps bounds, counts everything, and moves no target that is held", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			v := drawView(t)
-			p := NewPlan(v)
+			p := New(v)
 			if p.Stop != (Hold{}) {
 				return
 			}
@@ -219,11 +219,11 @@ var _ = Describe("A plan", func() {
 	It("does not depend on the order of replicas, and has no panic in it", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			v := drawView(t)
-			want := next(NewPlan(v))
+			want := next(New(v))
 			for i := range v.Targets {
 				slices.Reverse(v.Targets[i].Replicas)
 			}
-			if got := next(NewPlan(v)); got != want {
+			if got := next(New(v)); got != want {
 				t.Fatalf("%s, in reverse %s", want, got)
 			}
 		})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer_test
+package plan_test
 
 import (
 	"time"
@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
@@ -20,7 +20,7 @@ var _ = Describe("What the original Balancer answers", func() {
 	one := func(change ...func(*target)) []func(*target) { return change }
 	says := func(replicas int, policy v1alpha1.BalancerPolicy, targets []target, want string) {
 		GinkgoHelper()
-		Expect(desired(NewPlan(view(int32(replicas), policy, targets...)))).To(Equal(want))
+		Expect(desired(New(view(int32(replicas), policy, targets...)))).To(Equal(want))
 	}
 
 	DescribeTable("by priority", func(replicas int, a, b []func(*target), want string) {
@@ -50,7 +50,7 @@ var _ = Describe("What the original Balancer answers", func() {
 			}
 			targets = append(targets, named(i, change...))
 		}
-		p := NewPlan(view(int32(replicas), policy, sorted(targets)...))
+		p := New(view(int32(replicas), policy, sorted(targets)...))
 		Expect(desired(p)).To(Equal(want))
 	},
 		Entry("R1", 1, plantest.Shares(50, 50), "1/0"),
@@ -83,7 +83,7 @@ var _ = Describe("What the original Balancer answers", func() {
 	)
 
 	DescribeTable("in one pass of the controller", func(replicas int, policy v1alpha1.BalancerPolicy, a, b []func(*target), want string) {
-		Expect(next(NewPlan(view(int32(replicas), policy, ab(a, b)...)))).To(Equal(want))
+		Expect(next(New(view(int32(replicas), policy, ab(a, b)...)))).To(Equal(want))
 	},
 		Entry("C1", 10, plantest.Shares(30, 70), one(free), one(free), "3/7"),
 		Entry("C2", 10, plantest.Shares(30, 70), one(pods(3, 0)), one(free), "3/7"),
@@ -98,7 +98,7 @@ var _ = Describe("What the original Balancer answers", func() {
 	DescribeTable("about pods", func(total, ready, late int, replicas ...Replica) {
 		v := view(10, plantest.Shares(50, 50), named("a", asked(int64(len(replicas))), func(t *target) { t.Replicas = replicas }), named("b"))
 		v.Balancer.Spec.Policy.Fallback = plantest.Fallback(func(f *v1alpha1.Fallback) { *f.StartupTimeoutSeconds = 300 })
-		p := NewPlan(v)
+		p := New(v)
 		s := NewStatus(v, p, Outcome{0, 0}).Targets[0]
 		Expect([]int32{s.Observed, s.Ready, s.NotStarted}).To(Equal([]int32{int32(total), int32(ready), int32(late)}))
 	},

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer_test
+package plan_test
 
 import (
 	"encoding/json"
 	"testing"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 )
 
-// FuzzNewPlan wants a plan, and a status, for whatever may have been stored.
-func FuzzNewPlan(f *testing.F) {
+// FuzzNew wants a plan, and a status, for whatever may have been stored.
+func FuzzNew(f *testing.F) {
 	for _, text := range []string{
 		`{}`,
 		`{"spec":{"targets":[{"name":"a"},{"name":"b"}],"policy":{"policyName":"even"},"selector":{"matchLabels":{"a":"b"}}}}`,
@@ -31,7 +31,7 @@ func FuzzNewPlan(f *testing.F) {
 			pods(i%9, i%3)(&tt)
 			v.Targets = append(v.Targets, tt)
 		}
-		p := NewPlan(v)
+		p := New(v)
 		var o Outcome
 		for _, s := range p.Shares {
 			if s.Next < 0 && p.Stop == (Hold{}) {

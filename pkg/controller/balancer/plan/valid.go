@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer
+package plan
 
 import (
 	"fmt"
@@ -14,14 +14,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
 
-// maxTargets limits the targets of a Balancer if the installed CRD sets no lower limit.
-const maxTargets = 256
+// MaxTargets limits the targets of a Balancer if the installed CRD sets no lower limit.
+const MaxTargets = 256
 
 // invalid returns what is wrong with a spec and how to fix it; empty if it is valid. The CRD
 // rejects all of this, but an object may have been stored before the CRD did so.
 func invalid(spec v1alpha1.BalancerSpec) string {
-	if len(spec.Targets) > maxTargets {
-		return fmt.Sprintf("there are more than %d targets: split them into several Balancers", maxTargets)
+	if len(spec.Targets) > MaxTargets {
+		return fmt.Sprintf("there are more than %d targets: split them into several Balancers", MaxTargets)
 	}
 	for i, t := range spec.Targets {
 		if slices.ContainsFunc(spec.Targets[:i], func(u v1alpha1.BalancerTarget) bool { return u.Name == t.Name }) {

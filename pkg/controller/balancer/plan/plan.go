@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package balancer
+package plan
 
 import (
 	"fmt"
@@ -43,10 +43,13 @@ type Share struct {
 // Moving reports whether the plan changes the replicas of the target.
 func (s Share) Moving() bool { return s.Next != s.Current }
 
-// NewPlan makes a plan. It is total: it returns a plan for any object.
-func NewPlan(v View) Plan {
+// Blocked reports whether the target does not start its replicas.
+func (s Share) Blocked() bool { return s.health.blocked }
+
+// New makes a plan. It is total: it returns a plan for any object.
+func New(v View) Plan {
 	spec := v.Balancer.Spec
-	p := Plan{Total: desiredReplicas(spec)}
+	p := Plan{Total: Total(spec)}
 	p.Strangers, p.Negative = strangers(spec)
 	d := doctor{now: v.Now, fallback: spec.Policy.Fallback}
 	for _, t := range v.Targets {
@@ -72,17 +75,17 @@ func NewPlan(v View) Plan {
 	return p
 }
 
-// changesBlocked reports whether a target is blocked in the plan and not in the status, or the
+// ChangesBlocked reports whether a target is blocked in the plan and not in the status, or the
 // reverse. The status is the memory of that: targets are scaled accordingly only after the status
 // is written, otherwise each sync would decide again.
-func (p Plan) changesBlocked(v View) bool {
+func (p Plan) ChangesBlocked(v View) bool {
 	return slices.ContainsFunc(p.Shares, func(s Share) bool {
 		return s.health.blockedSince.IsZero() != (memory(v.Balancer, s.Name).BlockedSince == nil)
 	})
 }
 
-// current is the result of a plan that was not carried out.
-func (p Plan) current() Outcome {
+// Current is the result of a plan that was not carried out.
+func (p Plan) Current() Outcome {
 	var o Outcome
 	for _, s := range p.Shares {
 		o = append(o, s.Current)
@@ -100,7 +103,8 @@ func (p *Plan) wakeAt(at, now time.Time) {
 	}
 }
 
-func desiredReplicas(spec v1alpha1.BalancerSpec) int64 {
+// Total returns spec.replicas: 1 if it is not set, and never less than 0.
+func Total(spec v1alpha1.BalancerSpec) int64 {
 	if spec.Replicas == nil {
 		return 1
 	}
