@@ -34,64 +34,64 @@ func dedications(v View) string {
 var _ = DescribeTable("Whose machines they are (11)",
 	func(annotation string, b Buffer, want string) {
 		dedicated(annotation)(&b)
-		v := View{Buffers: []Buffer{b}, Pools: []Pool{site("a", "cpu=4", 9)}}
+		v := View{Buffers: []Buffer{b}, Pools: []Pool{Site("a", "cpu=4", 9)}}
 		if d := NewPlan(v).Decisions[0]; d.Problem != nil {
 			Expect(d.Problem.Reason).To(Equal(want))
 			return
 		}
-		Expect(dedications(after(v))).To(Equal(want))
+		Expect(dedications(After(v))).To(Equal(want))
 	},
-	Entry("those of a workload", "workload", buffer("b", "{scalableRef: {apiGroup: apps, kind: Deployment, name: web}, replicas: 2}", workload(3, podSpec("cpu=3"))), "a: shop/Deployment/web=2"),
-	Entry("those of a namespace", "namespace", chunks("b", 2, "cpu=3"), "a: shop=2"),
-	Entry("those of several", "namespace/ci, namespace,namespace/ci", chunks("b", 2, "cpu=3"), "a: ci,shop=2"),
-	Entry("those of a workload, where there is none", "workload", chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
-	Entry("those of a workload whose name would be read as more than one", "workload", buffer("b", "{scalableRef: {apiGroup: apps, kind: Deployment, name: \"web=9 x\"}, replicas: 2}", workload(3, podSpec("cpu=3"))), reason.DedicationInvalid),
-	Entry("everybody's, by mistake", "", chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
-	Entry("another word", "true", chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
-	Entry("a namespace without a name", "namespace/", chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
-	Entry("a namespace whose name would be read as more than one", "namespace/ci=9 x", chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
-	Entry("too many", "namespace/a,namespace/b,namespace/c,namespace/d,namespace/e,namespace/f,namespace/g,namespace/h,namespace/i", chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
+	Entry("those of a workload", "workload", NewBuffer("b", "{scalableRef: {apiGroup: apps, kind: Deployment, name: web}, replicas: 2}", WithWorkload(3, PodSpec("cpu=3"))), "a: shop/Deployment/web=2"),
+	Entry("those of a namespace", "namespace", Chunks("b", 2, "cpu=3"), "a: shop=2"),
+	Entry("those of several", "namespace/ci, namespace,namespace/ci", Chunks("b", 2, "cpu=3"), "a: ci,shop=2"),
+	Entry("those of a workload, where there is none", "workload", Chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
+	Entry("those of a workload whose name would be read as more than one", "workload", NewBuffer("b", "{scalableRef: {apiGroup: apps, kind: Deployment, name: \"web=9 x\"}, replicas: 2}", WithWorkload(3, PodSpec("cpu=3"))), reason.DedicationInvalid),
+	Entry("everybody's, by mistake", "", Chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
+	Entry("another word", "true", Chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
+	Entry("a namespace without a name", "namespace/", Chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
+	Entry("a namespace whose name would be read as more than one", "namespace/ci=9 x", Chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
+	Entry("too many", "namespace/a,namespace/b,namespace/c,namespace/d,namespace/e,namespace/f,namespace/g,namespace/h,namespace/i", Chunks("b", 2, "cpu=3"), reason.DedicationInvalid),
 )
 
 var _ = DescribeTable("Dedicated chunks are packed (11)",
 	func(buffers []Buffer, pools []Pool, want, owners, says string) {
-		v := after(View{Buffers: buffers, Pools: pools})
-		Expect(spread(v)).To(Equal(want))
+		v := After(View{Buffers: buffers, Pools: pools})
+		Expect(Spread(v)).To(Equal(want))
 		Expect(dedications(v)).To(Equal(owners))
-		v = after(v)
+		v = After(v)
 		var all []string
 		for _, d := range NewPlan(v).Decisions {
-			all = append(all, standing(d.Buffer))
+			all = append(all, Standing(d.Buffer))
 		}
 		Expect(strings.Join(all, "; ")).To(Equal(says))
 		Expect(NewPlan(v).Requests).To(BeEmpty())
 	},
-	Entry("apart from those for all", []Buffer{chunks("b", 1, "cpu=1", dedicated("namespace")), chunks("c", 1, "cpu=1")}, []Pool{site("a", "cpu=4", 9)},
+	Entry("apart from those for all", []Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace")), Chunks("c", 1, "cpu=1")}, []Pool{Site("a", "cpu=4", 9)},
 		"a=2", "a: shop=1", "1 Provisioning=MachinesRequested Ready=Complete; 1 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("together with those of the same owner", []Buffer{chunks("b", 1, "cpu=1", dedicated("namespace")), chunks("c", 1, "cpu=1", dedicated("namespace"))}, []Pool{site("a", "cpu=4", 9)},
+	Entry("together with those of the same owner", []Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace")), Chunks("c", 1, "cpu=1", dedicated("namespace"))}, []Pool{Site("a", "cpu=4", 9)},
 		"a=1", "a: shop=1", "1 Provisioning=MachinesRequested Ready=Complete; 1 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("apart from those of another owner", []Buffer{chunks("b", 1, "cpu=1", dedicated("namespace")), chunks("c", 1, "cpu=1", dedicated("namespace/ci"))}, []Pool{site("a", "cpu=4", 9)},
+	Entry("apart from those of another owner", []Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace")), Chunks("c", 1, "cpu=1", dedicated("namespace/ci"))}, []Pool{Site("a", "cpu=4", 9)},
 		"a=2", "a: ci=1 shop=1", "1 Provisioning=MachinesRequested Ready=Complete; 1 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("before those for all, where there is little room", []Buffer{chunks("b", 4, "cpu=1"), chunks("c", 4, "cpu=1", dedicated("namespace"))}, []Pool{site("a", "cpu=4", 4)},
+	Entry("before those for all, where there is little room", []Buffer{Chunks("b", 4, "cpu=1"), Chunks("c", 4, "cpu=1", dedicated("namespace"))}, []Pool{Site("a", "cpu=4", 4)},
 		"a=1", "a: shop=1", "4 Provisioning=NoRoom Ready=NoRoom; 4 Provisioning=MachinesRequested Ready=Complete"),
 )
 
 var _ = It("machines of an owner come first among those that are ready (11)", func() {
-	v := after(View{Buffers: []Buffer{chunks("b", 4, "cpu=1", dedicated("namespace")), chunks("c", 4, "cpu=1")}, Pools: []Pool{site("a", "cpu=4", 9)}})
-	holds(1, reason.Growing)(&v.Pools[0])
+	v := After(View{Buffers: []Buffer{Chunks("b", 4, "cpu=1", dedicated("namespace")), Chunks("c", 4, "cpu=1")}, Pools: []Pool{Site("a", "cpu=4", 9)}})
+	Holds(1, reason.Growing)(&v.Pools[0])
 	p := NewPlan(v)
 	Expect([]int{p.Decisions[0].Ready, p.Decisions[1].Ready}).To(Equal([]int{4, 0}))
 })
 
 var _ = It("there are at most so many owners (8)", func() {
-	v := View{Pools: []Pool{site("a", "cpu=4", 99)}}
+	v := View{Pools: []Pool{Site("a", "cpu=4", 99)}}
 	for i := range 25 {
-		v.Buffers = append(v.Buffers, chunks(fmt.Sprintf("b%02d", i), 1, "cpu=1", dedicated(fmt.Sprintf("namespace/n%02d", i))))
+		v.Buffers = append(v.Buffers, Chunks(fmt.Sprintf("b%02d", i), 1, "cpu=1", dedicated(fmt.Sprintf("namespace/n%02d", i))))
 	}
 	p := NewPlan(v)
 	Expect(p.Decisions[19].Problem).To(BeNil())
 	Expect(p.Decisions[20].Problem.Reason).To(Equal(reason.TooManyBuffers))
-	Expect(requests(p)).To(Equal("a=20"))
+	Expect(Requests(p)).To(Equal("a=20"))
 })
 
 var _ = It("no Reserve dedicates more machines than it asks for, whatever there was (11)", func() {

@@ -3,7 +3,6 @@
 package capacitybuffer_test
 
 import (
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,7 +16,6 @@ import (
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
-	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 )
@@ -25,17 +23,17 @@ import (
 // previewOf returns a preview of objects and of what buffers refer to.
 func previewOf(o Objects, refers map[string][]any) *Preview {
 	GinkgoHelper()
-	p, err := NewPreview(ns, References{Objects: refers, Scales: new(ScaleReader)})
+	p, err := NewPreview(Namespace, References{Objects: refers, Scales: new(ScaleReader)})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(p.SetObjects(o, now)).To(Succeed())
+	Expect(p.SetObjects(o, Now)).To(Succeed())
 	return p
 }
 
 // agent is a DaemonSet that runs one pod on each machine.
 func agent(name, requests, class string, age time.Duration) *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age))},
-		Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: podSpec(requests, func(s *corev1.PodSpec) {
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, CreationTimestamp: metav1.NewTime(Now.Add(-age))},
+		Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: PodSpec(requests, func(s *corev1.PodSpec) {
 			s.PriorityClassName = class
 			s.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		})}},
@@ -43,29 +41,29 @@ func agent(name, requests, class string, age time.Duration) *appsv1.DaemonSet {
 }
 
 var _ = Describe("The controller observes", func() {
-	webTemplate := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}, Template: corev1.PodTemplateSpec{Spec: podSpec("cpu=1")}}
+	webTemplate := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: Shop, Name: "web"}, Template: corev1.PodTemplateSpec{Spec: PodSpec("cpu=1")}}
 	refers := func(quotas ...any) map[string][]any {
 		return map[string][]any{"PodTemplate": {webTemplate}, KindQuota: quotas}
 	}
-	three := func() *v1beta1.CapacityBuffer { return chunks("b", 3, "cpu=1").Object }
+	three := func() *v1beta1.CapacityBuffer { return Chunks("b", 3, "cpu=1").Object }
 
 	DescribeTable("the ResourceQuotas of the namespaces with buffers",
 		func(want string, quotas ...any) {
-			Expect(outcome(previewOf(shown(three()), refers(quotas...)).Plan().Decisions[0])).To(Equal(want))
+			Expect(Outcome(previewOf(shown(three()), refers(quotas...)).Plan().Decisions[0])).To(Equal(want))
 		},
 		Entry("none", "3"),
-		Entry("one", "2 of 3 by q", quota("q", "cpu=9", "cpu=7")),
-		Entry("one with a scope", "3", quota("q", "cpu=0", "", scope(corev1.ResourceQuotaScopeTerminating))),
-		Entry("one with a selector", "3", quota("q", "cpu=0", "", classes(corev1.ScopeSelectorOpIn, "important"))),
-		Entry("one of another namespace", "3", quota("q", "cpu=0", "", func(q *corev1.ResourceQuota) { q.Namespace = ns })),
+		Entry("one", "2 of 3 by q", Quota("q", "cpu=9", "cpu=7")),
+		Entry("one with a scope", "3", Quota("q", "cpu=0", "", WithScopes(corev1.ResourceQuotaScopeTerminating))),
+		Entry("one with a selector", "3", Quota("q", "cpu=0", "", WithClasses(corev1.ScopeSelectorOpIn, "important"))),
+		Entry("one of another namespace", "3", Quota("q", "cpu=0", "", func(q *corev1.ResourceQuota) { q.Namespace = Namespace })),
 	)
 
 	DescribeTable("the DaemonSets, those of the system and old ones first",
 		func(want string, daemons ...*appsv1.DaemonSet) {
-			o := shown(chunks("b", 2, "cpu=2").Object)
+			o := shown(Chunks("b", 2, "cpu=2").Object)
 			o.Daemons = daemons
-			two := &corev1.PodTemplate{ObjectMeta: webTemplate.ObjectMeta, Template: corev1.PodTemplateSpec{Spec: podSpec("cpu=2")}}
-			Expect(requests(previewOf(o, map[string][]any{"PodTemplate": {two}}).Plan())).To(Equal(want))
+			two := &corev1.PodTemplate{ObjectMeta: webTemplate.ObjectMeta, Template: corev1.PodTemplateSpec{Spec: PodSpec("cpu=2")}}
+			Expect(Requests(previewOf(o, map[string][]any{"PodTemplate": {two}}).Plan())).To(Equal(want))
 		},
 		Entry("none", "a=1"),
 		Entry("one", "a=2", agent("x", "cpu=1", "", 0)),
@@ -78,7 +76,7 @@ var _ = Describe("The controller observes", func() {
 
 	It("neither buffers that are being deleted nor those of others", func() {
 		gone, theirs := three(), three()
-		gone.DeletionTimestamp, theirs.Name = &metav1.Time{Time: now}, "c"
+		gone.DeletionTimestamp, theirs.Name = &metav1.Time{Time: Now}, "c"
 		theirs.Spec.ProvisioningStrategy = ptr.To(v1beta1.StrategyActive)
 		o := shown(gone)
 		o.Buffers = append(o.Buffers, theirs)
@@ -88,17 +86,17 @@ var _ = Describe("The controller observes", func() {
 	It("its own Reserves, and not those that are being deleted or that somebody else has given their name", func() {
 		o := shown(three())
 		request := Request{Pool: "a", Machines: 9}
-		ours := NewReserve(ns, request)
+		ours := NewReserve(Namespace, request)
 		o.Reserves = []*autoscaling.Reserve{ours}
-		Expect(requests(previewOf(o, refers()).Plan())).To(Equal("a=1"))
+		Expect(Requests(previewOf(o, refers()).Plan())).To(Equal("a=1"))
 		Expect(previewOf(o, refers()).Plan().Requests[0].Reserve).To(Equal(ours))
 
-		going := NewReserve(ns, request)
-		going.DeletionTimestamp = &metav1.Time{Time: now}
+		going := NewReserve(Namespace, request)
+		going.DeletionTimestamp = &metav1.Time{Time: Now}
 		o.Reserves[0] = going
 		Expect(previewOf(o, refers()).Plan().Requests[0].Reserve).To(BeNil())
 
-		theirs := NewReserve(ns, request)
+		theirs := NewReserve(Namespace, request)
 		theirs.Labels = nil
 		o.Reserves[0] = theirs
 		Expect(previewOf(o, refers()).Plan().Requests).To(BeEmpty())
@@ -106,13 +104,13 @@ var _ = Describe("The controller observes", func() {
 
 	DescribeTable("what a buffer refers to",
 		func(ref, want string) {
-			p, err := NewPreview(ns, References{Objects: map[string][]any{"Job": {
-				&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "ended"}, Status: batchv1.JobStatus{CompletionTime: &metav1.Time{Time: now}}},
-				&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "runs"}, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: podSpec("cpu=1")}}},
+			p, err := NewPreview(Namespace, References{Objects: map[string][]any{"Job": {
+				&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: Shop, Name: "ended"}, Status: batchv1.JobStatus{CompletionTime: &metav1.Time{Time: Now}}},
+				&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: Shop, Name: "runs"}, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: PodSpec("cpu=1")}}},
 			}}})
 			Expect(err).NotTo(HaveOccurred())
-			Expect(p.SetObjects(shown(buffer("b", "{scalableRef: "+ref+", replicas: 1}").Object), now)).To(Succeed())
-			Expect(outcome(p.Plan().Decisions[0])).To(Equal(want))
+			Expect(p.SetObjects(shown(NewBuffer("b", "{scalableRef: "+ref+", replicas: 1}").Object), Now)).To(Succeed())
+			Expect(Outcome(p.Plan().Decisions[0])).To(Equal(want))
 		},
 		Entry("a Job", "{apiGroup: batch, kind: Job, name: runs}", "1"),
 		Entry("a Job that has ended", "{apiGroup: batch, kind: Job, name: ended}", reason.WorkloadNotFound),
@@ -124,7 +122,7 @@ var _ = Describe("The controller observes", func() {
 		func(want string, pods ...*corev1.Pod) {
 			o := shown(three())
 			o.Pods = pods
-			newest := previewOf(o, refers()).NewestPod(shop, &Scale{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})})
+			newest := previewOf(o, refers()).NewestPod(Shop, &Scale{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})})
 			if want == "" {
 				Expect(newest).To(BeNil())
 				return
@@ -137,8 +135,8 @@ var _ = Describe("The controller observes", func() {
 		Entry("of two, in another order", "y", podOf("y", time.Minute), podOf("x", time.Hour)),
 		Entry("of two of the same age", "x", podOf("y", 0), podOf("x", 0)),
 		Entry("one of another workload", "", podOf("x", 0, func(p *corev1.Pod) { p.Labels["app"] = "other" })),
-		Entry("one of another namespace", "", podOf("x", 0, func(p *corev1.Pod) { p.Namespace = ns })),
-		Entry("one that is being deleted", "x", podOf("x", time.Hour), podOf("y", 0, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} })),
+		Entry("one of another namespace", "", podOf("x", 0, func(p *corev1.Pod) { p.Namespace = Namespace })),
+		Entry("one that is being deleted", "x", podOf("x", time.Hour), podOf("y", 0, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: Now} })),
 		Entry("one that has ended", "x", podOf("x", time.Hour), podOf("y", 0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })),
 		Entry("one that has failed", "", podOf("y", 0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })),
 	)
@@ -146,8 +144,8 @@ var _ = Describe("The controller observes", func() {
 
 // podOf is a pod of the workload web.
 func podOf(name string, age time.Duration, change ...func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name, Labels: map[string]string{"app": "web"}, CreationTimestamp: metav1.NewTime(now.Add(-age))}}
-	p.Spec = podSpec("cpu=1")
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Shop, Name: name, Labels: map[string]string{"app": "web"}, CreationTimestamp: metav1.NewTime(Now.Add(-age))}}
+	p.Spec = PodSpec("cpu=1")
 	for _, c := range change {
 		c(p)
 	}
@@ -156,80 +154,30 @@ func podOf(name string, age time.Duration, change ...func(*corev1.Pod)) *corev1.
 
 var _ = DescribeTable("An update matters",
 	func(is any, matters bool) {
-		q, d := quota("q", "cpu=9", "cpu=7"), deployed(func(*appsv1.Deployment) {})
+		q, d := Quota("q", "cpu=9", "cpu=7"), deployed(func(*appsv1.Deployment) {})
 		if _, of := is.(*corev1.ResourceQuota); of {
 			Expect(Differ(q, is)).To(Equal(matters))
 			return
 		}
 		Expect(Differ(d, is)).To(Equal(matters))
 	},
-	Entry("of a quota, if nothing changes, not", quota("q", "cpu=9", "cpu=7"), false),
-	Entry("of a quota, if only its annotations change, not", quota("q", "cpu=9", "cpu=7", func(q *corev1.ResourceQuota) { q.Annotations = map[string]string{"a": "b"} }), false),
-	Entry("of what a quota allows", quota("q", "cpu=10", "cpu=7"), true),
-	Entry("of what of a quota is used", quota("q", "cpu=9", "cpu=8"), true),
-	Entry("of the scopes of a quota", quota("q", "cpu=9", "cpu=7", scope(corev1.ResourceQuotaScopeTerminating)), true),
-	Entry("of the selector of a quota", quota("q", "cpu=9", "cpu=7", classes(corev1.ScopeSelectorOpExists)), true),
+	Entry("of a quota, if nothing changes, not", Quota("q", "cpu=9", "cpu=7"), false),
+	Entry("of a quota, if only its annotations change, not", Quota("q", "cpu=9", "cpu=7", func(q *corev1.ResourceQuota) { q.Annotations = map[string]string{"a": "b"} }), false),
+	Entry("of what a quota allows", Quota("q", "cpu=10", "cpu=7"), true),
+	Entry("of what of a quota is used", Quota("q", "cpu=9", "cpu=8"), true),
+	Entry("of the scopes of a quota", Quota("q", "cpu=9", "cpu=7", WithScopes(corev1.ResourceQuotaScopeTerminating)), true),
+	Entry("of the selector of a quota", Quota("q", "cpu=9", "cpu=7", WithClasses(corev1.ScopeSelectorOpExists)), true),
 	Entry("of a workload, if nothing changes, not", deployed(func(*appsv1.Deployment) {}), false),
 	Entry("of a workload, if only its status changes, not", deployed(func(d *appsv1.Deployment) { d.Status.Replicas = 3 }), false),
 	Entry("of the replicas of a workload", deployed(func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](3) }), true),
-	Entry("of the template of a workload", deployed(func(d *appsv1.Deployment) { d.Spec.Template.Spec = podSpec("cpu=2") }), true),
+	Entry("of the template of a workload", deployed(func(d *appsv1.Deployment) { d.Spec.Template.Spec = PodSpec("cpu=2") }), true),
 	Entry("of a workload that was created anew", deployed(func(d *appsv1.Deployment) { d.UID = "other" }), true),
 )
 
 // deployed is a Deployment of two pods.
 func deployed(change func(*appsv1.Deployment)) *appsv1.Deployment {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", UID: "uid"}}
-	d.Spec.Replicas, d.Spec.Template.Spec = ptr.To[int32](2), podSpec("cpu=1")
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: Shop, Name: "web", UID: "uid"}}
+	d.Spec.Replicas, d.Spec.Template.Spec = ptr.To[int32](2), PodSpec("cpu=1")
 	change(d)
 	return d
 }
-
-var _ = Describe("The name of a Reserve", func() {
-	It("fits, however long that of the MachineDeployment is", func() {
-		a, b := ReserveName(strings.Repeat("a", 236)), ReserveName(strings.Repeat("a", 237))
-		Expect(a).To(Equal("capacity-buffers." + strings.Repeat("a", 236)))
-		Expect(a).To(HaveLen(253))
-		Expect(b).To(MatchRegexp(`^capacity-buffers\.[0-9a-f]{64}$`))
-		Expect(ReserveName(strings.Repeat("a", 238))).NotTo(Equal(b))
-	})
-})
-
-var _ = Describe("Machines of buffers that cannot be read (law 5)", func() {
-	// unread is a view in which a buffer had two chunks and cannot be read now.
-	unread := func(change func(*autoscaling.Reserve)) View {
-		b := chunks("b", 1, "cpu=1")
-		b.Lacks, b.Object.Status.Replicas = "no right", ptr.To[int32](2)
-		r := NewReserve(ns, Request{Pool: "a", Machines: 2})
-		change(r)
-		return View{Buffers: []Buffer{b}, Reserves: []*autoscaling.Reserve{r}, Pools: []Pool{site("a", "cpu=4", 9)}}
-	}
-
-	It("stay", func() {
-		Expect(NewPlan(unread(func(*autoscaling.Reserve) {})).Requests).To(BeEmpty())
-	})
-
-	It("stay as many as there may be chunks", func() {
-		Expect(requests(NewPlan(unread(func(r *autoscaling.Reserve) { r.Spec.Replicas = 5 })))).To(Equal("a=2"))
-	})
-
-	DescribeTable("stay where another client has moved them",
-		func(names ...string) {
-			v := unread(func(r *autoscaling.Reserve) { r.Spec.Pools.Names = names })
-			Expect(NewPlan(v).Requests).To(BeEmpty())
-		},
-		Entry("to two MachineDeployments", "a", "c"),
-		Entry("to none"),
-	)
-
-	It("are dedicated anew if the annotation about that is invalid", func() {
-		v := after(View{Buffers: []Buffer{chunks("b", 2, "cpu=3", dedicated("namespace"))}, Pools: []Pool{site("a", "cpu=4", 9)}})
-		v.Reserves[0].Annotations[machine.DedicatedAnnotation] = "shop"
-		Expect(dedications(after(v))).To(Equal("a: shop=2"))
-	})
-})
-
-var _ = It("chunks find a pool by name if its machines have no labels", func() {
-	bare := site("a", "cpu=4", 9, func(p *Pool) { p.Node.Labels = nil })
-	v := View{Buffers: []Buffer{chunks("b", 1, "cpu=1", inPool("a"))}, Pools: []Pool{bare, site("b", "cpu=4", 9)}}
-	Expect(requests(NewPlan(v))).To(Equal("a=1"))
-})

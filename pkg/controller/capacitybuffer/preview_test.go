@@ -23,48 +23,48 @@ import (
 
 // shown are a MachineDeployment of machines of four CPUs, and a buffer.
 func shown(b *v1beta1.CapacityBuffer) Objects {
-	d := site("a", "cpu=4", 20).Deployment
+	d := Site("a", "cpu=4", 20).Deployment
 	d.Spec.Template.Spec.Class.Name = "large"
-	class := &mcm.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "large", Namespace: ns}, NodeTemplate: &mcm.NodeTemplate{Capacity: amounts("cpu=4,memory=16Gi,pods=110")}}
+	class := &mcm.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "large", Namespace: Namespace}, NodeTemplate: &mcm.NodeTemplate{Capacity: Amounts("cpu=4,memory=16Gi,pods=110")}}
 	return Objects{Buffers: []*v1beta1.CapacityBuffer{b}, Deployments: []*machine.MachineDeployment{d}, Classes: []*mcm.MachineClass{class}}
 }
 
 var _ = Describe("A preview", func() {
-	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}, Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To[int32](10), Template: corev1.PodTemplateSpec{Spec: podSpec("cpu=2")},
+	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: Shop, Name: "web"}, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To[int32](10), Template: corev1.PodTemplateSpec{Spec: PodSpec("cpu=2")},
 	}}
 	refers := References{Objects: map[string][]any{"Deployment": {web}}}
 
 	It("decides as the controller does, and carries the plan out on copies", func() {
-		p, err := NewPreview(ns, refers)
+		p, err := NewPreview(Namespace, refers)
 		Expect(err).NotTo(HaveOccurred())
-		b := buffer("b", "{"+run+", percentage: 50}").Object
+		b := NewBuffer("b", "{"+ByWorkload+", percentage: 50}").Object
 		o := shown(b)
 		Expect(ReferenceKinds(b)).To(ConsistOf("Deployment", KindQuota))
-		Expect(p.SetObjects(o, now)).To(Succeed())
+		Expect(p.SetObjects(o, Now)).To(Succeed())
 		plan := p.Plan()
-		Expect(requests(plan)).To(Equal("a=3"))
-		o.Reserves = []*autoscaling.Reserve{plan.Requests[0].After(ns)}
+		Expect(Requests(plan)).To(Equal("a=3"))
+		o.Reserves = []*autoscaling.Reserve{plan.Requests[0].After(Namespace)}
 		Expect(o.Reserves[0].Spec.Replicas).To(BeEquivalentTo(3))
-		Expect(standing(plan.Decisions[0].After(now))).To(Equal("5 Provisioning=MachinesRequested Ready=Growing"))
+		Expect(Standing(plan.Decisions[0].After(Now))).To(Equal("5 Provisioning=MachinesRequested Ready=Growing"))
 		Expect(b.Status).To(BeZero(), "what was shown stays as it was")
-		Expect(p.SetObjects(o, now)).To(Succeed())
+		Expect(p.SetObjects(o, Now)).To(Succeed())
 		Expect(p.Plan().Requests).To(BeEmpty())
 
 		By("fewer chunks, and then none")
-		o.Buffers[0] = buffer("b", "{"+run+", percentage: 10}").Object
-		Expect(p.SetObjects(o, now)).To(Succeed())
-		Expect(p.Plan().Requests[0].After(ns).Spec.Replicas).To(BeEquivalentTo(1))
+		o.Buffers[0] = NewBuffer("b", "{"+ByWorkload+", percentage: 10}").Object
+		Expect(p.SetObjects(o, Now)).To(Succeed())
+		Expect(p.Plan().Requests[0].After(Namespace).Spec.Replicas).To(BeEquivalentTo(1))
 		Expect(o.Reserves[0].Spec.Replicas).To(BeEquivalentTo(3))
 		o.Buffers = nil
-		Expect(p.SetObjects(o, now)).To(Succeed())
-		Expect(p.Plan().Requests[0].After(ns)).To(BeNil())
+		Expect(p.SetObjects(o, Now)).To(Succeed())
+		Expect(p.Plan().Requests[0].After(Namespace)).To(BeNil())
 	})
 
 	It("says what it may not read, and does not take it for missing", func() {
-		p, err := NewPreview(ns, References{Unread: map[string]string{"Deployment": "no right"}})
+		p, err := NewPreview(Namespace, References{Unread: map[string]string{"Deployment": "no right"}})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(p.SetObjects(shown(buffer("b", "{"+run+", replicas: 1}").Object), now)).To(Succeed())
+		Expect(p.SetObjects(shown(NewBuffer("b", "{"+ByWorkload+", replicas: 1}").Object), Now)).To(Succeed())
 		Expect(p.Plan().Decisions[0].Problem).To(And(HaveField("Reason", reason.RightMissing), HaveField("Message", "no right")))
 	})
 
@@ -74,11 +74,11 @@ var _ = Describe("A preview", func() {
 		config := server.ConfigFor("plugin")
 		scales, err := NewScaleReader(config, kubernetes.NewForConfigOrDie(config))
 		Expect(err).NotTo(HaveOccurred())
-		p, err := NewPreview(ns, References{Scales: scales})
+		p, err := NewPreview(Namespace, References{Scales: scales})
 		Expect(err).NotTo(HaveOccurred())
 		b := ofRollout("b")
 		Expect(ReadsScale(b)).To(BeTrue())
-		Expect(p.SetObjects(shown(b), now)).To(Succeed())
+		Expect(p.SetObjects(shown(b), Now)).To(Succeed())
 		Expect(p.Plan().Decisions[0].Problem.Reason).To(Equal(reason.WorkloadUnread))
 		p.ReadScales(ctx)
 		Expect(p.Plan().Decisions[0].Problem).To(HaveField("Message", HavePrefix("read scale of Rollout web: ")))

@@ -5,7 +5,6 @@ package capacitybuffer_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -20,10 +19,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
-	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 )
 
 var rolloutGVR = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "rollouts"}
@@ -31,7 +28,7 @@ var rolloutGVR = schema.GroupVersionResource{Group: "example.com", Version: "v1"
 // rollout makes a workload of a custom kind, which runs pods with a label.
 func (c *cluster) rollout(name string, replicas int64) {
 	GinkgoHelper()
-	rollouts := dynamic.NewForConfigOrDie(storm.Target(c.ConfigFor("user"))).Resource(rolloutGVR).Namespace(shop)
+	rollouts := dynamic.NewForConfigOrDie(storm.Target(c.ConfigFor("user"))).Resource(rolloutGVR).Namespace(Shop)
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Rollout", "metadata": map[string]any{"name": name}, "spec": map[string]any{"replicas": replicas},
 	}}
@@ -45,18 +42,18 @@ func (c *cluster) rollout(name string, replicas int64) {
 // runs makes a pod of a workload.
 func (c *cluster) runs(app, name, requests string, change ...func(*corev1.Pod)) {
 	GinkgoHelper()
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name, Labels: map[string]string{"app": app}}, Spec: podSpec(requests)}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Shop, Name: name, Labels: map[string]string{"app": app}}, Spec: PodSpec(requests)}
 	for _, f := range change {
 		f(p)
 	}
-	_, err := c.core.CoreV1().Pods(shop).Create(context.Background(), p, metav1.CreateOptions{})
+	_, err := c.core.CoreV1().Pods(Shop).Create(context.Background(), p, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
 
 func ofRollout(name string) *v1beta1.CapacityBuffer { return ofKind(name, "example.com", "Rollout") }
 
 func ofKind(name, group, kind string) *v1beta1.CapacityBuffer {
-	return buffer(name, fmt.Sprintf("{scalableRef: {apiGroup: %q, kind: %s, name: web}, percentage: 20, replicas: 1}", group, kind)).Object
+	return NewBuffer(name, fmt.Sprintf("{scalableRef: {apiGroup: %q, kind: %s, name: web}, percentage: 20, replicas: 1}", group, kind)).Object
 }
 
 // why is the reason for which the shape of a buffer is known or not.
@@ -77,7 +74,7 @@ var _ = Describe("A workload of a kind that is not known", func() {
 			c.create(ofRollout("b"))
 			c.Start("buffers", controller)
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
-			Expect(standing(c.buffer("b"))).To(Equal("2 Provisioning=MachinesRequested Ready=Complete"))
+			Expect(Standing(c.buffer("b"))).To(Equal("2 Provisioning=MachinesRequested Ready=Complete"))
 			Expect(c.requested()).To(Equal("a=1"))
 
 			time.Sleep(time.Second)
@@ -129,17 +126,6 @@ var _ = Describe("A workload of a kind that is not known", func() {
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 			Expect(c.Objects(reserveGVR)[0].GetAnnotations()).To(HaveKeyWithValue(v1beta1.DedicatedAnnotation, "shop/Rollout/web=1"))
 		})
-	})
-
-	It("holds the same machines, whatever the order of Reserves (law 9)", func() {
-		b := buffer("b", "{scalableRef: {apiGroup: example.com, kind: Rollout, name: web}, replicas: 1}")
-		b.Object.Status.Replicas = ptr.To[int32](1)
-		reserves := []*autoscaling.Reserve{NewReserve(ns, Request{Pool: "a", Machines: 2}), NewReserve(ns, Request{Pool: "b", Machines: 2})}
-		for range 2 {
-			p := NewPlan(View{Buffers: []Buffer{b}, Pools: []Pool{site("a", "cpu=4", 9), site("b", "cpu=4", 9)}, Reserves: reserves})
-			Expect(requests(p)).To(Equal("a=1 b=-"))
-			slices.Reverse(reserves)
-		}
 	})
 
 	It("holds no more machines than it had chunks while it cannot be read (law 8)", func() {

@@ -5,10 +5,11 @@ package capacitybuffer_test
 import (
 	"fmt"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -34,92 +35,92 @@ func reports(kind mcm.MachineDeploymentConditionType, why string) func(*Pool) {
 
 var _ = DescribeTable("Where a MachineDeployment has room for eight chunks of one CPU (laws 4 and 5)",
 	func(want string, pools ...Pool) {
-		Expect(requests(NewPlan(View{Buffers: []Buffer{chunks("b", 8, "cpu=1")}, Pools: pools}))).To(Equal(want))
+		Expect(Requests(NewPlan(View{Buffers: []Buffer{Chunks("b", 8, "cpu=1")}, Pools: pools}))).To(Equal(want))
 	},
-	Entry("without machines for workload", "a=2", site("a", "cpu=4", 2, serving(0))),
-	Entry("in a cluster that hibernates, not", "", site("a", "cpu=4", 9, serving(0), ofWorker("w"))),
-	Entry("without machines for workload, beside one that has some", "a=2", site("a", "cpu=4", 9, serving(0), ofWorker("w")), site("b", "cpu=1", 4)),
-	Entry("where machines cannot be created, not", "b=2", site("a", "cpu=4", 9, reports(machine.ReserveReady, reason.CannotBeMade)), site("b", "cpu=4", 9)),
-	Entry("where another condition says so, it does", "a=1 b=1", site("a", "cpu=4", 9, reports("Available", reason.CannotBeMade)), site("b", "cpu=4", 9)),
-	Entry("where the reserve is not ready for another reason, it does", "a=1 b=1", site("a", "cpu=4", 9, reports(machine.ReserveReady, reason.Growing)), site("b", "cpu=4", 9)),
+	Entry("without machines for workload", "a=2", Site("a", "cpu=4", 2, serving(0))),
+	Entry("in a cluster that hibernates, not", "", Site("a", "cpu=4", 9, serving(0), ofWorker("w"))),
+	Entry("without machines for workload, beside one that has some", "a=2", Site("a", "cpu=4", 9, serving(0), ofWorker("w")), Site("b", "cpu=1", 4)),
+	Entry("where machines cannot be created, not", "b=2", Site("a", "cpu=4", 9, reports(machine.ReserveReady, reason.CannotBeMade)), Site("b", "cpu=4", 9)),
+	Entry("where another condition says so, it does", "a=1 b=1", Site("a", "cpu=4", 9, reports("Available", reason.CannotBeMade)), Site("b", "cpu=4", 9)),
+	Entry("where the reserve is not ready for another reason, it does", "a=1 b=1", Site("a", "cpu=4", 9, reports(machine.ReserveReady, reason.Growing)), Site("b", "cpu=4", 9)),
 )
 
 var _ = It("Machines cannot be created where the machine-taint controller says so, whatever the Reserve reports (law 7)", func() {
-	v := after(View{Buffers: []Buffer{chunks("b", 8, "cpu=1")}, Pools: []Pool{site("a", "cpu=4", 9), site("b", "cpu=4", 5)}})
-	Expect(spread(v)).To(Equal("a=2"))
+	v := After(View{Buffers: []Buffer{Chunks("b", 8, "cpu=1")}, Pools: []Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 5)}})
+	Expect(Spread(v)).To(Equal("a=2"))
 	v.Reserves[0].Status.Pools = []autoscaling.ReservePoolStatus{{Name: "a"}}
-	holds(0, reason.CannotBeMade)(&v.Pools[0])
-	Expect(requests(NewPlan(v))).To(Equal("a=1 b=2"))
+	Holds(0, reason.CannotBeMade)(&v.Pools[0])
+	Expect(Requests(NewPlan(v))).To(Equal("a=1 b=2"))
 })
 
 var _ = Describe("Smaller machines", func() {
 	It("are preferred among as many, also to those that are requested already (law 4)", func() {
-		v := after(View{Buffers: []Buffer{chunks("b", 1, "cpu=1")}, Pools: []Pool{site("b", "cpu=16", 9)}})
+		v := After(View{Buffers: []Buffer{Chunks("b", 1, "cpu=1")}, Pools: []Pool{Site("b", "cpu=16", 9)}})
 		for _, smaller := range []string{"cpu=4", "cpu=16,memory=1Gi"} {
 			next := v
-			next.Pools = []Pool{site("a", smaller, 9), v.Pools[0]}
+			next.Pools = []Pool{Site("a", smaller, 9), v.Pools[0]}
 			next.Pools[1].Node = next.Pools[1].Node.DeepCopy()
-			next.Pools[1].Node.Status.Allocatable = amounts("cpu=16,memory=64Gi,pods=110")
-			Expect(requests(NewPlan(next))).To(Equal("a=1"), smaller)
+			next.Pools[1].Node.Status.Allocatable = Amounts("cpu=16,memory=64Gi,pods=110")
+			Expect(Requests(NewPlan(next))).To(Equal("a=1"), smaller)
 		}
 		same := v
-		same.Pools = []Pool{site("a", "cpu=16", 9), v.Pools[0]}
+		same.Pools = []Pool{Site("a", "cpu=16", 9), v.Pools[0]}
 		Expect(NewPlan(same).Requests).To(BeEmpty())
 	})
 })
 
 var _ = Describe("Dedicated machines", func() {
 	It("stay where they are while no packing is better (laws 6 and 11)", func() {
-		v := after(View{Buffers: []Buffer{chunks("b", 1, "cpu=1", dedicated("namespace"))}, Pools: []Pool{site("b", "cpu=4", 9)}})
-		v.Pools = append([]Pool{site("a", "cpu=4", 9)}, v.Pools...)
+		v := After(View{Buffers: []Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace"))}, Pools: []Pool{Site("b", "cpu=4", 9)}})
+		v.Pools = append([]Pool{Site("a", "cpu=4", 9)}, v.Pools...)
 		Expect(NewPlan(v).Requests).To(BeEmpty())
 	})
 
 	It("are no more than the Reserve has, whatever its annotation says (law 11)", func() {
-		v := after(View{Buffers: []Buffer{chunks("b", 2, "cpu=3", dedicated("namespace"))}, Pools: []Pool{site("b", "cpu=4", 9)}})
+		v := After(View{Buffers: []Buffer{Chunks("b", 2, "cpu=3", dedicated("namespace"))}, Pools: []Pool{Site("b", "cpu=4", 9)}})
 		v.Reserves[0].Spec.Replicas = 1
 		v.Reserves[0].Annotations[machine.DedicatedAnnotation] = "shop=9"
-		v.Pools = append([]Pool{site("a", "cpu=4", 9)}, v.Pools...)
-		Expect(dedications(after(v))).To(Equal("a: shop=1; b: shop=1"), "only one of them is requested in b already")
+		v.Pools = append([]Pool{Site("a", "cpu=4", 9)}, v.Pools...)
+		Expect(dedications(After(v))).To(Equal("a: shop=1; b: shop=1"), "only one of them is requested in b already")
 	})
 })
 
 var _ = It("Buffers of namespaces take turns, by name", func() {
-	first, second := chunks("z", 4, "cpu=1"), chunks("a", 4, "cpu=1")
+	first, second := Chunks("z", 4, "cpu=1"), Chunks("a", 4, "cpu=1")
 	first.Object.Namespace, second.Object.Namespace = "a", "z"
-	p := NewPlan(View{Buffers: []Buffer{second, first}, Pools: []Pool{site("a", "cpu=4", 4)}})
+	p := NewPlan(View{Buffers: []Buffer{second, first}, Pools: []Pool{Site("a", "cpu=4", 4)}})
 	Expect([]int{p.Decisions[0].Placed, p.Decisions[1].Placed}).To(Equal([]int{4, 0}))
 })
 
 var _ = Describe("Machines of buffers that cannot be read, beside others (law 5)", func() {
 	unreadable := func(replicas *int32) Buffer {
-		b := chunks("u", 1, "cpu=1")
+		b := Chunks("u", 1, "cpu=1")
 		b.Lacks, b.Object.Status.Replicas = "no right", replicas
 		return b
 	}
 
 	It("go if the buffer never had chunks", func() {
-		v := View{Buffers: []Buffer{unreadable(nil)}, Reserves: []*autoscaling.Reserve{NewReserve(ns, Request{Pool: "a", Machines: 2})}, Pools: []Pool{site("a", "cpu=4", 9)}}
-		Expect(requests(NewPlan(v))).To(Equal("a=-"))
+		v := View{Buffers: []Buffer{unreadable(nil)}, Reserves: []*autoscaling.Reserve{NewReserve(Namespace, Request{Pool: "a", Machines: 2})}, Pools: []Pool{Site("a", "cpu=4", 9)}}
+		Expect(Requests(NewPlan(v))).To(Equal("a=-"))
 	})
 
 	It("stay where too little is known of the MachineDeployment, too", func() {
-		v := View{Buffers: []Buffer{unreadable(ptr.To[int32](2))}, Reserves: []*autoscaling.Reserve{NewReserve(ns, Request{Pool: "a", Machines: 9})}}
-		v.Pools = []Pool{site("a", "cpu=4", 9, annotated(machine.BoundsAnnotation, "many"))}
+		v := View{Buffers: []Buffer{unreadable(ptr.To[int32](2))}, Reserves: []*autoscaling.Reserve{NewReserve(Namespace, Request{Pool: "a", Machines: 9})}}
+		v.Pools = []Pool{Site("a", "cpu=4", 9, Annotated(machine.BoundsAnnotation, "many"))}
 		Expect(NewPlan(v).Requests).To(BeEmpty())
 	})
 
 	It("are requested again, with those of other buffers, after another client has moved them", func() {
-		r := NewReserve(ns, Request{Pool: "a", Machines: 3})
+		r := NewReserve(Namespace, Request{Pool: "a", Machines: 3})
 		r.Spec.Pools.Names = []string{"b"}
-		v := View{Buffers: []Buffer{unreadable(ptr.To[int32](2)), chunks("b", 1, "cpu=1")}, Reserves: []*autoscaling.Reserve{r}, Pools: []Pool{site("a", "cpu=4", 9)}}
-		Expect(requests(NewPlan(v))).To(Equal("a=3"))
+		v := View{Buffers: []Buffer{unreadable(ptr.To[int32](2)), Chunks("b", 1, "cpu=1")}, Reserves: []*autoscaling.Reserve{r}, Pools: []Pool{Site("a", "cpu=4", 9)}}
+		Expect(Requests(NewPlan(v))).To(Equal("a=3"))
 	})
 })
 
 var _ = DescribeTable("Why chunks of a buffer that names a pool have no place",
 	func(named, want string) {
-		v := View{Buffers: []Buffer{chunks("b", 1, "cpu=9", inPool(named))}, Pools: []Pool{site("a", "cpu=4", 9, ofWorker("w")), site("c", "cpu=4", 9)}}
+		v := View{Buffers: []Buffer{Chunks("b", 1, "cpu=9", InPool(named))}, Pools: []Pool{Site("a", "cpu=4", 9, ofWorker("w")), Site("c", "cpu=4", 9)}}
 		Expect(NewPlan(v).Decisions[0].Lack.Reason).To(Equal(want))
 	},
 	Entry("a MachineDeployment's name", "a", reason.DoesNotFit),
@@ -129,12 +130,18 @@ var _ = DescribeTable("Why chunks of a buffer that names a pool have no place",
 )
 
 var _ = It("The reason is found for 200 different chunks without a place (law 8)", func() {
-	v := View{Pools: []Pool{site("a", "cpu=4", 9)}}
+	v := View{Pools: []Pool{Site("a", "cpu=4", 9)}}
 	for i := range 201 {
-		v.Buffers = append(v.Buffers, chunks(fmt.Sprintf("b%03d", i), 1, fmt.Sprintf("cpu=%d", 10+i)))
+		v.Buffers = append(v.Buffers, Chunks(fmt.Sprintf("b%03d", i), 1, fmt.Sprintf("cpu=%d", 10+i)))
 	}
 	p := NewPlan(v)
 	Expect(p.Decisions[199].Lack.Reason).To(Equal(reason.DoesNotFit))
 	Expect(p.Decisions[200].Lack.Reason).To(Equal(reason.LimitReached))
 	Expect(p.Decisions[200].Lack.Message).To(ContainSubstring("too many different chunks to tell why"))
+})
+
+var _ = It("chunks find a pool by name if its machines have no labels", func() {
+	bare := Site("a", "cpu=4", 9, func(p *Pool) { p.Node.Labels = nil })
+	v := View{Buffers: []Buffer{Chunks("b", 1, "cpu=1", InPool("a"))}, Pools: []Pool{bare, Site("b", "cpu=4", 9)}}
+	Expect(Requests(NewPlan(v))).To(Equal("a=1"))
 })

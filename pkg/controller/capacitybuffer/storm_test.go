@@ -49,14 +49,14 @@ var _ = Describe("The controller", func() {
 			c.create(percent("web", "web", 20))
 			c.Start("buffers", controller)
 			time.Sleep(3 * time.Second)
-			Expect(standing(c.buffer("web"))).To(Equal("2 Provisioning=MachinesRequested Ready=Growing"))
+			Expect(Standing(c.buffer("web"))).To(Equal("2 Provisioning=MachinesRequested Ready=Growing"))
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 			Expect(c.requested()).To(Equal("a=1"))
-			Expect(standing(c.buffer("web"))).To(Equal("2 " + complete))
+			Expect(Standing(c.buffer("web"))).To(Equal("2 " + complete))
 			c.scale("web", 12)
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 			Expect(c.requested()).To(Equal("a=2"))
-			Expect(standing(c.buffer("web"))).To(Equal("3 " + complete))
+			Expect(Standing(c.buffer("web"))).To(Equal("3 " + complete))
 			c.remove("web")
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 			Expect(c.requested()).To(Equal("a=-"))
@@ -70,17 +70,17 @@ var _ = Describe("The controller", func() {
 			c := &cluster{World: w, clients: clientsOf(w.ConfigFor("user"))}
 			defer c.End()
 			c.pool("a", 9)
-			c.create(buffer("b", "{podTemplateRef: {name: web}, replicas: 8}").Object)
-			_, err := c.core.CoreV1().PodTemplates(shop).Create(context.Background(), &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Template: corev1.PodTemplateSpec{Spec: podSpec("cpu=1")}}, metav1.CreateOptions{})
+			c.create(NewBuffer("b", "{podTemplateRef: {name: web}, replicas: 8}").Object)
+			_, err := c.core.CoreV1().PodTemplates(Shop).Create(context.Background(), &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Template: corev1.PodTemplateSpec{Spec: PodSpec("cpu=1")}}, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.Start("buffers", controller)
-			d, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Get(context.Background(), "a", metav1.GetOptions{})
+			d, err := c.ours.MachineV1alpha1().MachineDeployments(Namespace).Get(context.Background(), "a", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			for _, ready := range []int{1, 2, 0, 2} {
 				Expect(storm.Spares{Client: c.ours.MachineV1alpha1()}.Keep(context.Background(), d, 2, ready)).To(Succeed())
 				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 				want := map[bool]string{true: "Complete", false: "Growing"}[ready == 2]
-				Expect(standing(c.buffer("b"))).To(Equal("8 Provisioning=MachinesRequested Ready="+want), "with %d of 2 ready", ready)
+				Expect(Standing(c.buffer("b"))).To(Equal("8 Provisioning=MachinesRequested Ready="+want), "with %d of 2 ready", ready)
 			}
 		})
 	})
@@ -113,7 +113,7 @@ var _ = Describe("The controller", func() {
 				defer c.End()
 				c.Target.Trouble(kind, sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "buffers")
 				process.CrashFor(time.Second)
-				c.create(&v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "other"}, Spec: v1beta1.CapacityBufferSpec{
+				c.create(&v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: Shop, Name: "other"}, Spec: v1beta1.CapacityBufferSpec{
 					ProvisioningStrategy: ptr.To(v1beta1.StrategyReserved), PodTemplateRef: &v1beta1.LocalObjectRef{Name: "gone"}, Replicas: ptr.To[int32](1)}})
 				time.Sleep(time.Minute)
 				Expect(c.requested()).To(Equal("a=1"))
@@ -124,7 +124,7 @@ var _ = Describe("The controller", func() {
 				c.Target.Trouble(kind, sim.Trouble{}, "buffers")
 				time.Sleep(access.RetryEvery)
 				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
-				Expect(standing(c.buffer("web"))).To(Equal("2 " + complete))
+				Expect(Standing(c.buffer("web"))).To(Equal("2 " + complete))
 			})
 		},
 		Entry("to read the workload", "deployments", reason.PodTemplateNotFound),
@@ -160,20 +160,20 @@ var _ = Describe("The controller", func() {
 			defer c.End()
 			c.pool("a", 20)
 			c.deploy("web", 10)
-			r := &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: ns}}
+			r := &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: Namespace}}
 			r.Spec.Pools.Names, r.Spec.Replicas = []string{"a"}, 4
-			_, err := c.ours.AutoscalingV1alpha1().Reserves(ns).Create(context.Background(), r, metav1.CreateOptions{})
+			_, err := c.ours.AutoscalingV1alpha1().Reserves(Namespace).Create(context.Background(), r, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.create(percent("web", "web", 20))
 			c.Start("buffers", controller)
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 			Expect(c.requested()).To(Equal("a=4"))
-			Expect(standing(c.buffer("web"))).To(Equal("2 " + complete))
+			Expect(Standing(c.buffer("web"))).To(Equal("2 " + complete))
 			c.create(percent("more", "web", 100))
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 			Expect(c.requested()).To(Equal("a=6"))
-			Expect(Withdraw(context.Background(), c.ours.AutoscalingV1alpha1().Reserves(ns))).To(Succeed())
-			Expect(c.Get(reserveGVR, ns, "shop")).NotTo(BeNil())
+			Expect(Withdraw(context.Background(), c.ours.AutoscalingV1alpha1().Reserves(Namespace))).To(Succeed())
+			Expect(c.Get(reserveGVR, Namespace, "shop")).NotTo(BeNil())
 		})
 	})
 })
@@ -199,8 +199,8 @@ var _ = Describe("Storms", func() {
 			c.change("more", func(b *v1beta1.CapacityBuffer) { b.Spec.Percentage = ptr.To[int32](50) })
 			Expect(c.Settle(20*time.Minute, 12*time.Hour)).To(Succeed())
 			Expect(c.sum()).To(Equal(4), c.requested())
-			Expect(standing(c.buffer("web"))).To(Equal("2 Provisioning=MachinesRequested Ready=Complete"))
-			Expect(standing(c.buffer("more"))).To(Equal("5 Provisioning=MachinesRequested Ready=Complete"))
+			Expect(Standing(c.buffer("web"))).To(Equal("2 Provisioning=MachinesRequested Ready=Complete"))
+			Expect(Standing(c.buffer("more"))).To(Equal("5 Provisioning=MachinesRequested Ready=Complete"))
 			before := len(c.Writes())
 			time.Sleep(time.Hour)
 			Expect(c.writes(before)).To(BeEmpty())
@@ -227,7 +227,7 @@ var _ = Describe("Storms", func() {
 			},
 			End: func(w *storm.World) any {
 				c := &cluster{World: w}
-				return fmt.Sprint(c.sum(), "; ", standing(c.buffer("more"))) // which of two that are alike depends on what was there before
+				return fmt.Sprint(c.sum(), "; ", Standing(c.buffer("more"))) // which of two that are alike depends on what was there before
 			},
 		}
 		Expect(storm.CrashPoints(suite, scenario, "buffers")).To(Succeed())
@@ -262,10 +262,10 @@ func (c *cluster) disturb(random *rand.Rand) {
 	case 3:
 		c.change("more", func(b *v1beta1.CapacityBuffer) { b.Spec.Percentage = nil }) // which is no number
 	case 4:
-		all, err := c.ours.AutoscalingV1alpha1().Reserves(ns).List(context.Background(), metav1.ListOptions{})
+		all, err := c.ours.AutoscalingV1alpha1().Reserves(Namespace).List(context.Background(), metav1.ListOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		for _, r := range all.Items { // somebody tidies up
-			_ = c.ours.AutoscalingV1alpha1().Reserves(ns).Delete(context.Background(), r.Name, metav1.DeleteOptions{}) // else it is gone
+			_ = c.ours.AutoscalingV1alpha1().Reserves(Namespace).Delete(context.Background(), r.Name, metav1.DeleteOptions{}) // else it is gone
 		}
 	}
 }

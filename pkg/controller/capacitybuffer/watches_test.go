@@ -24,32 +24,34 @@ import (
 // rich is a template of which much matters.
 var rich = corev1.PodTemplateSpec{
 	ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"note": "none"}},
-	Spec: podSpec("cpu=1", withInit(container("cpu=3", false)), important, func(s *corev1.PodSpec) {
-		s.Containers = append(s.Containers, corev1.Container{Name: "side", Resources: corev1.ResourceRequirements{Limits: amounts("memory=1Gi")}})
-		s.Overhead, s.ActiveDeadlineSeconds, s.NodeSelector = amounts("cpu=100m"), ptr.To[int64](60), map[string]string{"pool": "b"}
+	Spec: PodSpec("cpu=1", func(s *corev1.PodSpec) {
+		s.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: Amounts("cpu=3")}}}
+		s.PriorityClassName = "important"
+		s.Containers = append(s.Containers, corev1.Container{Name: "side", Resources: corev1.ResourceRequirements{Limits: Amounts("memory=1Gi")}})
+		s.Overhead, s.ActiveDeadlineSeconds, s.NodeSelector = Amounts("cpu=100m"), ptr.To[int64](60), map[string]string{"pool": "b"}
 		s.Tolerations = []corev1.Toleration{{Key: "own", Operator: corev1.TolerationOpExists}}
 	}),
 }
 
 func owned(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: shop, Name: name, OwnerReferences: []metav1.OwnerReference{{Controller: ptr.To(true), Kind: "X", Name: "x"}}}
+	return metav1.ObjectMeta{Namespace: Shop, Name: name, OwnerReferences: []metav1.OwnerReference{{Controller: ptr.To(true), Kind: "X", Name: "x"}}}
 }
 
 var _ = Describe("What the cache keeps", func() {
 	of := func(w *Workload) View {
-		b := buffer("b", "{"+run+", percentage: 50, limits: {cpu: 10}}")
+		b := NewBuffer("b", "{"+ByWorkload+", percentage: 50, limits: {cpu: 10}}")
 		b.Workload = w
-		terminating := quota("q", "requests.cpu=7", "", scope(corev1.ResourceQuotaScopeTerminating), classes(corev1.ScopeSelectorOpIn, "important"))
-		return View{Buffers: []Buffer{b}, Quotas: []*corev1.ResourceQuota{terminating}, Pools: []Pool{site("a", "cpu=8,memory=8Gi", 9), site("b", "cpu=8,memory=8Gi", 9)}}
+		terminating := Quota("q", "requests.cpu=7", "", WithScopes(corev1.ResourceQuotaScopeTerminating), WithClasses(corev1.ScopeSelectorOpIn, "important"))
+		return View{Buffers: []Buffer{b}, Quotas: []*corev1.ResourceQuota{terminating}, Pools: []Pool{Site("a", "cpu=8,memory=8Gi", 9), Site("b", "cpu=8,memory=8Gi", 9)}}
 	}
 
 	DescribeTable("of a workload is all that matters",
 		func(object any) {
 			kept := WorkloadOf(object)
 			whole, slim := NewPlan(of(&Workload{Replicas: 7, Template: &rich})), NewPlan(of(&kept))
-			Expect(outcome(slim.Decisions[0])).To(Equal("2 of 3 by q"))
-			Expect(outcome(slim.Decisions[0])).To(Equal(outcome(whole.Decisions[0])))
-			Expect(requests(slim)).To(And(Equal(requests(whole)), Equal("b=1")))
+			Expect(Outcome(slim.Decisions[0])).To(Equal("2 of 3 by q"))
+			Expect(Outcome(slim.Decisions[0])).To(Equal(Outcome(whole.Decisions[0])))
+			Expect(Requests(slim)).To(And(Equal(Requests(whole)), Equal("b=1")))
 		},
 		Entry("Deployment", &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](7), Template: rich}}),
 		Entry("StatefulSet", &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](7), Template: rich}}),
@@ -60,7 +62,7 @@ var _ = Describe("What the cache keeps", func() {
 
 	DescribeTable("has no template of what has ended",
 		func(object any) { Expect(WorkloadOf(object).Template).To(BeNil()) },
-		Entry("a Job that is complete", &batchv1.Job{Spec: batchv1.JobSpec{Template: rich}, Status: batchv1.JobStatus{CompletionTime: &metav1.Time{Time: now}}}),
+		Entry("a Job that is complete", &batchv1.Job{Spec: batchv1.JobSpec{Template: rich}, Status: batchv1.JobStatus{CompletionTime: &metav1.Time{Time: Now}}}),
 		Entry("a Job that has failed", &batchv1.Job{Spec: batchv1.JobSpec{Template: rich}, Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}}}),
 		Entry("an old ReplicaSet of a Deployment", &appsv1.ReplicaSet{ObjectMeta: owned("old"), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](0), Template: rich}}),
 	)
@@ -80,7 +82,7 @@ var _ = Describe("What the cache keeps", func() {
 
 	DescribeTable("of limits is all, up to 64 resources",
 		func(more, want int) {
-			full := buffer("b", "{"+web+", limits: {cpu: 1}}").Object
+			full := NewBuffer("b", "{"+ByTemplate+", limits: {cpu: 1}}").Object
 			for i := range more {
 				full.Spec.Limits[v1beta1.ResourceName(fmt.Sprint("example.com/r", i))] = resource.MustParse("1")
 			}
@@ -104,7 +106,7 @@ var _ = Describe("What the cache keeps", func() {
 		}
 		kept := WorkloadOf(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: large}})
 		Expect(kept.Template.Size()).To(BeNumerically("<", 2*fit.MaxBytes))
-		Expect(outcome(NewPlan(of(&kept)).Decisions[0])).To(Equal(reason.ShapeUnclear))
+		Expect(Outcome(NewPlan(of(&kept)).Decisions[0])).To(Equal(reason.ShapeUnclear))
 	})
 
 	It("of a buffer of others is only its name, and of one of ours what is read", func() {
@@ -117,18 +119,18 @@ var _ = Describe("What the cache keeps", func() {
 		full.Spec.ProvisioningStrategy = ptr.To(v1beta1.StrategyActive)
 		theirs, err := StripBuffer(full)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(theirs).To(Equal(&v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "b", UID: "u", ResourceVersion: "7"}}))
+		Expect(theirs).To(Equal(&v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: Shop, Name: "b", UID: "u", ResourceVersion: "7"}}))
 	})
 
 	It("of limits that name too many resources is none, which matches no chunk", func() {
-		full := buffer("b", "{"+web+", replicas: 1, limits: {cpu: 1}}").Object
+		full := NewBuffer("b", "{"+ByTemplate+", replicas: 1, limits: {cpu: 1}}").Object
 		for i := range 100 {
 			full.Spec.Limits[v1beta1.ResourceName(fmt.Sprint("example.com/r", i))] = resource.MustParse("1")
 		}
 		kept, err := StripBuffer(full)
 		Expect(err).NotTo(HaveOccurred())
-		b := buffer("b", "{}", template(one))
+		b := NewBuffer("b", "{}", WithTemplate(PodSpec("cpu=1,memory=1Gi")))
 		b.Object = kept.(*v1beta1.CapacityBuffer)
-		Expect(outcome(NewPlan(View{Buffers: []Buffer{b}}).Decisions[0])).To(Equal(reason.LimitsDoNotMatch))
+		Expect(Outcome(NewPlan(View{Buffers: []Buffer{b}}).Decisions[0])).To(Equal(reason.LimitsDoNotMatch))
 	})
 })

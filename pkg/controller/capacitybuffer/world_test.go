@@ -62,7 +62,7 @@ type clients struct {
 func clientsOf(config *rest.Config) clients {
 	config.QPS = -1
 	c := clients{ours: versioned.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config)}
-	c.control = reachability.New("control", reachability.MachineDeployments(c.ours.MachineV1alpha1(), ns), reachability.Options{})
+	c.control = reachability.New("control", reachability.MachineDeployments(c.ours.MachineV1alpha1(), Namespace), reachability.Options{})
 	c.target = reachability.New("target", reachability.Nodes(c.core), reachability.Options{})
 	return c
 }
@@ -110,9 +110,9 @@ type started = []interface {
 // controller is the program under test, as the process runs it.
 func controller(ctx context.Context, config *rest.Config) error {
 	c := clientsOf(config)
-	machines, nodes := stores.New(c.ours, ns), target.New(c.core, nil)
+	machines, nodes := stores.New(c.ours, Namespace), target.New(c.core, nil)
 	buffers := externalversions.NewSharedInformerFactoryWithOptions(c.ours, 0, externalversions.WithTransform(StripBuffer))
-	control := externalversions.NewSharedInformerFactoryWithOptions(c.ours, 0, externalversions.WithNamespace(ns))
+	control := externalversions.NewSharedInformerFactoryWithOptions(c.ours, 0, externalversions.WithNamespace(Namespace))
 	shapes := NewShapes(c.core, nil)
 	scales, err := NewScaleReader(storm.Target(config), kubernetes.NewForConfigOrDie(storm.Target(config)))
 	if err != nil {
@@ -121,7 +121,7 @@ func controller(ctx context.Context, config *rest.Config) error {
 	it, err := New(Clients{Buffers: c.ours.CapacityBufferV1beta1(), Reserves: c.ours.AutoscalingV1alpha1()},
 		Informers{Buffers: buffers.CapacityBuffer().V1beta1().CapacityBuffers().Informer(), Reserves: control.Autoscaling().V1alpha1().Reserves().Informer(),
 			Machines: machines, Target: nodes, Shapes: shapes},
-		Options{Namespace: ns, Scales: scales, Control: c.control, Target: c.target})
+		Options{Namespace: Namespace, Scales: scales, Control: c.control, Target: c.target})
 	if err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func controller(ctx context.Context, config *rest.Config) error {
 // spreader is the controller of Reserves.
 func spreader(ctx context.Context, config *rest.Config) error {
 	c := clientsOf(config)
-	machines, nodes := stores.New(c.ours, ns), target.New(c.core, nil)
-	objects := externalversions.NewSharedInformerFactoryWithOptions(c.ours, 0, externalversions.WithNamespace(ns))
+	machines, nodes := stores.New(c.ours, Namespace), target.New(c.core, nil)
+	objects := externalversions.NewSharedInformerFactoryWithOptions(c.ours, 0, externalversions.WithNamespace(Namespace))
 	it, err := reserves.New(reserves.Clients{Reserves: c.ours.AutoscalingV1alpha1(), Machines: c.ours.MachineV1alpha1()},
 		reserves.Informers{Reserves: objects.Autoscaling().V1alpha1().Reserves(), Machines: machines, Target: nodes},
 		&record.FakeRecorder{}, reserves.Options{Cluster: c.control})
@@ -196,9 +196,9 @@ func (c *cluster) keepOne(ctx context.Context, d *machine.MachineDeployment) (er
 		return err
 	}
 	asked, _ := machine.ParseRequestedExcess(d.Annotations[machine.RequestedExcessAnnotation])
-	keep(&p, int(asked.Machines), c.fails(d.Name))
+	Keep(&p, int(asked.Machines), c.fails(d.Name))
 	if !equality.Semantic.DeepEqual(*before, d.Status) {
-		if _, err = c.ours.MachineV1alpha1().MachineDeployments(ns).UpdateStatus(ctx, d, metav1.UpdateOptions{}); err != nil {
+		if _, err = c.ours.MachineV1alpha1().MachineDeployments(Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{}); err != nil {
 			return err
 		}
 	}
@@ -219,55 +219,55 @@ func (c *cluster) fail(name string, fails bool) {
 
 // pool creates a MachineDeployment whose machines have four CPUs, as its MachineClass says.
 func (c *cluster) pool(name string, limit int) {
-	d := site(name, "cpu=4", limit).Deployment
+	d := Site(name, "cpu=4", limit).Deployment
 	d.Spec.Template.Spec.Class.Name = "large"
-	class := &mcm.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "large", Namespace: ns}, NodeTemplate: &mcm.NodeTemplate{Capacity: amounts("cpu=4,memory=16Gi")}}
-	_, _ = c.ours.MachineV1alpha1().MachineClasses(ns).Create(context.Background(), class, metav1.CreateOptions{}) // the first time
-	_, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Create(context.Background(), d, metav1.CreateOptions{})
+	class := &mcm.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "large", Namespace: Namespace}, NodeTemplate: &mcm.NodeTemplate{Capacity: Amounts("cpu=4,memory=16Gi")}}
+	_, _ = c.ours.MachineV1alpha1().MachineClasses(Namespace).Create(context.Background(), class, metav1.CreateOptions{}) // the first time
+	_, err := c.ours.MachineV1alpha1().MachineDeployments(Namespace).Create(context.Background(), d, metav1.CreateOptions{})
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 }
 
 // deploy creates a Deployment whose pods request two CPUs.
 func (c *cluster) deploy(name string, replicas int32) {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: shop}, Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To(replicas), Template: corev1.PodTemplateSpec{Spec: podSpec("cpu=2")},
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Shop}, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To(replicas), Template: corev1.PodTemplateSpec{Spec: PodSpec("cpu=2")},
 	}}
-	_, err := c.core.AppsV1().Deployments(shop).Create(context.Background(), d, metav1.CreateOptions{})
+	_, err := c.core.AppsV1().Deployments(Shop).Create(context.Background(), d, metav1.CreateOptions{})
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 }
 
 func (c *cluster) scale(name string, replicas int32) {
 	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
-	_, err := c.core.AppsV1().Deployments(shop).Patch(context.Background(), name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
+	_, err := c.core.AppsV1().Deployments(Shop).Patch(context.Background(), name, "application/merge-patch+json", []byte(patch), metav1.PatchOptions{})
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 }
 
 func (c *cluster) create(b *v1beta1.CapacityBuffer) {
-	_, err := c.ours.CapacityBufferV1beta1().CapacityBuffers(shop).Create(context.Background(), b, metav1.CreateOptions{})
+	_, err := c.ours.CapacityBufferV1beta1().CapacityBuffers(Shop).Create(context.Background(), b, metav1.CreateOptions{})
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 }
 
 // percent is a buffer of a Deployment.
 func percent(name, deployment string, percentage int) *v1beta1.CapacityBuffer {
-	return buffer(name, fmt.Sprintf("{scalableRef: {apiGroup: apps, kind: Deployment, name: %s}, percentage: %d}", deployment, percentage)).Object
+	return NewBuffer(name, fmt.Sprintf("{scalableRef: {apiGroup: apps, kind: Deployment, name: %s}, percentage: %d}", deployment, percentage)).Object
 }
 
 func (c *cluster) change(name string, change func(*v1beta1.CapacityBuffer)) {
 	ExpectWithOffset(1, retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		b := c.buffer(name)
 		change(b)
-		_, err := c.ours.CapacityBufferV1beta1().CapacityBuffers(shop).Update(context.Background(), b, metav1.UpdateOptions{})
+		_, err := c.ours.CapacityBufferV1beta1().CapacityBuffers(Shop).Update(context.Background(), b, metav1.UpdateOptions{})
 		return err
 	})).To(Succeed())
 }
 
 func (c *cluster) remove(name string) {
-	Expect(c.ours.CapacityBufferV1beta1().CapacityBuffers(shop).Delete(context.Background(), name, metav1.DeleteOptions{})).To(Succeed())
+	Expect(c.ours.CapacityBufferV1beta1().CapacityBuffers(Shop).Delete(context.Background(), name, metav1.DeleteOptions{})).To(Succeed())
 }
 
 func (c *cluster) buffer(name string) *v1beta1.CapacityBuffer {
 	b := &v1beta1.CapacityBuffer{}
-	raw := c.Get(bufferGVR, shop, name)
+	raw := c.Get(bufferGVR, Shop, name)
 	ExpectWithOffset(2, raw).NotTo(BeNil())
 	ExpectWithOffset(2, runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, b)).To(Succeed())
 	return b

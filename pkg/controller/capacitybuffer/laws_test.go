@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"pgregory.net/rapid"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+)
+
+var _ = Describe("Hostile sizes (law 8)", func() {
+	It("are bounded: 10,000 buffers of as many shapes, each with as many chunks as there can be, and more buffers than are looked at", func() {
+		var all []Buffer
+		for i := range 10_100 {
+			b := Chunks(fmt.Sprintf("b%05d", i), math.MaxInt32, fmt.Sprintf("cpu=%dm,memory=1Mi", 1000+i))
+			if b.Object.Namespace = "big"; i%100 == 0 {
+				b.Object.Namespace = fmt.Sprintf("n%05d", i)
+			}
+			all = append(all, b)
+		}
+		var pools []Pool
+		for i := range 20 {
+			pools = append(pools, Site(fmt.Sprintf("p%02d", i), "cpu=16,memory=64Gi", 1_000_000))
+		}
+		p := NewPlan(View{Buffers: all, Pools: pools})
+		total, refused := 0, 0
+		for _, r := range p.Requests {
+			total += r.Machines
+		}
+		Expect(total).To(And(BeNumerically(">", 0), BeNumerically("<=", 4000)))
+		for _, d := range p.Decisions {
+			if s := NewStatus(d, Now); s.Replicas == nil {
+				Expect(d.Problem.Reason).To(Equal(reason.TooManyBuffers))
+				Expect(d.Buffer.Namespace).To(Equal("big"), "namespaces take turns")
+				refused++
+			}
+		}
+		Expect(refused).To(Equal(100))
+	})
+})
+
+var _ = Describe("Laws", func() {
+	It("every plan is within max, at rest after it is carried out, and the same in any order", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := draw(t)
+			p := NewPlan(v)
+			rooms := map[string]int{}
+			for _, s := range v.Pools {
+				rooms[s.Deployment.Name] = 0
+				if b, err := machine.ParseBounds(s.Deployment.Annotations[machine.BoundsAnnotation]); err == nil {
+					rooms[s.Deployment.Name] = max(0, int(b.Max-s.Deployment.Spec.Replicas))
+				}
+			}
+			for _, r := range p.Requests {
+				if r.Machines > rooms[r.Pool] {
+					t.Fatalf("%d machines in %s, with room for %d", r.Machines, r.Pool, rooms[r.Pool])
+				}
+			}
+			for _, d := range p.Decisions {
+				if d.Ready > d.Placed || d.Placed > d.Chunks || d.Chunks > d.Asked {
+					t.Fatalf("%s: %d ready of %d placed of %d of %d", d.Buffer.Name, d.Ready, d.Placed, d.Chunks, d.Asked)
+				}
+			}
+			mixed := v
+			mixed.Buffers, mixed.Pools = shuffled(v.Buffers), shuffled(v.Pools)
+			if a, b := Requests(p), Requests(NewPlan(mixed)); a != b {
+				t.Fatalf("%q in one order, %q in another", a, b)
+			}
+			rest := After(After(After(v)))
+			if again := NewPlan(rest); len(again.Requests) > 0 {
+				t.Fatalf("not at rest: %s after %s", Requests(again), Spread(rest))
+			}
+		})
+	})
+})
+
+func shuffled[T any](all []T) []T {
+	mixed := append([]T{}, all...)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+	return mixed
+}
+
+func draw(t *rapid.T) View {
+	var v View
+	for i := range rapid.IntRange(0, 4).Draw(t, "pools") {
+		capacity := rapid.SampledFrom([]string{"cpu=2,memory=8Gi", "cpu=4,memory=4Gi", "cpu=16,memory=64Gi"}).Draw(t, "capacity")
+		p := Site(fmt.Sprint("p", i), capacity, rapid.IntRange(1, 12).Draw(t, "max"))
+		if rapid.IntRange(0, 5).Draw(t, "odd") == 0 {
+			p.Deployment.Annotations[machine.BoundsAnnotation] = "?"
+		}
+		v.Pools = append(v.Pools, p)
+		if rapid.Bool().Draw(t, "has") {
+			v.Reserves = append(v.Reserves, NewReserve(Namespace, drawRequest(t, p.Deployment.Name)))
+			Holds(rapid.IntRange(0, 9).Draw(t, "ready"), reason.Growing)(&v.Pools[i])
+		}
+	}
+	for i := range rapid.IntRange(0, 5).Draw(t, "buffers") {
+		needs := rapid.SampledFrom([]string{"cpu=1", "cpu=1,memory=3Gi", "cpu=3,memory=1Gi", "memory=7Gi", "cpu=20"}).Draw(t, "requests")
+		owned := func(*Buffer) {}
+		if to := rapid.SampledFrom([]string{"", "", "namespace", "namespace, namespace/ci"}).Draw(t, "dedicated to"); to != "" {
+			owned = dedicated(to)
+		}
+		v.Buffers = append(v.Buffers, Chunks(fmt.Sprint("b", i), rapid.IntRange(0, 20).Draw(t, "chunks"), needs, owned))
+	}
+	return v
+}
+
+func drawRequest(t *rapid.T, pool string) Request {
+	r := Request{Pool: pool, Machines: rapid.IntRange(0, 9).Draw(t, "asked")}
+	if rapid.IntRange(0, 2).Draw(t, "dedicates") == 0 {
+		r.Dedicated = []machine.Dedication{{Owner: machine.Owner(Shop), Machines: int32(rapid.IntRange(0, 9).Draw(t, "dedicated"))}}
+	}
+	return r
+}
