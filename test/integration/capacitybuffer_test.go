@@ -28,6 +28,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 )
 
 // runBuffers runs the controller until the spec ends.
@@ -120,7 +121,7 @@ var _ = Describe("A CapacityBuffer", func() {
 		out, err = kubectl("", "delete", "cb", "web", "-n", "shop")
 		Expect(err).NotTo(HaveOccurred(), out)
 		Eventually(ctx, requested, time.Minute).Should(BeEmpty())
-		_, err = ours.AutoscalingV1alpha1().Reserves("default").Get(ctx, capacitybuffer.ReserveName("large"), metav1.GetOptions{})
+		_, err = ours.AutoscalingV1alpha1().Reserves("default").Get(ctx, plan.ReserveName("large"), metav1.GetOptions{})
 		Expect(err).To(MatchError(apierrors.IsNotFound, "not found"))
 	})
 })

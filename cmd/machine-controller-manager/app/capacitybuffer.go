@@ -16,6 +16,7 @@ import (
 	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 )
 
 // buffersName names the controller that keeps room for the chunks of CapacityBuffers.
@@ -112,7 +113,7 @@ func isBuffer(item any) bool {
 	case *bufferv1beta1.CapacityBuffer:
 		return o.Reserved()
 	case *autoscalingv1alpha1.Reserve:
-		return o.Labels[capacitybuffer.OwnLabel] != ""
+		return o.Labels[plan.OwnLabel] != ""
 	}
 	return false
 }

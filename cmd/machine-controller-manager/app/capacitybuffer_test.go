@@ -25,7 +25,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 )
 
 var bufferKinds = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, []sim.Resource{
@@ -88,7 +88,7 @@ var _ = Describe("The controller of CapacityBuffers", Serial, func() {
 		server := sim.New(sim.Options{Resources: slices.DeleteFunc(slices.Clone(bufferKinds), func(r sim.Resource) bool { return r.Name == "capacitybuffers" })})
 		reserves := buffered(server.ConfigFor("user")).AutoscalingV1alpha1().Reserves(fixture.Namespace)
 		ctx := context.Background()
-		for _, r := range []*autoscaling.Reserve{capacitybuffer.NewReserve(fixture.Namespace, capacitybuffer.Request{Pool: "pool", Machines: 2}), {ObjectMeta: metav1.ObjectMeta{Name: "mine"}}} {
+		for _, r := range []*autoscaling.Reserve{plan.NewReserve(fixture.Namespace, plan.Request{Pool: "pool", Machines: 2}), {ObjectMeta: metav1.ObjectMeta{Name: "mine"}}} {
 			_, err := reserves.Create(ctx, r, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}

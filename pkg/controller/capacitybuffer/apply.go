@@ -14,12 +14,13 @@ import (
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // Withdraw deletes what this controller has created, if there can be no buffers any more.
 func Withdraw(ctx context.Context, reserves autoscalingclient.ReserveInterface) error {
-	all, err := reserves.List(ctx, metav1.ListOptions{LabelSelector: OwnLabel})
+	all, err := reserves.List(ctx, metav1.ListOptions{LabelSelector: plan.OwnLabel})
 	if err != nil {
 		return fmt.Errorf("list reserves of buffers: %w", err)
 	}
@@ -31,7 +32,7 @@ func Withdraw(ctx context.Context, reserves autoscalingclient.ReserveInterface) 
 }
 
 // apply writes Reserves. One that cannot be written does not delay the others.
-func (c *Controller) apply(ctx context.Context, p Plan) error {
+func (c *Controller) apply(ctx context.Context, p plan.Plan) error {
 	var errs []error
 	for _, r := range p.Requests {
 		err := c.request(ctx, r)
@@ -41,7 +42,7 @@ func (c *Controller) apply(ctx context.Context, p Plan) error {
 	return errors.Join(errs...)
 }
 
-func (c *Controller) request(ctx context.Context, r Request) (err error) {
+func (c *Controller) request(ctx context.Context, r plan.Request) (err error) {
 	reserves, after := c.clients.Reserves.Reserves(c.options.Namespace), r.After(c.options.Namespace)
 	var answer *autoscaling.Reserve
 	switch {
@@ -56,7 +57,7 @@ func (c *Controller) request(ctx context.Context, r Request) (err error) {
 		answer, err = reserves.Update(ctx, after, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return written.IgnoreNotFound(fmt.Errorf("write reserve %s: %w", r.name(), err))
+		return written.IgnoreNotFound(fmt.Errorf("write reserve %s: %w", r.Name(), err))
 	}
 	c.written.Record(answer)
 	klog.FromContext(ctx).V(2).Info("Requested machines for chunks", "machineDeployment", r.Pool, "reserve", answer.Name, "machines", r.Machines)
@@ -73,7 +74,7 @@ func remove(ctx context.Context, reserves autoscalingclient.ReserveInterface, r 
 }
 
 // report writes the statuses that have changed.
-func (c *Controller) report(ctx context.Context, p Plan) error {
+func (c *Controller) report(ctx context.Context, p plan.Plan) error {
 	var errs []error
 	for _, d := range p.Decisions {
 		errs = append(errs, c.reportOne(ctx, d))
@@ -81,7 +82,7 @@ func (c *Controller) report(ctx context.Context, p Plan) error {
 	return errors.Join(errs...)
 }
 
-func (c *Controller) reportOne(ctx context.Context, d Decision) error {
+func (c *Controller) reportOne(ctx context.Context, d plan.Decision) error {
 	after := d.After(c.options.Clock.Now())
 	if equality.Semantic.DeepEqual(d.Buffer.Status, after.Status) {
 		return nil

@@ -23,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 	bufferclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/capacitybuffer/v1beta1"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -179,7 +180,7 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 		return reachability.Recheck, nil
 	}
 	began := c.options.Clock.Now()
-	p := NewPlan(c.observe())
+	p := plan.New(c.observe())
 	c.took.Store(int64(c.options.Clock.Since(began)))
 	return p.Again, errors.Join(c.apply(ctx, p), c.report(ctx, p))
 }

@@ -3,7 +3,7 @@
 // Package capacitybuffer keeps room for the chunks of CapacityBuffers on machines in reserve.
 //
 //	CapacityBuffers ------------+
-//	PodTemplates, workloads ----+-> View -> NewPlan -> one Reserve per MachineDeployment, status of CapacityBuffers
+//	PodTemplates, workloads ----+-> plan.View -> plan.New -> one Reserve per MachineDeployment, status of CapacityBuffers
 //	ResourceQuotas, DaemonSets -+    (package fit packs chunks onto machines)
 //	MachineDeployments, Nodes --+
 //

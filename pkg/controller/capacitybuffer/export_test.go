@@ -9,10 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 )
 
 // WorkloadOf is what the cache keeps of a workload.
-func WorkloadOf(item any) Workload {
+func WorkloadOf(item any) plan.Workload {
 	kept, err := stripObject(item)
 	if err != nil {
 		panic(err)
@@ -20,12 +21,9 @@ func WorkloadOf(item any) Workload {
 	return kept.(*workload).Workload
 }
 
-// UnreadScale returns a scale that could not be read.
-func UnreadScale(err error) *Scale { return &Scale{err: err} }
-
 // NewestPod returns the newest pod of a workload with this scale.
-func (p *Preview) NewestPod(namespace string, s *Scale) *corev1.Pod {
-	all := []Buffer{{Object: &v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}, Scale: s}}
+func (p *Preview) NewestPod(namespace string, s *plan.Scale) *corev1.Pod {
+	all := []plan.Buffer{{Object: &v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}, Scale: s}}
 	p.c.findNewest(all)
 	return all[0].Newest
 }

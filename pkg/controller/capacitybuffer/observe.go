@@ -15,6 +15,7 @@ import (
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -23,8 +24,8 @@ import (
 const maxDaemons = 200
 
 // observe collects the view. If a store is behind the answers to our writes, the answers are used.
-func (c *Controller) observe() View {
-	var v View
+func (c *Controller) observe() plan.View {
+	var v plan.View
 	namespaces := map[string]bool{}
 	for _, b := range stores.List[*v1beta1.CapacityBuffer](c.buffers) {
 		if b.Reserved() && b.DeletionTimestamp == nil {
@@ -35,7 +36,7 @@ func (c *Controller) observe() View {
 	c.findNewest(v.Buffers)
 	taken := map[string]bool{}
 	for _, r := range stores.List[*autoscaling.Reserve](c.reserves) {
-		if r = c.written.Newest(r); r.Labels[OwnLabel] == "" {
+		if r = c.written.Newest(r); r.Labels[plan.OwnLabel] == "" {
 			taken[r.Name] = true
 		} else if r.DeletionTimestamp == nil {
 			v.Reserves = append(v.Reserves, r)
@@ -50,7 +51,7 @@ func (c *Controller) observe() View {
 		}
 	}
 	for _, d := range stores.List[*machine.MachineDeployment](c.deployments) {
-		p := Pool{Deployment: d, Taken: taken[ReserveName(d.Name)]}
+		p := plan.Pool{Deployment: d, Taken: taken[plan.ReserveName(d.Name)]}
 		if d.Annotations[machine.BoundsAnnotation] != "" {
 			p.Node = pool.SampleNode(pool.Read(d, &c.source, c.options.Clock.Now()))
 			_, p.Ready = pool.CountSpares(d, &c.source)
@@ -62,15 +63,15 @@ func (c *Controller) observe() View {
 }
 
 // buffer finds what a buffer refers to.
-func (c *Controller) buffer(b *v1beta1.CapacityBuffer) Buffer {
-	all := Buffer{Object: b, Lacks: c.lacks(resourceQuotas)}
+func (c *Controller) buffer(b *v1beta1.CapacityBuffer) plan.Buffer {
+	all := plan.Buffer{Object: b, Lacks: c.lacks(resourceQuotas)}
 	if ref := b.Spec.PodTemplateRef; ref != nil {
 		all.Lacks = cmp.Or(all.Lacks, c.lacks(podTemplates))
 		all.Template = stores.Find[corev1.PodTemplate](c.kinds[podTemplates], b.Namespace+"/"+ref.Name)
 	}
-	if ref := b.Spec.ScalableRef; ref != nil && !watched(ref) && c.options.Scales != nil {
+	if ref := b.Spec.ScalableRef; ref != nil && !plan.Watched(ref) && c.options.Scales != nil {
 		all.Scale = c.scales.findScale(b)
-	} else if ref != nil && watched(ref) {
+	} else if ref != nil && plan.Watched(ref) {
 		all.Lacks = cmp.Or(all.Lacks, c.lacks(ref.Kind))
 		if w := stores.Find[workload](c.kinds[ref.Kind], b.Namespace+"/"+ref.Name); w != nil && w.Template != nil {
 			all.Workload = &w.Workload
@@ -80,10 +81,10 @@ func (c *Controller) buffer(b *v1beta1.CapacityBuffer) Buffer {
 }
 
 // findNewest finds the newest pod of each workload for which only the scale is known.
-func (c *Controller) findNewest(buffers []Buffer) {
-	byNamespace := map[string][]*Buffer{}
+func (c *Controller) findNewest(buffers []plan.Buffer) {
+	byNamespace := map[string][]*plan.Buffer{}
 	for i := range buffers {
-		if b := &buffers[i]; b.Scale != nil && b.Scale.err == nil {
+		if b := &buffers[i]; b.Scale != nil && b.Scale.Err == nil {
 			byNamespace[b.Object.Namespace] = append(byNamespace[b.Object.Namespace], b)
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 )
 
 // previewOf returns a preview of objects and of what buffers refer to.
@@ -85,18 +87,18 @@ var _ = Describe("The controller observes", func() {
 
 	It("its own Reserves, and not those that are being deleted or that somebody else has given their name", func() {
 		o := shown(three())
-		request := Request{Pool: "a", Machines: 9}
-		ours := NewReserve(Namespace, request)
+		request := plan.Request{Pool: "a", Machines: 9}
+		ours := plan.NewReserve(Namespace, request)
 		o.Reserves = []*autoscaling.Reserve{ours}
 		Expect(Requests(previewOf(o, refers()).Plan())).To(Equal("a=1"))
 		Expect(previewOf(o, refers()).Plan().Requests[0].Reserve).To(Equal(ours))
 
-		going := NewReserve(Namespace, request)
+		going := plan.NewReserve(Namespace, request)
 		going.DeletionTimestamp = &metav1.Time{Time: Now}
 		o.Reserves[0] = going
 		Expect(previewOf(o, refers()).Plan().Requests[0].Reserve).To(BeNil())
 
-		theirs := NewReserve(Namespace, request)
+		theirs := plan.NewReserve(Namespace, request)
 		theirs.Labels = nil
 		o.Reserves[0] = theirs
 		Expect(previewOf(o, refers()).Plan().Requests).To(BeEmpty())
@@ -122,7 +124,7 @@ var _ = Describe("The controller observes", func() {
 		func(want string, pods ...*corev1.Pod) {
 			o := shown(three())
 			o.Pods = pods
-			newest := previewOf(o, refers()).NewestPod(Shop, &Scale{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})})
+			newest := previewOf(o, refers()).NewestPod(Shop, &plan.Scale{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})})
 			if want == "" {
 				Expect(newest).To(BeNil())
 				return

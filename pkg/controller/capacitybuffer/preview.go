@@ -18,6 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 )
 
@@ -59,7 +60,7 @@ func ReferenceKinds(b *v1beta1.CapacityBuffer) []string {
 	if b.Spec.PodTemplateRef != nil {
 		all = append(all, podTemplates)
 	}
-	if ref := b.Spec.ScalableRef; ref != nil && watched(ref) {
+	if ref := b.Spec.ScalableRef; ref != nil && plan.Watched(ref) {
 		all = append(all, ref.Kind)
 	}
 	return all
@@ -82,7 +83,7 @@ func ReferenceResource(kind string) schema.GroupVersionResource {
 
 // ReadsScale reports whether a buffer needs the scale subresource of a workload of another kind.
 func ReadsScale(b *v1beta1.CapacityBuffer) bool {
-	return b.Spec.ScalableRef != nil && !watched(b.Spec.ScalableRef)
+	return b.Spec.ScalableRef != nil && !plan.Watched(b.Spec.ScalableRef)
 }
 
 // NewPreview returns a preview for the MachineDeployments of a namespace, without other objects.
@@ -144,11 +145,4 @@ func (p *Preview) ReadScales(ctx context.Context) {
 }
 
 // Plan returns what the controller would do now.
-func (p *Preview) Plan() Plan { return NewPlan(p.c.observe()) }
-
-// After returns the buffer of a decision with its new status.
-func (d Decision) After(now time.Time) *v1beta1.CapacityBuffer {
-	after := d.Buffer.DeepCopy()
-	after.Status = NewStatus(d, now)
-	return after
-}
+func (p *Preview) Plan() plan.Plan { return plan.New(p.c.observe()) }

@@ -19,6 +19,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 )
 
 // shown are a MachineDeployment of machines of four CPUs, and a buffer.

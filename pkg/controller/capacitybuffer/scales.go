@@ -25,6 +25,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 )
 
 const (
@@ -35,14 +36,6 @@ const (
 	// maxScales is how many of these workloads are read.
 	maxScales = 100
 )
-
-// Scale is the content of the scale subresource of a workload.
-type Scale struct {
-	Replicas int32
-	Selector labels.Selector
-	// err is why it could not be read.
-	err error
-}
 
 // ScaleReader reads the scale subresources of any kind.
 type ScaleReader struct {
@@ -60,24 +53,25 @@ func NewScaleReader(config *rest.Config, client kubernetes.Interface) (*ScaleRea
 	return &ScaleReader{scales, mapper}, nil
 }
 
-func (r *ScaleReader) read(ctx context.Context, namespace string, ref v1beta1.ScalableRef) (Scale, error) {
+func (r *ScaleReader) read(ctx context.Context, namespace string, ref v1beta1.ScalableRef) (plan.Scale, error) {
 	mapping, err := r.mapper.RESTMapping(schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})
 	if err != nil {
-		return Scale{}, fmt.Errorf("find kind %s of group %q: %w", ref.Kind, ref.APIGroup, err)
+		return plan.Scale{}, fmt.Errorf("find kind %s of group %q: %w", ref.Kind, ref.APIGroup, err)
 	}
 	resource := mapping.Resource.GroupResource()
 	s, err := r.scales.Scales(namespace).Get(ctx, resource, ref.Name, metav1.GetOptions{})
 	if apierrors.IsForbidden(err) {
-		return Scale{}, &missingRight{resource, err}
+		right := &missingRight{resource, err}
+		return plan.Scale{Lacks: right.advice()}, right
 	}
 	if err != nil {
-		return Scale{}, fmt.Errorf("read scale of %s %s: %w", ref.Kind, ref.Name, err)
+		return plan.Scale{}, fmt.Errorf("read scale of %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	selector, err := labels.Parse(s.Status.Selector)
 	if err != nil || s.Status.Selector == "" {
-		return Scale{}, fmt.Errorf("scale of %s %s: selector %.80q selects no pods", ref.Kind, ref.Name, s.Status.Selector)
+		return plan.Scale{}, fmt.Errorf("scale of %s %s: selector %.80q selects no pods", ref.Kind, ref.Name, s.Status.Selector)
 	}
-	return Scale{Replicas: s.Spec.Replicas, Selector: selector}, nil
+	return plan.Scale{Replicas: s.Spec.Replicas, Selector: selector}, nil
 }
 
 // missingRight is the right to read a scale.
@@ -97,7 +91,7 @@ func (m *missingRight) advice() string {
 // scaleCache is what was read last, by key of the workload.
 type scaleCache struct {
 	mu    sync.Mutex
-	known map[string]Scale
+	known map[string]plan.Scale
 	// wake receives a value when there is a workload that has not been read.
 	wake chan struct{}
 }
@@ -107,11 +101,8 @@ func keyOf(b *v1beta1.CapacityBuffer) string {
 	return strings.Join([]string{b.Namespace, ref.APIGroup, ref.Kind, ref.Name}, "/")
 }
 
-// watched reports whether the kind of a workload has an informer.
-func watched(ref *v1beta1.ScalableRef) bool { return slices.Contains(kinds[ref.APIGroup], ref.Kind) }
-
 // findScale returns what is known of the workload of a buffer; nil if that has not been read yet.
-func (s *scaleCache) findScale(b *v1beta1.CapacityBuffer) *Scale {
+func (s *scaleCache) findScale(b *v1beta1.CapacityBuffer) *plan.Scale {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one, known := s.known[keyOf(b)]; known {
@@ -151,11 +142,11 @@ func (c *Controller) pollScales(ctx context.Context) {
 func (c *Controller) readScales(ctx context.Context) (changed bool) {
 	refs := map[string]*v1beta1.CapacityBuffer{}
 	for _, b := range stores.List[*v1beta1.CapacityBuffer](c.buffers) {
-		if ref := b.Spec.ScalableRef; b.Reserved() && b.DeletionTimestamp == nil && ref != nil && !watched(ref) {
+		if ref := b.Spec.ScalableRef; b.Reserved() && b.DeletionTimestamp == nil && ref != nil && !plan.Watched(ref) {
 			refs[keyOf(b)] = b
 		}
 	}
-	next := map[string]Scale{}
+	next := map[string]plan.Scale{}
 	for i, key := range slices.Sorted(maps.Keys(refs)) {
 		if i == maxScales || ctx.Err() != nil {
 			break
@@ -163,11 +154,11 @@ func (c *Controller) readScales(ctx context.Context) (changed bool) {
 		b := refs[key]
 		read, err := c.options.Scales.read(ctx, b.Namespace, *b.Spec.ScalableRef)
 		before, known := c.scales.known[key]
-		if read.err = err; known && before.err == nil && transient(err) {
+		if read.Err = err; known && before.Err == nil && transient(err) {
 			read = before
 		}
 		next[key] = read
-		changed = changed || !known || before.String() != read.String()
+		changed = changed || !known || textOf(before) != textOf(read)
 	}
 	c.scales.mu.Lock()
 	defer c.scales.mu.Unlock()
@@ -182,9 +173,10 @@ func transient(err error) bool {
 	return err != nil && !missing && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err)
 }
 
-func (s Scale) String() string {
-	if s.err != nil {
-		return s.err.Error()
+// textOf returns what to compare of a scale.
+func textOf(s plan.Scale) string {
+	if s.Err != nil {
+		return s.Err.Error()
 	}
 	return fmt.Sprintf("%d %s", s.Replicas, s.Selector)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 )
 
 var rolloutGVR = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "rollouts"}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
@@ -24,7 +25,7 @@ const maxAnnotation = 1024
 // workload is what the cache keeps of a workload. Its template is nil if it has none, or has ended.
 type workload struct {
 	metav1.ObjectMeta
-	Workload
+	plan.Workload
 }
 
 func stripObject(item any) (any, error) {
@@ -56,7 +57,7 @@ func stripObject(item any) (any, error) {
 }
 
 func workloadOf(o metav1.Object, replicas *int32, template *corev1.PodTemplateSpec) *workload {
-	w := &workload{ObjectMeta: identity(o), Workload: Workload{Replicas: ptr.Deref(replicas, 1)}}
+	w := &workload{ObjectMeta: identity(o), Workload: plan.Workload{Replicas: ptr.Deref(replicas, 1)}}
 	if template != nil {
 		w.Template = slimTemplate(o.GetNamespace(), template)
 	}
@@ -74,7 +75,7 @@ func hasFailed(job *batchv1.Job) bool {
 
 // slimTemplate keeps what determines where a pod may run, and which quotas concern it.
 func slimTemplate(namespace string, template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
-	chunk := completed(namespace, template)
+	chunk := plan.CompletedPod(namespace, template)
 	slim := fit.Slim(chunk)
 	slim.Spec.PriorityClassName, slim.Spec.ActiveDeadlineSeconds = chunk.Spec.PriorityClassName, chunk.Spec.ActiveDeadlineSeconds
 	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: slim.Labels, Annotations: slim.Annotations}, Spec: slim.Spec}

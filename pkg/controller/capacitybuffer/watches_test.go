@@ -18,6 +18,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
@@ -38,17 +40,17 @@ func owned(name string) metav1.ObjectMeta {
 }
 
 var _ = Describe("What the cache keeps", func() {
-	of := func(w *Workload) View {
+	of := func(w *plan.Workload) plan.View {
 		b := NewBuffer("b", "{"+ByWorkload+", percentage: 50, limits: {cpu: 10}}")
 		b.Workload = w
 		terminating := Quota("q", "requests.cpu=7", "", WithScopes(corev1.ResourceQuotaScopeTerminating), WithClasses(corev1.ScopeSelectorOpIn, "important"))
-		return View{Buffers: []Buffer{b}, Quotas: []*corev1.ResourceQuota{terminating}, Pools: []Pool{Site("a", "cpu=8,memory=8Gi", 9), Site("b", "cpu=8,memory=8Gi", 9)}}
+		return plan.View{Buffers: []plan.Buffer{b}, Quotas: []*corev1.ResourceQuota{terminating}, Pools: []plan.Pool{Site("a", "cpu=8,memory=8Gi", 9), Site("b", "cpu=8,memory=8Gi", 9)}}
 	}
 
 	DescribeTable("of a workload is all that matters",
 		func(object any) {
 			kept := WorkloadOf(object)
-			whole, slim := NewPlan(of(&Workload{Replicas: 7, Template: &rich})), NewPlan(of(&kept))
+			whole, slim := plan.New(of(&plan.Workload{Replicas: 7, Template: &rich})), plan.New(of(&kept))
 			Expect(Outcome(slim.Decisions[0])).To(Equal("2 of 3 by q"))
 			Expect(Outcome(slim.Decisions[0])).To(Equal(Outcome(whole.Decisions[0])))
 			Expect(Requests(slim)).To(And(Equal(Requests(whole)), Equal("b=1")))
@@ -106,7 +108,7 @@ var _ = Describe("What the cache keeps", func() {
 		}
 		kept := WorkloadOf(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: large}})
 		Expect(kept.Template.Size()).To(BeNumerically("<", 2*fit.MaxBytes))
-		Expect(Outcome(NewPlan(of(&kept)).Decisions[0])).To(Equal(reason.ShapeUnclear))
+		Expect(Outcome(plan.New(of(&kept)).Decisions[0])).To(Equal(reason.ShapeUnclear))
 	})
 
 	It("of a buffer of others is only its name, and of one of ours what is read", func() {
@@ -131,6 +133,6 @@ var _ = Describe("What the cache keeps", func() {
 		Expect(err).NotTo(HaveOccurred())
 		b := NewBuffer("b", "{}", WithTemplate(PodSpec("cpu=1,memory=1Gi")))
 		b.Object = kept.(*v1beta1.CapacityBuffer)
-		Expect(Outcome(NewPlan(View{Buffers: []Buffer{b}}).Decisions[0])).To(Equal(reason.LimitsDoNotMatch))
+		Expect(Outcome(plan.New(plan.View{Buffers: []plan.Buffer{b}}).Decisions[0])).To(Equal(reason.LimitsDoNotMatch))
 	})
 })

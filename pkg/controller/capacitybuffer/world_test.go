@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +24,6 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
@@ -36,6 +35,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
 )
 
@@ -191,7 +192,7 @@ func (c *cluster) keep(ctx context.Context, _ *rest.Config) error {
 
 // keepOne does it for one MachineDeployment, whose status has no field for the numbers, as in Gardener.
 func (c *cluster) keepOne(ctx context.Context, d *machine.MachineDeployment) (err error) {
-	before, p, spares := d.Status.DeepCopy(), Pool{Deployment: d}, storm.Spares{Client: c.ours.MachineV1alpha1()}
+	before, p, spares := d.Status.DeepCopy(), plan.Pool{Deployment: d}, storm.Spares{Client: c.ours.MachineV1alpha1()}
 	if _, p.Ready, err = spares.Count(ctx, d); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	capacitybufferplan "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 )
 
 // BufferEnd is the end of one CapacityBuffer.
@@ -72,7 +73,7 @@ func (w *world) showBuffers() error {
 }
 
 func (w *world) lookAtBuffers() error {
-	w.plans.buffers = capacitybuffer.Plan{}
+	w.plans.buffers = capacitybufferplan.Plan{}
 	if w.chunks == nil {
 		return nil
 	}
@@ -102,7 +103,7 @@ func (w *world) placeReserves(context.Context) (moved bool, again time.Duration,
 }
 
 // putReserve creates, changes or deletes the Reserve of a request.
-func (w *world) putReserve(r capacitybuffer.Request) {
+func (w *world) putReserve(r capacitybufferplan.Request) {
 	after := r.After(w.chunksIn)
 	if after == nil {
 		delete(w.reserves, keyOf(r.Reserve))
@@ -130,14 +131,14 @@ func (w *world) explainBuffers() []Plan {
 	}
 	for _, r := range w.plans.buffers.Requests {
 		if r.Reserve == nil {
-			all = append(all, Plan{Kind: "Reserve", Namespace: w.chunksIn, Name: capacitybuffer.ReserveName(r.Pool), State: Moving, Why: "chunks of CapacityBuffers need it",
+			all = append(all, Plan{Kind: "Reserve", Namespace: w.chunksIn, Name: capacitybufferplan.ReserveName(r.Pool), State: Moving, Why: "chunks of CapacityBuffers need it",
 				Steps: []Step{bufferStep(r)}})
 		}
 	}
 	return all
 }
 
-func (w *world) explainBuffer(d capacitybuffer.Decision) Plan {
+func (w *world) explainBuffer(d capacitybufferplan.Decision) Plan {
 	b := d.After(w.now)
 	p := Plan{Kind: "CapacityBuffer", Namespace: b.Namespace, Name: b.Name, State: AtRest, Changed: w.changed["CapacityBuffer "+keyOf(b)]}
 	ready := meta.FindStatusCondition(b.Status.Conditions, v1beta1.ConditionReady)
@@ -163,7 +164,7 @@ func (w *world) explainBuffer(d capacitybuffer.Decision) Plan {
 }
 
 // bufferStep describes what happens to a Reserve because of buffers.
-func bufferStep(r capacitybuffer.Request) Step {
+func bufferStep(r capacitybufferplan.Request) Step {
 	s := Step{Do: Create, To: fmt.Sprint(r.Machines)}
 	if len(r.Dedicated) > 0 {
 		s.Why = "dedicated: " + machine.DedicationsText(r.Dedicated)

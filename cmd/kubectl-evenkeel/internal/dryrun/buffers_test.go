@@ -19,6 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	capacitybufferplan "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 )
 
 // buffered are zones, and in namespace shop a Deployment web of ten pods of one CPU each.
@@ -45,9 +46,9 @@ func keepBuffer(o *Objects, name string, chunks, machines int) {
 	b := &v1beta1.CapacityBuffer{}
 	Expect(yaml.Unmarshal([]byte(asking(name, web)), b)).To(Succeed())
 	b.Namespace, b.CreationTimestamp, b.Spec.Replicas = "shop", metav1.NewTime(noon.Add(-time.Hour)), ptr.To(int32(chunks))
-	b.Status = capacitybuffer.NewStatus(capacitybuffer.Decision{Buffer: b, Asked: chunks, Chunks: chunks, Placed: chunks, Ready: chunks, Pools: []string{"z1"}}, noon.Add(-time.Hour))
+	b.Status = capacitybufferplan.NewStatus(capacitybufferplan.Decision{Buffer: b, Asked: chunks, Chunks: chunks, Placed: chunks, Ready: chunks, Pools: []string{"z1"}}, noon.Add(-time.Hour))
 	o.Buffers = append(o.Buffers, b)
-	keepOne(o, capacitybuffer.NewReserve(fixture.Namespace, capacitybuffer.Request{Pool: "z1", Machines: machines}))
+	keepOne(o, capacitybufferplan.NewReserve(fixture.Namespace, capacitybufferplan.Request{Pool: "z1", Machines: machines}))
 }
 
 var _ = Describe("A forecast of CapacityBuffers", func() {

@@ -19,10 +19,11 @@ import (
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	capacitybufferplan "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 )
 
 // isForBuffers reports whether CapacityBuffers need a Reserve.
-func isForBuffers(r *autoscaling.Reserve) bool { return r.Labels[capacitybuffer.OwnLabel] != "" }
+func isForBuffers(r *autoscaling.Reserve) bool { return r.Labels[capacitybufferplan.OwnLabel] != "" }
 
 // ReadReferences reads what the CapacityBuffers of Evenkeel refer to, and nothing if there are
 // none.

@@ -26,6 +26,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	balancerplan "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	capacitybufferplan "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
@@ -92,7 +93,7 @@ type plans struct {
 	reserve  map[string]reservePlan
 	zones    map[string]zonesPlan
 	balancer map[string]balancerPlan
-	buffers  capacitybuffer.Plan
+	buffers  capacitybufferplan.Plan
 	release  release.Plan
 }
 

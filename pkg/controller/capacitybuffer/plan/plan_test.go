@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package capacitybuffer_test
+package plan_test
 
 import (
 	"fmt"
@@ -17,7 +17,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -48,9 +49,9 @@ func apartBy(key string) func(*Buffer) {
 var _ = DescribeTable("How many machines hold the chunks, and where (laws 4, 5 and 8)",
 	func(buffers []Buffer, pools []Pool, want, says string) {
 		v := View{Buffers: buffers, Pools: pools}
-		first := NewPlan(v)
+		first := New(v)
 		Expect(Requests(first)).To(Equal(want))
-		rest := NewPlan(After(v))
+		rest := New(After(v))
 		Expect(rest.Requests).To(BeEmpty(), "law 9")
 		var all []string
 		for _, d := range rest.Decisions {
@@ -101,14 +102,14 @@ var _ = DescribeTable("How many machines hold the chunks, and where (laws 4, 5 a
 var _ = It("DaemonSets take their part of each machine", func() {
 	daemon := fit.Read(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent"}, Spec: PodSpec("cpu=1")}, false)
 	v := View{Buffers: []Buffer{Chunks("b", 4, "cpu=1")}, Pools: []Pool{Site("a", "cpu=4", 9)}, Daemons: []*fit.Pod{daemon}}
-	Expect(Requests(NewPlan(v))).To(Equal("a=2"))
+	Expect(Requests(New(v))).To(Equal("a=2"))
 })
 
 var _ = Describe("A status", func() {
 	It("goes from Provisioning to Ready, and says what is missing", func() {
 		v := View{Buffers: []Buffer{Chunks("b", 5, "cpu=1")}, Pools: []Pool{Site("a", "cpu=4", 9)}}
 		message := func(v View) string {
-			d := NewPlan(v).Decisions[0]
+			d := New(v).Decisions[0]
 			c := NewStatus(d, Now).Conditions[3]
 			return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
 		}
@@ -120,7 +121,7 @@ var _ = Describe("A status", func() {
 	})
 
 	It("names the PodTemplate and its generation, and the strategy", func() {
-		s := NewStatus(NewPlan(View{Buffers: []Buffer{Chunks("b", 5, "cpu=1")}}).Decisions[0], Now)
+		s := NewStatus(New(View{Buffers: []Buffer{Chunks("b", 5, "cpu=1")}}).Decisions[0], Now)
 		Expect(s.PodTemplateRef.Name).To(Equal("web"))
 		Expect(*s.PodTemplateGeneration).To(BeEquivalentTo(7))
 		Expect(*s.ProvisioningStrategy).To(Equal(v1beta1.StrategyReserved))
@@ -129,8 +130,8 @@ var _ = Describe("A status", func() {
 	It("keeps the conditions of others, and the time of a condition that does not change", func() {
 		b := Chunks("b", 5, "cpu=1")
 		b.Object.Status.Conditions = []metav1.Condition{{Type: "Example", Status: "True"}}
-		b.Object.Status = NewStatus(NewPlan(View{Buffers: []Buffer{b}}).Decisions[0], Now)
-		later := NewStatus(NewPlan(View{Buffers: []Buffer{b}}).Decisions[0], Now.Add(time.Hour))
+		b.Object.Status = NewStatus(New(View{Buffers: []Buffer{b}}).Decisions[0], Now)
+		later := NewStatus(New(View{Buffers: []Buffer{b}}).Decisions[0], Now.Add(time.Hour))
 		Expect(later).To(Equal(b.Object.Status))
 		Expect(later.Conditions).To(HaveLen(5))
 	})
@@ -140,7 +141,7 @@ var _ = Describe("A status", func() {
 		for i := range 100 {
 			pools = append(pools, Site(fmt.Sprintf("p%02d", i), "cpu=1", 4))
 		}
-		d := NewPlan(View{Buffers: []Buffer{Chunks("b", 100, "cpu=1")}, Pools: pools}).Decisions[0]
+		d := New(View{Buffers: []Buffer{Chunks("b", 100, "cpu=1")}, Pools: pools}).Decisions[0]
 		Expect(NewStatus(d, Now).Conditions[2].Message).To(Equal("machines are requested for 100 chunks in p00, p01, p02, p03, p04 and 95 more"))
 	})
 })
@@ -154,17 +155,17 @@ var _ = Describe("Machines", func() {
 		v := After(View{Buffers: []Buffer{Chunks("b", 5, "cpu=1")}, Pools: alike(9, 4)})
 		Expect(Spread(v)).To(Equal("a=2"))
 		v.Pools[1].Deployment.Annotations[machine.BoundsAnnotation] = "1:99"
-		Expect(NewPlan(v).Requests).To(BeEmpty())
+		Expect(New(v).Requests).To(BeEmpty())
 	})
 
 	It("move where fewer hold the chunks, and none that is ready goes before those that replace it are ready (law 6)", func() {
 		v := After(View{Buffers: []Buffer{Chunks("b", 8, "cpu=1")}, Pools: alike(9, 3)})
 		v.Pools = append(v.Pools, Site("c", "cpu=8", 9))
-		Expect(Requests(NewPlan(v))).To(Equal("c=1"))
+		Expect(Requests(New(v))).To(Equal("c=1"))
 		half := After(v)
 		half.Pools[2].Ready = 0
-		Expect(NewPlan(half).Requests).To(BeEmpty())
-		Expect(Requests(NewPlan(After(v)))).To(Equal("a=-"))
+		Expect(New(half).Requests).To(BeEmpty())
+		Expect(Requests(New(After(v)))).To(Equal("a=-"))
 	})
 
 	It("stand in where machines cannot be created, which keeps one for the next try (law 7)", func() {
@@ -173,7 +174,7 @@ var _ = Describe("Machines", func() {
 		v = After(v, "a")
 		Expect(Spread(v)).To(Equal("a=1 b=2"))
 		v = After(v, "a")
-		Expect(NewPlan(v).Requests).To(BeEmpty())
+		Expect(New(v).Requests).To(BeEmpty())
 		Expect(Standing(v.Buffers[0].Object)).To(Equal("8 Provisioning=MachinesRequested Ready=Complete"))
 		Expect(Spread(After(After(v)))).To(Equal("a=1 b=1"))
 	})
@@ -190,18 +191,18 @@ var _ = Describe("Machines", func() {
 	It("go with the buffers also where they cannot be created (law 10)", func() {
 		v := After(After(View{Buffers: []Buffer{Chunks("b", 8, "cpu=1")}, Pools: alike(9, 3)}, "a"), "a")
 		v.Buffers = nil
-		Expect(Requests(NewPlan(v))).To(Equal("a=-"))
+		Expect(Requests(New(v))).To(Equal("a=-"))
 		v.Buffers = []Buffer{Chunks("b", 0, "cpu=1")}
-		Expect(Requests(NewPlan(v))).To(Equal("a=-"))
+		Expect(Requests(New(v))).To(Equal("a=-"))
 	})
 
 	DescribeTable("are kept where too little is known for a while (law 5)",
 		func(change func(*Pool)) {
 			v := After(View{Buffers: []Buffer{Chunks("b", 5, "cpu=1")}, Pools: []Pool{Site("a", "cpu=4", 9)}})
 			change(&v.Pools[0])
-			Expect(NewPlan(v).Requests).To(BeEmpty())
+			Expect(New(v).Requests).To(BeEmpty())
 			v.Buffers = nil
-			Expect(Requests(NewPlan(v))).To(Equal("a=-"))
+			Expect(Requests(New(v))).To(Equal("a=-"))
 		},
 		Entry("bounds", Annotated(machine.BoundsAnnotation, "many")),
 		Entry("machines", func(p *Pool) { p.Node = nil }),
@@ -209,15 +210,15 @@ var _ = Describe("Machines", func() {
 
 	It("go with the buffers, and with the MachineDeployment (law 10)", func() {
 		v := After(View{Buffers: []Buffer{Chunks("b", 5, "cpu=1")}, Pools: []Pool{Site("a", "cpu=4", 9)}})
-		Expect(Requests(NewPlan(View{Buffers: v.Buffers, Reserves: v.Reserves}))).To(Equal("a=-"))
-		Expect(Requests(NewPlan(View{Pools: v.Pools, Reserves: v.Reserves}))).To(Equal("a=-"))
+		Expect(Requests(New(View{Buffers: v.Buffers, Reserves: v.Reserves}))).To(Equal("a=-"))
+		Expect(Requests(New(View{Pools: v.Pools, Reserves: v.Reserves}))).To(Equal("a=-"))
 	})
 
 	DescribeTable("are requested again when somebody changes the Reserve",
 		func(change func(*autoscaling.Reserve), want string) {
 			v := After(View{Buffers: []Buffer{Chunks("b", 5, "cpu=1")}, Pools: []Pool{Site("a", "cpu=4", 9)}})
 			change(v.Reserves[0])
-			Expect(Requests(NewPlan(v))).To(Equal(want))
+			Expect(Requests(New(v))).To(Equal(want))
 		},
 		Entry("its number", func(r *autoscaling.Reserve) { r.Spec.Replicas = 7 }, "a=2"),
 		Entry("its pools", func(r *autoscaling.Reserve) { r.Spec.Pools.Names = []string{"b"} }, "a=2"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package capacitybuffer_test
+// Package plantest builds Views and reads Plans, for tests of package plan and of the controller.
+package plantest
 
 import (
 	"fmt"
@@ -17,7 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 )
 
 const (
@@ -33,8 +34,8 @@ const (
 var Now = time.Date(2026, 3, 2, 11, 0, 0, 0, time.UTC)
 
 // NewBuffer returns one of our strategy with that spec, in YAML.
-func NewBuffer(name, spec string, change ...func(*Buffer)) Buffer {
-	b := Buffer{Object: &v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{
+func NewBuffer(name, spec string, change ...func(*plan.Buffer)) plan.Buffer {
+	b := plan.Buffer{Object: &v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{
 		Namespace: Shop, Name: name, Generation: 2, CreationTimestamp: metav1.NewTime(Now), Annotations: map[string]string{},
 	}}}
 	if err := yaml.UnmarshalStrict([]byte(spec), &b.Object.Spec); err != nil {
@@ -68,39 +69,39 @@ func Amounts(text string) corev1.ResourceList {
 }
 
 // WithTemplate has the buffer's PodTemplate exist.
-func WithTemplate(s corev1.PodSpec) func(*Buffer) {
-	return func(b *Buffer) {
+func WithTemplate(s corev1.PodSpec) func(*plan.Buffer) {
+	return func(b *plan.Buffer) {
 		b.Template = &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: Shop, Name: "web", Generation: 7}, Template: corev1.PodTemplateSpec{Spec: s}}
 	}
 }
 
 // WithWorkload has the buffer's workload exist.
-func WithWorkload(replicas int32, s corev1.PodSpec) func(*Buffer) {
-	return func(b *Buffer) {
-		b.Workload = &Workload{Replicas: replicas, Template: &corev1.PodTemplateSpec{Spec: s}}
+func WithWorkload(replicas int32, s corev1.PodSpec) func(*plan.Buffer) {
+	return func(b *plan.Buffer) {
+		b.Workload = &plan.Workload{Replicas: replicas, Template: &corev1.PodTemplateSpec{Spec: s}}
 	}
 }
 
 // InPool has the buffer name a MachineDeployment or a worker pool.
-func InPool(name string) func(*Buffer) {
-	return func(b *Buffer) { b.Object.Annotations[v1beta1.PoolAnnotation] = name }
+func InPool(name string) func(*plan.Buffer) {
+	return func(b *plan.Buffer) { b.Object.Annotations[v1beta1.PoolAnnotation] = name }
 }
 
 // Chunks returns a buffer with a PodTemplate and a number of chunks.
-func Chunks(name string, n int, requests string, change ...func(*Buffer)) Buffer {
-	return NewBuffer(name, fmt.Sprintf("{podTemplateRef: {name: web}, replicas: %d}", n), append([]func(*Buffer){WithTemplate(PodSpec(requests))}, change...)...)
+func Chunks(name string, n int, requests string, change ...func(*plan.Buffer)) plan.Buffer {
+	return NewBuffer(name, fmt.Sprintf("{podTemplateRef: {name: web}, replicas: %d}", n), append([]func(*plan.Buffer){WithTemplate(PodSpec(requests))}, change...)...)
 }
 
 // Site returns a MachineDeployment with three machines for workload and bounds up to that, whose
 // machines have that capacity.
-func Site(name, capacity string, limit int, change ...func(*Pool)) Pool {
+func Site(name, capacity string, limit int, change ...func(*plan.Pool)) plan.Pool {
 	d := &machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: map[string]string{}, Annotations: map[string]string{
 		machine.BoundsAnnotation: fmt.Sprintf("1:%d", limit),
 	}}}
 	d.Spec.Replicas = 3
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelHostname: "n", "pool": name}}}
 	n.Status.Allocatable = Amounts(capacity + ",pods=110")
-	p := Pool{Deployment: d, Node: n}
+	p := plan.Pool{Deployment: d, Node: n}
 	for _, c := range change {
 		c(&p)
 	}
@@ -109,8 +110,8 @@ func Site(name, capacity string, limit int, change ...func(*Pool)) Pool {
 
 // Holds gives a MachineDeployment machines in reserve, and the condition that the machine-taint
 // controller then reports.
-func Holds(ready int, why string) func(*Pool) {
-	return func(p *Pool) {
+func Holds(ready int, why string) func(*plan.Pool) {
+	return func(p *plan.Pool) {
 		p.Ready = ready
 		status := mcm.ConditionFalse
 		if why == reason.Complete {
@@ -121,8 +122,8 @@ func Holds(ready int, why string) func(*Pool) {
 }
 
 // Annotated gives a MachineDeployment an annotation.
-func Annotated(key, value string) func(*Pool) {
-	return func(p *Pool) { p.Deployment.Annotations[key] = value }
+func Annotated(key, value string) func(*plan.Pool) {
+	return func(p *plan.Pool) { p.Deployment.Annotations[key] = value }
 }
 
 // Quota returns a ResourceQuota of the namespace of buffers.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package capacitybuffer
+package plan
 
 import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
@@ -38,6 +39,15 @@ type Buffer struct {
 	Scale  *Scale
 	Newest *corev1.Pod
 	// Lacks is the missing right to read what the buffer needs; empty if none is missing.
+	Lacks string
+}
+
+// Scale is the content of the scale subresource of a workload.
+type Scale struct {
+	Replicas int32
+	Selector labels.Selector
+	// Err is why it could not be read. If that is a missing right, Lacks says how to grant it.
+	Err   error
 	Lacks string
 }
 
@@ -81,7 +91,8 @@ type Request struct {
 	Reserve *autoscaling.Reserve
 }
 
-func (r Request) name() string {
+// Name is the name of the Reserve.
+func (r Request) Name() string {
 	if r.Reserve != nil {
 		return r.Reserve.Name
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package capacitybuffer_test
+package plan_test
 
 import (
 	"fmt"
@@ -13,7 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 )
 
 func dedicated(to string) func(*Buffer) {
@@ -35,7 +36,7 @@ var _ = DescribeTable("Whose machines they are (11)",
 	func(annotation string, b Buffer, want string) {
 		dedicated(annotation)(&b)
 		v := View{Buffers: []Buffer{b}, Pools: []Pool{Site("a", "cpu=4", 9)}}
-		if d := NewPlan(v).Decisions[0]; d.Problem != nil {
+		if d := New(v).Decisions[0]; d.Problem != nil {
 			Expect(d.Problem.Reason).To(Equal(want))
 			return
 		}
@@ -60,11 +61,11 @@ var _ = DescribeTable("Dedicated chunks are packed (11)",
 		Expect(dedications(v)).To(Equal(owners))
 		v = After(v)
 		var all []string
-		for _, d := range NewPlan(v).Decisions {
+		for _, d := range New(v).Decisions {
 			all = append(all, Standing(d.Buffer))
 		}
 		Expect(strings.Join(all, "; ")).To(Equal(says))
-		Expect(NewPlan(v).Requests).To(BeEmpty())
+		Expect(New(v).Requests).To(BeEmpty())
 	},
 	Entry("apart from those for all", []Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace")), Chunks("c", 1, "cpu=1")}, []Pool{Site("a", "cpu=4", 9)},
 		"a=2", "a: shop=1", "1 Provisioning=MachinesRequested Ready=Complete; 1 Provisioning=MachinesRequested Ready=Complete"),
@@ -79,7 +80,7 @@ var _ = DescribeTable("Dedicated chunks are packed (11)",
 var _ = It("machines of an owner come first among those that are ready (11)", func() {
 	v := After(View{Buffers: []Buffer{Chunks("b", 4, "cpu=1", dedicated("namespace")), Chunks("c", 4, "cpu=1")}, Pools: []Pool{Site("a", "cpu=4", 9)}})
 	Holds(1, reason.Growing)(&v.Pools[0])
-	p := NewPlan(v)
+	p := New(v)
 	Expect([]int{p.Decisions[0].Ready, p.Decisions[1].Ready}).To(Equal([]int{4, 0}))
 })
 
@@ -88,7 +89,7 @@ var _ = It("there are at most so many owners (8)", func() {
 	for i := range 25 {
 		v.Buffers = append(v.Buffers, Chunks(fmt.Sprintf("b%02d", i), 1, "cpu=1", dedicated(fmt.Sprintf("namespace/n%02d", i))))
 	}
-	p := NewPlan(v)
+	p := New(v)
 	Expect(p.Decisions[19].Problem).To(BeNil())
 	Expect(p.Decisions[20].Problem.Reason).To(Equal(reason.TooManyBuffers))
 	Expect(Requests(p)).To(Equal("a=20"))
@@ -97,7 +98,7 @@ var _ = It("there are at most so many owners (8)", func() {
 var _ = It("no Reserve dedicates more machines than it asks for, whatever there was (11)", func() {
 	rapid.Check(GinkgoT(), func(t *rapid.T) {
 		v := draw(t)
-		for _, r := range NewPlan(v).Requests {
+		for _, r := range New(v).Requests {
 			left := r.Machines
 			for _, d := range r.Dedicated {
 				left -= int(d.Machines)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package capacitybuffer
+package plan
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +26,10 @@ var kinds = map[string][]string{
 	"batch": {"Job"},
 }
 
+// Watched reports whether the kind of a workload is watched, so that its template is known. Of a
+// workload of another kind, the scale subresource and the newest pod are read.
+func Watched(ref *v1beta1.ScalableRef) bool { return slices.Contains(kinds[ref.APIGroup], ref.Kind) }
+
 func problem(why, format string, arguments ...any) *Problem {
 	return &Problem{Reason: why, Message: fmt.Sprintf(format, arguments...)}
 }
@@ -44,7 +48,7 @@ func (b *Buffer) chunkPod() (*corev1.Pod, *Problem) {
 		return chunkOf(b.Object, &b.Template.Template), nil
 	case s.ScalableRef == nil:
 		return nil, problem(reason.ReferenceInvalid, "the buffer has no reference: set podTemplateRef or scalableRef")
-	case !watched(s.ScalableRef):
+	case !Watched(s.ScalableRef):
 		return b.liveShape(s.ScalableRef)
 	case b.Workload == nil:
 		return nil, problem(reason.WorkloadNotFound, "%s %s does not exist in namespace %s, or has ended", s.ScalableRef.Kind, s.ScalableRef.Name, b.Object.Namespace)
@@ -54,18 +58,17 @@ func (b *Buffer) chunkPod() (*corev1.Pod, *Problem) {
 
 // liveShape returns the newest pod of a workload of a kind without a known template.
 func (b *Buffer) liveShape(ref *v1beta1.ScalableRef) (*corev1.Pod, *Problem) {
-	var right *missingRight
 	switch {
 	case b.Scale == nil:
 		return nil, unread(reason.WorkloadUnread, fmt.Sprintf("the scale of %s %s has not been read yet", ref.Kind, ref.Name))
-	case errors.As(b.Scale.err, &right):
-		return nil, unread(reason.RightMissing, right.advice())
-	case apierrors.IsNotFound(b.Scale.err):
+	case b.Scale.Lacks != "":
+		return nil, unread(reason.RightMissing, b.Scale.Lacks)
+	case apierrors.IsNotFound(b.Scale.Err):
 		return nil, problem(reason.WorkloadNotFound, "%s %s does not exist in namespace %s, or has no scale", ref.Kind, ref.Name, b.Object.Namespace)
-	case meta.IsNoMatchError(b.Scale.err):
+	case meta.IsNoMatchError(b.Scale.Err):
 		return nil, problem(reason.KindNotSupported, "the cluster does not serve kind %s of group %q", ref.Kind, ref.APIGroup)
-	case b.Scale.err != nil:
-		return nil, unread(reason.WorkloadUnread, b.Scale.err.Error())
+	case b.Scale.Err != nil:
+		return nil, unread(reason.WorkloadUnread, b.Scale.Err.Error())
 	case b.Newest == nil:
 		return nil, problem(reason.PodNotFound, "no pod of %s %s shows what a chunk is like", ref.Kind, ref.Name)
 	}
@@ -82,7 +85,7 @@ func (b *Buffer) replicas() (n int32, known bool) {
 	switch {
 	case b.Workload != nil:
 		return b.Workload.Replicas, true
-	case b.Scale != nil && b.Scale.err == nil:
+	case b.Scale != nil && b.Scale.Err == nil:
 		return b.Scale.Replicas, true
 	}
 	return 0, false
@@ -90,7 +93,7 @@ func (b *Buffer) replicas() (n int32, known bool) {
 
 // chunkOf returns a pod of a template, for the pool that the buffer names, if any.
 func chunkOf(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec) *corev1.Pod {
-	pod := completed(buffer.Namespace, template)
+	pod := CompletedPod(buffer.Namespace, template)
 	if pool := buffer.Annotations[v1beta1.PoolAnnotation]; pool != "" {
 		selector := map[string]string{poolLabel(pool): ""}
 		maps.Copy(selector, pod.Spec.NodeSelector)
@@ -99,9 +102,9 @@ func chunkOf(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec) *
 	return pod
 }
 
-// completed returns a pod of a template as the API server would complete it: a resource that has a
-// limit and no request requests its limit.
-func completed(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
+// CompletedPod returns a pod of a template as the API server would complete it: a resource that has
+// a limit and no request requests its limit.
+func CompletedPod(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "chunk", Labels: template.Labels, Annotations: template.Annotations},
 		Spec:       *template.Spec.DeepCopy(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package capacitybuffer
+package plan
 
 import (
 	"cmp"
@@ -27,8 +27,8 @@ const (
 	lookAgain = 10 * time.Minute
 )
 
-// NewPlan decides about all buffers.
-func NewPlan(v View) Plan {
+// New decides about all buffers.
+func New(v View) Plan {
 	r := round{View: v}
 	r.sites, r.held = v.candidateSites()
 	r.decide()
@@ -255,7 +255,7 @@ func (r *round) requests(all []holding) []Request {
 		}
 	}
 	changes = slices.AppendSeq(changes, maps.Values(wanted))
-	slices.SortFunc(changes, func(a, b Request) int { return cmp.Compare(a.name(), b.name()) })
+	slices.SortFunc(changes, func(a, b Request) int { return cmp.Compare(a.Name(), b.Name()) })
 	return changes
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package capacitybuffer
+package plan
 
 import (
 	"fmt"
@@ -50,6 +50,13 @@ func NewStatus(d Decision, now time.Time) v1beta1.CapacityBufferStatus {
 		})
 	}
 	return s
+}
+
+// After returns the buffer of a decision with its new status.
+func (d Decision) After(now time.Time) *v1beta1.CapacityBuffer {
+	after := d.Buffer.DeepCopy()
+	after.Status = NewStatus(d, now)
+	return after
 }
 
 func (d *Decision) attributes() *Problem {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package capacitybuffer_test
+package plantest
 
 import (
 	"cmp"
@@ -13,11 +13,11 @@ import (
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 )
 
 // Outcome is what a decision comes to, as in "3", "2 of 3 by q", or the reason why it is not known.
-func Outcome(d Decision) string {
+func Outcome(d plan.Decision) string {
 	switch {
 	case d.Problem != nil:
 		return d.Problem.Reason
@@ -28,7 +28,7 @@ func Outcome(d Decision) string {
 }
 
 // Requests are the Reserves to change, as in "a=2 b=-".
-func Requests(p Plan) string {
+func Requests(p plan.Plan) string {
 	var words []string
 	for _, r := range p.Requests {
 		if r.Machines == 0 {
@@ -41,7 +41,7 @@ func Requests(p Plan) string {
 }
 
 // Spread is what the Reserves of a view ask for, as in "a=2 b=1".
-func Spread(v View) string {
+func Spread(v plan.View) string {
 	var words []string
 	for _, r := range slices.SortedFunc(slices.Values(v.Reserves), func(a, b *autoscaling.Reserve) int { return cmp.Compare(a.Name, b.Name) }) {
 		words = append(words, fmt.Sprintf("%s=%d", r.Spec.Pools.Names[0], r.Spec.Replicas))
@@ -51,20 +51,20 @@ func Spread(v View) string {
 
 // After returns a view in which a plan has been carried out, and machines are as they are requested,
 // but for MachineDeployments that are out.
-func After(v View, out ...string) View {
-	p := NewPlan(v)
+func After(v plan.View, out ...string) plan.View {
+	p := plan.New(v)
 	next := v
 	next.Buffers, next.Pools, next.Reserves = nil, nil, slices.Clone(v.Reserves)
 	for _, r := range p.Requests {
 		next.Reserves = slices.DeleteFunc(next.Reserves, func(o *autoscaling.Reserve) bool { return r.Reserve == o })
 		if r.Machines > 0 {
-			next.Reserves = append(next.Reserves, NewReserve(Namespace, r))
+			next.Reserves = append(next.Reserves, plan.NewReserve(Namespace, r))
 		}
 	}
 	for _, b := range v.Buffers {
-		i := slices.IndexFunc(p.Decisions, func(d Decision) bool { return d.Buffer == b.Object })
+		i := slices.IndexFunc(p.Decisions, func(d plan.Decision) bool { return d.Buffer == b.Object })
 		b.Object = b.Object.DeepCopy()
-		b.Object.Status = NewStatus(p.Decisions[i], Now)
+		b.Object.Status = plan.NewStatus(p.Decisions[i], Now)
 		next.Buffers = append(next.Buffers, b)
 	}
 	for _, pool := range v.Pools {
@@ -84,7 +84,7 @@ func After(v View, out ...string) View {
 }
 
 // Keep does what the machine-taint controller does in the end.
-func Keep(p *Pool, n int, fails bool) {
+func Keep(p *plan.Pool, n int, fails bool) {
 	if fails && n > p.Ready {
 		Holds(p.Ready, reason.CannotBeMade)(p)
 		return

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package capacitybuffer_test
+package plan_test
 
 import (
 	"fmt"
@@ -13,7 +13,8 @@ import (
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 )
 
 var _ = Describe("Hostile sizes (law 8)", func() {
@@ -30,7 +31,7 @@ var _ = Describe("Hostile sizes (law 8)", func() {
 		for i := range 20 {
 			pools = append(pools, Site(fmt.Sprintf("p%02d", i), "cpu=16,memory=64Gi", 1_000_000))
 		}
-		p := NewPlan(View{Buffers: all, Pools: pools})
+		p := New(View{Buffers: all, Pools: pools})
 		total, refused := 0, 0
 		for _, r := range p.Requests {
 			total += r.Machines
@@ -51,7 +52,7 @@ var _ = Describe("Laws", func() {
 	It("every plan is within max, at rest after it is carried out, and the same in any order", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			v := draw(t)
-			p := NewPlan(v)
+			p := New(v)
 			rooms := map[string]int{}
 			for _, s := range v.Pools {
 				rooms[s.Deployment.Name] = 0
@@ -71,11 +72,11 @@ var _ = Describe("Laws", func() {
 			}
 			mixed := v
 			mixed.Buffers, mixed.Pools = shuffled(v.Buffers), shuffled(v.Pools)
-			if a, b := Requests(p), Requests(NewPlan(mixed)); a != b {
+			if a, b := Requests(p), Requests(New(mixed)); a != b {
 				t.Fatalf("%q in one order, %q in another", a, b)
 			}
 			rest := After(After(After(v)))
-			if again := NewPlan(rest); len(again.Requests) > 0 {
+			if again := New(rest); len(again.Requests) > 0 {
 				t.Fatalf("not at rest: %s after %s", Requests(again), Spread(rest))
 			}
 		})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package capacitybuffer_test
+package plan_test
 
 import (
 	"slices"
@@ -12,7 +12,8 @@ import (
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 )
 
 var _ = Describe("The name of a Reserve", func() {
@@ -36,17 +37,17 @@ var _ = Describe("Machines of buffers that cannot be read (law 5)", func() {
 	}
 
 	It("stay", func() {
-		Expect(NewPlan(unread(func(*autoscaling.Reserve) {})).Requests).To(BeEmpty())
+		Expect(New(unread(func(*autoscaling.Reserve) {})).Requests).To(BeEmpty())
 	})
 
 	It("stay as many as there may be chunks", func() {
-		Expect(Requests(NewPlan(unread(func(r *autoscaling.Reserve) { r.Spec.Replicas = 5 })))).To(Equal("a=2"))
+		Expect(Requests(New(unread(func(r *autoscaling.Reserve) { r.Spec.Replicas = 5 })))).To(Equal("a=2"))
 	})
 
 	DescribeTable("stay where another client has moved them",
 		func(names ...string) {
 			v := unread(func(r *autoscaling.Reserve) { r.Spec.Pools.Names = names })
-			Expect(NewPlan(v).Requests).To(BeEmpty())
+			Expect(New(v).Requests).To(BeEmpty())
 		},
 		Entry("to two MachineDeployments", "a", "c"),
 		Entry("to none"),
@@ -64,7 +65,7 @@ var _ = It("A workload of a kind that is not known holds the same machines, what
 	b.Object.Status.Replicas = ptr.To[int32](1)
 	reserves := []*autoscaling.Reserve{NewReserve(Namespace, Request{Pool: "a", Machines: 2}), NewReserve(Namespace, Request{Pool: "b", Machines: 2})}
 	for range 2 {
-		p := NewPlan(View{Buffers: []Buffer{b}, Pools: []Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 9)}, Reserves: reserves})
+		p := New(View{Buffers: []Buffer{b}, Pools: []Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 9)}, Reserves: reserves})
 		Expect(Requests(p)).To(Equal("a=1 b=-"))
 		slices.Reverse(reserves)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package capacitybuffer_test
+package plan_test
 
 import (
 	"fmt"
@@ -14,7 +14,8 @@ import (
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -35,7 +36,7 @@ func reports(kind mcm.MachineDeploymentConditionType, why string) func(*Pool) {
 
 var _ = DescribeTable("Where a MachineDeployment has room for eight chunks of one CPU (laws 4 and 5)",
 	func(want string, pools ...Pool) {
-		Expect(Requests(NewPlan(View{Buffers: []Buffer{Chunks("b", 8, "cpu=1")}, Pools: pools}))).To(Equal(want))
+		Expect(Requests(New(View{Buffers: []Buffer{Chunks("b", 8, "cpu=1")}, Pools: pools}))).To(Equal(want))
 	},
 	Entry("without machines for workload", "a=2", Site("a", "cpu=4", 2, serving(0))),
 	Entry("in a cluster that hibernates, not", "", Site("a", "cpu=4", 9, serving(0), ofWorker("w"))),
@@ -50,7 +51,7 @@ var _ = It("Machines cannot be created where the machine-taint controller says s
 	Expect(Spread(v)).To(Equal("a=2"))
 	v.Reserves[0].Status.Pools = []autoscaling.ReservePoolStatus{{Name: "a"}}
 	Holds(0, reason.CannotBeMade)(&v.Pools[0])
-	Expect(Requests(NewPlan(v))).To(Equal("a=1 b=2"))
+	Expect(Requests(New(v))).To(Equal("a=1 b=2"))
 })
 
 var _ = Describe("Smaller machines", func() {
@@ -61,11 +62,11 @@ var _ = Describe("Smaller machines", func() {
 			next.Pools = []Pool{Site("a", smaller, 9), v.Pools[0]}
 			next.Pools[1].Node = next.Pools[1].Node.DeepCopy()
 			next.Pools[1].Node.Status.Allocatable = Amounts("cpu=16,memory=64Gi,pods=110")
-			Expect(Requests(NewPlan(next))).To(Equal("a=1"), smaller)
+			Expect(Requests(New(next))).To(Equal("a=1"), smaller)
 		}
 		same := v
 		same.Pools = []Pool{Site("a", "cpu=16", 9), v.Pools[0]}
-		Expect(NewPlan(same).Requests).To(BeEmpty())
+		Expect(New(same).Requests).To(BeEmpty())
 	})
 })
 
@@ -73,7 +74,7 @@ var _ = Describe("Dedicated machines", func() {
 	It("stay where they are while no packing is better (laws 6 and 11)", func() {
 		v := After(View{Buffers: []Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace"))}, Pools: []Pool{Site("b", "cpu=4", 9)}})
 		v.Pools = append([]Pool{Site("a", "cpu=4", 9)}, v.Pools...)
-		Expect(NewPlan(v).Requests).To(BeEmpty())
+		Expect(New(v).Requests).To(BeEmpty())
 	})
 
 	It("are no more than the Reserve has, whatever its annotation says (law 11)", func() {
@@ -88,7 +89,7 @@ var _ = Describe("Dedicated machines", func() {
 var _ = It("Buffers of namespaces take turns, by name", func() {
 	first, second := Chunks("z", 4, "cpu=1"), Chunks("a", 4, "cpu=1")
 	first.Object.Namespace, second.Object.Namespace = "a", "z"
-	p := NewPlan(View{Buffers: []Buffer{second, first}, Pools: []Pool{Site("a", "cpu=4", 4)}})
+	p := New(View{Buffers: []Buffer{second, first}, Pools: []Pool{Site("a", "cpu=4", 4)}})
 	Expect([]int{p.Decisions[0].Placed, p.Decisions[1].Placed}).To(Equal([]int{4, 0}))
 })
 
@@ -101,27 +102,27 @@ var _ = Describe("Machines of buffers that cannot be read, beside others (law 5)
 
 	It("go if the buffer never had chunks", func() {
 		v := View{Buffers: []Buffer{unreadable(nil)}, Reserves: []*autoscaling.Reserve{NewReserve(Namespace, Request{Pool: "a", Machines: 2})}, Pools: []Pool{Site("a", "cpu=4", 9)}}
-		Expect(Requests(NewPlan(v))).To(Equal("a=-"))
+		Expect(Requests(New(v))).To(Equal("a=-"))
 	})
 
 	It("stay where too little is known of the MachineDeployment, too", func() {
 		v := View{Buffers: []Buffer{unreadable(ptr.To[int32](2))}, Reserves: []*autoscaling.Reserve{NewReserve(Namespace, Request{Pool: "a", Machines: 9})}}
 		v.Pools = []Pool{Site("a", "cpu=4", 9, Annotated(machine.BoundsAnnotation, "many"))}
-		Expect(NewPlan(v).Requests).To(BeEmpty())
+		Expect(New(v).Requests).To(BeEmpty())
 	})
 
 	It("are requested again, with those of other buffers, after another client has moved them", func() {
 		r := NewReserve(Namespace, Request{Pool: "a", Machines: 3})
 		r.Spec.Pools.Names = []string{"b"}
 		v := View{Buffers: []Buffer{unreadable(ptr.To[int32](2)), Chunks("b", 1, "cpu=1")}, Reserves: []*autoscaling.Reserve{r}, Pools: []Pool{Site("a", "cpu=4", 9)}}
-		Expect(Requests(NewPlan(v))).To(Equal("a=3"))
+		Expect(Requests(New(v))).To(Equal("a=3"))
 	})
 })
 
 var _ = DescribeTable("Why chunks of a buffer that names a pool have no place",
 	func(named, want string) {
 		v := View{Buffers: []Buffer{Chunks("b", 1, "cpu=9", InPool(named))}, Pools: []Pool{Site("a", "cpu=4", 9, ofWorker("w")), Site("c", "cpu=4", 9)}}
-		Expect(NewPlan(v).Decisions[0].Lack.Reason).To(Equal(want))
+		Expect(New(v).Decisions[0].Lack.Reason).To(Equal(want))
 	},
 	Entry("a MachineDeployment's name", "a", reason.DoesNotFit),
 	Entry("a worker pool's name", "w", reason.DoesNotFit),
@@ -134,7 +135,7 @@ var _ = It("The reason is found for 200 different chunks without a place (law 8)
 	for i := range 201 {
 		v.Buffers = append(v.Buffers, Chunks(fmt.Sprintf("b%03d", i), 1, fmt.Sprintf("cpu=%d", 10+i)))
 	}
-	p := NewPlan(v)
+	p := New(v)
 	Expect(p.Decisions[199].Lack.Reason).To(Equal(reason.DoesNotFit))
 	Expect(p.Decisions[200].Lack.Reason).To(Equal(reason.LimitReached))
 	Expect(p.Decisions[200].Lack.Message).To(ContainSubstring("too many different chunks to tell why"))
@@ -143,5 +144,5 @@ var _ = It("The reason is found for 200 different chunks without a place (law 8)
 var _ = It("chunks find a pool by name if its machines have no labels", func() {
 	bare := Site("a", "cpu=4", 9, func(p *Pool) { p.Node.Labels = nil })
 	v := View{Buffers: []Buffer{Chunks("b", 1, "cpu=1", InPool("a"))}, Pools: []Pool{bare, Site("b", "cpu=4", 9)}}
-	Expect(Requests(NewPlan(v))).To(Equal("a=1"))
+	Expect(Requests(New(v))).To(Equal("a=1"))
 })
