@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 )
 
@@ -36,11 +36,11 @@ func withInit(c corev1.Container) func(*corev1.PodSpec) {
 }
 
 var _ = DescribeTable("How many chunks a buffer has (laws 1 and 2)",
-	func(spec string, want string, given ...func(*Buffer)) {
-		v := View{Buffers: []Buffer{NewBuffer("b", "{"+spec+"}", given...)}}
-		d := New(v).Decisions[0]
+	func(spec string, want string, given ...func(*plan.Buffer)) {
+		v := plan.View{Buffers: []plan.Buffer{NewBuffer("b", "{"+spec+"}", given...)}}
+		d := plan.New(v).Decisions[0]
 		Expect(Outcome(d)).To(Equal(want))
-		Expect(reason.CapacityBuffer["ReadyForProvisioning"].Find(NewStatus(d, Now).Conditions[0].Reason).Meaning).NotTo(BeEmpty())
+		Expect(reason.CapacityBuffer["ReadyForProvisioning"].Find(plan.NewStatus(d, Now).Conditions[0].Reason).Meaning).NotTo(BeEmpty())
 	},
 	Entry("replicas", ByTemplate+", replicas: 3", "3", WithTemplate(one)),
 	Entry("replicas of 0", ByTemplate+", replicas: 0", "0", WithTemplate(one)),
@@ -117,8 +117,8 @@ func ends(s *corev1.PodSpec) { s.ActiveDeadlineSeconds = ptr.To[int64](60) }
 
 var _ = DescribeTable("What quotas leave of three chunks with one CPU each (law 3)",
 	func(want string, spec corev1.PodSpec, quotas ...*corev1.ResourceQuota) {
-		v := View{Quotas: quotas, Buffers: []Buffer{NewBuffer("b", "{"+ByTemplate+", replicas: 3}", WithTemplate(spec))}}
-		Expect(Outcome(New(v).Decisions[0])).To(Equal(want))
+		v := plan.View{Quotas: quotas, Buffers: []plan.Buffer{NewBuffer("b", "{"+ByTemplate+", replicas: 3}", WithTemplate(spec))}}
+		Expect(Outcome(plan.New(v).Decisions[0])).To(Equal(want))
 	},
 	Entry("all", "3", one, Quota("q", "requests.cpu=10", "requests.cpu=7")),
 	Entry("some", "2 of 3 by q", one, Quota("q", "requests.cpu=10", "requests.cpu=8")),
@@ -156,7 +156,7 @@ var _ = DescribeTable("What quotas leave of three chunks with one CPU each (law 
 var _ = It("Quotas are shared out, the oldest buffer first (law 3)", func() {
 	young, old := Chunks("a", 3, "cpu=1"), Chunks("b", 3, "cpu=1")
 	old.Object.CreationTimestamp.Time = Now.Add(-time.Hour)
-	p := New(View{Quotas: []*corev1.ResourceQuota{Quota("q", "cpu=4", "")}, Buffers: []Buffer{young, old}})
+	p := plan.New(plan.View{Quotas: []*corev1.ResourceQuota{Quota("q", "cpu=4", "")}, Buffers: []plan.Buffer{young, old}})
 	Expect(Outcome(p.Decisions[0])).To(Equal("1 of 3 by q"))
 	Expect(Outcome(p.Decisions[1])).To(Equal("3"))
 })
@@ -167,16 +167,16 @@ var _ = It("Quotas count up to 32 of a namespace, the first by name (law 8)", fu
 		all = append(all, Quota(fmt.Sprintf("q%02d", i), "cpu=10", ""))
 	}
 	none := []*corev1.ResourceQuota{Quota("q31a", "cpu=0", "")}
-	v := View{Quotas: append(none, all...), Buffers: []Buffer{Chunks("b", 3, "cpu=1")}}
-	Expect(Outcome(New(v).Decisions[0])).To(Equal("3"))
+	v := plan.View{Quotas: append(none, all...), Buffers: []plan.Buffer{Chunks("b", 3, "cpu=1")}}
+	Expect(Outcome(plan.New(v).Decisions[0])).To(Equal("3"))
 	none[0].Name = "q30a"
-	Expect(Outcome(New(v).Decisions[0])).To(Equal("0 of 3 by q30a"))
+	Expect(Outcome(plan.New(v).Decisions[0])).To(Equal("0 of 3 by q30a"))
 })
 
 var _ = DescribeTable("A condition says how quotas limit chunks (law 3)",
 	func(hard, want, provisioning string) {
-		v := View{Quotas: []*corev1.ResourceQuota{Quota("q", hard, "")}, Buffers: []Buffer{Chunks("b", 3, "cpu=1")}, Pools: []Pool{Site("a", "cpu=4", 9)}}
-		conditions := NewStatus(New(v).Decisions[0], Now).Conditions
+		v := plan.View{Quotas: []*corev1.ResourceQuota{Quota("q", hard, "")}, Buffers: []plan.Buffer{Chunks("b", 3, "cpu=1")}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}}
+		conditions := plan.NewStatus(plan.New(v).Decisions[0], Now).Conditions
 		Expect(conditions[1].Reason + ": " + conditions[1].Message).To(Equal(want))
 		Expect(conditions[2].Reason + ": " + conditions[2].Message).To(Equal(provisioning))
 	},
@@ -186,25 +186,25 @@ var _ = DescribeTable("A condition says how quotas limit chunks (law 3)",
 )
 
 // ofRollout is a buffer of a workload of another kind, with that scale.
-func ofRollout(s *Scale) Buffer {
-	return NewBuffer("b", "{scalableRef: {apiGroup: example.com, kind: Rollout, name: web}, percentage: 20, replicas: 1}", func(b *Buffer) { b.Scale = s })
+func ofRollout(s *plan.Scale) plan.Buffer {
+	return NewBuffer("b", "{scalableRef: {apiGroup: example.com, kind: Rollout, name: web}, percentage: 20, replicas: 1}", func(b *plan.Buffer) { b.Scale = s })
 }
 
 var _ = DescribeTable("Why the shape of a workload of another kind is not known (law 1)",
-	func(s *Scale, want string) {
-		Expect(New(View{Buffers: []Buffer{ofRollout(s)}}).Decisions[0].Problem.Reason).To(Equal(want))
+	func(s *plan.Scale, want string) {
+		Expect(plan.New(plan.View{Buffers: []plan.Buffer{ofRollout(s)}}).Decisions[0].Problem.Reason).To(Equal(want))
 	},
 	Entry("it has not been read", nil, reason.WorkloadUnread),
-	Entry("it does not exist", &Scale{Err: apierrors.NewNotFound(schema.GroupResource{}, "web")}, reason.WorkloadNotFound),
-	Entry("its kind is not served", &Scale{Err: &meta.NoKindMatchError{}}, reason.KindNotSupported),
-	Entry("the cluster does not answer", &Scale{Err: errors.New("timeout")}, reason.WorkloadUnread),
-	Entry("it has no pods", &Scale{Replicas: 3, Selector: labels.Everything()}, reason.PodNotFound),
+	Entry("it does not exist", &plan.Scale{Err: apierrors.NewNotFound(schema.GroupResource{}, "web")}, reason.WorkloadNotFound),
+	Entry("its kind is not served", &plan.Scale{Err: &meta.NoKindMatchError{}}, reason.KindNotSupported),
+	Entry("the cluster does not answer", &plan.Scale{Err: errors.New("timeout")}, reason.WorkloadUnread),
+	Entry("it has no pods", &plan.Scale{Replicas: 3, Selector: labels.Everything()}, reason.PodNotFound),
 )
 
 var _ = It("A percentage of a workload whose scale cannot be read is not known", func() {
-	b := ofRollout(&Scale{Err: errors.New("timeout")})
+	b := ofRollout(&plan.Scale{Err: errors.New("timeout")})
 	b.Object.Status.Replicas = ptr.To[int32](2)
-	d := New(View{Buffers: []Buffer{b}}).Decisions[0]
+	d := plan.New(plan.View{Buffers: []plan.Buffer{b}}).Decisions[0]
 	Expect([]any{d.Asked, d.Chunks}).To(Equal([]any{0, 2}))
-	Expect(NewStatus(d, Now).Replicas).To(HaveValue(BeEquivalentTo(2)))
+	Expect(plan.NewStatus(d, Now).Replicas).To(HaveValue(BeEquivalentTo(2)))
 })

@@ -13,13 +13,13 @@ import (
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 )
 
 var _ = Describe("Hostile sizes (law 8)", func() {
 	It("are bounded: 10,000 buffers of as many shapes, each with as many chunks as there can be, and more buffers than are looked at", func() {
-		var all []Buffer
+		var all []plan.Buffer
 		for i := range 10_100 {
 			b := Chunks(fmt.Sprintf("b%05d", i), math.MaxInt32, fmt.Sprintf("cpu=%dm,memory=1Mi", 1000+i))
 			if b.Object.Namespace = "big"; i%100 == 0 {
@@ -27,18 +27,18 @@ var _ = Describe("Hostile sizes (law 8)", func() {
 			}
 			all = append(all, b)
 		}
-		var pools []Pool
+		var pools []plan.Pool
 		for i := range 20 {
 			pools = append(pools, Site(fmt.Sprintf("p%02d", i), "cpu=16,memory=64Gi", 1_000_000))
 		}
-		p := New(View{Buffers: all, Pools: pools})
+		p := plan.New(plan.View{Buffers: all, Pools: pools})
 		total, refused := 0, 0
 		for _, r := range p.Requests {
 			total += r.Machines
 		}
 		Expect(total).To(And(BeNumerically(">", 0), BeNumerically("<=", 4000)))
 		for _, d := range p.Decisions {
-			if s := NewStatus(d, Now); s.Replicas == nil {
+			if s := plan.NewStatus(d, Now); s.Replicas == nil {
 				Expect(d.Problem.Reason).To(Equal(reason.TooManyBuffers))
 				Expect(d.Buffer.Namespace).To(Equal("big"), "namespaces take turns")
 				refused++
@@ -52,7 +52,7 @@ var _ = Describe("Laws", func() {
 	It("every plan is within max, at rest after it is carried out, and the same in any order", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			v := draw(t)
-			p := New(v)
+			p := plan.New(v)
 			rooms := map[string]int{}
 			for _, s := range v.Pools {
 				rooms[s.Deployment.Name] = 0
@@ -72,11 +72,11 @@ var _ = Describe("Laws", func() {
 			}
 			mixed := v
 			mixed.Buffers, mixed.Pools = shuffled(v.Buffers), shuffled(v.Pools)
-			if a, b := Requests(p), Requests(New(mixed)); a != b {
+			if a, b := Requests(p), Requests(plan.New(mixed)); a != b {
 				t.Fatalf("%q in one order, %q in another", a, b)
 			}
 			rest := After(After(After(v)))
-			if again := New(rest); len(again.Requests) > 0 {
+			if again := plan.New(rest); len(again.Requests) > 0 {
 				t.Fatalf("not at rest: %s after %s", Requests(again), Spread(rest))
 			}
 		})
@@ -89,8 +89,8 @@ func shuffled[T any](all []T) []T {
 	return mixed
 }
 
-func draw(t *rapid.T) View {
-	var v View
+func draw(t *rapid.T) plan.View {
+	var v plan.View
 	for i := range rapid.IntRange(0, 4).Draw(t, "pools") {
 		capacity := rapid.SampledFrom([]string{"cpu=2,memory=8Gi", "cpu=4,memory=4Gi", "cpu=16,memory=64Gi"}).Draw(t, "capacity")
 		p := Site(fmt.Sprint("p", i), capacity, rapid.IntRange(1, 12).Draw(t, "max"))
@@ -99,13 +99,13 @@ func draw(t *rapid.T) View {
 		}
 		v.Pools = append(v.Pools, p)
 		if rapid.Bool().Draw(t, "has") {
-			v.Reserves = append(v.Reserves, NewReserve(Namespace, drawRequest(t, p.Deployment.Name)))
+			v.Reserves = append(v.Reserves, plan.NewReserve(Namespace, drawRequest(t, p.Deployment.Name)))
 			Holds(rapid.IntRange(0, 9).Draw(t, "ready"), reason.Growing)(&v.Pools[i])
 		}
 	}
 	for i := range rapid.IntRange(0, 5).Draw(t, "buffers") {
 		needs := rapid.SampledFrom([]string{"cpu=1", "cpu=1,memory=3Gi", "cpu=3,memory=1Gi", "memory=7Gi", "cpu=20"}).Draw(t, "requests")
-		owned := func(*Buffer) {}
+		owned := func(*plan.Buffer) {}
 		if to := rapid.SampledFrom([]string{"", "", "namespace", "namespace, namespace/ci"}).Draw(t, "dedicated to"); to != "" {
 			owned = dedicated(to)
 		}
@@ -114,8 +114,8 @@ func draw(t *rapid.T) View {
 	return v
 }
 
-func drawRequest(t *rapid.T, pool string) Request {
-	r := Request{Pool: pool, Machines: rapid.IntRange(0, 9).Draw(t, "asked")}
+func drawRequest(t *rapid.T, pool string) plan.Request {
+	r := plan.Request{Pool: pool, Machines: rapid.IntRange(0, 9).Draw(t, "asked")}
 	if rapid.IntRange(0, 2).Draw(t, "dedicates") == 0 {
 		r.Dedicated = []machine.Dedication{{Owner: machine.Owner(Shop), Machines: int32(rapid.IntRange(0, 9).Draw(t, "dedicated"))}}
 	}

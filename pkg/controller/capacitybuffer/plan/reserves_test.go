@@ -12,49 +12,49 @@ import (
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 )
 
 var _ = Describe("The name of a Reserve", func() {
 	It("fits, however long that of the MachineDeployment is", func() {
-		a, b := ReserveName(strings.Repeat("a", 236)), ReserveName(strings.Repeat("a", 237))
+		a, b := plan.ReserveName(strings.Repeat("a", 236)), plan.ReserveName(strings.Repeat("a", 237))
 		Expect(a).To(Equal("capacity-buffers." + strings.Repeat("a", 236)))
 		Expect(a).To(HaveLen(253))
 		Expect(b).To(MatchRegexp(`^capacity-buffers\.[0-9a-f]{64}$`))
-		Expect(ReserveName(strings.Repeat("a", 238))).NotTo(Equal(b))
+		Expect(plan.ReserveName(strings.Repeat("a", 238))).NotTo(Equal(b))
 	})
 })
 
 var _ = Describe("Machines of buffers that cannot be read (law 5)", func() {
 	// unread is a view in which a buffer had two chunks and cannot be read now.
-	unread := func(change func(*autoscaling.Reserve)) View {
+	unread := func(change func(*autoscaling.Reserve)) plan.View {
 		b := Chunks("b", 1, "cpu=1")
 		b.Lacks, b.Object.Status.Replicas = "no right", ptr.To[int32](2)
-		r := NewReserve(Namespace, Request{Pool: "a", Machines: 2})
+		r := plan.NewReserve(Namespace, plan.Request{Pool: "a", Machines: 2})
 		change(r)
-		return View{Buffers: []Buffer{b}, Reserves: []*autoscaling.Reserve{r}, Pools: []Pool{Site("a", "cpu=4", 9)}}
+		return plan.View{Buffers: []plan.Buffer{b}, Reserves: []*autoscaling.Reserve{r}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}}
 	}
 
 	It("stay", func() {
-		Expect(New(unread(func(*autoscaling.Reserve) {})).Requests).To(BeEmpty())
+		Expect(plan.New(unread(func(*autoscaling.Reserve) {})).Requests).To(BeEmpty())
 	})
 
 	It("stay as many as there may be chunks", func() {
-		Expect(Requests(New(unread(func(r *autoscaling.Reserve) { r.Spec.Replicas = 5 })))).To(Equal("a=2"))
+		Expect(Requests(plan.New(unread(func(r *autoscaling.Reserve) { r.Spec.Replicas = 5 })))).To(Equal("a=2"))
 	})
 
 	DescribeTable("stay where another client has moved them",
 		func(names ...string) {
 			v := unread(func(r *autoscaling.Reserve) { r.Spec.Pools.Names = names })
-			Expect(New(v).Requests).To(BeEmpty())
+			Expect(plan.New(v).Requests).To(BeEmpty())
 		},
 		Entry("to two MachineDeployments", "a", "c"),
 		Entry("to none"),
 	)
 
 	It("are dedicated anew if the annotation about that is invalid", func() {
-		v := After(View{Buffers: []Buffer{Chunks("b", 2, "cpu=3", dedicated("namespace"))}, Pools: []Pool{Site("a", "cpu=4", 9)}})
+		v := After(plan.View{Buffers: []plan.Buffer{Chunks("b", 2, "cpu=3", dedicated("namespace"))}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}})
 		v.Reserves[0].Annotations[machine.DedicatedAnnotation] = "shop"
 		Expect(dedications(After(v))).To(Equal("a: shop=2"))
 	})
@@ -63,9 +63,9 @@ var _ = Describe("Machines of buffers that cannot be read (law 5)", func() {
 var _ = It("A workload of a kind that is not known holds the same machines, whatever the order of Reserves (law 9)", func() {
 	b := NewBuffer("b", "{scalableRef: {apiGroup: example.com, kind: Rollout, name: web}, replicas: 1}")
 	b.Object.Status.Replicas = ptr.To[int32](1)
-	reserves := []*autoscaling.Reserve{NewReserve(Namespace, Request{Pool: "a", Machines: 2}), NewReserve(Namespace, Request{Pool: "b", Machines: 2})}
+	reserves := []*autoscaling.Reserve{plan.NewReserve(Namespace, plan.Request{Pool: "a", Machines: 2}), plan.NewReserve(Namespace, plan.Request{Pool: "b", Machines: 2})}
 	for range 2 {
-		p := New(View{Buffers: []Buffer{b}, Pools: []Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 9)}, Reserves: reserves})
+		p := plan.New(plan.View{Buffers: []plan.Buffer{b}, Pools: []plan.Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 9)}, Reserves: reserves})
 		Expect(Requests(p)).To(Equal("a=1 b=-"))
 		slices.Reverse(reserves)
 	}

@@ -14,29 +14,29 @@ import (
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-func serving(replicas int32) func(*Pool) {
-	return func(p *Pool) { p.Deployment.Spec.Replicas = replicas }
+func serving(replicas int32) func(*plan.Pool) {
+	return func(p *plan.Pool) { p.Deployment.Spec.Replicas = replicas }
 }
 
-func ofWorker(name string) func(*Pool) {
-	return func(p *Pool) { p.Deployment.Labels[pool.WorkerPoolLabel] = name }
+func ofWorker(name string) func(*plan.Pool) {
+	return func(p *plan.Pool) { p.Deployment.Labels[pool.WorkerPoolLabel] = name }
 }
 
 // reports gives a MachineDeployment a condition.
-func reports(kind mcm.MachineDeploymentConditionType, why string) func(*Pool) {
-	return func(p *Pool) {
+func reports(kind mcm.MachineDeploymentConditionType, why string) func(*plan.Pool) {
+	return func(p *plan.Pool) {
 		p.Deployment.Status.Conditions = append(p.Deployment.Status.Conditions, mcm.MachineDeploymentCondition{Type: kind, Status: mcm.ConditionFalse, Reason: why})
 	}
 }
 
 var _ = DescribeTable("Where a MachineDeployment has room for eight chunks of one CPU (laws 4 and 5)",
-	func(want string, pools ...Pool) {
-		Expect(Requests(New(View{Buffers: []Buffer{Chunks("b", 8, "cpu=1")}, Pools: pools}))).To(Equal(want))
+	func(want string, pools ...plan.Pool) {
+		Expect(Requests(plan.New(plan.View{Buffers: []plan.Buffer{Chunks("b", 8, "cpu=1")}, Pools: pools}))).To(Equal(want))
 	},
 	Entry("without machines for workload", "a=2", Site("a", "cpu=4", 2, serving(0))),
 	Entry("in a cluster that hibernates, not", "", Site("a", "cpu=4", 9, serving(0), ofWorker("w"))),
@@ -47,41 +47,41 @@ var _ = DescribeTable("Where a MachineDeployment has room for eight chunks of on
 )
 
 var _ = It("Machines cannot be created where the machine-taint controller says so, whatever the Reserve reports (law 7)", func() {
-	v := After(View{Buffers: []Buffer{Chunks("b", 8, "cpu=1")}, Pools: []Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 5)}})
+	v := After(plan.View{Buffers: []plan.Buffer{Chunks("b", 8, "cpu=1")}, Pools: []plan.Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 5)}})
 	Expect(Spread(v)).To(Equal("a=2"))
 	v.Reserves[0].Status.Pools = []autoscaling.ReservePoolStatus{{Name: "a"}}
 	Holds(0, reason.CannotBeMade)(&v.Pools[0])
-	Expect(Requests(New(v))).To(Equal("a=1 b=2"))
+	Expect(Requests(plan.New(v))).To(Equal("a=1 b=2"))
 })
 
 var _ = Describe("Smaller machines", func() {
 	It("are preferred among as many, also to those that are requested already (law 4)", func() {
-		v := After(View{Buffers: []Buffer{Chunks("b", 1, "cpu=1")}, Pools: []Pool{Site("b", "cpu=16", 9)}})
+		v := After(plan.View{Buffers: []plan.Buffer{Chunks("b", 1, "cpu=1")}, Pools: []plan.Pool{Site("b", "cpu=16", 9)}})
 		for _, smaller := range []string{"cpu=4", "cpu=16,memory=1Gi"} {
 			next := v
-			next.Pools = []Pool{Site("a", smaller, 9), v.Pools[0]}
+			next.Pools = []plan.Pool{Site("a", smaller, 9), v.Pools[0]}
 			next.Pools[1].Node = next.Pools[1].Node.DeepCopy()
 			next.Pools[1].Node.Status.Allocatable = Amounts("cpu=16,memory=64Gi,pods=110")
-			Expect(Requests(New(next))).To(Equal("a=1"), smaller)
+			Expect(Requests(plan.New(next))).To(Equal("a=1"), smaller)
 		}
 		same := v
-		same.Pools = []Pool{Site("a", "cpu=16", 9), v.Pools[0]}
-		Expect(New(same).Requests).To(BeEmpty())
+		same.Pools = []plan.Pool{Site("a", "cpu=16", 9), v.Pools[0]}
+		Expect(plan.New(same).Requests).To(BeEmpty())
 	})
 })
 
 var _ = Describe("Dedicated machines", func() {
 	It("stay where they are while no packing is better (laws 6 and 11)", func() {
-		v := After(View{Buffers: []Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace"))}, Pools: []Pool{Site("b", "cpu=4", 9)}})
-		v.Pools = append([]Pool{Site("a", "cpu=4", 9)}, v.Pools...)
-		Expect(New(v).Requests).To(BeEmpty())
+		v := After(plan.View{Buffers: []plan.Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace"))}, Pools: []plan.Pool{Site("b", "cpu=4", 9)}})
+		v.Pools = append([]plan.Pool{Site("a", "cpu=4", 9)}, v.Pools...)
+		Expect(plan.New(v).Requests).To(BeEmpty())
 	})
 
 	It("are no more than the Reserve has, whatever its annotation says (law 11)", func() {
-		v := After(View{Buffers: []Buffer{Chunks("b", 2, "cpu=3", dedicated("namespace"))}, Pools: []Pool{Site("b", "cpu=4", 9)}})
+		v := After(plan.View{Buffers: []plan.Buffer{Chunks("b", 2, "cpu=3", dedicated("namespace"))}, Pools: []plan.Pool{Site("b", "cpu=4", 9)}})
 		v.Reserves[0].Spec.Replicas = 1
 		v.Reserves[0].Annotations[machine.DedicatedAnnotation] = "shop=9"
-		v.Pools = append([]Pool{Site("a", "cpu=4", 9)}, v.Pools...)
+		v.Pools = append([]plan.Pool{Site("a", "cpu=4", 9)}, v.Pools...)
 		Expect(dedications(After(v))).To(Equal("a: shop=1; b: shop=1"), "only one of them is requested in b already")
 	})
 })
@@ -89,40 +89,40 @@ var _ = Describe("Dedicated machines", func() {
 var _ = It("Buffers of namespaces take turns, by name", func() {
 	first, second := Chunks("z", 4, "cpu=1"), Chunks("a", 4, "cpu=1")
 	first.Object.Namespace, second.Object.Namespace = "a", "z"
-	p := New(View{Buffers: []Buffer{second, first}, Pools: []Pool{Site("a", "cpu=4", 4)}})
+	p := plan.New(plan.View{Buffers: []plan.Buffer{second, first}, Pools: []plan.Pool{Site("a", "cpu=4", 4)}})
 	Expect([]int{p.Decisions[0].Placed, p.Decisions[1].Placed}).To(Equal([]int{4, 0}))
 })
 
 var _ = Describe("Machines of buffers that cannot be read, beside others (law 5)", func() {
-	unreadable := func(replicas *int32) Buffer {
+	unreadable := func(replicas *int32) plan.Buffer {
 		b := Chunks("u", 1, "cpu=1")
 		b.Lacks, b.Object.Status.Replicas = "no right", replicas
 		return b
 	}
 
 	It("go if the buffer never had chunks", func() {
-		v := View{Buffers: []Buffer{unreadable(nil)}, Reserves: []*autoscaling.Reserve{NewReserve(Namespace, Request{Pool: "a", Machines: 2})}, Pools: []Pool{Site("a", "cpu=4", 9)}}
-		Expect(Requests(New(v))).To(Equal("a=-"))
+		v := plan.View{Buffers: []plan.Buffer{unreadable(nil)}, Reserves: []*autoscaling.Reserve{plan.NewReserve(Namespace, plan.Request{Pool: "a", Machines: 2})}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}}
+		Expect(Requests(plan.New(v))).To(Equal("a=-"))
 	})
 
 	It("stay where too little is known of the MachineDeployment, too", func() {
-		v := View{Buffers: []Buffer{unreadable(ptr.To[int32](2))}, Reserves: []*autoscaling.Reserve{NewReserve(Namespace, Request{Pool: "a", Machines: 9})}}
-		v.Pools = []Pool{Site("a", "cpu=4", 9, Annotated(machine.BoundsAnnotation, "many"))}
-		Expect(New(v).Requests).To(BeEmpty())
+		v := plan.View{Buffers: []plan.Buffer{unreadable(ptr.To[int32](2))}, Reserves: []*autoscaling.Reserve{plan.NewReserve(Namespace, plan.Request{Pool: "a", Machines: 9})}}
+		v.Pools = []plan.Pool{Site("a", "cpu=4", 9, Annotated(machine.BoundsAnnotation, "many"))}
+		Expect(plan.New(v).Requests).To(BeEmpty())
 	})
 
 	It("are requested again, with those of other buffers, after another client has moved them", func() {
-		r := NewReserve(Namespace, Request{Pool: "a", Machines: 3})
+		r := plan.NewReserve(Namespace, plan.Request{Pool: "a", Machines: 3})
 		r.Spec.Pools.Names = []string{"b"}
-		v := View{Buffers: []Buffer{unreadable(ptr.To[int32](2)), Chunks("b", 1, "cpu=1")}, Reserves: []*autoscaling.Reserve{r}, Pools: []Pool{Site("a", "cpu=4", 9)}}
-		Expect(Requests(New(v))).To(Equal("a=3"))
+		v := plan.View{Buffers: []plan.Buffer{unreadable(ptr.To[int32](2)), Chunks("b", 1, "cpu=1")}, Reserves: []*autoscaling.Reserve{r}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}}
+		Expect(Requests(plan.New(v))).To(Equal("a=3"))
 	})
 })
 
 var _ = DescribeTable("Why chunks of a buffer that names a pool have no place",
 	func(named, want string) {
-		v := View{Buffers: []Buffer{Chunks("b", 1, "cpu=9", InPool(named))}, Pools: []Pool{Site("a", "cpu=4", 9, ofWorker("w")), Site("c", "cpu=4", 9)}}
-		Expect(New(v).Decisions[0].Lack.Reason).To(Equal(want))
+		v := plan.View{Buffers: []plan.Buffer{Chunks("b", 1, "cpu=9", InPool(named))}, Pools: []plan.Pool{Site("a", "cpu=4", 9, ofWorker("w")), Site("c", "cpu=4", 9)}}
+		Expect(plan.New(v).Decisions[0].Lack.Reason).To(Equal(want))
 	},
 	Entry("a MachineDeployment's name", "a", reason.DoesNotFit),
 	Entry("a worker pool's name", "w", reason.DoesNotFit),
@@ -131,18 +131,18 @@ var _ = DescribeTable("Why chunks of a buffer that names a pool have no place",
 )
 
 var _ = It("The reason is found for 200 different chunks without a place (law 8)", func() {
-	v := View{Pools: []Pool{Site("a", "cpu=4", 9)}}
+	v := plan.View{Pools: []plan.Pool{Site("a", "cpu=4", 9)}}
 	for i := range 201 {
 		v.Buffers = append(v.Buffers, Chunks(fmt.Sprintf("b%03d", i), 1, fmt.Sprintf("cpu=%d", 10+i)))
 	}
-	p := New(v)
+	p := plan.New(v)
 	Expect(p.Decisions[199].Lack.Reason).To(Equal(reason.DoesNotFit))
 	Expect(p.Decisions[200].Lack.Reason).To(Equal(reason.LimitReached))
 	Expect(p.Decisions[200].Lack.Message).To(ContainSubstring("too many different chunks to tell why"))
 })
 
 var _ = It("chunks find a pool by name if its machines have no labels", func() {
-	bare := Site("a", "cpu=4", 9, func(p *Pool) { p.Node.Labels = nil })
-	v := View{Buffers: []Buffer{Chunks("b", 1, "cpu=1", InPool("a"))}, Pools: []Pool{bare, Site("b", "cpu=4", 9)}}
-	Expect(Requests(New(v))).To(Equal("a=1"))
+	bare := Site("a", "cpu=4", 9, func(p *plan.Pool) { p.Node.Labels = nil })
+	v := plan.View{Buffers: []plan.Buffer{Chunks("b", 1, "cpu=1", InPool("a"))}, Pools: []plan.Pool{bare, Site("b", "cpu=4", 9)}}
+	Expect(Requests(plan.New(v))).To(Equal("a=1"))
 })
