@@ -15,7 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machineapi "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	reservesplan "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
 )
 
 // spread is a plan of the controller of Reserves, as far as the model carries it out.
@@ -90,16 +90,16 @@ func (r *wish) object(i int) *v1alpha1.Reserve {
 
 // decide makes a plan.
 func (k knownWishes) decide() *spread {
-	v := reserves.View{Now: now}
+	v := reservesplan.View{Now: now}
 	for i := range k.wishes {
 		if k.wishes[i].there {
 			v.Reserves = append(v.Reserves, k.wishes[i].object(i))
 		}
 		if k.targets[i].there {
-			v.Pools = append(v.Pools, reserves.Pool{Deployment: k.targets[i].object(i), Exist: int(k.targets[i].ready), Ready: int(k.targets[i].ready)})
+			v.Pools = append(v.Pools, reservesplan.Pool{Deployment: k.targets[i].object(i), Exist: int(k.targets[i].ready), Ready: int(k.targets[i].ready)})
 		}
 	}
-	p := reserves.NewPlan(v)
+	p := reservesplan.New(v)
 	s := &spread{}
 	for _, r := range p.Requests {
 		one := wishWrite{pending: true}
@@ -131,8 +131,8 @@ func requestOf(text string) (asked, by uint8) {
 }
 
 // partsOf returns what the status contains after a decision.
-func partsOf(d reserves.Decision) (parts [2]part) {
-	for _, p := range reserves.NewStatus(d, now).Pools {
+func partsOf(d reservesplan.Decision) (parts [2]part) {
+	for _, p := range reservesplan.NewStatus(d, now).Pools {
 		parts[index(p.Name)] = part{listed: true, machines: uint8(p.DesiredReplicas), blocked: p.Blocked}
 	}
 	return parts

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	reservesplan "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // misspread returns the law that a decision breaks, by what is known. Ready machines hold until
 // their replacements were requested and are ready.
-func (k *knownWishes) misspread(d reserves.Decision) string {
+func (k *knownWishes) misspread(d reservesplan.Decision) string {
 	was := k.wishes[slices.Index(wishNames[:], d.Reserve.Name)].parts
 	var before, asked, blocked, hadReady, hasReady int
 	holds, waits := false, false

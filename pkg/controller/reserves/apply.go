@@ -21,6 +21,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -28,16 +29,16 @@ import (
 // more.
 func Withdraw(ctx context.Context, client machineclient.MachineDeploymentsGetter, deployments cache.Indexer) error {
 	c := Controller{clients: Clients{Machines: client}, metrics: newMetrics(nil, nil), written: written.NewCache[*machine.MachineDeployment](deployments, nil)}
-	var v View
+	var v plan.View
 	for _, d := range stores.List[*machine.MachineDeployment](deployments) {
-		v.Pools = append(v.Pools, Pool{Deployment: d})
+		v.Pools = append(v.Pools, plan.Pool{Deployment: d})
 	}
-	return c.apply(ctx, NewPlan(v))
+	return c.apply(ctx, plan.New(v))
 }
 
 // apply writes what is requested of MachineDeployments. One that cannot be written does not delay
 // the others.
-func (c *Controller) apply(ctx context.Context, p Plan) error {
+func (c *Controller) apply(ctx context.Context, p plan.Plan) error {
 	var errs []error
 	for _, r := range p.Requests {
 		errs = append(errs, c.request(ctx, r))
@@ -45,9 +46,9 @@ func (c *Controller) apply(ctx context.Context, p Plan) error {
 	return errors.Join(errs...)
 }
 
-func (c *Controller) request(ctx context.Context, r Request) error {
+func (c *Controller) request(ctx context.Context, r plan.Request) error {
 	d := r.Deployment
-	answer, err := c.clients.Machines.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, r.patch(), metav1.PatchOptions{})
+	answer, err := c.clients.Machines.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, patchOf(r), metav1.PatchOptions{})
 	c.metrics.countWrite("request", err)
 	if err != nil {
 		return written.IgnoreNotFound(fmt.Errorf("annotate machine deployment %s: %w", d.Name, err))
@@ -57,8 +58,8 @@ func (c *Controller) request(ctx context.Context, r Request) error {
 	return nil
 }
 
-// patch returns a merge patch on the version that it was decided on.
-func (r Request) patch() []byte {
+// patchOf returns a merge patch on the version that a request was decided on.
+func patchOf(r plan.Request) []byte {
 	annotations := map[string]any{}
 	for key, text := range r.Annotations() {
 		if annotations[key] = text; text == "" {
@@ -75,7 +76,7 @@ func (r Request) patch() []byte {
 }
 
 // report writes the statuses that have changed, and records events.
-func (c *Controller) report(ctx context.Context, p Plan) error {
+func (c *Controller) report(ctx context.Context, p plan.Plan) error {
 	var errs []error
 	for _, d := range p.Decisions {
 		errs = append(errs, c.reportOne(ctx, d))
@@ -83,7 +84,7 @@ func (c *Controller) report(ctx context.Context, p Plan) error {
 	return errors.Join(errs...)
 }
 
-func (c *Controller) reportOne(ctx context.Context, d Decision) error {
+func (c *Controller) reportOne(ctx context.Context, d plan.Decision) error {
 	was, after := d.Reserve.Status, d.After(c.clock.Now())
 	if equality.Semantic.DeepEqual(was, after.Status) {
 		return nil

@@ -24,6 +24,7 @@ import (
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	autoscalinginformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -142,7 +143,7 @@ func (c *Controller) sync(ctx context.Context, namespace string) (time.Duration,
 		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
 		return reachability.Recheck, nil
 	}
-	p := NewPlan(c.observe(namespace))
+	p := plan.New(c.observe(namespace))
 	return p.Again, errors.Join(c.apply(ctx, p), c.report(ctx, p))
 }
 

@@ -3,8 +3,11 @@
 // Package reserves spreads the machines that Reserves request over MachineDeployments.
 //
 //	Reserves ------------+
-//	MachineDeployments --+-> View -> NewPlan -> the annotation requested-excess, status and events of Reserves
-//	Machines, Nodes -----+    (schedule.Window decides which schedules are active, distribute spreads the machines)
+//	MachineDeployments --+-> plan.View -> plan.New -> the annotation requested-excess,
+//	Machines, Nodes -----+                            status and events of Reserves
+//
+// In package plan, schedule.Window decides which schedules are active, and package distribute
+// spreads the machines.
 //
 // It only requests machines: the machine-taint controller reads the annotation, in addition to the
 // other places where an excess is requested, and keeps the machines (law 13 of package reserve).

@@ -18,6 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
 )
 
 var _ = Describe("The controller", func() {
@@ -27,12 +28,12 @@ var _ = Describe("The controller", func() {
 			defer c.End()
 			c.pool("a", 3)
 			c.pool("b", 2)
-			c.create(wish("queue"))
+			c.create(Wish("queue"))
 			c.Start("reserves", controller)
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 			Expect(c.requested()).To(Equal("a: -, b: -"))
 			scale := func(n int32) string {
-				client := dynamic.NewForConfigOrDie(c.ConfigFor("autoscaler")).Resource(reserveGVR).Namespace(ns)
+				client := dynamic.NewForConfigOrDie(c.ConfigFor("autoscaler")).Resource(reserveGVR).Namespace(Namespace)
 				is, err := client.Get(context.Background(), "queue", metav1.GetOptions{}, "scale")
 				Expect(err).NotTo(HaveOccurred())
 				Expect(is.Object["status"]).To(HaveKeyWithValue("selector", HavePrefix("reserve.autoscaling.evenkeel.dev/uid=")))
@@ -53,12 +54,12 @@ var _ = Describe("The controller", func() {
 			c := newCluster(sim.Options{Seed: 1})
 			defer c.End()
 			c.pool("a", 3)
-			c.create(wish("shop", replicas(2)))
+			c.create(Wish("shop", Replicas(2)))
 			c.Start("reserves", controller)
 			for _, change := range []func(*machine.MachineDeployment){
 				func(d *machine.MachineDeployment) { d.Annotations = nil },
-				annotated(machine.RequestedExcessAnnotation, "shop=7"),
-				annotated(machine.RequestedExcessAnnotation, "?"),
+				Annotated(machine.RequestedExcessAnnotation, "shop=7"),
+				Annotated(machine.RequestedExcessAnnotation, "?"),
 			} {
 				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 				Expect(c.requested()).To(Equal("a: shop=2"))
@@ -74,10 +75,10 @@ var _ = Describe("The controller", func() {
 		storm.Bubble(suite, func() {
 			c := newCluster(sim.Options{Seed: 1})
 			defer c.End()
-			c.pool("a", 3, annotated(machine.RequestedExcessAnnotation, "gone=2"))
+			c.pool("a", 3, Annotated(machine.RequestedExcessAnnotation, "gone=2"))
 			c.pool("b", 3)
 			store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-			all, err := c.ours.MachineV1alpha1().MachineDeployments(ns).List(context.Background(), metav1.ListOptions{})
+			all, err := c.ours.MachineV1alpha1().MachineDeployments(Namespace).List(context.Background(), metav1.ListOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			for i := range all.Items {
 				Expect(store.Add(&all.Items[i])).To(Succeed())
@@ -96,7 +97,7 @@ var _ = Describe("The controller", func() {
 			c.pool("a", 3)
 			c.pool("b", 3)
 			c.fail("a", true)
-			c.create(wish("shop", replicas(4)))
+			c.create(Wish("shop", Replicas(4)))
 			c.Start("reserves", controller)
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 			Expect(c.requested()).To(Equal("a: shop=1, b: shop=4"))
@@ -116,7 +117,7 @@ var _ = Describe("The controller", func() {
 				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 				c.Lag(late, sim.Constantly(5*time.Minute), "reserves")
 				c.pool("a", 3)
-				c.create(wish("shop", replicas(2)))
+				c.create(Wish("shop", Replicas(2)))
 				Expect(c.Settle(20*time.Minute, 12*time.Hour)).To(Succeed())
 				Expect(c.requested()).To(Equal("a: shop=2"))
 				Expect(c.standing("shop")).To(Equal("2/2 Complete"))
@@ -136,9 +137,9 @@ var _ = Describe("Storms", func() {
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 1))
 			c.pool("a", 3)
-			c.pool("b", 2, bounds("1:4"))
-			c.create(wish("shop", officeHours))
-			c.create(wish("queue", names("a")))
+			c.pool("b", 2, Bounds("1:4"))
+			c.create(Wish("shop", OfficeHours))
+			c.create(Wish("queue", Names("a")))
 			first, second := c.Twins("reserves", controller)
 			c.Storm(random, first, second)
 			c.disturbAll(random)
@@ -163,14 +164,14 @@ var _ = Describe("Storms", func() {
 				c := adopt(w)
 				c.pool("a", 3)
 				c.pool("b", 3)
-				c.create(wish("shop", replicas(3)))
+				c.create(Wish("shop", Replicas(3)))
 				w.Start("reserves", controller)
 				Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
 				c.fail("b", true)
-				c.change("shop", replicas(6))
+				c.change("shop", Replicas(6))
 				Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
 				c.fail("b", false)
-				c.create(wish("more", replicas(4), names("a")))
+				c.create(Wish("more", Replicas(4), Names("a")))
 				Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
 				c.remove("shop")
 				Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())

@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -30,6 +31,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	"github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
 )
 
 var (
@@ -46,10 +49,10 @@ var served = slices.Concat(sim.Core, sim.Machine, []sim.Resource{{
 func controller(ctx context.Context, config *rest.Config) error {
 	config.QPS = -1
 	ours := versioned.NewForConfigOrDie(config)
-	probe := reachability.MachineDeployments(ours.MachineV1alpha1(), ns)
+	probe := reachability.MachineDeployments(ours.MachineV1alpha1(), Namespace)
 	cluster := reachability.New("control", probe, reachability.Options{})
-	machines, nodes := stores.New(ours, ns), target.New(kubernetes.NewForConfigOrDie(config), nil)
-	objects := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace(ns))
+	machines, nodes := stores.New(ours, Namespace), target.New(kubernetes.NewForConfigOrDie(config), nil)
+	objects := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace(Namespace))
 	c, err := New(Clients{Reserves: ours.AutoscalingV1alpha1(), Machines: ours.MachineV1alpha1()},
 		Informers{Reserves: objects.Autoscaling().V1alpha1().Reserves(), Machines: machines, Target: nodes},
 		&record.FakeRecorder{}, Options{Cluster: cluster})
@@ -114,13 +117,13 @@ func (c *cluster) keep(ctx context.Context, _ *rest.Config) error {
 
 // keepOne does it for one MachineDeployment, whose status has no field for the numbers, as in Gardener.
 func (c *cluster) keepOne(ctx context.Context, d *machine.MachineDeployment) (err error) {
-	before, p, spares := d.Status.DeepCopy(), Pool{Deployment: d}, storm.Spares{Client: c.ours.MachineV1alpha1()}
+	before, p, spares := d.Status.DeepCopy(), plan.Pool{Deployment: d}, storm.Spares{Client: c.ours.MachineV1alpha1()}
 	if p.Exist, p.Ready, err = spares.Count(ctx, d); err != nil {
 		return err
 	}
-	work(&p, c.fails(d.Name))
+	Work(&p, c.fails(d.Name))
 	if !equality.Semantic.DeepEqual(*before, d.Status) {
-		if _, err = c.ours.MachineV1alpha1().MachineDeployments(ns).UpdateStatus(ctx, d, metav1.UpdateOptions{}); err != nil {
+		if _, err = c.ours.MachineV1alpha1().MachineDeployments(Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{}); err != nil {
 			return err
 		}
 	}
@@ -140,43 +143,43 @@ func (c *cluster) fail(name string, fails bool) {
 }
 
 func (c *cluster) pool(name string, replicas int32, change ...func(*machine.MachineDeployment)) {
-	_, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Create(context.Background(), site(name, replicas, change...).Deployment, metav1.CreateOptions{})
+	_, err := c.ours.MachineV1alpha1().MachineDeployments(Namespace).Create(context.Background(), Site(name, replicas, change...).Deployment, metav1.CreateOptions{})
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 }
 
 func (c *cluster) create(r *v1alpha1.Reserve) {
-	_, err := c.ours.AutoscalingV1alpha1().Reserves(ns).Create(context.Background(), r, metav1.CreateOptions{})
+	_, err := c.ours.AutoscalingV1alpha1().Reserves(Namespace).Create(context.Background(), r, metav1.CreateOptions{})
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 }
 
 func (c *cluster) remove(name string) {
-	Expect(c.ours.AutoscalingV1alpha1().Reserves(ns).Delete(context.Background(), name, metav1.DeleteOptions{})).To(Succeed())
+	Expect(c.ours.AutoscalingV1alpha1().Reserves(Namespace).Delete(context.Background(), name, metav1.DeleteOptions{})).To(Succeed())
 }
 
 func (c *cluster) change(name string, change func(*v1alpha1.Reserve)) {
 	ExpectWithOffset(1, retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		r := c.reserve(name)
 		change(r)
-		_, err := c.ours.AutoscalingV1alpha1().Reserves(ns).Update(context.Background(), r, metav1.UpdateOptions{})
+		_, err := c.ours.AutoscalingV1alpha1().Reserves(Namespace).Update(context.Background(), r, metav1.UpdateOptions{})
 		return err
 	})).To(Succeed())
 }
 
 func (c *cluster) changePool(name string, change func(*machine.MachineDeployment)) {
 	ExpectWithOffset(1, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		d, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Get(context.Background(), name, metav1.GetOptions{})
+		d, err := c.ours.MachineV1alpha1().MachineDeployments(Namespace).Get(context.Background(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		change(d)
-		_, err = c.ours.MachineV1alpha1().MachineDeployments(ns).Update(context.Background(), d, metav1.UpdateOptions{})
+		_, err = c.ours.MachineV1alpha1().MachineDeployments(Namespace).Update(context.Background(), d, metav1.UpdateOptions{})
 		return err
 	})).To(Succeed())
 }
 
 func (c *cluster) reserve(name string) *v1alpha1.Reserve {
 	r := &v1alpha1.Reserve{}
-	raw := c.Get(reserveGVR, ns, name)
+	raw := c.Get(reserveGVR, Namespace, name)
 	ExpectWithOffset(2, raw).NotTo(BeNil())
 	ExpectWithOffset(2, runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, r)).To(Succeed())
 	return r
@@ -203,6 +206,10 @@ func (c *cluster) requested() string {
 func (c *cluster) standing(name string) string {
 	r := c.reserve(name)
 	return fmt.Sprintf("%d/%d %s", r.Status.ReadyReplicas, r.Status.DesiredReplicas, ready(r).Reason)
+}
+
+func ready(r *v1alpha1.Reserve) metav1.Condition {
+	return *meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
 }
 
 // writes are how many the controller has made since a number of writes, but for Leases.

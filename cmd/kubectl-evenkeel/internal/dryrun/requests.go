@@ -18,6 +18,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	reservesplan "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -56,14 +57,14 @@ func movesOf(was, is map[string]int) (lines []string) {
 // lookAtRequests plans for the Reserves of each namespace. Schedules stand still: the end would
 // otherwise depend on how far a prediction looks ahead.
 func (w *world) lookAtRequests() {
-	w.plans.requests = map[string]reserves.Plan{}
+	w.plans.requests = map[string]reservesplan.Plan{}
 	if w.still.Unread["reserves"] != "" {
 		return // the annotations show what they request
 	}
 	source := pool.NewList(pool.Objects{Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes, Nodes: w.nodes.sorted()})
 	for namespace := range w.namespaces() {
-		v := reserves.NewView(w.still.At, inNamespace(namespace, w.reserves.sorted()), inNamespace(namespace, w.deployments.sorted()), source)
-		w.plans.requests[namespace] = reserves.NewPlan(v)
+		v := reservesplan.NewView(w.still.At, inNamespace(namespace, w.reserves.sorted()), inNamespace(namespace, w.deployments.sorted()), source)
+		w.plans.requests[namespace] = reservesplan.New(v)
 	}
 }
 
@@ -85,7 +86,7 @@ func (w *world) request(context.Context) (moved bool, again time.Duration, err e
 	for _, namespace := range slices.Sorted(maps.Keys(w.plans.requests)) {
 		p := w.plans.requests[namespace]
 		for _, r := range p.Requests {
-			d, err := r.After()
+			d, err := reserves.After(r)
 			if err != nil {
 				return false, 0, err
 			}
@@ -113,7 +114,7 @@ func (w *world) explainReserves() []Plan {
 	return all
 }
 
-func (w *world) explainReserve(d reserves.Decision) Plan {
+func (w *world) explainReserve(d reservesplan.Decision) Plan {
 	r := d.Reserve
 	p := Plan{Kind: "Reserve", Namespace: r.Namespace, Name: r.Name, State: AtRest, Why: d.Message, Changed: w.changed["Reserve "+keyOf(r)], Steps: append(w.bufferSteps(keyOf(r)), requestSteps(d)...)}
 	p.Facts = explain.Requests(d, w.still.At)
@@ -138,7 +139,7 @@ func remedy(known reason.Reason, o metav1.Object, message string) []string {
 
 // requestSteps returns what a Reserve requests of other MachineDeployments, or more or less than
 // before.
-func requestSteps(d reserves.Decision) (steps []Step) {
+func requestSteps(d reservesplan.Decision) (steps []Step) {
 	was, is, why := requested(d.Reserve.Status), map[string]int{}, map[string]string{}
 	for _, p := range d.Parts {
 		is[p.Deployment.Name] = p.Machines
@@ -198,7 +199,7 @@ func (w *world) reserveEnds(was []*autoscaling.Reserve) []ReserveEnd {
 	return all
 }
 
-func reserveEnd(d reserves.Decision, was *autoscaling.Reserve) ReserveEnd {
+func reserveEnd(d reservesplan.Decision, was *autoscaling.Reserve) ReserveEnd {
 	e := ReserveEnd{Namespace: d.Reserve.Namespace, Name: d.Reserve.Name, Was: map[string]int{}, Is: map[string]int{}, Desired: d.Desired, Reason: d.Reason, Message: d.Message}
 	for _, p := range d.Parts {
 		e.Is[p.Deployment.Name] = p.Machines

@@ -16,6 +16,7 @@ import (
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	reservesplan "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
 	pools "github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -56,12 +57,12 @@ func keepOne(o *Objects, r *autoscaling.Reserve) {
 	o.Reserves = append(o.Reserves, r)
 	source := pools.NewList(pools.Objects{Sets: o.Sets, Machines: o.Machines})
 	for range 3 {
-		p := reserves.NewPlan(reserves.NewView(noon, o.Reserves, o.Deployments, source))
+		p := reservesplan.New(reservesplan.NewView(noon, o.Reserves, o.Deployments, source))
 		for _, request := range p.Requests {
 			for i, d := range o.Deployments {
 				if d == request.Deployment {
 					var err error
-					o.Deployments[i], err = request.After()
+					o.Deployments[i], err = reserves.After(request)
 					Expect(err).NotTo(HaveOccurred())
 				}
 			}

@@ -29,7 +29,7 @@ import (
 	capacitybufferplan "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
-	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	reservesplan "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -89,7 +89,7 @@ type world struct {
 // plans contains the plans of each controller for the present state.
 type plans struct {
 	// requests are those of the Reserves, by namespace.
-	requests map[string]reserves.Plan
+	requests map[string]reservesplan.Plan
 	reserve  map[string]reservePlan
 	zones    map[string]zonesPlan
 	balancer map[string]balancerPlan

@@ -19,7 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	"github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -31,7 +31,7 @@ func Reserve(o overview.Objects, name string) (Account, error) {
 	}
 	a := Account{See: []string{"docs/spec/reserve.md: all fields, reasons, and what to do", "docs/reserve.md: what a reserve is"}}
 	p := planReserves(o, r.Namespace)
-	i := slices.IndexFunc(p.Decisions, func(d reserves.Decision) bool { return d.Reserve == r })
+	i := slices.IndexFunc(p.Decisions, func(d plan.Decision) bool { return d.Reserve == r })
 	if i < 0 {
 		a.Title = "Reserve " + name + ": being deleted"
 		a.addReason("It has been deleted, and requests nothing.")
@@ -50,22 +50,22 @@ func Reserve(o overview.Objects, name string) (Account, error) {
 
 // reservesPlan is the plan for a namespace, with what it is based on.
 type reservesPlan struct {
-	reserves.View
-	reserves.Plan
+	plan.View
+	plan.Plan
 }
 
 // planReserves returns what the controller would do now about the Reserves of a namespace.
 func planReserves(o overview.Objects, namespace string) reservesPlan {
 	source := pool.NewList(pool.Objects{Sets: o.Sets, Machines: o.Machines, Classes: o.Classes, Nodes: o.Nodes})
-	v := reserves.NewView(o.At, inNamespace(o.Reserves, namespace), inNamespace(o.Deployments, namespace), source)
-	return reservesPlan{v, reserves.NewPlan(v)}
+	v := plan.NewView(o.At, inNamespace(o.Reserves, namespace), inNamespace(o.Deployments, namespace), source)
+	return reservesPlan{v, plan.New(v)}
 }
 
 func inNamespace[T metav1.Object](objects []T, namespace string) []T {
 	return slices.DeleteFunc(slices.Clone(objects), func(o T) bool { return o.GetNamespace() != namespace })
 }
 
-func readiness(d reserves.Decision) string {
+func readiness(d plan.Decision) string {
 	if d.Desired == 0 {
 		return "no machines requested"
 	}
@@ -76,7 +76,7 @@ func readiness(d reserves.Decision) string {
 	return fmt.Sprintf("%d of %s ready", min(ready, d.Desired), plural.Of(d.Desired, "machine"))
 }
 
-func reserveFacts(a *Account, d reserves.Decision, now time.Time) {
+func reserveFacts(a *Account, d plan.Decision, now time.Time) {
 	a.addFact("Requests", "%s", plural.Of(d.Desired, "machine"))
 	for _, p := range d.Parts {
 		text := fmt.Sprintf("%d requested, %d exist, %d ready", p.Machines, p.Exist, p.Ready)
@@ -97,8 +97,8 @@ func reserveFacts(a *Account, d reserves.Decision, now time.Time) {
 }
 
 // scheduleText describes a schedule: how many machines, and whether it is active.
-func scheduleText(d reserves.Decision, s v1alpha1.ReserveSchedule, now time.Time) string {
-	i := slices.IndexFunc(d.Terms, func(t reserves.Term) bool { return t.Schedule == s.Name })
+func scheduleText(d plan.Decision, s v1alpha1.ReserveSchedule, now time.Time) string {
+	i := slices.IndexFunc(d.Terms, func(t plan.Term) bool { return t.Schedule == s.Name })
 	switch {
 	case s.Suspend:
 		return "suspended"
@@ -118,7 +118,7 @@ func scheduleText(d reserves.Decision, s v1alpha1.ReserveSchedule, now time.Time
 	return text + "not active; starts " + formatDate(t.Until, now)
 }
 
-func termMachines(t reserves.Term) string {
+func termMachines(t plan.Term) string {
 	if t.Err != nil {
 		return "an unknown number of machines"
 	}
@@ -131,7 +131,7 @@ func formatDate(at, now time.Time) string {
 }
 
 // reserveWhy describes where the number comes from, what competes with it, and the state.
-func reserveWhy(a *Account, d reserves.Decision, p reservesPlan) {
+func reserveWhy(a *Account, d plan.Decision, p reservesPlan) {
 	if d.Reserve.Labels[v1beta1.ReserveLabel] != "" {
 		a.addReason("The controller of CapacityBuffers created it, and keeps its number: kubectl evenkeel explain capacitybuffer NAME.")
 	}
@@ -154,7 +154,7 @@ func reserveWhy(a *Account, d reserves.Decision, p reservesPlan) {
 }
 
 // termsText describes the numbers of which the Reserve requests the largest.
-func termsText(d reserves.Decision) string {
+func termsText(d plan.Decision) string {
 	var all []string
 	for _, t := range d.Terms {
 		switch {
@@ -177,7 +177,7 @@ func termsText(d reserves.Decision) string {
 }
 
 // nextText describes the next change by a schedule; empty if there is none.
-func nextText(d reserves.Decision, now time.Time) string {
+func nextText(d plan.Decision, now time.Time) string {
 	if d.Next == nil {
 		return ""
 	}
@@ -186,7 +186,7 @@ func nextText(d reserves.Decision, now time.Time) string {
 
 // Requests describes, one per line, where the number of a Reserve comes from, its schedules, and the
 // next change by one of these.
-func Requests(d reserves.Decision, now time.Time) (lines []string) {
+func Requests(d plan.Decision, now time.Time) (lines []string) {
 	lines = append(lines, termsText(d))
 	for _, s := range d.Reserve.Spec.Schedules {
 		lines = append(lines, fmt.Sprintf("Schedule %s: %s.", s.Name, scheduleText(d, s, now)))
@@ -203,7 +203,7 @@ type request struct {
 
 // contest describes what counts in a MachineDeployment that something else requests machines of,
 // too; empty if nothing does.
-func contest(d reserves.Decision, part reserves.Part, p reservesPlan) string {
+func contest(d plan.Decision, part plan.Part, p reservesPlan) string {
 	if part.Machines == 0 {
 		return ""
 	}
@@ -226,8 +226,8 @@ func contest(d reserves.Decision, part reserves.Part, p reservesPlan) string {
 }
 
 // rivals returns what else requests machines of a MachineDeployment.
-func rivals(d reserves.Decision, part reserves.Part, p reservesPlan) (all []request, err error) {
-	i := slices.IndexFunc(p.Pools, func(q reserves.Pool) bool { return q.Deployment == part.Deployment })
+func rivals(d plan.Decision, part plan.Part, p reservesPlan) (all []request, err error) {
+	i := slices.IndexFunc(p.Pools, func(q plan.Pool) bool { return q.Deployment == part.Deployment })
 	own, source, err := p.Pools[i].Own()
 	if err != nil {
 		return nil, err
@@ -247,10 +247,10 @@ func rivals(d reserves.Decision, part reserves.Part, p reservesPlan) (all []requ
 
 // reserveNext describes what the controller is about to write, the next change by a schedule, and
 // what to do.
-func reserveNext(a *Account, d reserves.Decision, p reservesPlan, o overview.Objects) {
+func reserveNext(a *Account, d plan.Decision, p reservesPlan, o overview.Objects) {
 	for _, r := range p.Requests {
 		was := r.Deployment.Annotations[machinev1alpha1.RequestedExcessAnnotation]
-		if was != r.Text && slices.ContainsFunc(d.Parts, func(q reserves.Part) bool { return q.Deployment == r.Deployment }) {
+		if was != r.Text && slices.ContainsFunc(d.Parts, func(q plan.Part) bool { return q.Deployment == r.Deployment }) {
 			a.addNext("The request on MachineDeployment %s is about to change from %s to %s.", r.Deployment.Name, cmp.Or(was, "none"), cmp.Or(r.Text, "none"))
 		}
 	}

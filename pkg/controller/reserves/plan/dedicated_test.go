@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package reserves_test
+package plan_test
 
 import (
 	. "github.com/onsi/ginkgo/v2"
@@ -8,7 +8,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
 )
 
 // dedicates dedicates machines of a Reserve to owners.
@@ -18,12 +19,12 @@ func dedicates(text string) func(*v1alpha1.Reserve) {
 
 // ofA requests machines of one MachineDeployment, some of them for owners.
 func ofA(name string, n int32, text string) *v1alpha1.Reserve {
-	return wish(name, replicas(n), names("a"), dedicates(text))
+	return Wish(name, Replicas(n), Names("a"), dedicates(text))
 }
 
 var _ = DescribeTable("Whose spare machines they are (law 11)",
 	func(want string, all ...*v1alpha1.Reserve) {
-		p := NewPlan(View{Now: monday, Reserves: all, Pools: two()})
+		p := New(View{Now: Monday, Reserves: all, Pools: two()})
 		got := map[string]string{}
 		for _, r := range p.Requests {
 			got[r.Deployment.Name] = r.Dedicated
@@ -31,7 +32,7 @@ var _ = DescribeTable("Whose spare machines they are (law 11)",
 		Expect(got["a"]).To(Equal(want))
 		Expect(got["b"]).To(BeEmpty())
 	},
-	Entry("everybody's", "", wish("r", replicas(3), names("a"))),
+	Entry("everybody's", "", Wish("r", Replicas(3), Names("a"))),
 	Entry("an owner's", "shop=2", ofA("r", 3, "shop=2")),
 	Entry("an owner's, as many as there are", "shop=3", ofA("r", 3, "shop=5")),
 	Entry("those of two owners", "ci=1 shop=2", ofA("r", 3, "shop=2 ci=1")),
@@ -40,17 +41,17 @@ var _ = DescribeTable("Whose spare machines they are (law 11)",
 	Entry("those of an owner that two Reserves name", "shop=2", ofA("r", 3, "shop=2"), ofA("s", 2, "shop=1")),
 	Entry("the same, the other way round", "shop=2", ofA("r", 2, "shop=1"), ofA("s", 3, "shop=2")),
 	Entry("those of owners of two Reserves", "ci=1 shop=2", ofA("r", 3, "shop=2"), ofA("s", 2, "ci=1")),
-	Entry("everybody's, if the Reserve has several MachineDeployments", "", wish("r", replicas(3), dedicates("shop=2"))),
+	Entry("everybody's, if the Reserve has several MachineDeployments", "", Wish("r", Replicas(3), dedicates("shop=2"))),
 	Entry("everybody's, if it cannot be read", "", ofA("r", 3, "shop")),
 	Entry("those of another Reserve, if one cannot be read", "ci=1", ofA("r", 3, "shop"), ofA("s", 2, "ci=1")),
 	Entry("nobody's, if none are requested", "", ofA("r", 0, "shop=2")),
-	Entry("those that the MachineDeployment itself was given", "shop=1", ofA("r", 1, "shop=1"), wish("s", replicas(1), names("b"))),
+	Entry("those that the MachineDeployment itself was given", "shop=1", ofA("r", 1, "shop=1"), Wish("s", Replicas(1), Names("b"))),
 )
 
 var _ = DescribeTable("An annotation about owners is written only if it differs (law 6)",
 	func(has string, want int) {
-		pool := site("a", 3, annotated(machine.RequestedExcessAnnotation, "r=3"), annotated(machine.DedicatedAnnotation, has))
-		Expect(NewPlan(View{Now: monday, Reserves: []*v1alpha1.Reserve{ofA("r", 3, "shop=2")}, Pools: []Pool{pool}}).Requests).To(HaveLen(want))
+		pool := Site("a", 3, Annotated(machine.RequestedExcessAnnotation, "r=3"), Annotated(machine.DedicatedAnnotation, has))
+		Expect(New(View{Now: Monday, Reserves: []*v1alpha1.Reserve{ofA("r", 3, "shop=2")}, Pools: []Pool{pool}}).Requests).To(HaveLen(want))
 	},
 	Entry("the same", "shop=2", 0),
 	Entry("another number", "shop=1", 1),

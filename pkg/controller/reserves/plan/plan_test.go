@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package reserves_test
+package plan_test
 
 import (
 	"fmt"
@@ -19,90 +19,91 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	. "github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // two are two MachineDeployments with three and two machines for workload.
-func two() []Pool { return []Pool{site("a", 3), site("b", 2)} }
+func two() []Pool { return []Pool{Site("a", 3), Site("b", 2)} }
 
 var _ = DescribeTable("What a Reserve asks for, and where (laws 1, 2 and 8)",
 	func(r *v1alpha1.Reserve, pools []Pool, want, why string) {
-		v := View{Now: monday, Reserves: []*v1alpha1.Reserve{r}, Pools: pools}
-		p := NewPlan(v)
+		v := View{Now: Monday, Reserves: []*v1alpha1.Reserve{r}, Pools: pools}
+		p := New(v)
 		Expect(spread(p.Decisions[0])).To(Equal(want))
-		Expect(NewPlan(after(after(v))).Decisions[0].Reason).To(Equal(why))
+		Expect(New(after(after(v))).Decisions[0].Reason).To(Equal(why))
 	},
-	Entry("nothing", wish("r"), two(), "a=0 b=0", reason.NotRequested),
-	Entry("a count, evenly", wish("r", replicas(3)), two(), "a=2 b=1", reason.Complete),
-	Entry("a percentage of all replicas", wish("r", amount("50%")), two(), "a=2 b=1", reason.Complete),
-	Entry("the larger of both", wish("r", replicas(1), amount("max(2,80%)")), two(), "a=2 b=2", reason.Complete),
-	Entry("the replicas, where they are larger", wish("r", replicas(5), amount("2")), two(), "a=3 b=2", reason.Complete),
-	Entry("resources, in the smallest machines", wish("r", amount("cpu=10")), []Pool{sized(site("a", 3), "8"), sized(site("b", 2), "4")}, "a=2 b=1", reason.Complete),
-	Entry("resources whose capacity is not known", wish("r", amount("cpu=10")), two(), "a=0 b=0", reason.CapacityUnknown),
-	Entry("a percentage of a resource that one does not have", wish("r", amount("nvidia.com/gpu=10%")), []Pool{sized(site("a", 3), "8")}, "a=0", reason.CapacityUnknown),
-	Entry("an active schedule", wish("r", replicas(1), officeHours), two(), "a=3 b=2", reason.Complete),
-	Entry("the largest of several", wish("r", officeHours, scheduled("noon", "0 12 * * *", "1h", 8), scheduled("night", "0 22 * * *", "6h", 50)), two(), "a=4 b=4", reason.Complete),
-	Entry("the replicas, where a schedule asks for less", wish("r", replicas(7), officeHours), two(), "a=4 b=3", reason.Complete),
-	Entry("a schedule that is suspended", wish("r", officeHours, func(r *v1alpha1.Reserve) { r.Spec.Schedules[0].Suspend = true }), two(), "a=0 b=0", reason.NotRequested),
-	Entry("a Reserve that is suspended", wish("r", replicas(3), officeHours, func(r *v1alpha1.Reserve) { r.Spec.Suspend = true }), two(), "a=0 b=0", reason.Suspended),
-	Entry("a schedule with an amount", wish("r", officeHours, func(r *v1alpha1.Reserve) {
+	Entry("nothing", Wish("r"), two(), "a=0 b=0", reason.NotRequested),
+	Entry("a count, evenly", Wish("r", Replicas(3)), two(), "a=2 b=1", reason.Complete),
+	Entry("a percentage of all replicas", Wish("r", Amount("50%")), two(), "a=2 b=1", reason.Complete),
+	Entry("the larger of both", Wish("r", Replicas(1), Amount("max(2,80%)")), two(), "a=2 b=2", reason.Complete),
+	Entry("the replicas, where they are larger", Wish("r", Replicas(5), Amount("2")), two(), "a=3 b=2", reason.Complete),
+	Entry("resources, in the smallest machines", Wish("r", Amount("cpu=10")), []Pool{Sized(Site("a", 3), "8"), Sized(Site("b", 2), "4")}, "a=2 b=1", reason.Complete),
+	Entry("resources whose capacity is not known", Wish("r", Amount("cpu=10")), two(), "a=0 b=0", reason.CapacityUnknown),
+	Entry("a percentage of a resource that one does not have", Wish("r", Amount("nvidia.com/gpu=10%")), []Pool{Sized(Site("a", 3), "8")}, "a=0", reason.CapacityUnknown),
+	Entry("an active schedule", Wish("r", Replicas(1), OfficeHours), two(), "a=3 b=2", reason.Complete),
+	Entry("the largest of several", Wish("r", OfficeHours, Scheduled("noon", "0 12 * * *", "1h", 8), Scheduled("night", "0 22 * * *", "6h", 50)), two(), "a=4 b=4", reason.Complete),
+	Entry("the replicas, where a schedule asks for less", Wish("r", Replicas(7), OfficeHours), two(), "a=4 b=3", reason.Complete),
+	Entry("a schedule that is suspended", Wish("r", OfficeHours, func(r *v1alpha1.Reserve) { r.Spec.Schedules[0].Suspend = true }), two(), "a=0 b=0", reason.NotRequested),
+	Entry("a Reserve that is suspended", Wish("r", Replicas(3), OfficeHours, func(r *v1alpha1.Reserve) { r.Spec.Suspend = true }), two(), "a=0 b=0", reason.Suspended),
+	Entry("a schedule with an amount", Wish("r", OfficeHours, func(r *v1alpha1.Reserve) {
 		r.Spec.Schedules[0].Replicas, r.Spec.Schedules[0].Amount = nil, "40%"
 	}), two(), "a=1 b=1", reason.Complete),
-	Entry("within max", wish("r", replicas(6)), []Pool{site("a", 3, bounds("1:4")), site("b", 2)}, "a=1 b=5", reason.Complete),
-	Entry("with too little room", wish("r", replicas(6)), []Pool{site("a", 3, bounds("1:4")), site("b", 2, bounds("1:3"))}, "a=1 b=1", reason.NoRoom),
-	Entry("above max", wish("r", replicas(2)), []Pool{site("a", 7, bounds("1:4"))}, "a=0", reason.NoRoom),
-	Entry("no pools", wish("r", replicas(2), names("c")), two(), "", reason.NoPools),
-	Entry("no pools, and resources", wish("r", amount("cpu=2"), names("c")), two(), "", reason.NoPools),
-	Entry("pools by name", wish("r", replicas(2), names("b", "c")), two(), "b=2", reason.Complete),
-	Entry("pools by worker", wish("r", replicas(2), func(r *v1alpha1.Reserve) { r.Spec.Pools = v1alpha1.ReservePools{WorkerPools: []string{"w"}} }),
-		[]Pool{site("a", 3, labelled("worker.gardener.cloud/pool", "w"), bounds("1:9")), site("b", 2)}, "a=2", reason.Complete),
-	Entry("pools by worker, where only the node template names it", wish("r", replicas(2), func(r *v1alpha1.Reserve) { r.Spec.Pools = v1alpha1.ReservePools{WorkerPools: []string{"w"}} }),
-		[]Pool{site("a", 3, func(d *machine.MachineDeployment) {
+	Entry("within max", Wish("r", Replicas(6)), []Pool{Site("a", 3, Bounds("1:4")), Site("b", 2)}, "a=1 b=5", reason.Complete),
+	Entry("with too little room", Wish("r", Replicas(6)), []Pool{Site("a", 3, Bounds("1:4")), Site("b", 2, Bounds("1:3"))}, "a=1 b=1", reason.NoRoom),
+	Entry("above max", Wish("r", Replicas(2)), []Pool{Site("a", 7, Bounds("1:4"))}, "a=0", reason.NoRoom),
+	Entry("no pools", Wish("r", Replicas(2), Names("c")), two(), "", reason.NoPools),
+	Entry("no pools, and resources", Wish("r", Amount("cpu=2"), Names("c")), two(), "", reason.NoPools),
+	Entry("pools by name", Wish("r", Replicas(2), Names("b", "c")), two(), "b=2", reason.Complete),
+	Entry("pools by worker", Wish("r", Replicas(2), func(r *v1alpha1.Reserve) { r.Spec.Pools = v1alpha1.ReservePools{WorkerPools: []string{"w"}} }),
+		[]Pool{Site("a", 3, Labelled("worker.gardener.cloud/pool", "w"), Bounds("1:9")), Site("b", 2)}, "a=2", reason.Complete),
+	Entry("pools by worker, where only the node template names it", Wish("r", Replicas(2), func(r *v1alpha1.Reserve) { r.Spec.Pools = v1alpha1.ReservePools{WorkerPools: []string{"w"}} }),
+		[]Pool{Site("a", 3, func(d *machine.MachineDeployment) {
 			d.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"worker.gardener.cloud/pool": "w"}
-		}), site("b", 2)}, "a=2", reason.Complete),
-	Entry("an empty selector: all", wish("r", replicas(2), func(r *v1alpha1.Reserve) {
+		}), Site("b", 2)}, "a=2", reason.Complete),
+	Entry("an empty selector: all", Wish("r", Replicas(2), func(r *v1alpha1.Reserve) {
 		r.Spec.Pools = v1alpha1.ReservePools{Selector: &metav1.LabelSelector{}}
 	}), two(), "a=1 b=1", reason.Complete),
-	Entry("an invalid selector", wish("r", replicas(2), func(r *v1alpha1.Reserve) {
+	Entry("an invalid selector", Wish("r", Replicas(2), func(r *v1alpha1.Reserve) {
 		r.Spec.Pools.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}
 	}), two(), "", reason.Invalid),
-	Entry("one whose reserve is drained", wish("r", replicas(2)), []Pool{site("a", 3, annotated(machine.DrainReserveAnnotation, "true")), site("b", 2)}, "a=0 b=2", reason.Complete),
-	Entry("only such", wish("r", replicas(2)), []Pool{site("a", 3, annotated(machine.DrainReserveAnnotation, "true"))}, "a=0", reason.PoolsDrained),
-	Entry("one of a Gardener without bounds", wish("r", replicas(2)), []Pool{site("a", 3, labelled("worker.gardener.cloud/pool", "w"))}, "a=0", reason.MaximumUnknown),
-	Entry("a cluster that hibernates", wish("r", replicas(2)), []Pool{site("a", 0, labelled("worker.gardener.cloud/pool", "w"), bounds("1:9"))}, "a=0", reason.Hibernated),
-	Entry("a pool without replicas that does not hibernate", wish("r", replicas(2)), []Pool{site("a", 0)}, "a=2", reason.Complete),
-	Entry("one that is being deleted", wish("r", replicas(2)), []Pool{site("a", 3, func(d *machine.MachineDeployment) { d.DeletionTimestamp = &metav1.Time{Time: monday} }), site("b", 1)}, "b=2", reason.Complete),
-	Entry("the largest number there is", wish("r", replicas(math.MaxInt32)), []Pool{site("a", 3)}, "a=2147483647", reason.Complete),
-	Entry("one with bounds that are invalid, as it was", wish("r", replicas(2)), []Pool{site("a", 3, bounds("many")), site("b", 2)}, "a=0 b=2", reason.Complete),
+	Entry("one whose reserve is drained", Wish("r", Replicas(2)), []Pool{Site("a", 3, Annotated(machine.DrainReserveAnnotation, "true")), Site("b", 2)}, "a=0 b=2", reason.Complete),
+	Entry("only such", Wish("r", Replicas(2)), []Pool{Site("a", 3, Annotated(machine.DrainReserveAnnotation, "true"))}, "a=0", reason.PoolsDrained),
+	Entry("one of a Gardener without bounds", Wish("r", Replicas(2)), []Pool{Site("a", 3, Labelled("worker.gardener.cloud/pool", "w"))}, "a=0", reason.MaximumUnknown),
+	Entry("a cluster that hibernates", Wish("r", Replicas(2)), []Pool{Site("a", 0, Labelled("worker.gardener.cloud/pool", "w"), Bounds("1:9"))}, "a=0", reason.Hibernated),
+	Entry("a pool without replicas that does not hibernate", Wish("r", Replicas(2)), []Pool{Site("a", 0)}, "a=2", reason.Complete),
+	Entry("one that is being deleted", Wish("r", Replicas(2)), []Pool{Site("a", 3, func(d *machine.MachineDeployment) { d.DeletionTimestamp = &metav1.Time{Time: Monday} }), Site("b", 1)}, "b=2", reason.Complete),
+	Entry("the largest number there is", Wish("r", Replicas(math.MaxInt32)), []Pool{Site("a", 3)}, "a=2147483647", reason.Complete),
+	Entry("one with bounds that are invalid, as it was", Wish("r", Replicas(2)), []Pool{Site("a", 3, Bounds("many")), Site("b", 2)}, "a=0 b=2", reason.Complete),
 )
 
 var _ = It("Machines stay where they are as long as that is as even (law 2)", func() {
-	r := wish("r", replicas(3))
+	r := Wish("r", Replicas(3))
 	r.Status.Pools = []v1alpha1.ReservePoolStatus{{Name: "a", DesiredReplicas: 1}, {Name: "b", DesiredReplicas: 2}}
-	Expect(spread(NewPlan(View{Now: monday, Reserves: []*v1alpha1.Reserve{r}, Pools: two()}).Decisions[0])).To(Equal("a=1 b=2"))
+	Expect(spread(New(View{Now: Monday, Reserves: []*v1alpha1.Reserve{r}, Pools: two()}).Decisions[0])).To(Equal("a=1 b=2"))
 })
 
 var _ = DescribeTable("What is invalid is said, and changes nothing (law 5)",
 	func(change func(*v1alpha1.Reserve), says string) {
-		v := after(View{Now: monday, Reserves: []*v1alpha1.Reserve{wish("r", replicas(3)), wish("s", replicas(4))}, Pools: two()})
+		v := after(View{Now: Monday, Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(3)), Wish("s", Replicas(4))}, Pools: two()})
 		change(v.Reserves[0])
-		p := NewPlan(v)
+		p := New(v)
 		Expect(spread(p.Decisions[0])).To(Equal("a=2 b=1"))
 		Expect(p.Decisions[0].Reason).To(Equal(reason.Invalid))
 		Expect(p.Decisions[0].Message).To(ContainSubstring(says))
 		Expect(p.Decisions[1].Reason).To(Equal(reason.Complete), "law 10")
 		Expect(p.Requests).To(BeEmpty())
 	},
-	Entry("an amount", amount("lots"), "spec.amount: excess \"lots\": write a count"),
-	Entry("an amount that names a resource twice", amount("cpu=1,cpu=2"), "name cpu only once"),
-	Entry("a time", scheduled("s", "0 25 * * *", "1h", 1), "schedule s: start: time"),
+	Entry("an amount", Amount("lots"), "spec.amount: excess \"lots\": write a count"),
+	Entry("an amount that names a resource twice", Amount("cpu=1,cpu=2"), "name cpu only once"),
+	Entry("a time", Scheduled("s", "0 25 * * *", "1h", 1), "schedule s: start: time"),
 	Entry("a time zone", func(r *v1alpha1.Reserve) {
-		officeHours(r)
+		OfficeHours(r)
 		r.Spec.Schedules[0].TimeZone = "Berlin"
 	}, "schedule office-hours: time zone \"Berlin\" is not known"),
 	Entry("a schedule's amount", func(r *v1alpha1.Reserve) {
-		officeHours(r)
+		OfficeHours(r)
 		r.Spec.Schedules[0].Amount = "5%%"
 	}, "schedule office-hours: excess"),
 	Entry("a selector", func(r *v1alpha1.Reserve) {
@@ -112,11 +113,11 @@ var _ = DescribeTable("What is invalid is said, and changes nothing (law 5)",
 
 var _ = Describe("Several Reserves (law 3)", func() {
 	It("count by the largest of each MachineDeployment, and say what counts there", func() {
-		v := View{Now: monday, Pools: two(), Reserves: []*v1alpha1.Reserve{
-			wish("many", replicas(4)), wish("one", replicas(3), names("a")), wish("same", replicas(2), names("b")), wish("none"),
+		v := View{Now: Monday, Pools: two(), Reserves: []*v1alpha1.Reserve{
+			Wish("many", Replicas(4)), Wish("one", Replicas(3), Names("a")), Wish("same", Replicas(2), Names("b")), Wish("none"),
 		}}
-		p := NewPlan(v)
-		Expect(requests(p)).To(Equal("a: one=3, b: many=2"))
+		p := New(v)
+		Expect(Requests(p)).To(Equal("a: one=3, b: many=2"))
 		var counted []string
 		for _, d := range p.Decisions {
 			for _, part := range d.Parts {
@@ -128,90 +129,90 @@ var _ = Describe("Several Reserves (law 3)", func() {
 
 	DescribeTable("and a MachineDeployment's own excess say so",
 		func(pool Pool, want string) {
-			p := NewPlan(View{Now: monday, Pools: []Pool{pool}, Reserves: []*v1alpha1.Reserve{wish("r", replicas(2))}})
+			p := New(View{Now: Monday, Pools: []Pool{pool}, Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(2))}})
 			Expect(p.Decisions[0].Parts[0].CountedBy).To(Equal(want))
 		},
-		Entry("the field", site("a", 3, func(d *machine.MachineDeployment) { d.Spec.ExcessReplicas = ptr.To[int32](2) }), "spec.excessReplicas"),
-		Entry("less in the field", site("a", 3, func(d *machine.MachineDeployment) { d.Spec.ExcessReplicas = ptr.To[int32](1) }), ""),
-		Entry("bounds", site("a", 3, bounds("1:9:3")), "the excess in bounds"),
-		Entry("bounds with resources", sized(site("a", 3, bounds("1:9:cpu=16")), "4"), "the excess in bounds"),
-		Entry("a share", site("a", 3, annotated(machine.ShareAnnotation, "4")), "the pool's excess"),
+		Entry("the field", Site("a", 3, func(d *machine.MachineDeployment) { d.Spec.ExcessReplicas = ptr.To[int32](2) }), "spec.excessReplicas"),
+		Entry("less in the field", Site("a", 3, func(d *machine.MachineDeployment) { d.Spec.ExcessReplicas = ptr.To[int32](1) }), ""),
+		Entry("bounds", Site("a", 3, Bounds("1:9:3")), "the excess in bounds"),
+		Entry("bounds with resources", Sized(Site("a", 3, Bounds("1:9:cpu=16")), "4"), "the excess in bounds"),
+		Entry("a share", Site("a", 3, Annotated(machine.ShareAnnotation, "4")), "the pool's excess"),
 	)
 
 	It("leave no annotation where none asks, whoever wrote one (law 6)", func() {
-		v := View{Now: monday, Pools: []Pool{
-			site("a", 3, annotated(machine.RequestedExcessAnnotation, "gone=2")),
-			site("b", 3, annotated(machine.RequestedExcessAnnotation, "")),
-			site("c", 3, annotated(machine.RequestedExcessAnnotation, "gone=2"), func(d *machine.MachineDeployment) { d.DeletionTimestamp = &metav1.Time{Time: monday} }),
-			site("d", 3),
+		v := View{Now: Monday, Pools: []Pool{
+			Site("a", 3, Annotated(machine.RequestedExcessAnnotation, "gone=2")),
+			Site("b", 3, Annotated(machine.RequestedExcessAnnotation, "")),
+			Site("c", 3, Annotated(machine.RequestedExcessAnnotation, "gone=2"), func(d *machine.MachineDeployment) { d.DeletionTimestamp = &metav1.Time{Time: Monday} }),
+			Site("d", 3),
 		}}
-		Expect(requests(NewPlan(v))).To(Equal("a: -, b: -"))
+		Expect(Requests(New(v))).To(Equal("a: -, b: -"))
 	})
 
 	It("ask for nothing once they are being deleted", func() {
-		r := wish("r", replicas(2))
-		r.DeletionTimestamp = &metav1.Time{Time: monday}
-		Expect(NewPlan(View{Now: monday, Pools: two(), Reserves: []*v1alpha1.Reserve{r}}).Requests).To(BeEmpty())
+		r := Wish("r", Replicas(2))
+		r.DeletionTimestamp = &metav1.Time{Time: Monday}
+		Expect(New(View{Now: Monday, Pools: two(), Reserves: []*v1alpha1.Reserve{r}}).Requests).To(BeEmpty())
 	})
 })
 
 var _ = Describe("A MachineDeployment where machines cannot be created (law 4)", func() {
 	It("keeps one for the next try while others stand in, until it is ready", func() {
-		v := View{Now: monday, Pools: two(), Reserves: []*v1alpha1.Reserve{wish("r", replicas(4))}}
+		v := View{Now: Monday, Pools: two(), Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(4))}}
 		v = after(v, "a")
-		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1* b=4"))
-		Expect(NewPlan(v).Decisions[0].Reason).To(Equal(reason.CannotBeMade))
+		Expect(spread(New(v).Decisions[0])).To(Equal("a=1* b=4"))
+		Expect(New(v).Decisions[0].Reason).To(Equal(reason.CannotBeMade))
 		v = after(v, "a")
-		Expect(NewPlan(v).Decisions[0].Reason).To(Equal(reason.Complete), "the others have stood in")
-		holds(1, 0, reason.Growing)(&v.Pools[0])
-		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1* b=4"), "a try is no success yet")
-		holds(1, 1, reason.Complete)(&v.Pools[0])
-		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=2 b=3"), "what is ready elsewhere goes only as it is replaced")
+		Expect(New(v).Decisions[0].Reason).To(Equal(reason.Complete), "the others have stood in")
+		Holds(1, 0, reason.Growing)(&v.Pools[0])
+		Expect(spread(New(v).Decisions[0])).To(Equal("a=1* b=4"), "a try is no success yet")
+		Holds(1, 1, reason.Complete)(&v.Pools[0])
+		Expect(spread(New(v).Decisions[0])).To(Equal("a=2 b=3"), "what is ready elsewhere goes only as it is replaced")
 		v = after(after(after(v)))
-		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=2 b=2"))
+		Expect(spread(New(v).Decisions[0])).To(Equal("a=2 b=2"))
 	})
 
 	It("keeps the one beyond its share too, where no other can stand in", func() {
-		v := after(after(View{Now: monday, Pools: two(), Reserves: []*v1alpha1.Reserve{wish("r", replicas(2))}}, "a"), "a")
-		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1* b=2"))
-		holds(1, 1, reason.CannotBeMade)(&v.Pools[1])
+		v := after(after(View{Now: Monday, Pools: two(), Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(2))}}, "a"), "a")
+		Expect(spread(New(v).Decisions[0])).To(Equal("a=1* b=2"))
+		Holds(1, 1, reason.CannotBeMade)(&v.Pools[1])
 		for range 3 {
-			Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1* b=2*"), "else b is complete with 1, and asked for 2 again")
+			Expect(spread(New(v).Decisions[0])).To(Equal("a=1* b=2*"), "else b is complete with 1, and asked for 2 again")
 			v = after(v, "a", "b")
 		}
-		Expect(NewPlan(v).Requests).To(BeEmpty())
+		Expect(New(v).Requests).To(BeEmpty())
 		v = after(after(after(after(v))))
-		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1 b=1"))
+		Expect(spread(New(v).Decisions[0])).To(Equal("a=1 b=1"))
 	})
 
 	It("has room where it is the only one, which the condition shows", func() {
-		v := after(View{Now: monday, Pools: two()[:1], Reserves: []*v1alpha1.Reserve{wish("r", replicas(2))}}, "a")
-		Expect(NewPlan(v).Decisions[0].Reason).To(Equal(reason.CannotBeMade))
-		bounds("1:4")(v.Pools[0].Deployment)
-		Expect(NewPlan(v).Decisions[0].Reason).To(Equal(reason.NoRoom))
+		v := after(View{Now: Monday, Pools: two()[:1], Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(2))}}, "a")
+		Expect(New(v).Decisions[0].Reason).To(Equal(reason.CannotBeMade))
+		Bounds("1:4")(v.Pools[0].Deployment)
+		Expect(New(v).Decisions[0].Reason).To(Equal(reason.NoRoom))
 	})
 
 	It("keeps its machines until others are ready, even if a machine without room is ready elsewhere", func() {
-		v := View{Now: monday, Pools: []Pool{site("a", 3), site("b", 3), site("c", 3, bounds("1:3"))}, Reserves: []*v1alpha1.Reserve{wish("r", replicas(2))}}
-		holds(2, 2, reason.Complete)(&v.Pools[1])
-		holds(1, 1, reason.Complete)(&v.Pools[2])
+		v := View{Now: Monday, Pools: []Pool{Site("a", 3), Site("b", 3), Site("c", 3, Bounds("1:3"))}, Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(2))}}
+		Holds(2, 2, reason.Complete)(&v.Pools[1])
+		Holds(1, 1, reason.Complete)(&v.Pools[2])
 		v.Reserves[0].Status.Pools = []v1alpha1.ReservePoolStatus{{Name: "b", DesiredReplicas: 2}, {Name: "c", DesiredReplicas: 1}}
-		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1 b=2 c=0"), "the one in c goes, so it stands in for none")
+		Expect(spread(New(v).Decisions[0])).To(Equal("a=1 b=2 c=0"), "the one in c goes, so it stands in for none")
 	})
 
 	It("has nothing moved where nothing is asked for any more", func() {
-		v := after(after(View{Now: monday, Pools: two(), Reserves: []*v1alpha1.Reserve{wish("r", replicas(4))}}, "a"), "a")
+		v := after(after(View{Now: Monday, Pools: two(), Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(4))}}, "a"), "a")
 		v.Reserves[0].Spec.Replicas = 0
 		v = after(v)
-		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=0 b=0"))
+		Expect(spread(New(v).Decisions[0])).To(Equal("a=0 b=0"))
 		v.Reserves[0].Spec.Replicas = 2
-		Expect(spread(NewPlan(v).Decisions[0])).To(Equal("a=1 b=1"), "and tried like any other then")
+		Expect(spread(New(v).Decisions[0])).To(Equal("a=1 b=1"), "and tried like any other then")
 	})
 })
 
 var _ = DescribeTable("The next change of schedules",
 	func(r *v1alpha1.Reserve, at string, desired int, again time.Duration) {
-		p := NewPlan(View{Now: monday, Pools: two(), Reserves: []*v1alpha1.Reserve{r}})
+		p := New(View{Now: Monday, Pools: two(), Reserves: []*v1alpha1.Reserve{r}})
 		if at == "" {
 			Expect(p.Decisions[0].Next).To(BeNil())
 		} else {
@@ -220,26 +221,26 @@ var _ = DescribeTable("The next change of schedules",
 		}
 		Expect(p.Again).To(Equal(again))
 	},
-	Entry("is none without schedules", wish("r", replicas(1)), "", 0, time.Duration(0)),
-	Entry("is the end of one that is active", wish("r", replicas(1), officeHours), "2026-03-02T18:00:00Z", 1, 10*time.Minute),
-	Entry("is the start of one that is not", wish("r", scheduled("night", "0 22 * * *", "0 4 * * *", 9)), "2026-03-02T21:00:00Z", 9, 10*time.Minute),
-	Entry("is looked at in time", wish("r", scheduled("soon", "3 12 * * *", "1h", 9)), "2026-03-02T11:03:00Z", 9, 3*time.Minute),
-	Entry("leaves out what does not matter", wish("r", replicas(4), scheduled("small", "30 * * * *", "10m", 2), scheduled("large", "0 12 * * SAT", "1h", 6)), "2026-03-07T11:00:00Z", 6, 10*time.Minute),
-	Entry("is none where none matters", wish("r", replicas(4), scheduled("small", "* * * * *", "1m", 2)), "", 0, time.Minute),
-	Entry("is over the clock's change", wish("r", scheduled("sunday", "30 2 29 3 *", "1h", 3)), "2026-03-29T01:00:00Z", 3, 10*time.Minute),
-	Entry("is none where it is suspended", wish("r", officeHours, func(r *v1alpha1.Reserve) { r.Spec.Suspend = true }), "", 0, time.Duration(0)),
+	Entry("is none without schedules", Wish("r", Replicas(1)), "", 0, time.Duration(0)),
+	Entry("is the end of one that is active", Wish("r", Replicas(1), OfficeHours), "2026-03-02T18:00:00Z", 1, 10*time.Minute),
+	Entry("is the start of one that is not", Wish("r", Scheduled("night", "0 22 * * *", "0 4 * * *", 9)), "2026-03-02T21:00:00Z", 9, 10*time.Minute),
+	Entry("is looked at in time", Wish("r", Scheduled("soon", "3 12 * * *", "1h", 9)), "2026-03-02T11:03:00Z", 9, 3*time.Minute),
+	Entry("leaves out what does not matter", Wish("r", Replicas(4), Scheduled("small", "30 * * * *", "10m", 2), Scheduled("large", "0 12 * * SAT", "1h", 6)), "2026-03-07T11:00:00Z", 6, 10*time.Minute),
+	Entry("is none where none matters", Wish("r", Replicas(4), Scheduled("small", "* * * * *", "1m", 2)), "", 0, time.Minute),
+	Entry("is over the clock's change", Wish("r", Scheduled("sunday", "30 2 29 3 *", "1h", 3)), "2026-03-29T01:00:00Z", 3, 10*time.Minute),
+	Entry("is none where it is suspended", Wish("r", OfficeHours, func(r *v1alpha1.Reserve) { r.Spec.Suspend = true }), "", 0, time.Duration(0)),
 )
 
 var _ = DescribeTable("Office hours over a year: requests change when they begin and end, and at no other time (laws 7 and 9)",
 	func(name string, outage time.Duration, want int) {
 		zone, err := time.LoadLocation(name)
 		Expect(err).NotTo(HaveOccurred())
-		r := wish("r", officeHours)
+		r := Wish("r", OfficeHours)
 		r.Spec.Schedules[0].TimeZone = name
-		v := View{Now: time.Date(2028, 1, 1, 0, 0, 0, 0, zone), Reserves: []*v1alpha1.Reserve{r}, Pools: []Pool{site("a", 3)}}
+		v := View{Now: time.Date(2028, 1, 1, 0, 0, 0, 0, zone), Reserves: []*v1alpha1.Reserve{r}, Pools: []Pool{Site("a", 3)}}
 		changes := 0
 		for v.Now.In(zone).Year() == 2028 {
-			p, local := NewPlan(v), v.Now.In(zone)
+			p, local := New(v), v.Now.In(zone)
 			open := local.Weekday() != time.Saturday && local.Weekday() != time.Sunday && local.Hour() >= 7 && local.Hour() < 19
 			Expect(p.Decisions[0].Desired == 5).To(Equal(open), local.String())
 			Expect(p.Decisions[0].Next.At).To(BeTemporally(">", v.Now))
@@ -260,32 +261,32 @@ var _ = DescribeTable("Office hours over a year: requests change when they begin
 
 // drawnView is any view, also what no API server would let in.
 func drawnView(t *rapid.T) View {
-	v := View{Now: monday.Add(time.Duration(rapid.IntRange(0, 400*24).Draw(t, "hours")) * time.Hour)}
+	v := View{Now: Monday.Add(time.Duration(rapid.IntRange(0, 400*24).Draw(t, "hours")) * time.Hour)}
 	for i := range rapid.IntRange(0, 4).Draw(t, "pools") {
-		p := site(string(rune('a'+i)), int32(rapid.IntRange(0, 5).Draw(t, "replicas")))
-		bounds(rapid.SampledFrom([]string{"", "0:4", "1:9:2", "2:6:10%", "x"}).Draw(t, "bounds"))(p.Deployment)
+		p := Site(string(rune('a'+i)), int32(rapid.IntRange(0, 5).Draw(t, "replicas")))
+		Bounds(rapid.SampledFrom([]string{"", "0:4", "1:9:2", "2:6:10%", "x"}).Draw(t, "bounds"))(p.Deployment)
 		if p.Deployment.Annotations[machine.BoundsAnnotation] == "" {
 			delete(p.Deployment.Annotations, machine.BoundsAnnotation)
 		}
 		if rapid.IntRange(0, 5).Draw(t, "gardener") == 0 {
-			labelled("worker.gardener.cloud/pool", "w")(p.Deployment)
+			Labelled("worker.gardener.cloud/pool", "w")(p.Deployment)
 		}
 		why := rapid.SampledFrom([]string{reason.Complete, reason.Growing, reason.CannotBeMade}).Draw(t, "why")
 		n := rapid.IntRange(0, 4).Draw(t, "held")
-		holds(n, min(n, rapid.IntRange(0, 4).Draw(t, "ready")), why)(&p)
+		Holds(n, min(n, rapid.IntRange(0, 4).Draw(t, "ready")), why)(&p)
 		if rapid.Bool().Draw(t, "annotated") {
-			annotated(machine.RequestedExcessAnnotation, rapid.SampledFrom([]string{"r0=2", "gone=1", "?"}).Draw(t, "requested"))(p.Deployment)
+			Annotated(machine.RequestedExcessAnnotation, rapid.SampledFrom([]string{"r0=2", "gone=1", "?"}).Draw(t, "requested"))(p.Deployment)
 		}
 		if rapid.Bool().Draw(t, "sized") {
-			p = sized(p, "4")
+			p = Sized(p, "4")
 		}
 		v.Pools = append(v.Pools, p)
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, "reserves") {
-		r := wish(fmt.Sprint("r", i), replicas(rapid.Int32Range(-1, 9).Draw(t, "count")))
-		amount(rapid.SampledFrom([]string{"", "2", "50%", "cpu=9", "max(1,10%)", "lots"}).Draw(t, "amount"))(r)
+		r := Wish(fmt.Sprint("r", i), Replicas(rapid.Int32Range(-1, 9).Draw(t, "count")))
+		Amount(rapid.SampledFrom([]string{"", "2", "50%", "cpu=9", "max(1,10%)", "lots"}).Draw(t, "amount"))(r)
 		for j := range rapid.IntRange(0, 3).Draw(t, "schedules") {
-			scheduled(fmt.Sprint("s", j), rapid.SampledFrom([]string{"0 7 * * *", "*/15 * * * *", "0 0 29 2 *", "x"}).Draw(t, "start"),
+			Scheduled(fmt.Sprint("s", j), rapid.SampledFrom([]string{"0 7 * * *", "*/15 * * * *", "0 0 29 2 *", "x"}).Draw(t, "start"),
 				rapid.SampledFrom([]string{"0 19 * * *", "2h", "30 3 * * SUN"}).Draw(t, "end"), rapid.Int32Range(0, 9).Draw(t, "more"))(r)
 		}
 		for _, p := range v.Pools {
@@ -307,28 +308,28 @@ var _ = Describe("Hostile sizes", func() {
 		want := make([]int, reserves)
 		noon := 12 * 60 // in Berlin, where it is Monday
 		for i := range reserves {
-			r := wish(fmt.Sprintf("r%03d", i), names("a"))
+			r := Wish(fmt.Sprintf("r%03d", i), Names("a"))
 			for j := range schedules {
 				start, machines := (i*schedules+j)*7%day, 1+(i*37+j*11)%1000
-				scheduled(fmt.Sprint("s", j), fmt.Sprintf("%d %d * * *", start%60, start/60), "1h", int32(machines))(r)
+				Scheduled(fmt.Sprint("s", j), fmt.Sprintf("%d %d * * *", start%60, start/60), "1h", int32(machines))(r)
 				if start > noon-60 && start <= noon {
 					want[i] = max(want[i], machines)
 				}
 			}
 			all = append(all, r)
 		}
-		always := wish("always", names("a"), replicas(1000))
+		always := Wish("always", Names("a"), Replicas(1000))
 		for j := range schedules {
-			scheduled(fmt.Sprint("s", j), "* * * * *", "1m", int32(j))(always)
+			Scheduled(fmt.Sprint("s", j), "* * * * *", "1m", int32(j))(always)
 		}
-		p := NewPlan(View{Now: monday, Reserves: append(all, always), Pools: []Pool{site("a", 3)}})
-		Expect(requests(p)).To(ContainSubstring("always=1000"))
+		p := New(View{Now: Monday, Reserves: append(all, always), Pools: []Pool{Site("a", 3)}})
+		Expect(Requests(p)).To(ContainSubstring("always=1000"))
 		Expect(slices.Max(want)).To(BeNumerically(">", 900), "some are active")
 		Expect(p.Again).To(BeNumerically(">", 0))
 		for _, d := range p.Decisions {
 			if i := slices.Index(all, d.Reserve); i >= 0 {
 				Expect(d.Desired).To(Equal(want[i]), d.Reserve.Name)
-				Expect(d.Next.At).To(BeTemporally(">", monday))
+				Expect(d.Next.At).To(BeTemporally(">", Monday))
 			} else {
 				Expect(d.Desired).To(Equal(1000))
 				Expect(d.Next).To(BeNil(), "none of its schedules matters")
@@ -342,7 +343,7 @@ var _ = Describe("Any plan", func() {
 		rapid.Check(suite, func(t *rapid.T) {
 			v := drawnView(t)
 			for before, round := "", 0; round < 12; round++ { // one for each step of make before break
-				p := NewPlan(v)
+				p := New(v)
 				for _, d := range p.Decisions {
 					checkRoom(t, v, d)
 				}
@@ -351,9 +352,9 @@ var _ = Describe("Any plan", func() {
 				}
 				before = text(p)
 			}
-			p := NewPlan(v)
+			p := New(v)
 			if len(p.Requests) > 0 {
-				t.Fatalf("writes %s at rest", requests(p))
+				t.Fatalf("writes %s at rest", Requests(p))
 			}
 			for _, d := range p.Decisions {
 				sum := 0
@@ -380,7 +381,7 @@ var _ = Describe("Any plan", func() {
 			random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 1))
 			random.Shuffle(len(w.Pools), func(i, j int) { w.Pools[i], w.Pools[j] = w.Pools[j], w.Pools[i] })
 			random.Shuffle(len(w.Reserves), func(i, j int) { w.Reserves[i], w.Reserves[j] = w.Reserves[j], w.Reserves[i] })
-			if a, b := text(NewPlan(v)), text(NewPlan(w)); a != b {
+			if a, b := text(New(v)), text(New(w)); a != b {
 				t.Fatalf("%s\n%s", a, b)
 			}
 		})
@@ -393,8 +394,8 @@ var _ = Describe("Any plan", func() {
 				return
 			}
 			rest := View{Now: v.Now, Pools: v.Pools, Reserves: v.Reserves[1:]}
-			for i, d := range NewPlan(rest).Decisions {
-				if other := NewPlan(v).Decisions[i+1]; spread(d) != spread(other) || d.Reason != other.Reason {
+			for i, d := range New(rest).Decisions {
+				if other := New(v).Decisions[i+1]; spread(d) != spread(other) || d.Reason != other.Reason {
 					t.Fatalf("%s %s, and beside another %s %s", spread(d), d.Reason, spread(other), other.Reason)
 				}
 			}
@@ -404,7 +405,7 @@ var _ = Describe("Any plan", func() {
 	It("takes no ready machine away before the one that stands in for it is ready (law 4)", func() {
 		rapid.Check(suite, func(t *rapid.T) {
 			v := drawnView(t)
-			for _, d := range NewPlan(v).Decisions {
+			for _, d := range New(v).Decisions {
 				if d.Reason != reason.Growing && d.Reason != reason.CannotBeMade && d.Reason != reason.Complete {
 					continue // room is missing, or it stays as it is
 				}
@@ -434,7 +435,7 @@ func readyIn(v View, part Part) int {
 
 // text is what a plan comes to.
 func text(p Plan) string {
-	all := requests(p) + " " + p.Again.String()
+	all := Requests(p) + " " + p.Again.String()
 	for _, d := range p.Decisions {
 		all += fmt.Sprint("; ", d.Reserve.Name, " ", spread(d), " ", d.Desired, d.Active, d.Reason, d.Message)
 	}

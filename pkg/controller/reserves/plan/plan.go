@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package reserves
+// Package plan decides how the machines that Reserves request are spread over the
+// MachineDeployments of a namespace. [NewView] reads Reserves, MachineDeployments and their machines
+// into a [View]. [New] turns the view into a [Plan], with the annotations to write and a decision
+// about each Reserve, and [NewStatus] turns a decision into a status. All of this is pure: it
+// depends only on its arguments. The laws that comments cite are those of package reserves, which
+// carries out the plans.
+package plan
 
 import (
 	"cmp"
@@ -25,8 +31,8 @@ const (
 	capacityAgain = 30 * time.Second
 )
 
-// NewPlan makes the plan for a namespace.
-func NewPlan(v View) Plan {
+// New makes the plan for a namespace.
+func New(v View) Plan {
 	var p Plan
 	for _, r := range v.Reserves {
 		if r.DeletionTimestamp != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package reserves
+package plan
 
 import (
 	"fmt"
@@ -102,4 +102,11 @@ func NewStatus(d Decision, now time.Time) v1alpha1.ReserveStatus {
 		ObservedGeneration: d.Reserve.Generation, LastTransitionTime: metav1.NewTime(now),
 	})
 	return s
+}
+
+// After returns the Reserve of a decision with its new status.
+func (d Decision) After(now time.Time) *v1alpha1.Reserve {
+	after := d.Reserve.DeepCopy()
+	after.Status = NewStatus(d, now)
+	return after
 }

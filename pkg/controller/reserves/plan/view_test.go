@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package reserves_test
+package plan_test
 
 import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -14,13 +14,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	. "github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // reservesOf returns one Reserve.
 func reservesOf(change ...func(*v1alpha1.Reserve)) []*v1alpha1.Reserve {
-	return []*v1alpha1.Reserve{wish("r", change...)}
+	return []*v1alpha1.Reserve{Wish("r", change...)}
 }
 
 // scheduledAmount adds a schedule with an amount.
@@ -34,14 +35,14 @@ var _ = Describe("The view of a namespace", func() {
 	// seen returns what is read of a MachineDeployment whose machines have four CPUs, and of which two
 	// machines are in reserve, one of them ready.
 	seen := func(reserves []*v1alpha1.Reserve, change ...func(*machine.MachineDeployment)) Pool {
-		d := site("a", 3, change...).Deployment
+		d := Site("a", 3, change...).Deployment
 		d.UID, d.Spec.Template.Spec.Class.Name = "uid", fixture.Class
 		set, machines := fixture.Spares(d, 2, 1)
 		class := fixture.MachineClass(fixture.Class, func(c *mcm.MachineClass) {
 			c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{"cpu": resource.MustParse("4")}}
 		})
 		source := pool.NewList(pool.Objects{Sets: []*mcm.MachineSet{set}, Machines: machines, Classes: []*mcm.MachineClass{class}})
-		return NewView(monday, reserves, []*machine.MachineDeployment{d}, source).Pools[0]
+		return NewView(Monday, reserves, []*machine.MachineDeployment{d}, source).Pools[0]
 	}
 
 	It("counts spare machines if there is a Reserve", func() {
@@ -58,46 +59,46 @@ var _ = Describe("The view of a namespace", func() {
 			}
 			Expect(p.Allocatable.Cpu().Value()).To(BeEquivalentTo(4))
 		},
-		Entry("a number", false, reservesOf(replicas(2))),
-		Entry("a percentage", false, reservesOf(amount("20%"))),
-		Entry("resources", true, reservesOf(amount("cpu=10"))),
+		Entry("a number", false, reservesOf(Replicas(2))),
+		Entry("a percentage", false, reservesOf(Amount("20%"))),
+		Entry("resources", true, reservesOf(Amount("cpu=10"))),
 		Entry("a schedule's percentage", false, reservesOf(scheduledAmount("20%"))),
 		Entry("a schedule's resources", true, reservesOf(scheduledAmount("cpu=10"))),
-		Entry("one of two Reserves", true, append(reservesOf(replicas(2)), reservesOf(amount("cpu=10"))...)),
-		Entry("bounds with an excess", true, reservesOf(replicas(2)), bounds("1:9:cpu=4")),
-		Entry("bounds without one", false, reservesOf(replicas(2)), bounds("1:9")),
-		Entry("bounds that cannot be read", false, reservesOf(replicas(2)), bounds("many")),
-		Entry("bounds, and no Reserve", false, nil, bounds("1:9:cpu=4")),
+		Entry("one of two Reserves", true, append(reservesOf(Replicas(2)), reservesOf(Amount("cpu=10"))...)),
+		Entry("bounds with an excess", true, reservesOf(Replicas(2)), Bounds("1:9:cpu=4")),
+		Entry("bounds without one", false, reservesOf(Replicas(2)), Bounds("1:9")),
+		Entry("bounds that cannot be read", false, reservesOf(Replicas(2)), Bounds("many")),
+		Entry("bounds, and no Reserve", false, nil, Bounds("1:9:cpu=4")),
 	)
 })
 
 var _ = Describe("What is not known", func() {
 	It("is a resource that only some machines have", func() {
-		gpu := sized(site("a", 3), "8")
+		gpu := Sized(Site("a", 3), "8")
 		gpu.Allocatable["nvidia.com/gpu"] = resource.MustParse("1")
-		p := NewPlan(View{Now: monday, Reserves: reservesOf(amount("nvidia.com/gpu=1")), Pools: []Pool{gpu, sized(site("b", 2), "4")}})
+		p := New(View{Now: Monday, Reserves: reservesOf(Amount("nvidia.com/gpu=1")), Pools: []Pool{gpu, Sized(Site("b", 2), "4")}})
 		Expect(p.Decisions[0].Reason).To(Equal(reason.CapacityUnknown))
-		p = NewPlan(View{Now: monday, Reserves: reservesOf(amount("nvidia.com/gpu=1")), Pools: []Pool{gpu}})
+		p = New(View{Now: Monday, Reserves: reservesOf(Amount("nvidia.com/gpu=1")), Pools: []Pool{gpu}})
 		Expect(spread(p.Decisions[0])).To(Equal("a=1"))
 	})
 
 	It("is the next change, if the capacity that it needs is not", func() {
-		p := NewPlan(View{Now: monday, Reserves: reservesOf(replicas(1), scheduledAmount("cpu=10")), Pools: two()})
+		p := New(View{Now: Monday, Reserves: reservesOf(Replicas(1), scheduledAmount("cpu=10")), Pools: two()})
 		Expect(p.Decisions[0].Next).To(BeNil())
 		Expect(p.Decisions[0].Desired).To(Equal(1))
-		p = NewPlan(View{Now: monday, Reserves: reservesOf(replicas(1), scheduledAmount("cpu=10")), Pools: []Pool{sized(site("a", 3), "4")}})
+		p = New(View{Now: Monday, Reserves: reservesOf(Replicas(1), scheduledAmount("cpu=10")), Pools: []Pool{Sized(Site("a", 3), "4")}})
 		Expect(p.Decisions[0].Next).To(HaveField("Desired", 3))
 	})
 
 	It("is a MachineDeployment's own excess, if its settings are invalid", func() {
-		_, _, err := site("a", 3, bounds("many")).Own()
+		_, _, err := Site("a", 3, Bounds("many")).Own()
 		Expect(err).To(HaveOccurred())
-		n, source, err := site("a", 3, bounds("1:9:2")).Own()
+		n, source, err := Site("a", 3, Bounds("1:9:2")).Own()
 		Expect([]any{n, source, err}).To(Equal([]any{2, "the excess in bounds", nil}))
 	})
 
 	It("is not taken for a wish of another MachineDeployment that is being deleted", func() {
-		gone := site("a", 3, annotated(machine.RequestedExcessAnnotation, "r=3"), func(d *machine.MachineDeployment) { d.DeletionTimestamp = &metav1.Time{Time: monday} })
-		Expect(NewPlan(View{Now: monday, Reserves: reservesOf(replicas(2)), Pools: []Pool{gone, site("b", 2)}}).Requests).To(HaveLen(1))
+		gone := Site("a", 3, Annotated(machine.RequestedExcessAnnotation, "r=3"), func(d *machine.MachineDeployment) { d.DeletionTimestamp = &metav1.Time{Time: Monday} })
+		Expect(New(View{Now: Monday, Reserves: reservesOf(Replicas(2)), Pools: []Pool{gone, Site("b", 2)}}).Requests).To(HaveLen(1))
 	})
 })
