@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -35,9 +36,45 @@ var checks = []check{
 	{"govulncheck", "raise the module, or say in docs/security.md why it does no harm", vulnerable},
 }
 
+const usage = `usage: go run ./hack/verify [check ...]
+
+Runs all checks, or only those that are named, and fails if something is wrong. The checks:
+`
+
 func main() {
+	chosen, err := choose(os.Args[1:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "verify: %v\n\n%s", err, usage)
+		for _, c := range checks {
+			fmt.Fprintln(os.Stderr, "  "+c.name)
+		}
+		os.Exit(2)
+	}
+	if !run(chosen) {
+		os.Exit(1)
+	}
+}
+
+// choose returns the checks with these names; all without names.
+func choose(names []string) ([]check, error) {
+	if len(names) == 0 {
+		return checks, nil
+	}
+	var chosen []check
+	for _, name := range names {
+		i := slices.IndexFunc(checks, func(c check) bool { return c.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no check %q", name)
+		}
+		chosen = append(chosen, checks[i])
+	}
+	return chosen, nil
+}
+
+// run runs checks, and reports whether nothing is wrong.
+func run(chosen []check) bool {
 	failed := false
-	for _, c := range checks {
+	for _, c := range chosen {
 		start := time.Now()
 		wrong, err := c.wrong()
 		var skip notMade
@@ -58,9 +95,7 @@ func main() {
 			fmt.Println("  -> " + c.fix)
 		}
 	}
-	if failed {
-		os.Exit(1)
-	}
+	return !failed
 }
 
 // output runs a command that prints what is wrong, and nothing where all is well.

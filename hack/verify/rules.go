@@ -10,7 +10,6 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -94,26 +93,19 @@ var purePackages = []string{
 	"pkg/distribute", "pkg/fit", "pkg/pool", "pkg/reserve", "pkg/schedule", "pkg/similar", "internal/overview", "internal/sizing",
 }
 
-// pureFiles are the files of a controller that decide, in addition to its plan.go and status.go.
-var pureFiles = map[string][]string{
-	"pkg/controller/balance": {
-		"bounds.go", "health.go", "move.go", "moves.go", "nodes.go", "outcome.go", "places.go", "read.go", "shares.go", "split.go", "view.go",
-	},
-	"pkg/controller/federatedhpa": {
-		"choose.go", "clusterplan.go", "escrow.go", "maxima.go", "minima.go", "rules.go", "signals.go", "view.go", "workloads.go",
-	},
-}
-
-// decides reports whether a file makes decisions. Such a file must be pure.
+// decides reports whether a file makes decisions: those of the pure packages, and of the package plan
+// of a controller or provider. Such a file must be pure.
 func (s source) decides() bool {
-	folder, name := path.Split(s.path)
+	parts := strings.Split(s.path, "/")
 	switch {
 	case s.isTest():
 		return false
-	case s.inFolders(purePackages...), slices.Contains(pureFiles[path.Clean(folder)], name):
+	case s.inFolders(purePackages...):
 		return true
+	case len(parts) != 5 || parts[0] != "pkg":
+		return false
 	}
-	return name == "plan.go" && s.inFolders("pkg/provider", "pkg/controller") || name == "status.go" && s.inFolders("pkg/controller")
+	return (parts[1] == "controller" || parts[1] == "provider") && parts[3] == "plan"
 }
 
 func (s source) imports() []string {
