@@ -15,7 +15,7 @@ func BenchmarkNewPlan(b *testing.B) {
 		var members []Member
 		for i := range n {
 			pool := fmt.Sprintf("pool-%d", i/3)
-			m := member(fmt.Sprintf("md-%04d", i), 5, continuous, applied(5), labelled(pool), excess("3"), share(1), ready(1))
+			m := NewMember(fmt.Sprintf("md-%04d", i), 5, Continuous, Applied(5), Labelled(pool), Excess("3"), share(1), ready(1))
 			nodeLabel("pool", pool)(&m)
 			members = append(members, m)
 		}

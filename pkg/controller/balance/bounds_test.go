@@ -14,10 +14,10 @@ import (
 // between are bounds without an excess.
 func between(low, high int32) v1alpha1.Bounds { return v1alpha1.Bounds{Min: low, Max: high} }
 
-func given(text string) change {
+func given(text string) Change {
 	return func(m *Member) {
 		bounds(text)(m)
-		annotate(v1alpha1.GivenBoundsAnnotation, text)(m)
+		Annotate(v1alpha1.GivenBoundsAnnotation, text)(m)
 	}
 }
 
@@ -40,7 +40,7 @@ var _ = Describe("Bounds", func() {
 		Entry("unequal zones", "2:4:1/1:3:1/1:3:1", worker(view(poolOf("3", 2, 1, 1)...), between(2, 4), between(1, 3), between(1, 3))),
 		Entry("zones without room for their share", "2:2:0/1:3:2/1:3:1", worker(view(poolOf("3", 2, 1, 2)...), between(2, 2), between(1, 3), between(1, 3))),
 		Entry("after a change", "1:5:2/1:5:2/1:5:2", worker(view(with(poolOf("6", 1, 1, 1), 0, given("1:3:2"))...), three(between(1, 5))...)),
-		Entry("none that a pool has", "1:3/1:3/1:3", worker(view(member("a", 1), member("b", 1), member("c", 1)), three(between(1, 3))...)),
+		Entry("none that a pool has", "1:3/1:3/1:3", worker(view(NewMember("a", 1), NewMember("b", 1), NewMember("c", 1)), three(between(1, 3))...)),
 		Entry("a pool that is shut", "0:0:0/0:0:0/0:0:0", worker(view(poolOf("4", 0, 0, 0)...), three(between(0, 0))...)),
 		Entry("one that the Worker does not know", "1:3:1/-", worker(view(poolOf("2", 1, 1)...), between(1, 3))),
 	)
@@ -70,14 +70,14 @@ var _ = Describe("Bounds", func() {
 	})
 
 	It("are left while nobody knows whether there is a Gardener", func() {
-		v := view(member("a", 1, given("1:3")))
+		v := view(NewMember("a", 1, given("1:3")))
 		v.Garden.Known = false
 		v.Settings.Bounds = map[string]v1alpha1.Bounds{"a": between(5, 9)}
 		Expect(writes(NewPlan(v))).To(BeEmpty())
 	})
 
 	It("go with what gave them, and the field for excess is what it was", func() {
-		w := newWorld(member("a", 1, field(3)), member("b", 1))
+		w := newWorld(NewMember("a", 1, ExcessField(3)), NewMember("b", 1))
 		w.Settings.Bounds = map[string]v1alpha1.Bounds{"a": {Min: 1, Max: 9, Excess: &v1alpha1.Excess{Count: ptr.To[int32](1)}}}
 		w.settle()
 		Expect(w.Members[0].Object.Annotations).To(HaveKeyWithValue(v1alpha1.BoundsAnnotation, "1:9:1"))
@@ -89,14 +89,14 @@ var _ = Describe("Bounds", func() {
 	})
 
 	It("keep what the field held, also where a client has just removed it", func() {
-		v := worker(view(member("a", 1, annotate(v1alpha1.WantedExcessAnnotation, "3"))), between(1, 9))
-		v.Members[0].Object.Labels = map[string]string{poolLabel: "p"}
-		excess("1")(&v.Members[0])
+		v := worker(view(NewMember("a", 1, Annotate(v1alpha1.WantedExcessAnnotation, "3"))), between(1, 9))
+		v.Members[0].Object.Labels = map[string]string{PoolLabel: "p"}
+		Excess("1")(&v.Members[0])
 		Expect(after(v, NewPlan(v), v1alpha1.OwnExcessAnnotation)).To(Equal("3"))
 	})
 
 	It("of a flag count where no Worker gives any", func() {
-		v := worker(view(member("a", 1), member("b", 1)), between(1, 3))
+		v := worker(view(NewMember("a", 1), NewMember("b", 1)), between(1, 3))
 		v.Settings.Bounds = map[string]v1alpha1.Bounds{"a": between(5, 9), "b": between(5, 9)}
 		Expect(after(v, NewPlan(v), v1alpha1.BoundsAnnotation)).To(Equal("1:3/5:9"))
 	})

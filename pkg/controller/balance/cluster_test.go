@@ -83,7 +83,7 @@ func run(reached bool, reach *reachability.Cluster, show func(*Controller), chan
 		if reached {
 			informers.Target = nodes
 		}
-		s := settings()
+		s := NewSettings()
 		for _, c := range change {
 			c(&s)
 		}
@@ -349,7 +349,7 @@ func (c *cluster) run(names ...string) {
 
 func (c *cluster) pod(name string, change func(*corev1.Pod)) {
 	p := fixture.Pod(name)
-	large(p)
+	Large(p)
 	yes := true
 	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "app", UID: "app", Controller: &yes}}
 	p.Labels = map[string]string{"app": "x", "from": name}

@@ -25,16 +25,16 @@ import (
 
 var abc = []string{"a", "b", "c"}
 
-func (c *cluster) deployAll(changes []change, replicas ...int) {
+func (c *cluster) deployAll(changes []Change, replicas ...int) {
 	for i, r := range replicas {
-		c.deploy(member(abc[i], r, changes...))
+		c.deploy(NewMember(abc[i], r, changes...))
 	}
 }
 
 var _ = Describe("The controller", func() {
 	It("splits growth before a machine is made for it, in a few writes, and rests", func() {
 		play(func(c *cluster) {
-			c.deployAll([]change{scaleUp}, 2, 2, 2)
+			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
 			c.Start("balance", controller())
 			c.settle()
 			made := c.made
@@ -56,9 +56,9 @@ var _ = Describe("The controller", func() {
 
 	It("leaves growth of a dedicated pool in it", func() {
 		play(func(c *cluster) {
-			c.deploy(member("a", 2, scaleUp, tainted))
-			c.deploy(member("b", 2, scaleUp))
-			c.deploy(member("c", 2, scaleUp, tainted))
+			c.deploy(NewMember("a", 2, ScaleUp, Tainted))
+			c.deploy(NewMember("b", 2, ScaleUp))
+			c.deploy(NewMember("c", 2, ScaleUp, Tainted))
 			c.Start("balance", controller())
 			c.settle()
 			c.scale("a", 6)
@@ -82,7 +82,7 @@ var _ = Describe("The controller", func() {
 
 	It("spreads shares without a target cluster, and leaves replicas alone", func() {
 		play(func(c *cluster) {
-			c.deployAll([]change{continuous, labelled("p"), excess("3")}, 6, 1, 1)
+			c.deployAll([]Change{Continuous, Labelled("p"), Excess("3")}, 6, 1, 1)
 			c.Start("balance", program(false))
 			c.settle()
 			Expect(c.sizes(abc...)).To(Equal("6/1/1"))
@@ -92,7 +92,7 @@ var _ = Describe("The controller", func() {
 
 	It("1: decides anew where somebody writes between what it reads and what it writes", func() {
 		play(func(c *cluster) {
-			c.deployAll([]change{scaleUp}, 2, 2, 2)
+			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
 			c.Start("balance", controller())
 			c.settle()
 			sent := make(chan string, 100)
@@ -116,7 +116,7 @@ var _ = Describe("The controller", func() {
 
 	It("10: leaves a condition that another writes meanwhile", func() {
 		play(func(c *cluster) {
-			c.deployAll([]change{scaleUp}, 2, 2)
+			c.deployAll([]Change{ScaleUp}, 2, 2)
 			sent := make(chan string, 100)
 			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
 				if r.User != "balance" || r.Verb != "patch" || r.Subresource != "status" {
@@ -138,7 +138,7 @@ var _ = Describe("The controller", func() {
 
 	It("leaves what others applied alone", func() {
 		play(func(c *cluster) {
-			c.deployAll([]change{scaleUp}, 2, 2, 2)
+			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
 			c.Start("balance", controller())
 			c.settle()
 			c.patch("a", `{"metadata":{"annotations":{"`+v1alpha1.AppliedReplicasAnnotation+`":"5"}},"spec":{"replicas":5}}`)
@@ -149,7 +149,7 @@ var _ = Describe("The controller", func() {
 
 	It("evens out what is uneven, every pod moved at most once, and never fewer machines than replicas", func() {
 		play(func(c *cluster) {
-			c.deployAll([]change{continuous}, 6, 3, 1)
+			c.deployAll([]Change{Continuous}, 6, 3, 1)
 			for i := range 10 {
 				c.run(fmt.Sprint("p", i))
 			}
@@ -157,7 +157,7 @@ var _ = Describe("The controller", func() {
 			c.Start("balance", controller())
 			for range 3600 {
 				time.Sleep(time.Second)
-				if n := sum(c.ready(false, abc...)); n < 10 {
+				if n := Sum(c.ready(false, abc...)); n < 10 {
 					Fail(fmt.Sprintf("only %d machines run", n))
 				}
 			}
@@ -175,7 +175,7 @@ var _ = Describe("The controller", func() {
 
 	It("moves nothing that a budget holds, says so, and moves it when it may", func() {
 		play(func(c *cluster) {
-			c.deployAll([]change{continuous}, 4, 2)
+			c.deployAll([]Change{Continuous}, 4, 2)
 			for i := range 6 {
 				c.run(fmt.Sprint("p", i))
 			}
@@ -198,13 +198,13 @@ var _ = Describe("The controller", func() {
 
 	It("keeps growth where a pod that waits is bound to", func() {
 		play(func(c *cluster) {
-			c.deployAll([]change{scaleUp}, 2, 2, 2)
+			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
 			for i := range 6 {
 				c.run(fmt.Sprint("p", i))
 			}
 			c.Start("balance", controller())
 			c.settle()
-			c.pod("bound", func(p *corev1.Pod) { inZone("b")(p) })
+			c.pod("bound", func(p *corev1.Pod) { InZone("b")(p) })
 			c.settle()
 			c.scale("b", 3)
 			c.settle()
@@ -214,7 +214,7 @@ var _ = Describe("The controller", func() {
 
 	It("spreads a pool's excess, hands it on within a minute of a failure, and takes it back", func() {
 		play(func(c *cluster) {
-			c.deployAll([]change{labelled("p"), excess("4")}, 2, 2, 2)
+			c.deployAll([]Change{Labelled("p"), Excess("4")}, 2, 2, 2)
 			c.Start("balance", controller())
 			c.settle()
 			Expect(c.annotations(v1alpha1.ShareAnnotation, abc...)).To(Equal("2/1/1"))
@@ -234,7 +234,7 @@ var _ = Describe("The controller", func() {
 			c.set(func() { c.out["c"] = false })
 			for c.ready(true, abc...) == "2/2/0" {
 				time.Sleep(time.Second)
-				Expect(sum(c.ready(true, abc...))).To(BeNumerically(">=", 4))
+				Expect(Sum(c.ready(true, abc...))).To(BeNumerically(">=", 4))
 			}
 			c.settle()
 			Expect(c.annotations(v1alpha1.ShareAnnotation, abc...)).To(Equal("2/1/1"))
@@ -244,7 +244,7 @@ var _ = Describe("The controller", func() {
 
 	It("decides on no cache that is older than its own writes", func() {
 		play(func(c *cluster) {
-			c.deployAll([]change{scaleUp}, 2, 2, 2)
+			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
 			c.Lag("machinedeployments", sim.Constantly(7*time.Second), "balance")
 			tried := 0
 			c.OnWrite(func(w sim.Write) error {
@@ -264,7 +264,7 @@ var _ = Describe("The controller", func() {
 
 	It("loses nothing that is asked for while its cache is behind", func() {
 		play(func(c *cluster) {
-			c.deployAll([]change{scaleUp}, 2, 2, 2)
+			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
 			c.Start("balance", controller())
 			c.settle()
 			c.Lag("machinedeployments", sim.Constantly(5*time.Second), "balance")
@@ -280,7 +280,7 @@ var _ = Describe("The controller", func() {
 
 	It("ends also where it reads late", func() {
 		play(func(c *cluster) {
-			c.deployAll([]change{continuous}, 6, 2, 1)
+			c.deployAll([]Change{Continuous}, 6, 2, 1)
 			c.Lag("machinedeployments", sim.Constantly(7*time.Second), "balance")
 			c.Lag("machines", sim.Constantly(3*time.Second), "balance")
 			c.Start("balance", controller())
@@ -346,7 +346,7 @@ var _ = Describe("A Gardener", func() {
 
 	It("gives bounds by its Worker, and they follow it", func() {
 		withGarden(func(c *cluster, garden dynamic.Interface) {
-			c.deployAll([]change{labelled("p"), excess("4")}, 1, 1, 1)
+			c.deployAll([]Change{Labelled("p"), Excess("4")}, 1, 1, 1)
 			c.Start("balance", controller())
 			put(garden, worker("1:3", "1:3", "1:3"))
 			c.settle()
@@ -366,7 +366,7 @@ var _ = Describe("A Gardener", func() {
 
 	It("that puts its cluster to sleep leaves no reserve, and wakes it up with it", func() {
 		withGarden(func(c *cluster, garden dynamic.Interface) {
-			c.deployAll([]change{labelled("p"), excess("3")}, 1, 1, 1)
+			c.deployAll([]Change{Labelled("p"), Excess("3")}, 1, 1, 1)
 			shoot := func(asleep bool) *unstructured.Unstructured {
 				return &unstructured.Unstructured{Object: map[string]any{
 					"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster", "metadata": map[string]any{"name": ns},
@@ -402,7 +402,7 @@ var _ = Describe("A Gardener", func() {
 			whole := func(m *Member) {
 				m.Object.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{v1alpha1.BoundsAnnotation: "3:9:3"}
 			}
-			c.deployAll([]change{labelled("p"), whole}, 1, 1, 1)
+			c.deployAll([]Change{Labelled("p"), whole}, 1, 1, 1)
 			put(garden, worker("1:2", "1:2", "1:2"))
 			for _, kind := range []string{"workers", "clusters"} {
 				c.Trouble(kind, sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "balance")
@@ -442,7 +442,7 @@ var _ = Describe("A Gardener", func() {
 
 	It("that is not there leaves bounds to flags", func() {
 		play(func(c *cluster) {
-			c.deployAll([]change{labelled("p"), excess("3")}, 1, 1, 1)
+			c.deployAll([]Change{Labelled("p"), Excess("3")}, 1, 1, 1)
 			c.Start("balance", controller(func(s *Settings) { s.Bounds = map[string]v1alpha1.Bounds{"a": between(1, 2)} }))
 			c.settle()
 			Expect(c.annotations(v1alpha1.BoundsAnnotation, abc...)).To(Equal("1:2:1/-/-"))

@@ -22,10 +22,10 @@ func available(m *Member) {
 }
 
 var _ = DescribeTable("Whether growth of a MachineDeployment is split with another one",
-	func(splits bool, says string, changes ...change) {
+	func(splits bool, says string, changes ...Change) {
 		v := view(
-			member("a", 7, append([]change{scaleUp, applied(3), ready(3)}, changes...)...),
-			member("b", 3, scaleUp, applied(3), ready(3)),
+			NewMember("a", 7, append([]Change{ScaleUp, Applied(3), ready(3)}, changes...)...),
+			NewMember("b", 3, ScaleUp, Applied(3), ready(3)),
 		)
 		p := NewPlan(v)
 		Expect(condition(p, "a", ConditionBalanced)).To(Equal(says))
@@ -40,14 +40,14 @@ var _ = DescribeTable("Whether growth of a MachineDeployment is split with anoth
 	Entry("one that is frozen by its label", false, "False Frozen", frozenLabel),
 	Entry("one that is not frozen any more", true, "True Even", unfrozen),
 	Entry("one with another condition", true, "True Even", available),
-	Entry("one whose annotation is invalid", false, "False Invalid", annotate(v1alpha1.BalanceAnnotation, "sideways")),
-	Entry("one whose annotation is off", false, "", mode(v1alpha1.BalanceOff)),
+	Entry("one whose annotation is invalid", false, "False Invalid", Annotate(v1alpha1.BalanceAnnotation, "sideways")),
+	Entry("one whose annotation is off", false, "", Mode(v1alpha1.BalanceOff)),
 )
 
 var _ = It("An annotation that is invalid counts as off, whatever the default is", func() {
 	v := view(
-		member("a", 7, applied(3), ready(3), annotate(v1alpha1.BalanceAnnotation, "sideways")),
-		member("b", 3, applied(3), ready(3)),
+		NewMember("a", 7, Applied(3), ready(3), Annotate(v1alpha1.BalanceAnnotation, "sideways")),
+		NewMember("b", 3, Applied(3), ready(3)),
 	)
 	v.Settings.Mode = v1alpha1.BalanceScaleUp
 	Expect(writes(NewPlan(v))).NotTo(ContainSubstring(`"to":{"b":2}`))

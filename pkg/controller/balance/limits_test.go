@@ -14,7 +14,7 @@ import (
 
 var _ = Describe("Work that users of the target cluster could make endless is bounded", func() {
 	It("in the kinds of pods that wait: where there are too many, growth stays where it was asked for", func() {
-		w := newWorld(zones(scaleUp, 2, 2, 2)...)
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
 		for i := range 5000 {
 			w.Waiting = append(w.Waiting, pod(fmt.Sprint("p", i), "", app(fmt.Sprint("app", i))))
 		}
@@ -26,7 +26,7 @@ var _ = Describe("Work that users of the target cluster could make endless is bo
 	})
 
 	It("in budgets: a namespace with too many of them lets no pod go", func() {
-		v := view(zones(continuous, 3, 1)...)
+		v := view(zones(Continuous, 3, 1)...)
 		for i := range v.Members[0].Machines {
 			m := &v.Members[0].Machines[i]
 			hold(m, pod("x", m.Object.Name))

@@ -23,13 +23,13 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// large is a pod that takes more than half a machine.
-func large(p *corev1.Pod) {
+// Large is a pod that takes more than half a machine.
+func Large(p *corev1.Pod) {
 	p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("3")
 }
 
 func aged(d time.Duration) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon.Add(-d)) }
+	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(Noon.Add(-d)) }
 }
 
 func safe(text string) func(*corev1.Pod) {
@@ -51,7 +51,7 @@ func budget(app string, allowed int) Budget {
 
 var _ = Describe("What is uneven", func() {
 	It("is evened out one machine at a time by way of the reserve", func() {
-		w := newWorld(zones(continuous, 4, 2)...)
+		w := newWorld(zones(Continuous, 4, 2)...)
 		first := w.Members[1].Object.ResourceVersion
 		Expect(writes(NewPlan(w.View))).To(Equal(`b: share=1 move={"id":"` + first + `","from":"a","reserve":1}`))
 		w.carry()
@@ -83,30 +83,30 @@ var _ = Describe("What is uneven", func() {
 
 	DescribeTable("comes to", func(want string, members ...Member) {
 		w := newWorld(members...)
-		total := sum(w.replicas())
-		w.watch = func() { Expect(sum(w.running(false))).To(BeNumerically(">=", total)) }
+		total := Sum(w.replicas())
+		w.watch = func() { Expect(Sum(w.running(false))).To(BeNumerically(">=", total)) }
 		w.pass(2 * time.Hour)
 		Expect(w.replicas()).To(Equal(want))
 		Expect(w.running(false)).To(Equal(want))
 	},
-		Entry("even numbers", "4/3/3", zones(continuous, 6, 3, 1)[0], zones(continuous, 6, 3, 1)[1], zones(continuous, 6, 3, 1)[2]),
-		Entry("what it is, if that is even", "3/3/2", zones(continuous, 3, 3, 2)[0], zones(continuous, 3, 3, 2)[1], zones(continuous, 3, 3, 2)[2]),
-		Entry("within bounds", "4/2", member("a", 5, continuous, bounds("4:9")), member("b", 1, continuous)),
-		Entry("within max", "4/2", member("a", 5, continuous), member("b", 1, continuous, bounds("0:2"))),
-		Entry("nothing else between named pools", "5/1", member("a", 5, continuous, labelled("p")), member("b", 1, continuous, labelled("q"))),
-		Entry("nothing else between a dedicated pool and another", "5/1", member("a", 5, continuous, tainted), member("b", 1, continuous)),
-		Entry("nothing else in ScaleUp", "5/1", member("a", 5, continuous), member("b", 1, scaleUp)),
-		Entry("nothing else among those that differ", "5/1", member("a", 5, continuous), member("b", 1, continuous, nodeLabel("x", "y"))),
-		Entry("even numbers with one that is paused, since it scales", "3/3", member("a", 5, continuous), member("b", 1, continuous, paused)),
-		Entry("nothing else with one that is paused before it has a MachineSet", "5/1", member("a", 5, continuous), member("b", 1, continuous, paused, noSet)),
-		Entry("nothing else with one that is frozen", "5/1", member("a", 5, continuous), member("b", 1, continuous, frozen)),
-		Entry("even numbers, whatever is in reserve", "3/3", member("a", 3, continuous, field(3), ready(3)), member("b", 3, continuous)),
-		Entry("even numbers, whatever their own reserve", "3/3", member("a", 5, continuous, field(1), ready(1)), member("b", 1, continuous, field(1), ready(1))),
-		Entry("even numbers at the max, with what is in reserve", "3/3", member("a", 5, continuous), member("b", 1, continuous, bounds("1:3"), field(2), ready(2))),
+		Entry("even numbers", "4/3/3", zones(Continuous, 6, 3, 1)[0], zones(Continuous, 6, 3, 1)[1], zones(Continuous, 6, 3, 1)[2]),
+		Entry("what it is, if that is even", "3/3/2", zones(Continuous, 3, 3, 2)[0], zones(Continuous, 3, 3, 2)[1], zones(Continuous, 3, 3, 2)[2]),
+		Entry("within bounds", "4/2", NewMember("a", 5, Continuous, bounds("4:9")), NewMember("b", 1, Continuous)),
+		Entry("within max", "4/2", NewMember("a", 5, Continuous), NewMember("b", 1, Continuous, bounds("0:2"))),
+		Entry("nothing else between named pools", "5/1", NewMember("a", 5, Continuous, Labelled("p")), NewMember("b", 1, Continuous, Labelled("q"))),
+		Entry("nothing else between a dedicated pool and another", "5/1", NewMember("a", 5, Continuous, Tainted), NewMember("b", 1, Continuous)),
+		Entry("nothing else in ScaleUp", "5/1", NewMember("a", 5, Continuous), NewMember("b", 1, ScaleUp)),
+		Entry("nothing else among those that differ", "5/1", NewMember("a", 5, Continuous), NewMember("b", 1, Continuous, nodeLabel("x", "y"))),
+		Entry("even numbers with one that is paused, since it scales", "3/3", NewMember("a", 5, Continuous), NewMember("b", 1, Continuous, paused)),
+		Entry("nothing else with one that is paused before it has a MachineSet", "5/1", NewMember("a", 5, Continuous), NewMember("b", 1, Continuous, paused, noSet)),
+		Entry("nothing else with one that is frozen", "5/1", NewMember("a", 5, Continuous), NewMember("b", 1, Continuous, frozen)),
+		Entry("even numbers, whatever is in reserve", "3/3", NewMember("a", 3, Continuous, ExcessField(3), ready(3)), NewMember("b", 3, Continuous)),
+		Entry("even numbers, whatever their own reserve", "3/3", NewMember("a", 5, Continuous, ExcessField(1), ready(1)), NewMember("b", 1, Continuous, ExcessField(1), ready(1))),
+		Entry("even numbers at the max, with what is in reserve", "3/3", NewMember("a", 5, Continuous), NewMember("b", 1, Continuous, bounds("1:3"), ExcessField(2), ready(2))),
 	)
 
 	It("uses no more machines than it moves, and leaves fields for excess as they were", func() {
-		w := newWorld(member("a", 6, continuous, field(1), ready(1)), member("b", 2, continuous, field(2), ready(2)))
+		w := newWorld(NewMember("a", 6, Continuous, ExcessField(1), ready(1)), NewMember("b", 2, Continuous, ExcessField(2), ready(2)))
 		w.pass(2 * time.Hour)
 		Expect(w.replicas()).To(Equal("4/4"))
 		Expect(w.made).To(Equal(2))
@@ -117,10 +117,10 @@ var _ = Describe("What is uneven", func() {
 	It("has a pool's excess spread all the while", func() {
 		var members []Member
 		for i, r := range []int{6, 3, 1} {
-			members = append(members, member(string(rune('a'+i)), r, continuous, labelled("p"), excess("3"), share(1), ready(1)))
+			members = append(members, NewMember(string(rune('a'+i)), r, Continuous, Labelled("p"), Excess("3"), share(1), ready(1)))
 		}
 		w := newWorld(members...)
-		w.watch = func() { Expect(sum(w.readyReserve())).To(BeNumerically(">=", 3-1), "one may be handed over at a time") }
+		w.watch = func() { Expect(Sum(w.readyReserve())).To(BeNumerically(">=", 3-1), "one may be handed over at a time") }
 		w.pass(2 * time.Hour)
 		Expect(w.replicas()).To(Equal("4/3/3"))
 		Expect(w.shares()).To(Equal("1/1/1"))
@@ -131,27 +131,27 @@ var _ = Describe("What is uneven", func() {
 		Expect(writes(p)).NotTo(ContainSubstring("move"))
 		Expect(condition(p, "a", ConditionBalanced)).To(Equal(want))
 	},
-		Entry("for what leaves", "False Waiting", member("a", 4, continuous, machines(machine("old", leaving))), member("b", 1, continuous)),
-		Entry("for what leaves elsewhere in the group", "False Waiting", member("a", 4, continuous), member("b", 1, continuous), member("c", 3, continuous, machines(machine("old", leaving)))),
-		Entry("for repair", "False Waiting", member("a", 4, continuous, stuckBoot), member("b", 1, continuous)),
-		Entry("not for updates", "True Even", member("a", 4, continuous, func(m *Member) { m.Rollout.Spread = true }), member("b", 1, continuous)),
+		Entry("for what leaves", "False Waiting", NewMember("a", 4, Continuous, machines(NewMachine("old", leaving))), NewMember("b", 1, Continuous)),
+		Entry("for what leaves elsewhere in the group", "False Waiting", NewMember("a", 4, Continuous), NewMember("b", 1, Continuous), NewMember("c", 3, Continuous, machines(NewMachine("old", leaving)))),
+		Entry("for repair", "False Waiting", NewMember("a", 4, Continuous, stuckBoot), NewMember("b", 1, Continuous)),
+		Entry("not for updates", "True Even", NewMember("a", 4, Continuous, func(m *Member) { m.Rollout.Spread = true }), NewMember("b", 1, Continuous)),
 	)
 
 	It("is left alone by growth until that is done, and does not hold it up", func() {
-		w := newWorld(zones(continuous, 4, 1)...)
+		w := newWorld(zones(Continuous, 4, 1)...)
 		w.carry()
 		w.ask("b", 5)
 		w.settle()
-		Expect(sum(w.replicas())).To(Equal(9))
+		Expect(Sum(w.replicas())).To(Equal(9))
 		w.rest()
 		Expect(w.replicas()).To(Or(Equal("4/5"), Equal("5/4")))
 	})
 
 	It("is left alone when its mode goes before anything was promised", func() {
-		w := newWorld(zones(continuous, 4, 1)...)
+		w := newWorld(zones(Continuous, 4, 1)...)
 		w.carry()
 		for i := range w.Members {
-			mode(v1alpha1.BalanceOff)(&w.Members[i])
+			Mode(v1alpha1.BalanceOff)(&w.Members[i])
 		}
 		w.rest()
 		Expect(w.replicas()).To(Equal("4/1"))
@@ -160,14 +160,14 @@ var _ = Describe("What is uneven", func() {
 	})
 
 	It("is ended when its mode goes after that", func() {
-		w := newWorld(zones(continuous, 4, 1)...)
+		w := newWorld(zones(Continuous, 4, 1)...)
 		for w.replicas() != "4/2" {
 			w.carry()
 			w.Now = w.Now.Add(tick)
 			w.mcm(&w.Members[1])
 		}
 		for i := range w.Members {
-			mode(v1alpha1.BalanceOff)(&w.Members[i])
+			Mode(v1alpha1.BalanceOff)(&w.Members[i])
 		}
 		w.rest()
 		Expect(w.replicas()).To(Equal("3/2"))
@@ -175,7 +175,7 @@ var _ = Describe("What is uneven", func() {
 	})
 
 	It("has no machine made in vain again at once", func() {
-		w := newWorld(zones(continuous, 3, 1)...)
+		w := newWorld(zones(Continuous, 3, 1)...)
 		for i, name := range []string{"a-0", "a-1", "a-2"} {
 			w.put("a", i, pod(name, name, app("q")))
 			w.Nodes = append(w.Nodes, fit.Node{Object: node(name), Pods: w.Members[0].Machines[i].Workload})
@@ -195,7 +195,7 @@ var _ = Describe("What is uneven", func() {
 	})
 
 	It("tries a zone that fails once, and later again", func() {
-		w := newWorld(zones(continuous, 4, 1)...)
+		w := newWorld(zones(Continuous, 4, 1)...)
 		w.out["b"] = true
 		w.pass(4 * time.Hour)
 		Expect(w.replicas()).To(Equal("4/1"))
@@ -204,8 +204,8 @@ var _ = Describe("What is uneven", func() {
 		Expect(w.replicas()).To(Equal("3/2"))
 	})
 
-	DescribeTable("waits while many Nodes of the cluster are not ready", func(changes ...change) {
-		w := newWorld(zones(continuous, 4, 2)...)
+	DescribeTable("waits while many Nodes of the cluster are not ready", func(changes ...Change) {
+		w := newWorld(zones(Continuous, 4, 2)...)
 		for i := range w.Members {
 			changes[i](&w.Members[i])
 		}
@@ -220,7 +220,7 @@ var _ = Describe("What is uneven", func() {
 	},
 		Entry("before it asks for a machine", func(*Member) {}, func(*Member) {}),
 		Entry("before it hands the replica over", func(*Member) {}, func(m *Member) {
-			m.Machines = append(m.Machines, machine("b-r", inReserve))
+			m.Machines = append(m.Machines, NewMachine("b-r", inReserve))
 			share(1)(m)
 			move(v1alpha1.Move{ID: "1", From: "a", Reserve: 1})(m)
 		}),
@@ -229,7 +229,7 @@ var _ = Describe("What is uneven", func() {
 	)
 
 	It("returns to a zone after its outage", func() {
-		w := newWorld(zones(continuous, 2, 2, 2)...)
+		w := newWorld(zones(Continuous, 2, 2, 2)...)
 		w.out["c"] = true
 		w.ask("a", 8)
 		w.pass(10 * time.Minute)
@@ -242,7 +242,7 @@ var _ = Describe("What is uneven", func() {
 
 func stuckBoot(m *Member) {
 	phase("Pending")(&m.Machines[0])
-	bornAt(noon.Add(-time.Minute))(&m.Machines[0])
+	bornAt(Noon.Add(-time.Minute))(&m.Machines[0])
 }
 
 var _ = Describe("The machine that goes", func() {
@@ -250,7 +250,7 @@ var _ = Describe("The machine that goes", func() {
 	gone := func(v View) string {
 		w := newWorld(v.Members...)
 		w.Nodes, w.Budgets = v.Nodes, v.Budgets
-		w.Members[1].Machines = append(w.Members[1].Machines, machine("b-r", inReserve))
+		w.Members[1].Machines = append(w.Members[1].Machines, NewMachine("b-r", inReserve))
 		share(1)(&w.Members[1])
 		move(v1alpha1.Move{ID: "1", From: "a", Reserve: 1})(&w.Members[1])
 		p := NewPlan(w.View)
@@ -265,7 +265,7 @@ var _ = Describe("The machine that goes", func() {
 	}
 	// three are the pods of a-0, a-1 and a-2.
 	three := func(pods ...[]*fit.Pod) View {
-		v := view(zones(continuous, 3, 1)...)
+		v := view(zones(Continuous, 3, 1)...)
 		for i, of := range pods {
 			m := &v.Members[0].Machines[i]
 			hold(m, of...)
@@ -285,12 +285,12 @@ var _ = Describe("The machine that goes", func() {
 		Entry("not one with a pod that is not to be evicted", "a-1", three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1")), some(pod("z", "a-2")))),
 		Entry("not one with a pod that nobody makes again", "a-1", three(some(pod("x", "a-0", alone)), some(pod("y", "a-1")), some(pod("z", "a-2")))),
 		Entry("one with such a pod that may go", "a-0", three(some(pod("x", "a-0", alone, safe("true"))), some(pod("y", "a-1")), some(pod("z", "a-2")))),
-		Entry("one whose pods could run there", "a-2", three(some(pod("x", "a-0", inZone("a"))), some(pod("y", "a-1", inZone("a"))), some(pod("z", "a-2", inZone("b"))))),
-		Entry("not one whose pods have no room together", "a-1", three(some(pod("x", "a-0", large), pod("y", "a-0", large)), some(pod("u", "a-1"), pod("v", "a-1")), some(pod("z", "a-2", inZone("a"))))),
+		Entry("one whose pods could run there", "a-2", three(some(pod("x", "a-0", InZone("a"))), some(pod("y", "a-1", InZone("a"))), some(pod("z", "a-2", InZone("b"))))),
+		Entry("not one whose pods have no room together", "a-1", three(some(pod("x", "a-0", Large), pod("y", "a-0", Large)), some(pod("u", "a-1"), pod("v", "a-1")), some(pod("z", "a-2", InZone("a"))))),
 		Entry("one that a budget lets go", "a-1", three(some(pod("x", "a-0", app("q"))), some(pod("y", "a-1", app("s"))), some(pod("z", "a-2", app("q")))), budget("q", 0), budget("s", 1)),
 		Entry("none where no budget lets one go", "PodDisruptionBudget", three(some(pod("x", "a-0", app("q"))), some(pod("y", "a-1", app("q"))), some(pod("z", "a-2", app("q")))), budget("q", 0)),
 		Entry("none where a budget lets one pod go of two", "PodDisruptionBudget", three(some(pod("x", "a-0", app("q")), pod("u", "a-0", app("q"))), some(pod("y", "a-1", app("q")), pod("v", "a-1", app("q"))), some(pod("z", "a-2", app("q")), pod("w", "a-2", app("q")))), budget("q", 1)),
-		Entry("none where none could run there", "PodsBound", three(some(pod("x", "a-0", inZone("a"))), some(pod("y", "a-1", inZone("a"))), some(pod("z", "a-2", inZone("a"))))),
+		Entry("none where none could run there", "PodsBound", three(some(pod("x", "a-0", InZone("a"))), some(pod("y", "a-1", InZone("a"))), some(pod("z", "a-2", InZone("a"))))),
 		Entry("none where none is to be evicted", "NotSafeToEvict", three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1", safe("false"))), some(pod("z", "a-2", safe("false"))))),
 	)
 
@@ -326,7 +326,7 @@ var _ = Describe("The machine that goes", func() {
 	},
 		Entry("since a pod must not be evicted", func(*Machine) {}, pod("x", "a-0", safe("false"))),
 		Entry("since nobody would make a pod again", func(*Machine) {}, pod("x", "a-0", alone)),
-		Entry("since a pod is bound to its zone", func(*Machine) {}, pod("x", "a-0", inZone("a"))),
+		Entry("since a pod is bound to its zone", func(*Machine) {}, pod("x", "a-0", InZone("a"))),
 		Entry("since it is preserved", preserved),
 		Entry("since somebody ranked it", ranked),
 		Entry("since it is in reserve", inReserve),
@@ -344,22 +344,22 @@ var _ = Describe("The machine that goes", func() {
 		v := arrived()
 		Expect(named(v)).To(Equal("a-0~2026-03-01T12:00:00Z"))
 		Expect(changed(v)).To(Equal("2026-03-01T11:59:59Z"), "there was none, and machine-controller-manager would take the present")
-		annotate(machineutils.LastDeploymentReplicaChangeByScalerTime, "2026-03-01T12:30:00Z")(&v.Members[0])
+		Annotate(machineutils.LastDeploymentReplicaChangeByScalerTime, "2026-03-01T12:30:00Z")(&v.Members[0])
 		Expect(named(v)).To(Equal("a-0~2026-03-01T12:30:01Z"))
 		Expect(changed(v)).To(BeEmpty())
 	})
 
 	It("is named with the time where machine-controller-manager sees as many machines as before", func() {
 		v := arrived()
-		annotate(v1alpha1.AppliedExcessAnnotation, v1alpha1.AppliedExcess{Machines: 2, Max: new(int32(3))}.String())(&v.Members[0])
+		Annotate(v1alpha1.AppliedExcessAnnotation, v1alpha1.AppliedExcess{Machines: 2, Max: new(int32(3))}.String())(&v.Members[0])
 		Expect(named(v)).To(Equal("a-0~2026-03-01T12:00:00Z"))
 		Expect(changed(v)).To(Equal("2026-03-01T12:00:00Z"))
 	})
 
 	It("is deleted by the time where replicas were raised before it went", func() {
-		v := view(zones(continuous, 3, 3)...)
-		annotate(machineutils.TriggerDeletionByMCM, "a-0~2026-03-01T11:59:55Z")(&v.Members[0])
-		annotate(machineutils.LastDeploymentReplicaChangeByScalerTime, "2026-03-01T11:59:54Z")(&v.Members[0])
+		v := view(zones(Continuous, 3, 3)...)
+		Annotate(machineutils.TriggerDeletionByMCM, "a-0~2026-03-01T11:59:55Z")(&v.Members[0])
+		Annotate(machineutils.LastDeploymentReplicaChangeByScalerTime, "2026-03-01T11:59:54Z")(&v.Members[0])
 		p := NewPlan(v)
 		Expect(of(p, "a").Write.IsEmpty()).To(BeTrue())
 		Expect(p.Again).To(Equal(5 * time.Second))
@@ -384,7 +384,7 @@ var _ = Describe("The machine that goes", func() {
 
 	It("keeps nobody's growth waiting while it has to stay", func() {
 		v := arrived(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1", safe("false"))), some(pod("z", "a-2", safe("false"))))
-		v.Members = append(v.Members, member("c", 4, continuous, applied(2)))
+		v.Members = append(v.Members, NewMember("c", 4, Continuous, Applied(2)))
 		v.Members[0].Object.Spec.Replicas = 5
 		Expect(writes(NewPlan(v))).To(Equal("a: applied-replicas=5; c: applied-replicas=4"))
 	})
@@ -421,11 +421,11 @@ var _ = Describe("Moves, by law", func() {
 	It("1, 4, 5 and 9: conserve replicas, take no machine before another serves, and come to rest", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			n := rapid.IntRange(2, 4).Draw(t, "zones")
-			total, m := 0, []change{scaleUp, continuous}[rapid.IntRange(0, 1).Draw(t, "mode")]
+			total, m := 0, []Change{ScaleUp, Continuous}[rapid.IntRange(0, 1).Draw(t, "mode")]
 			var members []Member
 			for i := range n {
 				r := rapid.IntRange(0, 6).Draw(t, "replicas")
-				members = append(members, member(string(rune('a'+i)), r, m, applied(r)))
+				members = append(members, NewMember(string(rune('a'+i)), r, m, Applied(r)))
 				total += r
 			}
 			w := newWorld(members...)
@@ -461,7 +461,7 @@ var _ = Describe("Moves, by law", func() {
 				case 3:
 					w.half(rapid.IntRange(0, n).Draw(t, "cut"))
 				case 4:
-					w.set(name, []change{mode(v1alpha1.BalanceOff), scaleUp, continuous}[rapid.IntRange(0, 2).Draw(t, "mode")])
+					w.set(name, []Change{Mode(v1alpha1.BalanceOff), ScaleUp, Continuous}[rapid.IntRange(0, 2).Draw(t, "mode")])
 				case 5:
 					w.tick(7) // a machine boots
 				}
@@ -472,13 +472,13 @@ var _ = Describe("Moves, by law", func() {
 				w.set(w.Members[i].Object.Name, m)
 			}
 			w.pass(6 * time.Hour)
-			if got := sum(w.replicas()); got != total {
+			if got := Sum(w.replicas()); got != total {
 				t.Fatalf("%d replicas of %d: %s", got, total, w.replicas())
 			}
 			if left := writes(NewPlan(w.View)); left != "" {
 				t.Fatalf("not at rest: %s", left)
 			}
-			if counts := numbers(w.replicas()); members[0].Object.Annotations[v1alpha1.BalanceAnnotation] == "Continuous" {
+			if counts := Numbers(w.replicas()); members[0].Object.Annotations[v1alpha1.BalanceAnnotation] == "Continuous" {
 				for _, a := range counts {
 					for _, b := range counts {
 						if a > b+1 {

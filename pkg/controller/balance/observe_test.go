@@ -27,7 +27,7 @@ type scene struct {
 }
 
 func newScene() *scene {
-	s := &scene{d: member("a", 2, scaleUp, applied(1)).Object}
+	s := &scene{d: NewMember("a", 2, ScaleUp, Applied(1)).Object}
 	s.d.UID, s.d.Spec.Template.Spec.Class.Name = "a", "large"
 	s.set = s.add("new")
 	s.machine, s.node = s.run(s.set, "m")
@@ -49,19 +49,19 @@ func (s *scene) add(name string) *mcm.MachineSet {
 
 // run makes a Machine of a MachineSet with its Node.
 func (s *scene) run(set *mcm.MachineSet, name string) (*mcm.Machine, *corev1.Node) {
-	m := machine(name).Object
+	m := NewMachine(name).Object
 	m.Namespace, m.OwnerReferences, m.Spec.ProviderID = fixture.Namespace, owned("MachineSet", set), "aws:///here/"+name
 	n := fixture.Node(name, func(n *corev1.Node) {
 		n.Spec.ProviderID = "aws:///here-1/" + name
 		n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("3")}
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(born)}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(Born)}}
 	})
 	s.Machines, s.Nodes = append(s.Machines, m), append(s.Nodes, n)
 	return m, n
 }
 
 func (s *scene) pod(name string, changes ...func(*corev1.Pod)) {
-	s.Pods = append(s.Pods, stored(name, s.node.Name, changes...))
+	s.Pods = append(s.Pods, StoredPod(name, s.node.Name, changes...))
 }
 
 // member as the controller sees it.
@@ -126,7 +126,7 @@ var _ = Describe("What is observed", func() {
 	It("is no reserve where workload runs, unless it tolerates the reserve's taint", func() {
 		reserve := func(pods ...func(*corev1.Pod)) bool {
 			s := newScene()
-			s.machine.Annotations[v1alpha1.ReserveAnnotation] = v1alpha1.Reserve{Since: born}.String()
+			s.machine.Annotations[v1alpha1.ReserveAnnotation] = v1alpha1.Reserve{Since: Born}.String()
 			for _, change := range pods {
 				s.pod("app", change)
 			}
@@ -153,7 +153,7 @@ var _ = Describe("What is observed", func() {
 		old := s.add("old")
 		old.Spec.Template.Spec.Class.Name, old.Status.Replicas = "huge", 1
 		last, _ := s.run(old, "last")
-		last.DeletionTimestamp = &metav1.Time{Time: noon}
+		last.DeletionTimestamp = &metav1.Time{Time: Noon}
 		Expect(s.member().Rollout.Spread).To(BeFalse(), "its last machine goes")
 		last.DeletionTimestamp, old.Status.Replicas = nil, 0
 		Expect(s.member().Rollout.Spread).To(BeTrue())

@@ -18,7 +18,7 @@ func shoot(annotations map[string]string, replicas ...int) []Member {
 	names := []string{"ns-p-z1", "ns-p-z2", "ns-p-z10"}
 	var all []Member
 	for i, n := range replicas {
-		all = append(all, member(names[i], n, labelled("p"), func(m *Member) {
+		all = append(all, NewMember(names[i], n, Labelled("p"), func(m *Member) {
 			m.Object.Spec.Template.Spec.NodeTemplateSpec.Annotations = annotations
 		}))
 	}
@@ -34,7 +34,7 @@ func stockRights(v View) View {
 	return v
 }
 
-func young(m *Member) { m.Object.CreationTimestamp = metav1.NewTime(noon.Add(-time.Second)) }
+func young(m *Member) { m.Object.CreationTimestamp = metav1.NewTime(Noon.Add(-time.Second)) }
 
 var _ = Describe("Bounds of a pool by its worker's annotation", func() {
 	DescribeTable("are split over zones as Gardener splits (law 12)", func(text, want string) {
@@ -115,7 +115,7 @@ var _ = Describe("Balance by a worker's annotation", func() {
 		members := shoot(says(v1alpha1.BalanceAnnotation, worker), 2, 2, 2)
 		for i := range members {
 			if own != "" {
-				annotate(v1alpha1.BalanceAnnotation, own)(&members[i])
+				Annotate(v1alpha1.BalanceAnnotation, own)(&members[i])
 			}
 		}
 		Expect(condition(NewPlan(view(members...)), "ns-p-z1", ConditionBalanced)).To(Equal(want))

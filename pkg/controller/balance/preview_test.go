@@ -25,18 +25,18 @@ func shown(members ...Member) (o Objects) {
 // watched is a preview that sees some objects, its view and its plan.
 func watched(o Objects, target bool) (*Preview, View, Plan) {
 	GinkgoHelper()
-	preview, err := NewPreview(fixture.Namespace, settings(), target)
+	preview, err := NewPreview(fixture.Namespace, NewSettings(), target)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(preview.SetObjects(o, noon)).To(Succeed())
+	Expect(preview.SetObjects(o, Noon)).To(Succeed())
 	v, p := preview.Plan()
 	return preview, v, p
 }
 
 var _ = Describe("A preview", func() {
 	It("plans from what it is shown, and carries that out in copies until nothing is left to do", func() {
-		o := shown(member("z1", 1, labelled("p"), excess("3"), field(2)), member("z2", 1, labelled("p"), excess("3")))
+		o := shown(NewMember("z1", 1, Labelled("p"), Excess("3"), ExcessField(2)), NewMember("z2", 1, Labelled("p"), Excess("3")))
 		preview, v, p := watched(o, true)
-		Expect(v.Now).To(Equal(noon))
+		Expect(v.Now).To(Equal(Noon))
 		all, err := v.After(p)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(all).To(HaveLen(2))
@@ -51,14 +51,14 @@ var _ = Describe("A preview", func() {
 		Expect(all[0].Annotations).To(HaveKeyWithValue(v1alpha1.OwnExcessAnnotation, "2"))
 		Expect(o.Deployments[0].Annotations).To(BeEmpty(), "what was shown stays as it was")
 
-		Expect(preview.SetObjects(Objects{Deployments: all}, noon)).To(Succeed())
+		Expect(preview.SetObjects(Objects{Deployments: all}, Noon)).To(Succeed())
 		v, p = preview.Plan()
 		Expect(v.After(p)).To(BeEmpty())
 	})
 
 	It("leaves replicas alone where there are no pods to see", func() {
 		for target, held := range map[bool]bool{true: true, false: false} {
-			_, v, p := watched(shown(member("z1", 1, scaleUp), member("z2", 1, scaleUp)), target)
+			_, v, p := watched(shown(NewMember("z1", 1, ScaleUp), NewMember("z2", 1, ScaleUp)), target)
 			all, err := v.After(p)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(len(all) > 0 && all[0].Annotations[v1alpha1.AppliedReplicasAnnotation] != "").To(Equal(held))
@@ -66,7 +66,7 @@ var _ = Describe("A preview", func() {
 	})
 
 	It("takes bounds of a Gardener where there is one", func() {
-		o := shown(member("z1", 1))
+		o := shown(NewMember("z1", 1))
 		o.Garden = true
 		o.Workers = []*unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{"name": "w", "namespace": fixture.Namespace},
 			"status": map[string]any{"machineDeployments": []any{map[string]any{"name": "z1", "minimum": int64(1), "maximum": int64(4)}}}}}}
@@ -79,18 +79,18 @@ var _ = Describe("A preview", func() {
 		Expect(all[0].Spec.ExcessReplicas).To(Or(BeNil(), Equal(ptr.To[int32](0))))
 	})
 
-	DescribeTable("learns of machines only where they matter", func(matter bool, changes ...change) {
-		preview, _, _ := watched(shown(member("z1", 1), member("z2", 1, changes...)), true)
+	DescribeTable("learns of machines only where they matter", func(matter bool, changes ...Change) {
+		preview, _, _ := watched(shown(NewMember("z1", 1), NewMember("z2", 1, changes...)), true)
 		Expect(preview.Concerned()).To(Equal(matter))
 	},
 		Entry("not where nobody asks for anything", false),
-		Entry("not for an excess in the field, or bounds", false, field(2), annotate(v1alpha1.BoundsAnnotation, "1:3")),
-		Entry("where replicas are kept even", true, scaleUp),
-		Entry("where they were, and replicas are still held", true, annotate(v1alpha1.AppliedReplicasAnnotation, "1")),
-		Entry("where a move is under way", true, annotate(v1alpha1.MoveAnnotation, `{"id":"1","from":"z1"}`)),
-		Entry("where a pool has an excess", true, excess("3")),
-		Entry("where that is invalid", true, excess("x")),
-		Entry("where a share is left", true, annotate(v1alpha1.ShareAnnotation, "0")),
-		Entry("where an excess in bounds may depend on capacity", true, annotate(v1alpha1.BoundsAnnotation, "1:3:cpu=4")),
+		Entry("not for an excess in the field, or bounds", false, ExcessField(2), Annotate(v1alpha1.BoundsAnnotation, "1:3")),
+		Entry("where replicas are kept even", true, ScaleUp),
+		Entry("where they were, and replicas are still held", true, Annotate(v1alpha1.AppliedReplicasAnnotation, "1")),
+		Entry("where a move is under way", true, Annotate(v1alpha1.MoveAnnotation, `{"id":"1","from":"z1"}`)),
+		Entry("where a pool has an excess", true, Excess("3")),
+		Entry("where that is invalid", true, Excess("x")),
+		Entry("where a share is left", true, Annotate(v1alpha1.ShareAnnotation, "0")),
+		Entry("where an excess in bounds may depend on capacity", true, Annotate(v1alpha1.BoundsAnnotation, "1:3:cpu=4")),
 	)
 })

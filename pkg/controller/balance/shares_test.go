@@ -19,12 +19,12 @@ import (
 func poolOf(text string, replicas ...int) []Member {
 	var all []Member
 	for i, r := range replicas {
-		all = append(all, member(string(rune('a'+i)), r, labelled("p"), excess(text)))
+		all = append(all, NewMember(string(rune('a'+i)), r, Labelled("p"), Excess(text)))
 	}
 	return all
 }
 
-func with(members []Member, at int, changes ...change) []Member {
+func with(members []Member, at int, changes ...Change) []Member {
 	for _, c := range changes {
 		c(&members[at])
 	}
@@ -47,15 +47,15 @@ var _ = Describe("A pool's excess", func() {
 		Entry("none", "0/0/0", poolOf("0", 3, 3, 3)),
 		Entry("within bounds", "0/2/2", with(poolOf("4", 3, 3, 3), 0, bounds("1:3"))),
 		Entry("as far as there is room", "0/1/2", with(with(with(poolOf("9", 3, 3, 3), 0, bounds("1:2")), 1, bounds("0:4")), 2, bounds("0:5"))),
-		Entry("over all members, though one says nothing", "1/1/1", append(poolOf("3", 3, 3), member("c", 3, labelled("p")))),
-		Entry("the largest that they name", "2/1/1", append(poolOf("1", 3, 3), member("c", 3, labelled("p"), excess("4")))),
+		Entry("over all members, though one says nothing", "1/1/1", append(poolOf("3", 3, 3), NewMember("c", 3, Labelled("p")))),
+		Entry("the largest that they name", "2/1/1", append(poolOf("1", 3, 3), NewMember("c", 3, Labelled("p"), Excess("4")))),
 		Entry("that stays where one is frozen", "2/1/1", with(poolOf("4", 9, 3, 3), 0, frozen, share(2), ready(2))),
 		Entry("over one that is paused, since it scales", "2/1/1", with(poolOf("4", 3, 3, 3), 0, paused)),
-		Entry("of similar ones, without a pool's label", "2/1/1", []Member{member("a", 1, excess("4")), member("b", 1, excess("4")), member("c", 1)}),
-		Entry("not over others", "3/-", []Member{member("a", 1, excess("3")), member("b", 1, nodeLabel("x", "y"))}),
+		Entry("of similar ones, without a pool's label", "2/1/1", []Member{NewMember("a", 1, Excess("4")), NewMember("b", 1, Excess("4")), NewMember("c", 1)}),
+		Entry("not over others", "3/-", []Member{NewMember("a", 1, Excess("3")), NewMember("b", 1, nodeLabel("x", "y"))}),
 		Entry("of one alone", "5", poolOf("5", 3)),
-		Entry("of one of which nothing is known", "2", []Member{member("a", 1, excess("2"), unknownTemplate)}),
-		Entry("of nobody", "-/-/-", []Member{member("a", 1), member("b", 1), member("c", 0)}),
+		Entry("of one of which nothing is known", "2", []Member{NewMember("a", 1, Excess("2"), unknownTemplate)}),
+		Entry("of nobody", "-/-/-", []Member{NewMember("a", 1), NewMember("b", 1), NewMember("c", 0)}),
 	)
 
 	It("is right in percent at every number of replicas", func() {
@@ -63,7 +63,7 @@ var _ = Describe("A pool's excess", func() {
 			for _, replicas := range [][]int{{r, 0, 0}, {r / 3, r / 3, r - 2*(r/3)}, {0, r / 2, r - r/2}} {
 				v := view(poolOf("10%", replicas...)...)
 				p := NewPlan(v)
-				Expect(sum(shares(v, p))).To(Equal((r+9)/10), "%v", replicas)
+				Expect(Sum(shares(v, p))).To(Equal((r+9)/10), "%v", replicas)
 			}
 		}
 	})
@@ -73,11 +73,11 @@ var _ = Describe("A pool's excess", func() {
 		p := NewPlan(v)
 		Expect(shares(v, p)).To(Equal(want))
 	},
-		Entry("at once", "2/2/0", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(machine("c-r", inReserve, exhausted)))),
-		Entry("but for what it has", "2/2/1", with(with(with(poolOf("5", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(2), ready(1), machines(machine("c-r", inReserve, exhausted)))),
+		Entry("at once", "2/2/0", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(NewMachine("c-r", inReserve, exhausted)))),
+		Entry("but for what it has", "2/2/1", with(with(with(poolOf("5", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(2), ready(1), machines(NewMachine("c-r", inReserve, exhausted)))),
 		Entry("also where it is workload that is stuck", "2/2/0", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), stuck(1))),
-		Entry("also where a machine takes too long", "2/2/0", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(machine("c-r", inReserve, phase("Pending"))))),
-		Entry("not where it only boots", "2/1/1", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(machine("c-r", inReserve, phase("Pending"), bornAt(noon.Add(-time.Minute)))))),
+		Entry("also where a machine takes too long", "2/2/0", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(NewMachine("c-r", inReserve, phase("Pending"))))),
+		Entry("not where it only boots", "2/1/1", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(NewMachine("c-r", inReserve, phase("Pending"), bornAt(Noon.Add(-time.Minute)))))),
 	)
 
 	It("comes back step by step, and is never less than was asked", func() {
@@ -90,10 +90,10 @@ var _ = Describe("A pool's excess", func() {
 		Expect(w.shares()).To(HavePrefix("2/2/"))
 		Expect(w.readyReserve()).To(Equal("2/2/0"))
 		w.out["c"] = false
-		w.watch = func() { Expect(sum(w.readyReserve())).To(BeNumerically(">=", 4)) }
+		w.watch = func() { Expect(Sum(w.readyReserve())).To(BeNumerically(">=", 4)) }
 		w.pass(time.Hour)
 		Expect(w.shares()).To(Or(Equal("2/1/1"), Equal("1/2/1"), Equal("1/1/2")))
-		Expect(sum(w.readyReserve())).To(Equal(4))
+		Expect(Sum(w.readyReserve())).To(Equal(4))
 	})
 
 	It("is no excuse to give up what is ready, if what stands in has no room any more", func() {
@@ -108,7 +108,7 @@ var _ = Describe("A pool's excess", func() {
 		w.kill("c", true)
 		w.rest()
 		Expect(w.readyReserve()).To(Equal("2/2/0"))
-		w.watch = func() { Expect(sum(w.readyReserve())).To(Equal(4)) }
+		w.watch = func() { Expect(Sum(w.readyReserve())).To(Equal(4)) }
 		for range 5 {
 			w.Memory = Memory{}
 			w.pass(3 * time.Minute)
@@ -135,7 +135,7 @@ var _ = Describe("A pool's excess", func() {
 	})
 
 	It("is 0 while the cluster is hibernated, and back after that", func() {
-		w := newWorld(append(poolOf("3", 1, 1, 1), member("d", 1, nodeLabel("x", "y"), field(2)))...)
+		w := newWorld(append(poolOf("3", 1, 1, 1), NewMember("d", 1, nodeLabel("x", "y"), ExcessField(2)))...)
 		w.rest()
 		Expect(w.shares()).To(Equal("1/1/1/-"))
 		w.Garden.Hibernated = true
@@ -155,10 +155,10 @@ var _ = Describe("A pool's excess", func() {
 		Expect(condition(p, "a", ConditionShare)).To(Equal("False NoRoom"))
 		p = NewPlan(view(poolOf("two", 3, 3, 3)...))
 		Expect(condition(p, "a", ConditionShare)).To(Equal("False Invalid"))
-		p = NewPlan(view(member("a", 3, excess("cpu=3"), unknownTemplate, share(2))))
+		p = NewPlan(view(NewMember("a", 3, Excess("cpu=3"), unknownTemplate, share(2))))
 		Expect(condition(p, "a", ConditionShare)).To(Equal("False ExcessUnknown"))
 		Expect(writes(p)).To(BeEmpty(), "what cannot be told stays")
-		Expect(condition(NewPlan(view(member("a", 3))), "a", ConditionShare)).To(BeEmpty())
+		Expect(condition(NewPlan(view(NewMember("a", 3))), "a", ConditionShare)).To(BeEmpty())
 	})
 })
 
@@ -168,7 +168,7 @@ var _ = Describe("Shares, by law", func() {
 		total := rapid.IntRange(0, 12).Draw(t, "total")
 		var members []Member
 		for i := range n {
-			m := member(string(rune('a'+i)), rapid.IntRange(0, 6).Draw(t, "r"), labelled("p"), excess(fmt.Sprint(total)))
+			m := NewMember(string(rune('a'+i)), rapid.IntRange(0, 6).Draw(t, "r"), Labelled("p"), Excess(fmt.Sprint(total)))
 			if rapid.Bool().Draw(t, "shared") {
 				s := rapid.IntRange(0, 5).Draw(t, "share")
 				share(s)(&m)
@@ -186,10 +186,10 @@ var _ = Describe("Shares, by law", func() {
 				delete(v.Members[i].Object.Annotations, "evenkeel.machine.sapcloud.io/share")
 			}
 			p := NewPlan(v)
-			if got := sum(shares(v, p)); got != total {
+			if got := Sum(shares(v, p)); got != total {
 				t.Fatalf("%s is not %d", shares(v, p), total)
 			}
-			counts := numbers(shares(v, p))
+			counts := Numbers(shares(v, p))
 			for i, a := range counts {
 				for j, b := range counts {
 					if a > b+1 {
@@ -222,22 +222,22 @@ var _ = Describe("Shares, by law", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			v, total := draw(t)
 			w := newWorld(v.Members...)
-			least := min(total, sum(w.readyReserve()))
+			least := min(total, Sum(w.readyReserve()))
 			w.watch = func() {
-				if n := sum(w.readyReserve()); n < least {
+				if n := Sum(w.readyReserve()); n < least {
 					t.Fatalf("%d ready, were %d", n, least)
 				}
 			}
 			w.rest()
-			if sum(w.shares()) != total {
+			if Sum(w.shares()) != total {
 				t.Fatalf("%s is not %d", w.shares(), total)
 			}
 		})
 	})
 })
 
-// numbers of "2/1/-".
-func numbers(text string) []int {
+// Numbers of "2/1/-".
+func Numbers(text string) []int {
 	var all []int
 	for word := range strings.SplitSeq(text, "/") {
 		n := 0
@@ -247,9 +247,9 @@ func numbers(text string) []int {
 	return all
 }
 
-func sum(text string) int {
+func Sum(text string) int {
 	total := 0
-	for _, n := range numbers(text) {
+	for _, n := range Numbers(text) {
 		total += n
 	}
 	return total
@@ -260,5 +260,5 @@ var _ = It("asks for as many machines as a quantity needs of the smallest kind",
 	members[1].Template.Allocatable = members[1].Template.Allocatable.DeepCopy()
 	members[1].Template.Allocatable["cpu"] = resource.MustParse("3900m")
 	v := view(members...)
-	Expect(sum(shares(v, NewPlan(v)))).To(Equal(3))
+	Expect(Sum(shares(v, NewPlan(v)))).To(Equal(3))
 })

@@ -27,7 +27,7 @@ var _ = Describe("What comes and goes", func() {
 			most := 0
 			for round := range rounds {
 				for i := range each {
-					c.deploy(member(fmt.Sprintf("m-%d-%d", round, i), 1, scaleUp, labelled("p"), excess("3")))
+					c.deploy(NewMember(fmt.Sprintf("m-%d-%d", round, i), 1, ScaleUp, Labelled("p"), Excess("3")))
 				}
 				for range 20 {
 					time.Sleep(200 * time.Millisecond)

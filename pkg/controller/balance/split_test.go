@@ -92,22 +92,22 @@ var _ = Describe("Growth over groups, by law", func() {
 })
 
 // zones are three that are alike, each with so many replicas.
-func zones(m change, replicas ...int) []Member {
+func zones(m Change, replicas ...int) []Member {
 	var all []Member
 	for i, r := range replicas {
-		all = append(all, member(string(rune('a'+i)), r, m, applied(r)))
+		all = append(all, NewMember(string(rune('a'+i)), r, m, Applied(r)))
 	}
 	return all
 }
 
 var _ = Describe("A member that was asked to grow", func() {
 	It("takes note of what it has first", func() {
-		p := NewPlan(view(member("a", 2, scaleUp), member("b", 5)))
+		p := NewPlan(view(NewMember("a", 2, ScaleUp), NewMember("b", 5)))
 		Expect(writes(p)).To(Equal("a: applied-replicas=2"))
 	})
 
 	It("hands growth over in four writes, each replica once", func() {
-		w := newWorld(zones(scaleUp, 2, 2, 2)...)
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
 		w.ask("a", 8)
 		id := w.Members[0].Object.ResourceVersion
 		Expect(writes(NewPlan(w.View))).To(Equal(`a: applied-replicas=4 move={"id":"` + id + `","to":{"b":2,"c":2}}`))
@@ -130,37 +130,37 @@ var _ = Describe("A member that was asked to grow", func() {
 
 	DescribeTable("ends as even as it can", func(want, ask string, members ...Member) {
 		w := newWorld(members...)
-		for i, n := range numbers(ask) {
+		for i, n := range Numbers(ask) {
 			w.ask(w.Members[i].Object.Name, n)
 		}
 		w.settle()
 		Expect(w.replicas()).To(Equal(want))
 	},
-		Entry("from 2/2/2", "4/4/4", "8/2/2", zones(scaleUp, 2, 2, 2)[0], zones(scaleUp, 2, 2, 2)[1], zones(scaleUp, 2, 2, 2)[2]),
-		Entry("all at once", "5/5/5", "8/5/2", zones(scaleUp, 2, 2, 2)[0], zones(scaleUp, 2, 2, 2)[1], zones(scaleUp, 2, 2, 2)[2]),
-		Entry("one by one", "3/2/2", "3/2/2", zones(scaleUp, 2, 2, 2)[0], zones(scaleUp, 2, 2, 2)[1], zones(scaleUp, 2, 2, 2)[2]),
-		Entry("where most is", "4/4/5", "2/3/8", zones(scaleUp, 2, 3, 5)[0], zones(scaleUp, 2, 3, 5)[1], zones(scaleUp, 2, 3, 5)[2]),
-		Entry("within the max of others", "6/3", "7/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), bounds("1:3"))),
-		Entry("beyond the max of all, since somebody asked", "7/3", "8/2", member("a", 2, scaleUp, applied(2), bounds("1:3")), member("b", 2, scaleUp, applied(2), bounds("1:3"))),
-		Entry("within its own, since others have room", "3/6", "7/2", member("a", 2, scaleUp, applied(2), bounds("1:3")), member("b", 2, scaleUp, applied(2))),
-		Entry("not over another named pool", "6/2", "6/2", member("a", 2, scaleUp, applied(2), labelled("p")), member("b", 2, scaleUp, applied(2), labelled("q"))),
-		Entry("not over those of no pool", "6/2", "6/2", member("a", 2, scaleUp, applied(2), labelled("p")), member("b", 2, scaleUp, applied(2))),
-		Entry("over the same named pool", "4/4", "6/2", member("a", 2, scaleUp, applied(2), labelled("p")), member("b", 2, scaleUp, applied(2), labelled("p"))),
-		Entry("not over those whose machines keep pods away", "6/2", "6/2", member("a", 2, scaleUp, applied(2), tainted), member("b", 2, scaleUp, applied(2))),
-		Entry("not over those that are off", "6/2", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2)),
-		Entry("not over those that differ", "6/2", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), nodeLabel("x", "y"))),
-		Entry("over those that are paused, since they scale", "4/4", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), paused)),
-		Entry("if it is paused itself, since it scales", "4/4", "6/2", member("a", 2, scaleUp, applied(2), paused), member("b", 2, scaleUp, applied(2))),
-		Entry("not over those that are paused before they have a MachineSet", "6/2", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), paused, noSet)),
-		Entry("not over those that are paused in a rollout", "6/2", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), paused, rollout)),
-		Entry("not over those that are frozen", "6/2", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), frozen)),
-		Entry("not over those that fail", "6/2", "6/2", member("a", 2, scaleUp, applied(2)), member("b", 2, scaleUp, applied(2), machines(machine("b-r", inReserve, exhausted)))),
-		Entry("by the mode of the flag", "4/4", "6/2", member("a", 2, continuous, applied(2)), member("b", 2, scaleUp, applied(2))),
-		Entry("with what was applied by others left alone", "6/2", "6/2", member("a", 2, scaleUp, applied(6)), member("b", 2, scaleUp, applied(2))),
+		Entry("from 2/2/2", "4/4/4", "8/2/2", zones(ScaleUp, 2, 2, 2)[0], zones(ScaleUp, 2, 2, 2)[1], zones(ScaleUp, 2, 2, 2)[2]),
+		Entry("all at once", "5/5/5", "8/5/2", zones(ScaleUp, 2, 2, 2)[0], zones(ScaleUp, 2, 2, 2)[1], zones(ScaleUp, 2, 2, 2)[2]),
+		Entry("one by one", "3/2/2", "3/2/2", zones(ScaleUp, 2, 2, 2)[0], zones(ScaleUp, 2, 2, 2)[1], zones(ScaleUp, 2, 2, 2)[2]),
+		Entry("where most is", "4/4/5", "2/3/8", zones(ScaleUp, 2, 3, 5)[0], zones(ScaleUp, 2, 3, 5)[1], zones(ScaleUp, 2, 3, 5)[2]),
+		Entry("within the max of others", "6/3", "7/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), bounds("1:3"))),
+		Entry("beyond the max of all, since somebody asked", "7/3", "8/2", NewMember("a", 2, ScaleUp, Applied(2), bounds("1:3")), NewMember("b", 2, ScaleUp, Applied(2), bounds("1:3"))),
+		Entry("within its own, since others have room", "3/6", "7/2", NewMember("a", 2, ScaleUp, Applied(2), bounds("1:3")), NewMember("b", 2, ScaleUp, Applied(2))),
+		Entry("not over another named pool", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Labelled("p")), NewMember("b", 2, ScaleUp, Applied(2), Labelled("q"))),
+		Entry("not over those of no pool", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Labelled("p")), NewMember("b", 2, ScaleUp, Applied(2))),
+		Entry("over the same named pool", "4/4", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Labelled("p")), NewMember("b", 2, ScaleUp, Applied(2), Labelled("p"))),
+		Entry("not over those whose machines keep pods away", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Tainted), NewMember("b", 2, ScaleUp, Applied(2))),
+		Entry("not over those that are off", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2)),
+		Entry("not over those that differ", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), nodeLabel("x", "y"))),
+		Entry("over those that are paused, since they scale", "4/4", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), paused)),
+		Entry("if it is paused itself, since it scales", "4/4", "6/2", NewMember("a", 2, ScaleUp, Applied(2), paused), NewMember("b", 2, ScaleUp, Applied(2))),
+		Entry("not over those that are paused before they have a MachineSet", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), paused, noSet)),
+		Entry("not over those that are paused in a rollout", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), paused, rollout)),
+		Entry("not over those that are frozen", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), frozen)),
+		Entry("not over those that fail", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), machines(NewMachine("b-r", inReserve, exhausted)))),
+		Entry("by the mode of the flag", "4/4", "6/2", NewMember("a", 2, Continuous, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2))),
+		Entry("with what was applied by others left alone", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(6)), NewMember("b", 2, ScaleUp, Applied(2))),
 	)
 
-	DescribeTable("is not kept waiting where nothing is given to it or taken from it", func(want string, changes ...change) {
-		w := newWorld(member("a", 2, append(changes, scaleUp, applied(2))...), member("b", 2, scaleUp, applied(2)))
+	DescribeTable("is not kept waiting where nothing is given to it or taken from it", func(want string, changes ...Change) {
+		w := newWorld(NewMember("a", 2, append(changes, ScaleUp, Applied(2))...), NewMember("b", 2, ScaleUp, Applied(2)))
 		w.ask("a", 6)
 		p := NewPlan(w.View)
 		Expect(writes(p)).To(Equal("a: applied-replicas=6"))
@@ -173,7 +173,7 @@ var _ = Describe("A member that was asked to grow", func() {
 	)
 
 	It("is not kept waiting by a move of others where it is frozen", func() {
-		w := newWorld(member("a", 2, scaleUp, applied(2), frozen), member("b", 6, scaleUp, applied(2)), member("c", 2, scaleUp, applied(2)))
+		w := newWorld(NewMember("a", 2, ScaleUp, Applied(2), frozen), NewMember("b", 6, ScaleUp, Applied(2)), NewMember("c", 2, ScaleUp, Applied(2)))
 		w.carry()
 		Expect(w.moves()).To(ContainSubstring("to"))
 		w.ask("a", 4)
@@ -181,8 +181,8 @@ var _ = Describe("A member that was asked to grow", func() {
 	})
 
 	It("is split as workload where replicas include the reserve, which stays where it is", func() {
-		included := annotate(v1alpha1.AppliedExcessAnnotation, "2,counted=2,replicas=4")
-		w := newWorld(member("a", 4, scaleUp, applied(2), included), member("b", 4, scaleUp, applied(2), included))
+		included := Annotate(v1alpha1.AppliedExcessAnnotation, "2,counted=2,replicas=4")
+		w := newWorld(NewMember("a", 4, ScaleUp, Applied(2), included), NewMember("b", 4, ScaleUp, Applied(2), included))
 		w.ask("a", 8)
 		for range 9 {
 			w.carry()
@@ -196,35 +196,35 @@ var _ = Describe("A member that was asked to grow", func() {
 	})
 
 	It("has nothing split that is lowered", func() {
-		w := newWorld(zones(scaleUp, 4, 4, 4)...)
+		w := newWorld(zones(ScaleUp, 4, 4, 4)...)
 		w.ask("a", 1)
 		Expect(writes(NewPlan(w.View))).To(Equal("a: applied-replicas=1"))
 	})
 
 	It("is released whole when its mode goes", func() {
-		w := newWorld(zones(scaleUp, 2, 2, 2)...)
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
 		for i := range w.Members {
-			mode(v1alpha1.BalanceOff)(&w.Members[i])
+			Mode(v1alpha1.BalanceOff)(&w.Members[i])
 		}
 		w.ask("a", 8)
 		Expect(writes(NewPlan(w.View))).To(Equal("a: -applied-replicas; b: -applied-replicas; c: -applied-replicas"))
 	})
 
 	It("is off for all by one setting", func() {
-		v := view(zones(continuous, 2, 2, 8)...)
+		v := view(zones(Continuous, 2, 2, 8)...)
 		v.Settings.Enabled = false
 		Expect(writes(NewPlan(v))).To(Equal("a: -applied-replicas; b: -applied-replicas; c: -applied-replicas"))
 	})
 
 	It("is told so in a mode that nobody knows", func() {
-		p := NewPlan(view(member("a", 2, mode("Sideways"))))
+		p := NewPlan(view(NewMember("a", 2, Mode("Sideways"))))
 		Expect(writes(p)).To(BeEmpty())
 		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False Invalid"))
 		Expect(condition(p, "a", ConditionShare)).To(BeEmpty())
 	})
 
 	It("hands what cannot be made to others, and takes it not back by itself", func() {
-		w := newWorld(zones(scaleUp, 2, 2, 2)...)
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
 		w.out["c"] = true
 		w.ask("a", 8)
 		w.rest()
@@ -241,7 +241,7 @@ var _ = Describe("A member that was asked to grow", func() {
 	})
 
 	It("keeps what somebody lowers meanwhile", func() {
-		w := newWorld(zones(scaleUp, 2, 2, 2)...)
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
 		w.ask("a", 8)
 		w.carry()
 		w.carry()
@@ -251,7 +251,7 @@ var _ = Describe("A member that was asked to grow", func() {
 	})
 
 	It("splits what somebody adds meanwhile", func() {
-		w := newWorld(zones(scaleUp, 2, 2, 2)...)
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
 		w.ask("a", 8)
 		w.carry()
 		w.ask("a", 11)
@@ -261,14 +261,14 @@ var _ = Describe("A member that was asked to grow", func() {
 
 	It("keeps what was for one that reaches its max meanwhile", func() {
 		gives := move(v1alpha1.Move{ID: "2", To: map[string]int32{"b": 1}})
-		w := newWorld(member("a", 3, scaleUp, applied(2), gives), member("b", 3, scaleUp, applied(3), bounds("0:3")))
+		w := newWorld(NewMember("a", 3, ScaleUp, Applied(2), gives), NewMember("b", 3, ScaleUp, Applied(3), bounds("0:3")))
 		Expect(writes(NewPlan(w.View))).To(Equal("a: -move"))
 		w.settle()
 		Expect(w.replicas()).To(Equal("3/3"))
 	})
 
 	It("keeps what was for one that is gone meanwhile", func() {
-		w := newWorld(zones(scaleUp, 2, 2, 2)...)
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
 		w.ask("a", 8)
 		w.carry()
 		w.Members = w.Members[:2]
@@ -278,10 +278,10 @@ var _ = Describe("A member that was asked to grow", func() {
 })
 
 var _ = Describe("A pod that waits", func() {
-	bound := func(zone string) *fit.Pod { return pod("bound", "", inZone(zone)) }
+	bound := func(zone string) *fit.Pod { return pod("bound", "", InZone(zone)) }
 
 	DescribeTable("keeps growth where it can run", func(want string, pods ...*fit.Pod) {
-		w := newWorld(zones(scaleUp, 2, 2, 2)...)
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
 		w.Waiting = pods
 		w.ask("b", 5)
 		w.settle()
@@ -300,7 +300,7 @@ var _ = Describe("A pod that waits", func() {
 	)
 
 	It("says so", func() {
-		w := newWorld(zones(scaleUp, 2, 2, 2)...)
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
 		w.Waiting = []*fit.Pod{bound("b")}
 		w.ask("b", 5)
 		p := NewPlan(w.View)
@@ -309,7 +309,7 @@ var _ = Describe("A pod that waits", func() {
 	})
 
 	DescribeTable("and is not there yet is taken to be like those that run where growth was asked for", func(want string, waiting *fit.Pod, pods ...*fit.Pod) {
-		w := newWorld(zones(scaleUp, 2, 2, 2)...)
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
 		w.put("b", 0, pods...)
 		if waiting != nil {
 			w.Waiting = []*fit.Pod{waiting}
@@ -320,14 +320,14 @@ var _ = Describe("A pod that waits", func() {
 	},
 		Entry("none run", "3/3/3", nil),
 		Entry("they could run anywhere", "3/3/3", nil, pod("free", "b-0")),
-		Entry("all are bound to the zone", "2/5/2", nil, pod("x", "b-0", inZone("b")), pod("y", "b-0", inZone("b"), app("y"))),
-		Entry("some are bound to the zone", "3/3/3", nil, pod("x", "b-0", inZone("b")), pod("free", "b-0")),
-		Entry("all are bound to the zone, but those that wait decide", "3/3/3", pod("free", ""), pod("x", "b-0", inZone("b"))),
-		Entry("all are bound to the zone, and those that wait could not run there", "2/5/2", bound("a"), pod("x", "b-0", inZone("b"))),
+		Entry("all are bound to the zone", "2/5/2", nil, pod("x", "b-0", InZone("b")), pod("y", "b-0", InZone("b"), app("y"))),
+		Entry("some are bound to the zone", "3/3/3", nil, pod("x", "b-0", InZone("b")), pod("free", "b-0")),
+		Entry("all are bound to the zone, but those that wait decide", "3/3/3", pod("free", ""), pod("x", "b-0", InZone("b"))),
+		Entry("all are bound to the zone, and those that wait could not run there", "2/5/2", bound("a"), pod("x", "b-0", InZone("b"))),
 	)
 
 	It("keeps growth where spread and other pods allow it", func() {
-		w := newWorld(zones(scaleUp, 1, 1)...)
+		w := newWorld(zones(ScaleUp, 1, 1)...)
 		apart := func(p *corev1.Pod) {
 			p.Labels = map[string]string{"app": "x"}
 			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
@@ -344,7 +344,7 @@ var _ = Describe("A pod that waits", func() {
 	})
 
 	It("where nothing is known of a zone keeps growth from there", func() {
-		members := zones(scaleUp, 2, 2)
+		members := zones(ScaleUp, 2, 2)
 		members[1].Fresh = nil
 		w := newWorld(members...)
 		w.Waiting = []*fit.Pod{pod("free", "")}
@@ -356,7 +356,7 @@ var _ = Describe("A pod that waits", func() {
 
 var _ = Describe("A zone that fails", func() {
 	It("gets no growth, then one to try, and all when that is ready", func() {
-		w := newWorld(zones(scaleUp, 3, 3)...)
+		w := newWorld(zones(ScaleUp, 3, 3)...)
 		w.out["b"] = true
 		w.ask("a", 5)
 		w.pass(30 * time.Second)

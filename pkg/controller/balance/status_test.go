@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("Conditions", func() {
-	before, now := metav1.NewTime(born), metav1.NewTime(noon)
+	before, now := metav1.NewTime(Born), metav1.NewTime(Noon)
 	stored := func(kind mcm.MachineDeploymentConditionType, status mcm.ConditionStatus, reason string) v1alpha1.MachineDeploymentCondition {
 		return v1alpha1.MachineDeploymentCondition{Type: kind, Status: status, Reason: reason, Message: "m", LastUpdateTime: before, LastTransitionTime: before}
 	}
@@ -56,20 +56,20 @@ var _ = Describe("Conditions", func() {
 	})
 
 	It("do not flap: the same view says the same", func() {
-		v := view(zones(continuous, 4, 1)...)
+		v := view(zones(Continuous, 4, 1)...)
 		Expect(NewPlan(v).Outcomes).To(Equal(NewPlan(v).Outcomes))
 	})
 })
 
 var _ = Describe("Again", func() {
 	It("is when a zone that fails may be tried, a try is over, or a machine should be ready", func() {
-		v := view(member("a", 1), member("b", 1))
+		v := view(NewMember("a", 1), NewMember("b", 1))
 		Expect(NewPlan(v).Again).To(BeZero())
-		v.Memory.Paused = map[string]time.Time{"a": noon.Add(3 * time.Minute)}
+		v.Memory.Paused = map[string]time.Time{"a": Noon.Add(3 * time.Minute)}
 		Expect(NewPlan(v).Again).To(Equal(3 * time.Minute))
-		v.Memory.Failing = map[string]Failure{"b": {Failures: 1, Since: born, Until: noon.Add(2 * time.Minute)}}
+		v.Memory.Failing = map[string]Failure{"b": {Failures: 1, Since: Born, Until: Noon.Add(2 * time.Minute)}}
 		Expect(NewPlan(v).Again).To(Equal(2 * time.Minute))
-		machines(machine("x", phase(mcm.MachinePending), bornAt(noon.Add(-9*time.Minute))))(&v.Members[0])
+		machines(NewMachine("x", phase(mcm.MachinePending), bornAt(Noon.Add(-9*time.Minute))))(&v.Members[0])
 		Expect(NewPlan(v).Again).To(Equal(time.Minute))
 	})
 })

@@ -35,7 +35,7 @@ func (c *cluster) story() func() string {
 // expectEven expects so many replicas in total, and zones that differ by at most one.
 func (c *cluster) expectEven(total int, story func() string) {
 	GinkgoHelper()
-	sizes := numbers(c.sizes(abc...))
+	sizes := Numbers(c.sizes(abc...))
 	Expect(sizes[0]+sizes[1]+sizes[2]).To(Equal(total), story)
 	Expect(slices.Max(sizes)-slices.Min(sizes)).To(BeNumerically("<=", 1), story)
 }
@@ -46,7 +46,7 @@ func (c *cluster) rests(reserve int) {
 	GinkgoHelper()
 	Expect(c.annotations(v1alpha1.MoveAnnotation, abc...)).To(Equal("-/-/-"))
 	Expect(c.annotations(v1alpha1.AppliedReplicasAnnotation, abc...)).To(Equal(c.sizes(abc...)))
-	Expect(sum(c.ready(true, abc...))).To(Equal(reserve))
+	Expect(Sum(c.ready(true, abc...))).To(Equal(reserve))
 	before := len(c.Writes())
 	time.Sleep(time.Hour) // three times as long as the longest pause
 	Expect(c.wrote(before)).To(BeZero())
@@ -80,8 +80,8 @@ var _ = Describe("Storms", func() {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 1))
-			c.deployAll([]change{continuous, labelled("p"), excess("3")}, random.IntN(7), random.IntN(7), random.IntN(7))
-			total := sum(c.sizes(abc...))
+			c.deployAll([]Change{Continuous, Labelled("p"), Excess("3")}, random.IntN(7), random.IntN(7), random.IntN(7))
+			total := Sum(c.sizes(abc...))
 			for i := range total / 2 {
 				c.run(fmt.Sprint("p", i))
 			}
@@ -100,7 +100,7 @@ var _ = Describe("Storms", func() {
 			}
 			c.settle()
 			c.expectEven(total, story)
-			Expect(sum(c.annotations(v1alpha1.ShareAnnotation, abc...))).To(Equal(3))
+			Expect(Sum(c.annotations(v1alpha1.ShareAnnotation, abc...))).To(Equal(3))
 			c.rests(3)
 		})
 	})
@@ -111,7 +111,7 @@ var _ = Describe("Storms", func() {
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 2))
 			c.WatchLists(seed%2 == 0, "balance")
-			c.deployAll([]change{scaleUp}, 2, 2, 2)
+			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
 			first, second := c.Twins("balance", controller())
 			c.settle()
 			story := c.story()
@@ -146,7 +146,7 @@ var _ = Describe("Storms", func() {
 			c.Require("restore")
 			random := rand.New(rand.NewPCG(seed, 5))
 			c.WatchLists(seed%2 == 0, "balance")
-			c.deployAll([]change{scaleUp}, 2, 2, 2)
+			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
 			first, second := c.Twins("balance", controller())
 			c.settle()
 			story := c.story()
@@ -199,7 +199,7 @@ var _ = Describe("Wherever the controller is killed", func() {
 
 	It("1: growth is split once", func() {
 		killed(1, func(c *cluster) {
-			c.deployAll([]change{scaleUp}, 2, 2, 2)
+			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
 			c.Start("balance", controller())
 			c.settle()
 			c.scale("a", 8)
@@ -208,7 +208,7 @@ var _ = Describe("Wherever the controller is killed", func() {
 
 	It("1 and 4: a machine moves once, no pod twice, and none is missing", func() {
 		killed(2, func(c *cluster) {
-			c.deployAll([]change{continuous}, 4, 2, 3)
+			c.deployAll([]Change{Continuous}, 4, 2, 3)
 			for i := range 9 {
 				c.run(fmt.Sprint("p", i))
 			}
@@ -219,7 +219,7 @@ var _ = Describe("Wherever the controller is killed", func() {
 				time.Sleep(time.Second)
 				if beats := c.beats(); beats == seen {
 					continue
-				} else if seen = beats; sum(c.ready(false, abc...)) < 9 {
+				} else if seen = beats; Sum(c.ready(false, abc...)) < 9 {
 					Fail(fmt.Sprintf("only %s machines run", c.ready(false, abc...)))
 				}
 			}
@@ -232,14 +232,14 @@ var _ = Describe("Wherever the controller is killed", func() {
 
 	It("6: a pool's excess is what was asked for", func() {
 		killed(3, func(c *cluster) {
-			c.deployAll([]change{labelled("p"), excess("4")}, 2, 2, 2)
+			c.deployAll([]Change{Labelled("p"), Excess("4")}, 2, 2, 2)
 			c.Start("balance", controller())
 			c.settle()
 			c.set(func() { c.out["a"] = true })
 			time.Sleep(10 * time.Minute)
 			c.set(func() { c.out["a"] = false })
 			c.settle()
-			Expect(sum(c.annotations(v1alpha1.ShareAnnotation, abc...))).To(Equal(4))
+			Expect(Sum(c.annotations(v1alpha1.ShareAnnotation, abc...))).To(Equal(4))
 			Expect(c.annotations(v1alpha1.ShareAnnotation, "a")).NotTo(Equal("0"), "its machines are ready again")
 		}, "balance")
 	})
@@ -250,7 +250,7 @@ var _ = Describe("Two instances", func() {
 		storm.Seeds(suite, 4, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
-			c.deployAll([]change{continuous}, 5, 2, 2)
+			c.deployAll([]Change{Continuous}, 5, 2, 2)
 			for i := range 9 {
 				c.run(fmt.Sprint("p", i))
 			}
@@ -285,7 +285,7 @@ var _ = Describe("Two instances", func() {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 4))
-			c.deployAll([]change{continuous}, 6, 3, 0)
+			c.deployAll([]Change{Continuous}, 6, 3, 0)
 			for i, user := range []string{"balance-1", "balance-2"} {
 				c.Lag("machinedeployments", sim.Uniformly(seed+uint64(i), 0, 3*time.Second), user)
 				c.Lag("machines", sim.Uniformly(seed+uint64(9+i), 0, 3*time.Second), user)
@@ -294,7 +294,7 @@ var _ = Describe("Two instances", func() {
 			}
 			c.scale("b", c.size("b")+6)
 			c.settle()
-			Expect(sum(c.sizes(abc...))).To(BeNumerically(">=", 15))
+			Expect(Sum(c.sizes(abc...))).To(BeNumerically(">=", 15))
 			c.settle()
 			Expect(c.sizes(abc...)).To(Equal("5/5/5"))
 			Expect(c.ready(false, abc...)).To(Equal("5/5/5"))

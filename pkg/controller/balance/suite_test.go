@@ -34,15 +34,15 @@ func TestBalance(t *testing.T) {
 	RunSpecs(t, "Balance")
 }
 
-// noon is when plans are made, born when machines were.
+// Noon is when plans are made, Born when machines were.
 var (
-	noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	born = noon.Add(-time.Hour)
+	Noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	Born = Noon.Add(-time.Hour)
 )
 
-type change func(*Member)
+type Change func(*Member)
 
-func annotate(key, value string) change {
+func Annotate(key, value string) Change {
 	return func(m *Member) {
 		if m.Object.Annotations == nil {
 			m.Object.Annotations = map[string]string{}
@@ -51,23 +51,23 @@ func annotate(key, value string) change {
 	}
 }
 
-func mode(m v1alpha1.BalanceMode) change { return annotate(v1alpha1.BalanceAnnotation, string(m)) }
+func Mode(m v1alpha1.BalanceMode) Change { return Annotate(v1alpha1.BalanceAnnotation, string(m)) }
 
-func scaleUp(m *Member)    { mode(v1alpha1.BalanceScaleUp)(m) }
-func continuous(m *Member) { mode(v1alpha1.BalanceContinuous)(m) }
+func ScaleUp(m *Member)    { Mode(v1alpha1.BalanceScaleUp)(m) }
+func Continuous(m *Member) { Mode(v1alpha1.BalanceContinuous)(m) }
 
-func applied(n int) change        { return annotate(v1alpha1.AppliedReplicasAnnotation, strconv.Itoa(n)) }
-func share(n int) change          { return annotate(v1alpha1.ShareAnnotation, strconv.Itoa(n)) }
-func bounds(text string) change   { return annotate(v1alpha1.BoundsAnnotation, text) }
-func move(m v1alpha1.Move) change { return annotate(v1alpha1.MoveAnnotation, m.String()) }
-func field(n int32) change        { return func(m *Member) { m.Object.Spec.ExcessReplicas = &n } }
-func labelled(pool string) change {
-	return func(m *Member) { m.Object.Labels = map[string]string{poolLabel: pool} }
+func Applied(n int) Change        { return Annotate(v1alpha1.AppliedReplicasAnnotation, strconv.Itoa(n)) }
+func share(n int) Change          { return Annotate(v1alpha1.ShareAnnotation, strconv.Itoa(n)) }
+func bounds(text string) Change   { return Annotate(v1alpha1.BoundsAnnotation, text) }
+func move(m v1alpha1.Move) Change { return Annotate(v1alpha1.MoveAnnotation, m.String()) }
+func ExcessField(n int32) Change  { return func(m *Member) { m.Object.Spec.ExcessReplicas = &n } }
+func Labelled(pool string) Change {
+	return func(m *Member) { m.Object.Labels = map[string]string{PoolLabel: pool} }
 }
-func nodeLabel(k, v string) change {
+func nodeLabel(k, v string) Change {
 	return func(m *Member) { m.Template.Labels[k], m.Fresh.Labels[k] = v, v }
 }
-func tainted(m *Member) {
+func Tainted(m *Member) {
 	m.Template.Taints = []corev1.Taint{{Key: "dedicated", Value: "batch", Effect: corev1.TaintEffectNoSchedule}}
 	m.Object.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints = m.Template.Taints
 }
@@ -79,21 +79,21 @@ func frozen(m *Member) {
 	m.Object.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: mcm.MachineDeploymentFrozen, Status: mcm.ConditionTrue}}
 }
 func unknownTemplate(m *Member) { m.Template, m.Fresh = nil, nil }
-func machines(all ...Machine) change {
+func machines(all ...Machine) Change {
 	return func(m *Member) { m.Machines = append(m.Machines, all...) }
 }
 
-const poolLabel = "worker.gardener.cloud/pool"
+const PoolLabel = "worker.gardener.cloud/pool"
 
-// excess is what the node template says.
-func excess(text string) change {
+// Excess is what the node template says.
+func Excess(text string) Change {
 	return func(m *Member) {
 		m.Object.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{v1alpha1.PoolExcessAnnotation: text}
 	}
 }
 
-// member has so many replicas, each with a machine that is ready, in a zone of its own.
-func member(name string, replicas int, changes ...change) Member {
+// NewMember has so many replicas, each with a machine that is ready, in a zone of its own.
+func NewMember(name string, replicas int, changes ...Change) Member {
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace, ResourceVersion: "1" + strconv.Itoa(len(name))}}
 	d.Spec.Replicas = int32(replicas)
 	room := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")}
@@ -106,7 +106,7 @@ func member(name string, replicas int, changes ...change) Member {
 		Fresh:    fixture.Node("fresh."+name, func(n *corev1.Node) { n.Labels = labels() }),
 	}
 	for i := range replicas {
-		m.Machines = append(m.Machines, machine(fmt.Sprintf("%s-%d", name, i)))
+		m.Machines = append(m.Machines, NewMachine(fmt.Sprintf("%s-%d", name, i)))
 	}
 	for _, c := range changes {
 		c(&m)
@@ -114,13 +114,13 @@ func member(name string, replicas int, changes ...change) Member {
 	return m
 }
 
-// machine runs, and has for an hour.
-func machine(name string, changes ...func(*Machine)) Machine {
+// NewMachine runs, and has for an hour.
+func NewMachine(name string, changes ...func(*Machine)) Machine {
 	o := fixture.Machine(name)
-	o.CreationTimestamp = metav1.NewTime(born)
+	o.CreationTimestamp = metav1.NewTime(Born)
 	o.Labels = map[string]string{mcm.NodeLabelKey: name}
 	o.Annotations = map[string]string{}
-	o.Status.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineRunning, LastUpdateTime: metav1.NewTime(born)}
+	o.Status.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineRunning, LastUpdateTime: metav1.NewTime(Born)}
 	m := Machine{Machine: machinepool.Machine{Object: o}}
 	for _, c := range changes {
 		c(&m)
@@ -129,7 +129,7 @@ func machine(name string, changes ...func(*Machine)) Machine {
 }
 
 func inReserve(m *Machine) {
-	m.Object.Annotations[v1alpha1.ReserveAnnotation] = v1alpha1.Reserve{Since: born}.String()
+	m.Object.Annotations[v1alpha1.ReserveAnnotation] = v1alpha1.Reserve{Since: Born}.String()
 }
 
 // exhausted could not be made: its zone has no capacity.
@@ -147,21 +147,21 @@ func phase(p mcm.MachinePhase) func(*Machine) {
 }
 
 func leaving(m *Machine) {
-	now := metav1.NewTime(noon)
+	now := metav1.NewTime(Noon)
 	m.Object.DeletionTimestamp = &now
 }
 
 // ready are so many machines in reserve.
-func ready(n int) change {
+func ready(n int) Change {
 	return func(m *Member) {
 		for i := range n {
-			m.Machines = append(m.Machines, machine(fmt.Sprintf("%s-r%d", m.Object.Name, i), inReserve))
+			m.Machines = append(m.Machines, NewMachine(fmt.Sprintf("%s-r%d", m.Object.Name, i), inReserve))
 		}
 	}
 }
 
 // stuck are so many machines that serve and cannot be made, in the place of the last ones.
-func stuck(n int) change {
+func stuck(n int) Change {
 	return func(m *Member) {
 		for i := range n {
 			exhausted(&m.Machines[len(m.Machines)-1-i])
@@ -169,26 +169,26 @@ func stuck(n int) change {
 	}
 }
 
-func settings() Settings {
-	return Settings{Enabled: true, Mode: v1alpha1.BalanceOff, Similar: similar.Defaults(), BootPatience: 10 * time.Minute, PoolLabels: []string{poolLabel}}
+func NewSettings() Settings {
+	return Settings{Enabled: true, Mode: v1alpha1.BalanceOff, Similar: similar.Defaults(), BootPatience: 10 * time.Minute, PoolLabels: []string{PoolLabel}}
 }
 
 func view(members ...Member) View {
-	return View{Now: noon, Settings: settings(), Members: members, Garden: Garden{Known: true}, Memory: Memory{}}
+	return View{Now: Noon, Settings: NewSettings(), Members: members, Garden: Garden{Known: true}, Memory: Memory{}}
 }
 
 // pod of a Deployment, one CPU large, that runs on a node unless that is empty.
 func pod(name, node string, changes ...func(*corev1.Pod)) *fit.Pod {
-	return fit.NewPod(stored(name, node, changes...), &fit.Lookups{})
+	return fit.NewPod(StoredPod(name, node, changes...), &fit.Lookups{})
 }
 
-// stored is such a pod as the controller's cache has it.
-func stored(name, node string, changes ...func(*corev1.Pod)) *corev1.Pod {
+// StoredPod is such a pod as the controller's cache has it.
+func StoredPod(name, node string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	controller := true
 	p := fixture.Pod(name, func(p *corev1.Pod) {
 		p.Spec.NodeName = node
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "app", Controller: &controller}}
-		p.CreationTimestamp = metav1.NewTime(born)
+		p.CreationTimestamp = metav1.NewTime(Born)
 	})
 	for _, c := range changes {
 		c(p)
@@ -197,7 +197,7 @@ func stored(name, node string, changes ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 // inZone binds a pod to a zone.
-func inZone(zone string) func(*corev1.Pod) {
+func InZone(zone string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: zone} }
 }
 

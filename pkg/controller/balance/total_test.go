@@ -34,23 +34,23 @@ var texts = map[string][]string{
 }
 
 func drawMember(t *rapid.T, name string) Member {
-	m := member(name, rapid.IntRange(0, 4).Draw(t, "replicas"))
+	m := NewMember(name, rapid.IntRange(0, 4).Draw(t, "replicas"))
 	for _, key := range []string{
 		v1alpha1.BalanceAnnotation, v1alpha1.AppliedReplicasAnnotation, v1alpha1.ShareAnnotation, v1alpha1.BoundsAnnotation,
 		v1alpha1.GivenBoundsAnnotation, v1alpha1.OwnExcessAnnotation, v1alpha1.MoveAnnotation,
 	} {
 		if rapid.Bool().Draw(t, "set") {
-			annotate(key, rapid.SampledFrom(texts[key]).Draw(t, key))(&m)
+			Annotate(key, rapid.SampledFrom(texts[key]).Draw(t, key))(&m)
 		}
 	}
 	if rapid.Bool().Draw(t, "pooled") {
-		labelled("p")(&m)
+		Labelled("p")(&m)
 	}
 	if rapid.Bool().Draw(t, "wants") {
-		excess(rapid.SampledFrom([]string{"0", "3", "10%", "cpu=9", "licence=1", "2147483647", "", "x"}).Draw(t, "excess"))(&m)
+		Excess(rapid.SampledFrom([]string{"0", "3", "10%", "cpu=9", "licence=1", "2147483647", "", "x"}).Draw(t, "excess"))(&m)
 	}
 	if rapid.Bool().Draw(t, "field") {
-		field(int32(rapid.IntRange(-1, 3).Draw(t, "excess")))(&m)
+		ExcessField(int32(rapid.IntRange(-1, 3).Draw(t, "excess")))(&m)
 	}
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
@@ -58,7 +58,7 @@ func drawMember(t *rapid.T, name string) Member {
 	case 1:
 		paused(&m)
 	case 2:
-		now := metav1.NewTime(noon)
+		now := metav1.NewTime(Noon)
 		m.Object.DeletionTimestamp = &now
 	case 3:
 		m.Rollout.Spread = true
@@ -68,7 +68,7 @@ func drawMember(t *rapid.T, name string) Member {
 		frozen(&m)
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "machines") {
-		x := machine(fmt.Sprintf("%s-x%d", name, i), rapid.SampledFrom([]func(*Machine){inReserve, exhausted, leaving, phase(""), phase(mcm.MachineUnknown), phase(mcm.MachinePending)}).Draw(t, "machine"))
+		x := NewMachine(fmt.Sprintf("%s-x%d", name, i), rapid.SampledFrom([]func(*Machine){inReserve, exhausted, leaving, phase(""), phase(mcm.MachineUnknown), phase(mcm.MachinePending)}).Draw(t, "machine"))
 		m.Machines = append(m.Machines, x)
 	}
 	return m
@@ -131,7 +131,7 @@ var _ = Describe("A plan, by law", func() {
 				before := m.Object.Annotations[v1alpha1.BoundsAnnotation]
 				_, invalid := v1alpha1.ParseBounds(before)
 				if text, written := p.Outcomes[i].Write.Annotations[v1alpha1.ShareAnnotation]; written && text != "" && text != "0" &&
-					m.Object.Labels[poolLabel] != "" && bounds == "" && (before == "" || invalid != nil) && m.Object.Annotations[v1alpha1.ShareAnnotation] == "" {
+					m.Object.Labels[PoolLabel] != "" && bounds == "" && (before == "" || invalid != nil) && m.Object.Annotations[v1alpha1.ShareAnnotation] == "" {
 					t.Fatalf("%s gets a share of %s without a max", m.Object.Name, text)
 				} else if text == "0" {
 					seen++

@@ -77,7 +77,7 @@ func (w *world) write(m *Member, change Write) {
 		m.Object.Spec.ExcessReplicas = change.Excess
 	}
 	for key, value := range change.Annotations {
-		if annotate(key, value)(m); value == "" {
+		if Annotate(key, value)(m); value == "" {
 			delete(m.Object.Annotations, key)
 		}
 	}
@@ -185,7 +185,7 @@ func (w *world) mcm(m *Member) {
 	}
 	for len(m.Machines) < replicas+excess {
 		w.born++
-		x := machine(fmt.Sprintf("%s-n%d", m.Object.Name, w.born), bornAt(w.Now), phase(mcm.MachinePending))
+		x := NewMachine(fmt.Sprintf("%s-n%d", m.Object.Name, w.born), bornAt(w.Now), phase(mcm.MachinePending))
 		if serving >= replicas {
 			inReserve(&x)
 		} else {
@@ -265,7 +265,7 @@ func (w *world) ask(name string, replicas int) {
 }
 
 // set has somebody write something.
-func (w *world) set(name string, change change) {
+func (w *world) set(name string, change Change) {
 	m := w.member(name)
 	m.Object = m.Object.DeepCopy()
 	change(m)
