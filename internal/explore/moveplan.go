@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	machineapi "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/balance"
+	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -195,8 +195,8 @@ func (u *unit) object(i, k int) *mcm.Machine {
 	return o
 }
 
-func (u *unit) member(i, k int, n naming) balance.Machine {
-	m := balance.Machine{Machine: pool.Machine{Object: u.object(i, k), Set: name(i), Named: n != unnamed}}
+func (u *unit) member(i, k int, n naming) balanceplan.Machine {
+	m := balanceplan.Machine{Machine: pool.Machine{Object: u.object(i, k), Set: name(i), Named: n != unnamed}}
 	if u.pinned {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pinned", Namespace: namespace, Annotations: map[string]string{pool.SafeToEvict: "false"}}}
 		m.Workload = []*fit.Pod{fit.NewPod(pod, nil)}
@@ -205,16 +205,16 @@ func (u *unit) member(i, k int, n naming) balance.Machine {
 }
 
 // view returns the input of the balance controller.
-func (k knownZones) view() balance.View {
-	v := balance.View{Now: now, Settings: balance.Settings{Enabled: true, Mode: machineapi.BalanceScaleUp, PoolLabels: []string{poolLabel}},
-		Memory: balance.Memory{Failing: map[string]balance.Failure{}, Paused: map[string]time.Time{}}}
+func (k knownZones) view() balanceplan.View {
+	v := balanceplan.View{Now: now, Settings: balanceplan.Settings{Enabled: true, Mode: machineapi.BalanceScaleUp, PoolLabels: []string{poolLabel}},
+		Memory: balanceplan.Memory{Failing: map[string]balanceplan.Failure{}, Paused: map[string]time.Time{}}}
 	if k.continuous {
 		v.Settings.Mode = machineapi.BalanceContinuous
 	}
 	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourcePods: resource.MustParse("110")}
 	for i := range zones {
 		zone := map[string]string{corev1.LabelTopologyZone: name(i)}
-		m := balance.Member{Object: k.zones[i].object(i, k.fresh+uint8(i), k.overdue[i]), Template: &similar.Template{Name: name(i), Capacity: size, Allocatable: size, Free: size, Labels: zone},
+		m := balanceplan.Member{Object: k.zones[i].object(i, k.fresh+uint8(i), k.overdue[i]), Template: &similar.Template{Name: name(i), Capacity: size, Allocatable: size, Free: size, Labels: zone},
 			Fresh: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "fresh-" + name(i), Labels: zone}, Status: corev1.NodeStatus{Capacity: size, Allocatable: size}}}
 		for s := range k.units[i] {
 			if u := &k.units[i][s]; u.there {
@@ -223,7 +223,7 @@ func (k knownZones) view() balance.View {
 		}
 		v.Members = append(v.Members, m)
 		if t := k.troubles[i]; t.failures > 0 {
-			v.Memory.Failing[name(i)] = balance.Failure{Since: earlier, Failures: int(t.failures), Until: t.until.asTime(later, earlier), Probing: t.probing}
+			v.Memory.Failing[name(i)] = balanceplan.Failure{Since: earlier, Failures: int(t.failures), Until: t.until.asTime(later, earlier), Probing: t.probing}
 		}
 		if t := k.troubles[i]; t.paused != never {
 			v.Memory.Paused[name(i)] = t.paused.asTime(later, earlier)
@@ -249,7 +249,7 @@ func (k knownZones) without(g Guard) knownZones {
 // decide makes a plan.
 func (k knownZones) decide() *rebalance {
 	v := k.view()
-	p := balance.NewPlan(v)
+	p := balanceplan.New(v)
 	r := &rebalance{}
 	for i, o := range p.Outcomes {
 		if f := p.Memory.Failing[o.Name]; f.Failures > 0 {
@@ -272,7 +272,7 @@ func (k knownZones) decide() *rebalance {
 }
 
 // written returns a MachineDeployment after a write.
-func written(d *machineapi.MachineDeployment, w balance.Write) *machineapi.MachineDeployment {
+func written(d *machineapi.MachineDeployment, w balanceplan.Write) *machineapi.MachineDeployment {
 	d = d.DeepCopy()
 	if w.Replicas != nil {
 		d.Spec.Replicas = *w.Replicas

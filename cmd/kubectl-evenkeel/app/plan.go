@@ -21,7 +21,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/balance"
+	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 )
@@ -253,7 +253,7 @@ func (p *planOptions) readers() (dryrun.Clients, error) {
 func (p *planOptions) settings(mode v1alpha1.BalanceMode) (dryrun.Settings, error) {
 	bounds := map[string]v1alpha1.Bounds{}
 	for _, text := range p.nodes {
-		_, name, of, err := balance.ParseNodes(text)
+		_, name, of, err := balanceplan.ParseNodes(text)
 		if err != nil {
 			return dryrun.Settings{}, fmt.Errorf("--nodes: %w", err)
 		}
@@ -265,7 +265,7 @@ func (p *planOptions) settings(mode v1alpha1.BalanceMode) (dryrun.Settings, erro
 	}
 	return dryrun.Settings{
 		Reserve: machinetaint.Settings{SurplusPatience: p.surplus, BootPatience: p.bootReserve, SafetyUp: p.safetyUp},
-		Zones:   balance.Settings{Enabled: p.zones, Mode: mode, Similar: p.similar.Options(), BootPatience: p.bootZones, PoolLabels: labels, Bounds: bounds},
+		Zones:   balanceplan.Settings{Enabled: p.zones, Mode: mode, Similar: p.similar.Options(), BootPatience: p.bootZones, PoolLabels: labels, Bounds: bounds},
 		Instant: p.release,
 		Release: release.Settings{Schedulers: p.schedulers, Cutoff: p.cutoff, Patience: p.pods},
 	}, nil

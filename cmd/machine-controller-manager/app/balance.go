@@ -16,6 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 )
 
 // balanceName names the controller that keeps zones together.
@@ -64,7 +65,7 @@ func (o *BalanceOptions) validate(namespace string) error {
 func (o *BalanceOptions) bounds(namespace string) (map[string]v1alpha1.Bounds, error) {
 	all := map[string]v1alpha1.Bounds{}
 	for _, text := range o.Nodes {
-		at, name, bounds, err := balance.ParseNodes(text)
+		at, name, bounds, err := plan.ParseNodes(text)
 		_, twice := all[name]
 		switch {
 		case err != nil:
@@ -79,9 +80,9 @@ func (o *BalanceOptions) bounds(namespace string) (map[string]v1alpha1.Bounds, e
 	return all, nil
 }
 
-func (o *BalanceOptions) settings(namespace string) (balance.Settings, error) {
+func (o *BalanceOptions) settings(namespace string) (plan.Settings, error) {
 	bounds, err := o.bounds(namespace)
-	return balance.Settings{
+	return plan.Settings{
 		Enabled: o.Enabled, Mode: v1alpha1.BalanceMode(o.Mode), Similar: o.Similar.Options(), BootPatience: o.BootPatience,
 		PoolLabels: o.PoolLabels, Bounds: bounds,
 	}, err

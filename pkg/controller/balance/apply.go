@@ -17,11 +17,12 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 )
 
 // apply writes what the plan changes, member by member. A member that cannot be written does not
 // delay the others.
-func (c *Controller) apply(ctx context.Context, v View, p Plan) error {
+func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error {
 	var errs []error
 	for i, o := range p.Outcomes {
 		d := v.Members[i].Object
@@ -43,7 +44,7 @@ func (c *Controller) apply(ctx context.Context, v View, p Plan) error {
 }
 
 // writeMember patches a MachineDeployment as it was observed.
-func (c *Controller) writeMember(ctx context.Context, d *v1alpha1.MachineDeployment, w Write) (*v1alpha1.MachineDeployment, error) {
+func (c *Controller) writeMember(ctx context.Context, d *v1alpha1.MachineDeployment, w plan.Write) (*v1alpha1.MachineDeployment, error) {
 	written, err := c.sendPatch(ctx, d, mergePatch(d, w))
 	if err != nil {
 		return nil, fmt.Errorf("write MachineDeployment %s: %w", d.Name, err)
@@ -66,7 +67,7 @@ func (c *Controller) sendPatch(ctx context.Context, d *v1alpha1.MachineDeploymen
 }
 
 // mergePatch returns a merge patch that takes effect only on this version.
-func mergePatch(d *v1alpha1.MachineDeployment, w Write) map[string]any {
+func mergePatch(d *v1alpha1.MachineDeployment, w plan.Write) map[string]any {
 	annotations := map[string]any{}
 	for key, value := range w.Annotations {
 		if annotations[key] = value; value == "" {
@@ -88,11 +89,11 @@ func mergePatch(d *v1alpha1.MachineDeployment, w Write) map[string]any {
 }
 
 // report writes our conditions if they changed, and records an event for what is newly blocked.
-func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, o Outcome, blocked string, now time.Time) error {
+func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, o plan.Outcome, blocked string, now time.Time) error {
 	if d.DeletionTimestamp != nil {
 		return nil
 	}
-	conditions, differs := NewConditions(d.Status.Conditions, o.Conditions, metav1.NewTime(now))
+	conditions, differs := plan.NewConditions(d.Status.Conditions, o.Conditions, metav1.NewTime(now))
 	if !differs {
 		return nil
 	}
@@ -108,16 +109,16 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	}
 	if message := newlyBlocked(d.Status.Conditions, o.Conditions); blocked != "" && message != "" {
 		c.metrics.blocked(blocked)
-		c.recorder.Event(v1alpha1.ReferenceTo(d), corev1.EventTypeWarning, EventBlocked, blocked+": "+message)
+		c.recorder.Event(v1alpha1.ReferenceTo(d), corev1.EventTypeWarning, plan.EventBlocked, blocked+": "+message)
 	}
 	return nil
 }
 
 // newlyBlocked returns the message of the condition if replicas have become uneven and blocked
 // since the last status.
-func newlyBlocked(was []v1alpha1.MachineDeploymentCondition, wanted []Condition) string {
+func newlyBlocked(was []v1alpha1.MachineDeploymentCondition, wanted []plan.Condition) string {
 	for _, w := range wanted {
-		if w.Type != ConditionBalanced || w.Status {
+		if w.Type != plan.ConditionBalanced || w.Status {
 			continue
 		}
 		for _, c := range was {

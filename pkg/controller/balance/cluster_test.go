@@ -36,6 +36,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 )
 
 const ns = fixture.Namespace
@@ -59,7 +61,7 @@ var served = slices.Concat(sim.Core, sim.Machine, []sim.Resource{
 })
 
 // controller is the program under test.
-func controller(change ...func(*Settings)) storm.Program { return program(true, change...) }
+func controller(change ...func(*plan.Settings)) storm.Program { return program(true, change...) }
 
 // exposed shows the controller that it runs.
 func exposed(show func(*Controller)) storm.Program { return run(true, nil, show) }
@@ -69,11 +71,11 @@ func reaching(target *reachability.Cluster) storm.Program {
 	return run(true, target, func(*Controller) {})
 }
 
-func program(target bool, change ...func(*Settings)) storm.Program {
+func program(target bool, change ...func(*plan.Settings)) storm.Program {
 	return run(target, nil, func(*Controller) {}, change...)
 }
 
-func run(reached bool, reach *reachability.Cluster, show func(*Controller), change ...func(*Settings)) storm.Program {
+func run(reached bool, reach *reachability.Cluster, show func(*Controller), change ...func(*plan.Settings)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		config.QPS = -1
 		core, ours := kubernetes.NewForConfigOrDie(storm.Target(config)), versioned.NewForConfigOrDie(storm.Control(config))
@@ -213,7 +215,7 @@ func (c *cluster) set(change func()) {
 }
 
 // deploy makes a MachineDeployment in a zone of its name, with its class, its MachineSet, and its machines at once.
-func (c *cluster) deploy(m Member) {
+func (c *cluster) deploy(m plan.Member) {
 	d := m.Object.DeepCopy()
 	d.ResourceVersion = ""
 	d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: d.Name}

@@ -25,6 +25,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -54,7 +55,7 @@ type Informers struct {
 // Options of a Controller.
 type Options struct {
 	Namespace string
-	Settings  Settings
+	Settings  plan.Settings
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
 	// Control and Target report whether the clusters answer; nil if that is not known.
@@ -85,7 +86,7 @@ type Controller struct {
 	moving, concerned atomic.Bool
 
 	// Only sync uses the rest.
-	memory    Memory
+	memory    plan.Memory
 	templates templates
 }
 
@@ -189,7 +190,7 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 	if !current {
 		return 0, nil // an event brings the cache up to date, and the next sync
 	}
-	p := NewPlan(v)
+	p := plan.New(v)
 	c.memory = p.Memory
 	klog.FromContext(ctx).V(4).Info("Planned", "members", len(v.Members), "skews", p.Skews, "again", p.Again)
 	if v.Unreachable != "" && c.stores.nodes != nil && !c.options.Target.Silent() {

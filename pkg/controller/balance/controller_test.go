@@ -20,7 +20,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 )
 
 var abc = []string{"a", "b", "c"}
@@ -47,7 +48,7 @@ var _ = Describe("The controller", func() {
 			Expect(c.made-made).To(Equal(6), "none was thrown away")
 			Expect(c.wrote(since)).To(BeNumerically("<=", 12))
 			Expect(c.events()).To(Equal([]string{"a BalanceMoved"}))
-			Expect(c.condition("b", ConditionBalanced)).To(Equal("True Even"))
+			Expect(c.condition("b", plan.ConditionBalanced)).To(Equal("True Even"))
 			before := len(c.Writes())
 			time.Sleep(24 * time.Hour)
 			Expect(c.wrote(before)).To(BeZero())
@@ -132,7 +133,7 @@ var _ = Describe("The controller", func() {
 			Expect(err).NotTo(HaveOccurred())
 			c.settle()
 			Expect(c.condition(name, mcm.MachineDeploymentAvailable)).To(HavePrefix("True"))
-			Expect(c.condition(name, ConditionBalanced)).To(HavePrefix("True"))
+			Expect(c.condition(name, plan.ConditionBalanced)).To(HavePrefix("True"))
 		})
 	})
 
@@ -184,7 +185,7 @@ var _ = Describe("The controller", func() {
 			c.Start("balance", controller())
 			c.settle()
 			Expect(c.sizes("a", "b")).To(Equal("4/2"))
-			Expect(c.condition("a", ConditionBalanced)).To(Equal("False PodDisruptionBudget"))
+			Expect(c.condition("a", plan.ConditionBalanced)).To(Equal("False PodDisruptionBudget"))
 			Expect(c.events()).To(Equal([]string{"a BalanceBlocked"}))
 			before := len(c.Writes())
 			time.Sleep(24 * time.Hour)
@@ -225,7 +226,7 @@ var _ = Describe("The controller", func() {
 					Expect(c.ours.MachineV1alpha1().Machines(ns).Delete(context.Background(), o.GetName(), metav1.DeleteOptions{})).To(Succeed())
 				}
 			}
-			for c.condition("a", ConditionShare) != "True FailedOver" {
+			for c.condition("a", plan.ConditionShare) != "True FailedOver" {
 				time.Sleep(time.Second)
 			}
 			Expect(c.annotations(v1alpha1.ShareAnnotation, abc...)).To(Equal("2/2/0"))
@@ -399,7 +400,7 @@ var _ = Describe("A Gardener", func() {
 
 	It("whose Worker must not be read is asked rarely, and the worker's annotation counts until it may", func() {
 		withGarden(func(c *cluster, garden dynamic.Interface) {
-			whole := func(m *Member) {
+			whole := func(m *plan.Member) {
 				m.Object.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{v1alpha1.BoundsAnnotation: "3:9:3"}
 			}
 			c.deployAll([]Change{Labelled("p"), whole}, 1, 1, 1)
@@ -411,7 +412,7 @@ var _ = Describe("A Gardener", func() {
 			c.settle()
 			Expect(c.annotations(v1alpha1.BoundsAnnotation, abc...)).To(Equal("1:3:1/1:3:1/1:3:1"))
 			Expect(c.ready(true, abc...)).To(Equal("1/1/1"))
-			Expect(c.condition("a", ConditionRights)).To(Equal("False Forbidden"))
+			Expect(c.condition("a", plan.ConditionRights)).To(Equal("False Forbidden"))
 			before, asked := len(c.Writes()), c.Struck()["403 on read"]
 			time.Sleep(24 * time.Hour)
 			Expect(c.Struck()["403 on read"] - asked).To(BeNumerically("~", 2*24*6, 4))
@@ -432,18 +433,18 @@ var _ = Describe("A Gardener", func() {
 			time.Sleep(access.RetryEvery)
 			c.settle()
 			Expect(c.annotations(v1alpha1.BoundsAnnotation, abc...)).To(Equal("1:2:1/1:2:1/1:2:1"))
-			Expect(c.condition("a", ConditionRights)).To(Equal("False Forbidden"), "another right is missing")
+			Expect(c.condition("a", plan.ConditionRights)).To(Equal("False Forbidden"), "another right is missing")
 			c.Trouble("clusters", sim.Trouble{}, "balance")
 			time.Sleep(access.RetryEvery)
 			c.settle()
-			Expect(c.condition("a", ConditionRights)).To(BeEmpty())
+			Expect(c.condition("a", plan.ConditionRights)).To(BeEmpty())
 		})
 	})
 
 	It("that is not there leaves bounds to flags", func() {
 		play(func(c *cluster) {
 			c.deployAll([]Change{Labelled("p"), Excess("3")}, 1, 1, 1)
-			c.Start("balance", controller(func(s *Settings) { s.Bounds = map[string]v1alpha1.Bounds{"a": between(1, 2)} }))
+			c.Start("balance", controller(func(s *plan.Settings) { s.Bounds = map[string]v1alpha1.Bounds{"a": {Min: 1, Max: 2}} }))
 			c.settle()
 			Expect(c.annotations(v1alpha1.BoundsAnnotation, abc...)).To(Equal("1:2:1/-/-"))
 		})

@@ -4,10 +4,12 @@
 // ones, evens out uneven replicas, and spreads the excess of a pool.
 //
 //	MachineDeployments -+
-//	Machines, Nodes ----+                       +-> replicas, applied replicas, moves
-//	pods, budgets ------+-> View -> NewPlan ----+-> shares of a pool's excess
-//	Gardener's Worker --+                       +-> bounds
-//	                                            +-> conditions, events
+//	Machines, Nodes ----+                            +-> replicas, applied replicas, moves
+//	pods, budgets ------+-> plan.View -> plan.New ---+-> shares of a pool's excess
+//	Gardener's Worker --+                            +-> bounds
+//	                                                 +-> conditions, events
+//
+// The package plan below decides. This one observes, carries plans out, and previews them.
 //
 // Watches: MachineDeployments, MachineSets, Machines and MachineClasses of one namespace; Nodes,
 // pods, volumes and PodDisruptionBudgets of the target cluster; Gardener's Worker and Cluster, if

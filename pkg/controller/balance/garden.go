@@ -24,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 )
 
 var (
@@ -136,13 +137,13 @@ func (g *garden) update(change func()) {
 }
 
 // snapshot returns what is known now.
-func (g *garden) snapshot() Garden {
+func (g *garden) snapshot() plan.Garden {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.workers == nil {
-		return Garden{Known: g.absent}
+		return plan.Garden{Known: g.absent}
 	}
-	view := Garden{Here: true, Forbidden: g.rights.Lacks(g.workersRule), Bounds: map[string]v1alpha1.Bounds{}}
+	view := plan.Garden{Here: true, Forbidden: g.rights.Lacks(g.workersRule), Bounds: map[string]v1alpha1.Bounds{}}
 	view.Known = view.Forbidden || g.workers.HasSynced()
 	view.ClusterKnown = g.clusters.HasSynced() && !g.rights.Lacks(g.clustersRule)
 	for _, item := range g.workers.GetIndexer().List() {

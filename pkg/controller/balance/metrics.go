@@ -2,7 +2,11 @@
 
 package balance
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+)
 
 type metrics struct {
 	skew   *prometheus.GaugeVec
@@ -33,7 +37,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 }
 
 // planned records the results of a plan that was carried out.
-func (m *metrics) planned(p Plan) {
+func (m *metrics) planned(p plan.Plan) {
 	m.skew.Reset()
 	for group, n := range p.Skews {
 		m.skew.WithLabelValues(group).Set(float64(n))

@@ -6,6 +6,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 )
 
 var _ = Describe("The metrics of zones", func() {
@@ -25,9 +27,9 @@ var _ = Describe("The metrics of zones", func() {
 			}
 			return all
 		}
-		m.planned(Plan{Blocks: map[string]string{"a": "PodsBound", "b": "PodsBound", "c": "NoRoom"}})
+		m.planned(plan.Plan{Blocks: map[string]string{"a": "PodsBound", "b": "PodsBound", "c": "NoRoom"}})
 		Expect(blocked()).To(Equal(map[string]float64{"PodsBound": 2, "NoRoom": 1}))
-		m.planned(Plan{Blocks: map[string]string{"c": "NoRoom"}})
+		m.planned(plan.Plan{Blocks: map[string]string{"c": "NoRoom"}})
 		Expect(blocked()).To(Equal(map[string]float64{"NoRoom": 1}))
 	})
 })

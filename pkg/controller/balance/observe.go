@@ -14,6 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -30,14 +31,14 @@ func (c caches) source() pool.Source {
 }
 
 // observe builds the view. current is false while a cache does not show all of our writes.
-func (c *Controller) observe() (v View, current bool) {
-	v = View{Now: c.clock.Now(), Settings: c.options.Settings, Garden: c.garden.snapshot(), Memory: c.memory}
+func (c *Controller) observe() (v plan.View, current bool) {
+	v = plan.View{Now: c.clock.Now(), Settings: c.options.Settings, Garden: c.garden.snapshot(), Memory: c.memory}
 	for _, rule := range c.options.Rights.Missing() {
 		v.Missing = append(v.Missing, rule.String())
 	}
 	deployments := stores.List[*v1alpha1.MachineDeployment](c.stores.deployments)
 	if slices.ContainsFunc(deployments, func(d *v1alpha1.MachineDeployment) bool { return !c.written.UpToDate(d) }) {
-		return View{}, false
+		return plan.View{}, false
 	}
 	slices.SortFunc(deployments, func(a, b *v1alpha1.MachineDeployment) int { return cmp.Compare(a.Name, b.Name) })
 	moving := c.noteConcern(deployments)
@@ -64,17 +65,17 @@ func (c *Controller) observe() (v View, current bool) {
 func (c *Controller) noteConcern(deployments []*v1alpha1.MachineDeployment) (moving bool) {
 	concerned := false
 	for _, d := range deployments {
-		z := readMember(Member{Object: d}, c.options.Settings)
-		moving = moving || z.balanced() || z.move != nil
-		concerned = concerned || z.concernedByMachines()
+		machines, pods := plan.Concerns(d, c.options.Settings)
+		moving = moving || pods
+		concerned = concerned || machines
 	}
 	c.moving.Store(moving)
 	c.concerned.Store(concerned || len(c.memory.Failing)+len(c.memory.Paused) > 0)
 	return moving
 }
 
-func newMember(s pool.Snapshot) Member {
-	m := Member{Object: s.Deployment, Rollout: s.Rollout, NoSet: len(s.Sets) == 0, Machines: make([]Machine, len(s.Machines))}
+func newMember(s pool.Snapshot) plan.Member {
+	m := plan.Member{Object: s.Deployment, Rollout: s.Rollout, NoSet: len(s.Sets) == 0, Machines: make([]plan.Machine, len(s.Machines))}
 	for i, one := range s.Machines {
 		m.Machines[i].Machine = one
 	}
@@ -83,8 +84,8 @@ func newMember(s pool.Snapshot) Member {
 
 // observePods adds pods and their Nodes. This is expensive, so it happens only while a member
 // grows, is uneven or has a move in progress.
-func (c *Controller) observePods(v *View) {
-	if !podsNeeded(*v) {
+func (c *Controller) observePods(v *plan.View) {
+	if !plan.PodsNeeded(*v) {
 		return
 	}
 	lookups := c.stores.storage.Lookups()
@@ -123,15 +124,15 @@ func isUnschedulable(pod *corev1.Pod) bool {
 	})
 }
 
-func budgets(s caches) []Budget {
-	var all []Budget
+func budgets(s caches) []plan.Budget {
+	var all []plan.Budget
 	for _, b := range stores.List[*policyv1.PodDisruptionBudget](s.budgets) {
 		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 		if err == nil {
-			all = append(all, Budget{Namespace: b.Namespace, Name: b.Name, Selector: selector, Allowed: int(b.Status.DisruptionsAllowed)})
+			all = append(all, plan.Budget{Namespace: b.Namespace, Name: b.Name, Selector: selector, Allowed: int(b.Status.DisruptionsAllowed)})
 		}
 	}
-	slices.SortFunc(all, func(a, b Budget) int {
+	slices.SortFunc(all, func(a, b plan.Budget) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return all

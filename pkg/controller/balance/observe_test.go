@@ -15,6 +15,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 )
 
 // scene is a MachineDeployment whose growth is to be split, with one machine on which nothing runs.
@@ -65,10 +67,10 @@ func (s *scene) pod(name string, changes ...func(*corev1.Pod)) {
 }
 
 // member as the controller sees it.
-func (s *scene) member() Member {
+func (s *scene) member() plan.Member {
 	GinkgoHelper()
 	o := s.Objects
-	o.Deployments, o.Nodes = shown(Member{Object: s.d}).Deployments, nil
+	o.Deployments, o.Nodes = shown(plan.Member{Object: s.d}).Deployments, nil
 	for _, n := range s.Nodes {
 		slim, err := target.Strip(n)
 		Expect(err).NotTo(HaveOccurred())

@@ -19,11 +19,12 @@ import (
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 )
 
 // Preview is a controller over given objects that writes nothing. The caller applies its plans: see
-// [View.After]. It assumes that no machine has left the reserve recently.
+// [After]. It assumes that no machine has left the reserve recently.
 type Preview struct {
 	c     *Controller
 	clock *still.Clock
@@ -50,7 +51,7 @@ type Objects struct {
 }
 
 // NewPreview returns a preview without objects. Without hasTarget, there is no target cluster.
-func NewPreview(namespace string, s Settings, hasTarget bool) (*Preview, error) {
+func NewPreview(namespace string, s plan.Settings, hasTarget bool) (*Preview, error) {
 	i := Informers{Machines: stores.New(nil, namespace)}
 	if hasTarget {
 		i.Target = target.New(nil, nil)
@@ -92,16 +93,16 @@ func (g *garden) setObjects(o Objects) error {
 }
 
 // Plan returns what the controller would do now. The next plan remembers it.
-func (p *Preview) Plan() (View, Plan) {
+func (p *Preview) Plan() (plan.View, plan.Plan) {
 	v, _ := p.c.observe() // with no writes of its own it is current
-	plan := NewPlan(v)
-	p.c.memory = plan.Memory
-	return v, plan
+	next := plan.New(v)
+	p.c.memory = next.Memory
+	return v, next
 }
 
-// After returns the MachineDeployments that a plan changes, as they are afterwards, with their
-// conditions.
-func (v View) After(p Plan) ([]*v1alpha1.MachineDeployment, error) {
+// After returns the MachineDeployments that a plan for a view changes, as they are afterwards, with
+// their conditions.
+func After(v plan.View, p plan.Plan) ([]*v1alpha1.MachineDeployment, error) {
 	var all []*v1alpha1.MachineDeployment
 	for i, o := range p.Outcomes {
 		before := v.Members[i].Object
@@ -116,7 +117,7 @@ func (v View) After(p Plan) ([]*v1alpha1.MachineDeployment, error) {
 				return nil, fmt.Errorf("change machine deployment %s: %w", o.Name, err)
 			}
 		}
-		conditions, differs := NewConditions(before.Status.Conditions, o.Conditions, metav1.NewTime(v.Now))
+		conditions, differs := plan.NewConditions(before.Status.Conditions, o.Conditions, metav1.NewTime(v.Now))
 		if after.Status.Conditions = conditions; differs || !o.Write.IsEmpty() {
 			all = append(all, &after)
 		}

@@ -11,10 +11,12 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 )
 
 // shown are the MachineDeployments of members, in the namespace of all.
-func shown(members ...Member) (o Objects) {
+func shown(members ...plan.Member) (o Objects) {
 	for _, m := range members {
 		m.Object.Namespace, m.Object.ResourceVersion = fixture.Namespace, "7"
 		o.Deployments = append(o.Deployments, m.Object)
@@ -23,7 +25,7 @@ func shown(members ...Member) (o Objects) {
 }
 
 // watched is a preview that sees some objects, its view and its plan.
-func watched(o Objects, target bool) (*Preview, View, Plan) {
+func watched(o Objects, target bool) (*Preview, plan.View, plan.Plan) {
 	GinkgoHelper()
 	preview, err := NewPreview(fixture.Namespace, NewSettings(), target)
 	Expect(err).NotTo(HaveOccurred())
@@ -37,7 +39,7 @@ var _ = Describe("A preview", func() {
 		o := shown(NewMember("z1", 1, Labelled("p"), Excess("3"), ExcessField(2)), NewMember("z2", 1, Labelled("p"), Excess("3")))
 		preview, v, p := watched(o, true)
 		Expect(v.Now).To(Equal(Noon))
-		all, err := v.After(p)
+		all, err := After(v, p)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(all).To(HaveLen(2))
 		sum := 0
@@ -45,7 +47,7 @@ var _ = Describe("A preview", func() {
 			n, err := v1alpha1.ParseShare(d.Annotations[v1alpha1.ShareAnnotation])
 			Expect(err).NotTo(HaveOccurred())
 			sum += int(n)
-			Expect(d.Status.Conditions).To(ContainElement(HaveField("Type", ConditionShare)))
+			Expect(d.Status.Conditions).To(ContainElement(HaveField("Type", plan.ConditionShare)))
 		}
 		Expect(sum).To(Equal(3))
 		Expect(all[0].Annotations).To(HaveKeyWithValue(v1alpha1.OwnExcessAnnotation, "2"))
@@ -53,13 +55,13 @@ var _ = Describe("A preview", func() {
 
 		Expect(preview.SetObjects(Objects{Deployments: all}, Noon)).To(Succeed())
 		v, p = preview.Plan()
-		Expect(v.After(p)).To(BeEmpty())
+		Expect(After(v, p)).To(BeEmpty())
 	})
 
 	It("leaves replicas alone where there are no pods to see", func() {
 		for target, held := range map[bool]bool{true: true, false: false} {
 			_, v, p := watched(shown(NewMember("z1", 1, ScaleUp), NewMember("z2", 1, ScaleUp)), target)
-			all, err := v.After(p)
+			all, err := After(v, p)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(len(all) > 0 && all[0].Annotations[v1alpha1.AppliedReplicasAnnotation] != "").To(Equal(held))
 		}
@@ -72,7 +74,7 @@ var _ = Describe("A preview", func() {
 			"status": map[string]any{"machineDeployments": []any{map[string]any{"name": "z1", "minimum": int64(1), "maximum": int64(4)}}}}}}
 		_, v, p := watched(o, true)
 		Expect(v.Garden.Known).To(BeTrue())
-		all, err := v.After(p)
+		all, err := After(v, p)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(all).To(HaveLen(1))
 		Expect(all[0].Annotations[v1alpha1.BoundsAnnotation]).To(HavePrefix("1:4"))

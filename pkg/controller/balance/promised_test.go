@@ -9,7 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 )
 
 var _ = Describe("A promised machine", func() {
@@ -27,7 +28,7 @@ var _ = Describe("A promised machine", func() {
 			c.Start("balance", controller())
 			c.settle()
 			Expect(c.sizes("a", "b")).To(Equal("4/3"))
-			Expect(c.condition("a", ConditionBalanced)).To(Equal("False PodDisruptionBudget"))
+			Expect(c.condition("a", plan.ConditionBalanced)).To(Equal("False PodDisruptionBudget"))
 			c.budget(1)
 			c.settle()
 			Expect(c.sizes("a", "b")).To(Equal("3/3"))

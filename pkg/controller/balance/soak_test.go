@@ -14,6 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 )
 
 var _ = Describe("What comes and goes", func() {

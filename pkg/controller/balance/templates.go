@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
@@ -33,7 +34,7 @@ func newTemplates(now time.Time) templates {
 }
 
 // setTemplates sets for each member what a fresh machine offers, and its Node.
-func (t *templates) setTemplates(members []Member, source pool.Source, now time.Time, o similar.Options) {
+func (t *templates) setTemplates(members []plan.Member, source pool.Source, now time.Time, o similar.Options) {
 	t.noteReserve(members, now)
 	var known []similar.Template
 	var at []int
@@ -51,7 +52,7 @@ func (t *templates) setTemplates(members []Member, source pool.Source, now time.
 }
 
 // noteReserve remembers which machines are in reserve, and forgets those that no longer exist.
-func (t *templates) noteReserve(members []Member, now time.Time) {
+func (t *templates) noteReserve(members []plan.Member, now time.Time) {
 	held, last := map[string]time.Time{}, map[string]remembered{}
 	for _, m := range members {
 		if r, ok := t.last[m.Object.Name]; ok {
@@ -71,7 +72,7 @@ func (t *templates) noteReserve(members []Member, now time.Time) {
 
 // templateOf returns the template from a Node, otherwise the last known one of the same class,
 // otherwise from the class.
-func (t *templates) templateOf(m Member, source pool.Source, now time.Time) (similar.Template, bool) {
+func (t *templates) templateOf(m plan.Member, source pool.Source, now time.Time) (similar.Template, bool) {
 	name, class := m.Object.Name, m.Object.Spec.Template.Spec.Class.Name
 	if template, ok := similar.Choose(name, t.candidates(m, source), now); ok {
 		t.last[name] = remembered{class, template}
@@ -89,7 +90,7 @@ func (t *templates) templateOf(m Member, source pool.Source, now time.Time) (sim
 
 // candidates returns the Nodes of the MachineSet whose machines stay the longest: others may have
 // another template.
-func (t *templates) candidates(m Member, source pool.Source) []similar.Candidate {
+func (t *templates) candidates(m plan.Member, source pool.Source) []similar.Candidate {
 	var all []similar.Candidate
 	for _, machine := range m.Machines {
 		if machine.Node == nil || machine.Set != m.Rollout.Set {
@@ -106,7 +107,7 @@ func (t *templates) candidates(m Member, source pool.Source) []similar.Candidate
 
 // freshNode returns the Node of a machine that is created now: what is free for pods there, and the
 // taints of the pool.
-func freshNode(m Member, t similar.Template) *corev1.Node {
+func freshNode(m plan.Member, t similar.Template) *corev1.Node {
 	name := "fresh." + m.Object.Name
 	own := m.Object.Spec.Template.Spec.NodeTemplateSpec
 	labels := maps.Clone(t.Labels)

@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 )
 
 var _ = Describe("While the target cluster does not answer", func() {
@@ -32,7 +33,7 @@ var _ = Describe("While the target cluster does not answer", func() {
 			c.settle()
 			cut.Store(true)
 			time.Sleep(time.Minute)
-			Expect(c.condition("a", ConditionBalanced)).To(Equal("False " + ReasonUnreachable))
+			Expect(c.condition("a", plan.ConditionBalanced)).To(Equal("False " + plan.ReasonUnreachable))
 			c.scale("a", 8)
 			time.Sleep(time.Minute)
 			Expect(c.sizes(abc...)).To(Equal("8/2/2"))
@@ -41,7 +42,7 @@ var _ = Describe("While the target cluster does not answer", func() {
 			c.scale("b", 5)
 			time.Sleep(10 * time.Minute)
 			Expect(c.sizes(abc...)).To(Equal("8/4/3"))
-			Expect(c.condition("a", ConditionBalanced)).To(Equal("True Even"))
+			Expect(c.condition("a", plan.ConditionBalanced)).To(Equal("True Even"))
 		})
 	})
 })

@@ -14,6 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 )
 
 // changed is a MachineDeployment after a change.
@@ -28,7 +29,7 @@ func changed(change func(*v1alpha1.MachineDeployment)) *v1alpha1.MachineDeployme
 var _ = DescribeTable("A change of a MachineDeployment",
 	func(want []time.Duration, changes ...[2]any) {
 		storm.Bubble(suite, func() {
-			p, err := NewPreview("default", Settings{}, true)
+			p, err := NewPreview("default", plan.Settings{}, true)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(p.DelaysAfter(changes...)).To(Equal(want))
 		})

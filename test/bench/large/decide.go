@@ -10,6 +10,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
+	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -93,7 +94,7 @@ func (f *fleet) release() (*decisions, error) {
 // balance compares all zones.
 func (f *fleet) balance() (*decisions, error) {
 	d := &decisions{name: "zones at rest"}
-	p, err := balance.NewPreview(fixture.Namespace, balance.Settings{Enabled: true, Similar: similar.Defaults()}, true)
+	p, err := balance.NewPreview(fixture.Namespace, balanceplan.Settings{Enabled: true, Similar: similar.Defaults()}, true)
 	if err != nil {
 		return nil, err
 	}

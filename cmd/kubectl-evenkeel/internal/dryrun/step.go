@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/balance"
+	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -151,7 +151,7 @@ func appliedText(a reserve.Applied) string {
 }
 
 // zoneSteps returns the steps that keep zones even.
-func zoneSteps(d *machine.MachineDeployment, w balance.Write) []Step {
+func zoneSteps(d *machine.MachineDeployment, w balanceplan.Write) []Step {
 	var steps []Step
 	if w.Replicas != nil {
 		steps = append(steps, Step{Do: Replicas, From: fmt.Sprint(d.Spec.Replicas), To: fmt.Sprint(*w.Replicas), Why: w.Why})

@@ -23,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
+	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	balancerplan "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
@@ -36,7 +37,7 @@ import (
 // Settings are the values of the controllers' flags.
 type Settings struct {
 	Reserve machinetaint.Settings
-	Zones   balance.Settings
+	Zones   balanceplan.Settings
 	// Instant reports whether reserve machines are released to waiting pods, by these rules.
 	Instant bool
 	Release release.Settings
@@ -103,8 +104,8 @@ type reservePlan struct {
 }
 
 type zonesPlan struct {
-	balance.View
-	balance.Plan
+	balanceplan.View
+	balanceplan.Plan
 }
 
 type balancerPlan struct {

@@ -31,7 +31,7 @@ func (w *world) spread(context.Context) (moved bool, again time.Duration, err er
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(w.zones)) {
 		p := w.plans.zones[namespace].Plan
-		changed, err := w.plans.zones[namespace].After(p)
+		changed, err := balance.After(w.plans.zones[namespace].View, p)
 		if err != nil {
 			return false, 0, err
 		}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+)
+
+// between are bounds without an excess.
+func between(low, high int32) v1alpha1.Bounds { return v1alpha1.Bounds{Min: low, Max: high} }
+
+func given(text string) Change {
+	return func(m *Member) {
+		bounds(text)(m)
+		Annotate(v1alpha1.GivenBoundsAnnotation, text)(m)
+	}
+}
+
+var _ = Describe("Bounds", func() {
+	// worker has a Gardener's Worker give bounds to a, b and c.
+	worker := func(v View, all ...v1alpha1.Bounds) View {
+		v.Garden.Bounds = map[string]v1alpha1.Bounds{}
+		for i, b := range all {
+			v.Garden.Bounds[string(rune('a'+i))] = b
+		}
+		return v
+	}
+	three := func(b v1alpha1.Bounds) []v1alpha1.Bounds { return []v1alpha1.Bounds{b, b, b} }
+
+	DescribeTable("are written with the share of the pool's excess", func(want string, v View) {
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal(want))
+		Expect(after(v, New(v), v1alpha1.GivenBoundsAnnotation)).To(Equal(want))
+	},
+		Entry("3 to 9 over three zones", "1:3:2/1:3:1/1:3:1", worker(view(poolOf("4", 1, 1, 1)...), three(between(1, 3))...)),
+		Entry("unequal zones", "2:4:1/1:3:1/1:3:1", worker(view(poolOf("3", 2, 1, 1)...), between(2, 4), between(1, 3), between(1, 3))),
+		Entry("zones without room for their share", "2:2:0/1:3:2/1:3:1", worker(view(poolOf("3", 2, 1, 2)...), between(2, 2), between(1, 3), between(1, 3))),
+		Entry("after a change", "1:5:2/1:5:2/1:5:2", worker(view(with(poolOf("6", 1, 1, 1), 0, given("1:3:2"))...), three(between(1, 5))...)),
+		Entry("none that a pool has", "1:3/1:3/1:3", worker(view(NewMember("a", 1), NewMember("b", 1), NewMember("c", 1)), three(between(1, 3))...)),
+		Entry("a pool that is shut", "0:0:0/0:0:0/0:0:0", worker(view(poolOf("4", 0, 0, 0)...), three(between(0, 0))...)),
+		Entry("one that the Worker does not know", "1:3:1/-", worker(view(poolOf("2", 1, 1)...), between(1, 3))),
+	)
+
+	It("count before they are written", func() {
+		v := worker(view(poolOf("4", 1, 3, 3)...), between(1, 9), between(1, 4), between(1, 3))
+		Expect(shares(v, New(v))).To(Equal("3/1/0"))
+	})
+
+	It("are the user's where a user wrote them", func() {
+		v := worker(view(with(poolOf("3", 1, 1, 1), 0, bounds("1:7"))...), three(between(1, 3))...)
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:7/1:3:1/1:3:1"))
+		Expect(after(v, New(v), v1alpha1.GivenBoundsAnnotation)).To(Equal("-/1:3:1/1:3:1"))
+	})
+
+	It("are the user's where a user changed ours, and ours again where he took them away", func() {
+		v := worker(view(with(poolOf("3", 1, 1, 1), 0, given("1:3:1"), bounds("2:8"))...), three(between(1, 3))...)
+		p := New(v)
+		Expect(after(v, p, v1alpha1.BoundsAnnotation)).To(Equal("2:8/1:3:1/1:3:1"))
+		Expect(of(p, "a").Write.Annotations).To(HaveKeyWithValue(v1alpha1.GivenBoundsAnnotation, ""))
+		w := newWorld(v.Members...)
+		w.Garden = v.Garden
+		w.settle()
+		delete(w.Members[0].Object.Annotations, v1alpha1.BoundsAnnotation)
+		w.settle()
+		Expect(w.each(func(m Member) string { return m.Object.Annotations[v1alpha1.BoundsAnnotation] })).To(Equal("1:3:1/1:3:1/1:3:1"))
+	})
+
+	It("are left while nobody knows whether there is a Gardener", func() {
+		v := view(NewMember("a", 1, given("1:3")))
+		v.Garden.Known = false
+		v.Settings.Bounds = map[string]v1alpha1.Bounds{"a": between(5, 9)}
+		Expect(writes(New(v))).To(BeEmpty())
+	})
+
+	It("go with what gave them, and the field for excess is what it was", func() {
+		w := newWorld(NewMember("a", 1, ExcessField(3)), NewMember("b", 1))
+		w.Settings.Bounds = map[string]v1alpha1.Bounds{"a": {Min: 1, Max: 9, Excess: &v1alpha1.Excess{Count: ptr.To[int32](1)}}}
+		w.settle()
+		Expect(w.Members[0].Object.Annotations).To(HaveKeyWithValue(v1alpha1.BoundsAnnotation, "1:9:1"))
+		*w.Members[0].Object.Spec.ExcessReplicas = 1 // the machine-taint controller shows what bounds come to
+		w.Settings.Bounds = nil
+		w.settle()
+		Expect(w.Members[0].Object.Annotations).To(BeEmpty())
+		Expect(*w.Members[0].Object.Spec.ExcessReplicas).To(BeEquivalentTo(3))
+	})
+
+	It("keep what the field held, also where a client has just removed it", func() {
+		v := worker(view(NewMember("a", 1, Annotate(v1alpha1.WantedExcessAnnotation, "3"))), between(1, 9))
+		v.Members[0].Object.Labels = map[string]string{PoolLabel: "p"}
+		Excess("1")(&v.Members[0])
+		Expect(after(v, New(v), v1alpha1.OwnExcessAnnotation)).To(Equal("3"))
+	})
+
+	It("of a flag count where no Worker gives any", func() {
+		v := worker(view(NewMember("a", 1), NewMember("b", 1)), between(1, 3))
+		v.Settings.Bounds = map[string]v1alpha1.Bounds{"a": between(5, 9), "b": between(5, 9)}
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:3/5:9"))
+	})
+
+	It("that cannot be understood concern the member that has them", func() {
+		v := worker(view(with(poolOf("3", 1, 1, 1), 0, bounds("many"))...), three(between(1, 3))...)
+		p := New(v)
+		Expect(condition(p, "a", ConditionShare)).To(Equal("False Invalid"))
+		Expect(after(v, p, v1alpha1.BoundsAnnotation)).To(Equal("many/1:3:1/1:3:1"))
+	})
+})
+
+var _ = Describe("Bounds by flag", func() {
+	DescribeTable("are read", func(text, want string) {
+		namespace, name, b, err := ParseNodes(text)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(namespace + " " + name + " " + b.String()).To(Equal(want))
+	},
+		Entry("with a count", "1:10:2:shoot--a--b.pool-z1", "shoot--a--b pool-z1 1:10:2"),
+		Entry("with a percentage", "1:10:5%:ns.pool", "ns pool 1:10:5%"),
+		Entry("with resources", "1:10:cpu=16,memory=64Gi:ns.pool", "ns pool 1:10:cpu=16,memory=64Gi"),
+		Entry("without", "1:10:ns.pool", "ns pool 1:10:0"),
+		Entry("of a name with a dot", "1:10:ns.pool.z1", "ns pool.z1 1:10:0"),
+	)
+
+	DescribeTable("are refused", func(text string) {
+		_, _, _, err := ParseNodes(text)
+		Expect(err).To(HaveOccurred())
+	},
+		Entry(nil, ""), Entry(nil, "pool"), Entry(nil, "1:ns.pool"), Entry(nil, "1:2:3:4:ns.pool"), Entry(nil, "1:2:pool"),
+		Entry(nil, "1:2:.pool"), Entry(nil, "1:2:ns."), Entry(nil, "a:2:ns.pool"), Entry(nil, "3:2:ns.pool"), Entry(nil, "1:2:x:ns.pool"),
+	)
+})

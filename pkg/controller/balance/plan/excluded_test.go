@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+)
+
+// unfrozen has a MachineDeployment report that it is not frozen any more.
+func unfrozen(m *Member) {
+	m.Object.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: mcm.MachineDeploymentFrozen, Status: mcm.ConditionFalse}}
+}
+
+// available has a MachineDeployment report another condition.
+func available(m *Member) {
+	m.Object.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: mcm.MachineDeploymentAvailable, Status: mcm.ConditionTrue}}
+}
+
+var _ = DescribeTable("Whether growth of a MachineDeployment is split with another one",
+	func(splits bool, says string, changes ...Change) {
+		v := view(
+			NewMember("a", 7, append([]Change{ScaleUp, Applied(3), ready(3)}, changes...)...),
+			NewMember("b", 3, ScaleUp, Applied(3), ready(3)),
+		)
+		p := New(v)
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal(says))
+		if splits {
+			Expect(writes(p)).To(ContainSubstring(`"to":{"b":2}`))
+		} else {
+			Expect(writes(p)).NotTo(ContainSubstring(`"to":{"b":2}`))
+		}
+	},
+	Entry("one like it", true, "True Even"),
+	Entry("one that is frozen", false, "False Frozen", frozen),
+	Entry("one that is frozen by its label", false, "False Frozen", frozenLabel),
+	Entry("one that is not frozen any more", true, "True Even", unfrozen),
+	Entry("one with another condition", true, "True Even", available),
+	Entry("one whose annotation is invalid", false, "False Invalid", Annotate(v1alpha1.BalanceAnnotation, "sideways")),
+	Entry("one whose annotation is off", false, "", Mode(v1alpha1.BalanceOff)),
+)
+
+var _ = It("An annotation that is invalid counts as off, whatever the default is", func() {
+	v := view(
+		NewMember("a", 7, Applied(3), ready(3), Annotate(v1alpha1.BalanceAnnotation, "sideways")),
+		NewMember("b", 3, Applied(3), ready(3)),
+	)
+	v.Settings.Mode = v1alpha1.BalanceScaleUp
+	Expect(writes(New(v))).NotTo(ContainSubstring(`"to":{"b":2}`))
+	delete(v.Members[0].Object.Annotations, v1alpha1.BalanceAnnotation)
+	Expect(writes(New(v))).To(ContainSubstring(`"to":{"b":2}`))
+	v.Settings.Enabled = false
+	Expect(writes(New(v))).NotTo(ContainSubstring(`"to":{"b":2}`), "replicas are never changed")
+})

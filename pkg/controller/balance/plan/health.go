@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"maps"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// How long a member that fails to create machines gets no requests. It doubles with each
+	// consecutive failure.
+	firstRetry = time.Minute
+	lastRetry  = 16 * time.Minute
+	// temporaryFor is how long a failure to create a machine counts as temporary, unless capacity
+	// is missing.
+	temporaryFor = 30 * time.Second
+)
+
+// health summarizes a member's machines.
+type health struct {
+	// blocked: the member fails to create machines. probing: one may be tried all the same.
+	blocked, probing bool
+	// serving and reserve are the ready machines; working are all that serve, ready or not, except
+	// stuck ones.
+	serving, reserve, working, stuck int
+	// leaving are being deleted.
+	leaving int
+}
+
+// examine returns the health of a member, and what to remember about it.
+func examine(z *zone, was Failure, now time.Time, patience time.Duration) (health, Failure) {
+	var h health
+	bad, recovered := false, false
+	for _, m := range z.Machines {
+		stuck := m.isStuck(now, patience)
+		switch {
+		case m.Leaving():
+			h.leaving++
+			continue
+		case m.Reserve():
+		case stuck:
+			h.stuck++
+		default:
+			h.working++
+		}
+		if bad = bad || stuck; m.Ready() {
+			h.countReady(m)
+			recovered = recovered || m.Object.Status.CurrentStatus.LastUpdateTime.After(was.Since)
+		}
+	}
+	is := was.nextState(bad, recovered, now)
+	h.blocked, h.probing = is.Failures > 0, is.Probing
+	return h, is
+}
+
+// countReady counts a ready machine.
+func (h *health) countReady(m Machine) {
+	if m.Reserve() {
+		h.reserve++
+	} else {
+		h.serving++
+	}
+}
+
+// nextState returns what to remember if machines are bad, or if one has become ready since.
+func (i Failure) nextState(bad, recovered bool, now time.Time) Failure {
+	switch {
+	case bad && (i.Failures == 0 || i.Probing):
+		return Failure{Since: now, Failures: i.Failures + 1, Until: now.Add(retryDelay(i.Failures))}
+	case bad || i.Failures == 0:
+		return i
+	case recovered:
+		return Failure{}
+	}
+	i.Probing = i.Probing || !now.Before(i.Until)
+	return i
+}
+
+// uncreated returns how many of the replicas have no machine, or only a stuck one.
+func (z *zone) uncreated() int { return max(0, min(z.health.stuck, z.applied-z.health.working)) }
+
+// retryDelay returns the delay after this number of earlier failures.
+func retryDelay(failures int) time.Duration {
+	if failures > 5 {
+		return lastRetry
+	}
+	return min(lastRetry, firstRetry<<failures)
+}
+
+// isStuck reports whether a machine cannot be created, or is not ready in time.
+func (m Machine) isStuck(now time.Time, patience time.Duration) bool {
+	o := m.Object
+	switch m.Phase() {
+	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff, mcm.MachineFailed:
+	default:
+		return false
+	}
+	age := now.Sub(o.CreationTimestamp.Time)
+	if patience > 0 && age >= patience {
+		return true
+	}
+	last := o.Status.LastOperation
+	if last.Type != mcm.MachineOperationCreate || last.State != mcm.MachineStateFailed {
+		return false
+	}
+	return codes.StringToCode(last.ErrorCode) == codes.ResourceExhausted || age >= temporaryFor
+}
+
+// stuckAt returns when a machine that is not ready will count as stuck; zero if that is unknown, or
+// if it already does.
+func (m Machine) stuckAt(now time.Time, patience time.Duration) time.Time {
+	o := m.Object
+	if m.Ready() || m.isStuck(now, patience) {
+		return time.Time{}
+	}
+	born := o.CreationTimestamp.Time
+	if last := o.Status.LastOperation; last.State == mcm.MachineStateFailed && now.Before(born.Add(temporaryFor)) {
+		return born.Add(temporaryFor)
+	}
+	switch m.Phase() {
+	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:
+		if patience > 0 {
+			return born.Add(patience)
+		}
+	}
+	return time.Time{}
+}
+
+// allocatable returns what one machine offers to pods, nil if that is unknown.
+func (z *zone) allocatable() corev1.ResourceList {
+	if z.Template == nil {
+		return nil
+	}
+	return maps.Clone(z.Template.Allocatable)
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+)
+
+// failing could not be made, with a code, some time after it was asked for.
+func failing(code string, age time.Duration) Machine {
+	return NewMachine("x", exhausted, bornAt(Noon.Add(-age)), func(m *Machine) { m.Object.Status.LastOperation.ErrorCode = code })
+}
+
+func since(t time.Time) func(*Machine) {
+	return func(m *Machine) { m.Object.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(t) }
+}
+
+var _ = Describe("A member's health", func() {
+	// memory is what is remembered of a member with these machines.
+	memory := func(was Failure, all ...Machine) (Failure, time.Duration) {
+		v := view(NewMember("a", 0, machines(all...)))
+		v.Memory.Failing = map[string]Failure{"a": was}
+		p := New(v)
+		return p.Memory.Failing["a"], p.Again
+	}
+
+	DescribeTable("by its machines", func(ill bool, again time.Duration, m Machine) {
+		is, wait := memory(Failure{}, m)
+		Expect(is.Failures > 0).To(Equal(ill))
+		Expect(wait).To(Equal(again))
+	},
+		Entry("runs", false, time.Duration(0), NewMachine("x")),
+		Entry("boots", false, 9*time.Minute, NewMachine("x", phase(mcm.MachinePending), bornAt(Noon.Add(-time.Minute)))),
+		Entry("is new", false, 10*time.Minute, NewMachine("x", phase(""), bornAt(Noon))),
+		Entry("boots for too long", true, time.Minute, NewMachine("x", phase(mcm.MachinePending), bornAt(Noon.Add(-10*time.Minute)))),
+		Entry("finds no capacity", true, time.Minute, failing("ResourceExhausted", time.Second)),
+		Entry("fails, and will be tried again soon", false, 20*time.Second, failing("Unavailable", 10*time.Second)),
+		Entry("fails for longer", true, time.Minute, failing("Internal", 30*time.Second)),
+		Entry("is sick, which is no fault in making it", false, time.Duration(0), NewMachine("x", phase(mcm.MachineUnknown))),
+		Entry("fails, but leaves", false, time.Duration(0), NewMachine("x", exhausted, leaving)),
+	)
+
+	DescribeTable("by what was before", func(want, was Failure, all ...Machine) {
+		is, _ := memory(was, all...)
+		Expect(is).To(Equal(want))
+	},
+		Entry("it fails no more, but had better wait", Failure{Since: Born, Failures: 1, Until: Noon.Add(time.Second)}, Failure{Since: Born, Failures: 1, Until: Noon.Add(time.Second)}),
+		Entry("it has waited, and may try", Failure{Since: Born, Failures: 1, Until: Noon, Probing: true}, Failure{Since: Born, Failures: 1, Until: Noon}),
+		Entry("it goes on trying", Failure{Since: Born, Failures: 1, Until: Noon, Probing: true}, Failure{Since: Born, Failures: 1, Until: Noon, Probing: true}),
+		Entry("what it tried fails", Failure{Since: Noon, Failures: 2, Until: Noon.Add(2 * time.Minute)}, Failure{Since: Born, Failures: 1, Until: Noon, Probing: true}, failing("ResourceExhausted", 0)),
+		Entry("often", Failure{Since: Noon, Failures: 40, Until: Noon.Add(16 * time.Minute)}, Failure{Since: Born, Failures: 39, Until: Noon, Probing: true}, failing("ResourceExhausted", 0)),
+		Entry("it still fails", Failure{Since: Born, Failures: 3, Until: Born}, Failure{Since: Born, Failures: 3, Until: Born}, failing("ResourceExhausted", 0)),
+		Entry("one has become ready since", Failure{}, Failure{Since: Born, Failures: 3, Until: Noon.Add(time.Hour)}, NewMachine("y", since(Born.Add(time.Second)))),
+		Entry("one was ready before, which says nothing", Failure{Since: Noon.Add(-time.Minute), Failures: 3, Until: Noon.Add(time.Hour)},
+			Failure{Since: Noon.Add(-time.Minute), Failures: 3, Until: Noon.Add(time.Hour)}, NewMachine("y", since(Born))),
+		Entry("one has become ready, and another fails", Failure{Since: Born, Failures: 1, Until: Noon.Add(time.Hour)},
+			Failure{Since: Born, Failures: 1, Until: Noon.Add(time.Hour)}, NewMachine("y", since(Born.Add(time.Second))), failing("ResourceExhausted", 0)),
+	)
+})

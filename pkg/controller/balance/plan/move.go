@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/distribute"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// moveOne moves one machine of a group from the member with too many to the member with too few, by
+// way of the reserve.
+func (r *round) moveOne(group []*zone) {
+	goal := evenReplicas(group)
+	from, to := surplus(group, goal), deficit(group, goal)
+	pending := pendingTaker(group)
+	if pending != nil && (from == nil || to == nil || pending != to && goal[pending] <= pending.replicas || pending.health.blocked && !pending.health.probing) {
+		r.dropMove(pending)
+		return
+	}
+	if from == nil || to == nil {
+		return
+	}
+	if pending != nil {
+		to = pending
+	}
+	if why := r.obstacle(group, from, to); why != "" {
+		r.recordWait(group, from, "Waiting", why)
+		return
+	}
+	victim, why := r.victim(from, to, "")
+	if victim == "" {
+		r.recordWait(group, from, reasonOf(why), why)
+		if pending != nil {
+			r.dropMove(pending)
+		}
+		return
+	}
+	for _, z := range group {
+		if !z.excluded() {
+			z.verdict = falseVerdict("Moving", fmt.Sprintf("a machine is being moved from %s to %s", from.name, to.name))
+		}
+	}
+	if pending == nil {
+		r.askReserve(from, to)
+		return
+	}
+	if to.health.reserve >= to.wantsReserve() {
+		from.next.move = &v1alpha1.Move{ID: to.move.ID, To: map[string]int32{to.name: 1}, Machine: victim}
+		from.next.why = "name a machine to move"
+		if to.move.From != from.name {
+			to.next.move = &v1alpha1.Move{ID: to.move.ID, From: from.name, Reserve: to.move.Reserve}
+		}
+	}
+}
+
+// recordWait records why nothing moves.
+func (r *round) recordWait(group []*zone, from *zone, reason, why string) {
+	for _, z := range group {
+		if z.verdict.reason == "" {
+			z.verdict = falseVerdict(reason, why)
+		}
+	}
+	if reason != "Waiting" {
+		r.blocks[from.name] = reason
+	}
+}
+
+// evenReplicas returns how many replicas each member should have. Machines in reserve do not count.
+func evenReplicas(group []*zone) map[*zone]int {
+	targets := make([]distribute.Target, len(group))
+	var total int64
+	for i, z := range group {
+		total += int64(z.replicas)
+		targets[i] = distribute.Target{Key: z.name, Weight: 1, Min: int64(z.minReplicas()), Max: int64(z.maxWithProbe(z.replicas)), Current: int64(z.replicas)}
+		if z.excluded() || z.Rollout.Spread {
+			targets[i].Min, targets[i].Max = int64(z.replicas), int64(z.replicas)
+		}
+	}
+	goal := map[*zone]int{}
+	result, err := distribute.Distribute(total, targets, distribute.Options{})
+	for i, z := range group {
+		if goal[z] = z.replicas; err == nil {
+			goal[z] = int(result.Replicas[i])
+		}
+	}
+	return goal
+}
+
+// surplus returns the member that exceeds its goal most, nil if none does.
+func surplus(group []*zone, goal map[*zone]int) *zone {
+	return largestGap(group, func(z *zone) int { return z.replicas - goal[z] })
+}
+
+func deficit(group []*zone, goal map[*zone]int) *zone {
+	return largestGap(group, func(z *zone) int { return goal[z] - z.replicas })
+}
+
+// largestGap returns the member with the largest positive gap. Ties go to the first by name.
+func largestGap(group []*zone, gap func(*zone) int) *zone {
+	best := slices.MaxFunc(group, func(a, b *zone) int { return cmp.Or(cmp.Compare(gap(a), gap(b)), byName(b, a)) })
+	if gap(best) <= 0 {
+		return nil
+	}
+	return best
+}
+
+// pendingTaker returns the member that creates a machine for a move, nil if none does.
+func pendingTaker(group []*zone) *zone {
+	for _, z := range group {
+		if z.move != nil && z.move.From != "" && z.move.Taken == 0 {
+			return z
+		}
+	}
+	return nil
+}
+
+// dropMove returns a machine that was created for a move to the reserve, and requests no other for
+// a while.
+func (r *round) dropMove(z *zone) {
+	z.next.move = nil
+	z.next.why = "drop a move"
+	r.pauseMoves(z)
+}
+
+func (r *round) pauseMoves(z *zone) { r.paused[z.name] = r.Now.Add(afterDrop) }
+
+// afterDrop is how long a member gets no other machine after one was created in vain.
+const afterDrop = 5 * time.Minute
+
+// obstacle returns what must end before the next machine moves.
+func (r *round) obstacle(group []*zone, from, to *zone) string {
+	for _, z := range group {
+		if z.health.leaving > 0 {
+			return "a machine of " + z.name + " is leaving"
+		}
+	}
+	for _, z := range []*zone{from, to} {
+		switch {
+		case z.Rollout.Spread:
+			return z.name + " is being updated"
+		case z.growth() > 0:
+			return z.name + " is growing"
+		case z.health.serving < z.replicas:
+			return "not all machines of " + z.name + " are ready"
+		}
+	}
+	if r.unhealthy() {
+		return unhealthy
+	}
+	if r.Now.Before(r.Memory.Paused[to.name]) && to.move == nil {
+		return "the last try with " + to.name + " failed"
+	}
+	return ""
+}
+
+// askReserve requests a machine where a replica is to go. If that would exceed its bounds, its
+// present reserve is used.
+func (r *round) askReserve(from, to *zone) {
+	has := to.ownExcess()
+	if to.share != nil {
+		has = *to.share
+	}
+	n := 1
+	if to.bounds != nil && to.replicas+has+1 > int(to.bounds.Max) {
+		n = 0
+	}
+	if n == 0 && has == 0 {
+		return // the kernel gave it no room then
+	}
+	to.next.move = &v1alpha1.Move{ID: to.Object.ResourceVersion, From: from.name, Reserve: int32(n)}
+	to.next.why = "create a machine for a move from " + from.name
+}
+
+// wantsReserve returns how many machines must be ready in reserve before one of them takes a
+// replica.
+func (z *zone) wantsReserve() int {
+	has := z.ownExcess()
+	if z.share != nil {
+		has = *z.share
+	}
+	return max(1, min(has, z.maxReplicas(z.replicas)-z.replicas))
+}
+
+// PodsNeeded reports whether pods may be needed: a member grows or cannot, is uneven, or has a move
+// in progress. It reads a view without pods, so it may report true without need.
+func PodsNeeded(v View) bool {
+	fewest, most := pool.Unbounded, 0
+	for _, m := range v.Members {
+		z := readMember(m, v.Settings)
+		if z.move != nil || z.growth() > 0 || slices.ContainsFunc(m.Machines, func(m Machine) bool { return m.isStuck(v.Now, v.Settings.BootPatience) }) {
+			return true
+		}
+		if z.mode == v1alpha1.BalanceContinuous {
+			fewest, most = min(fewest, z.replicas), max(most, z.replicas)
+		}
+	}
+	return most-fewest > 1
+}
+
+// unevenness is how far the replicas of a group are from even: the largest less the smallest.
+func unevenness(group []*zone) int {
+	byReplicas := func(a, b *zone) int { return a.replicas - b.replicas }
+	return slices.MaxFunc(group, byReplicas).replicas - slices.MinFunc(group, byReplicas).replicas
+}

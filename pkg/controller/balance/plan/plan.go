@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// Plan contains the changes to the MachineDeployments of a namespace. It is at rest if no outcome
+// has a Write.
+type Plan struct {
+	// Outcomes has one entry per member, in the same order.
+	Outcomes []Outcome
+	// Skews are the differences between the largest and the smallest replicas of each group.
+	Skews map[string]int
+	// Moves is how many replicas this plan moves. Blocks is why others cannot be moved, by name.
+	Moves  int
+	Blocks map[string]string
+	Memory Memory
+	// Again is when to plan again without an event; 0 means never.
+	Again time.Duration
+}
+
+// Outcome is the result for one member.
+type Outcome struct {
+	Name  string
+	Write Write
+	// Conditions are the desired ones. All other conditions of this controller are removed.
+	Conditions []Condition
+	// Events are recorded after the write has succeeded.
+	Events []Event
+}
+
+// Write is one write of a MachineDeployment.
+type Write struct {
+	Replicas, Excess *int32
+	// Annotations to set; an empty value removes one.
+	Annotations map[string]string
+	// Gone is the machine that the annotations name for deletion.
+	Gone string
+	// Why appears in the log.
+	Why string
+}
+
+// IsEmpty reports whether there is nothing to write.
+func (w Write) IsEmpty() bool {
+	return w.Replicas == nil && w.Excess == nil && len(w.Annotations) == 0
+}
+
+// round is a plan in progress.
+type round struct {
+	View
+	zones  []*zone
+	byName map[string]*zone
+	// The members of a pool share an excess. Those of a group are similar and kept even.
+	pools, groups [][]*zone
+	places        places
+	// portions are the bounds of members from the annotation of their worker, by name.
+	portions map[string]v1alpha1.Bounds
+	// shapes are the kinds of waiting pods; budgets are by namespace.
+	shapes  []*fit.Pod
+	budgets map[string][]Budget
+	failing map[string]Failure
+	paused  map[string]time.Time
+	moves   int
+	blocks  map[string]string
+}
+
+// New decides. It returns a plan for any view.
+func New(v View) Plan {
+	r := &round{
+		View: v, byName: map[string]*zone{}, places: places{nodes: v.Nodes}, shapes: shapesOf(v.Waiting), budgets: map[string][]Budget{},
+		failing: map[string]Failure{}, paused: map[string]time.Time{}, blocks: map[string]string{},
+	}
+	for _, m := range v.Members {
+		z := readMember(m, v.Settings)
+		r.zones = append(r.zones, z)
+		r.byName[z.name] = z
+		z.health, r.failing[z.name] = examine(z, v.Memory.Failing[z.name], v.Now, v.Settings.BootPatience)
+		if until := v.Memory.Paused[z.name]; v.Now.Before(until) {
+			r.paused[z.name] = until
+		}
+		r.setReminder(z)
+	}
+	for _, b := range v.Budgets {
+		r.budgets[b.Namespace] = append(r.budgets[b.Namespace], b)
+	}
+	slices.SortFunc(r.zones, byName)
+	r.readBounds()
+	r.buildGroups()
+	r.holdGrowth()
+	r.continueMoves()
+	for _, group := range r.groups {
+		if v.Unreachable != "" {
+			r.suspend(group)
+		} else {
+			r.balance(group)
+		}
+	}
+	r.spreadShares()
+	r.giveBounds()
+	return r.buildPlan()
+}
+
+// buildGroups finds groups: the balanced members among similar members of a pool. Members without a
+// pool form groups among themselves.
+func (r *round) buildGroups() {
+	pools := map[string][]*zone{}
+	for _, z := range r.zones {
+		pools[z.pool] = append(pools[z.pool], z)
+	}
+	for _, pool := range slices.Sorted(maps.Keys(pools)) {
+		alike := r.similarMembers(pools[pool])
+		for _, members := range alike {
+			group := slices.DeleteFunc(slices.Clone(members), func(z *zone) bool { return !z.balanced() })
+			if len(group) > 0 {
+				r.groups = append(r.groups, group)
+			}
+		}
+		if pool == "" {
+			r.pools = append(r.pools, alike...)
+		} else {
+			r.pools = append(r.pools, pools[pool])
+		}
+	}
+	for _, pool := range r.pools {
+		pooled := slices.ContainsFunc(pool, func(z *zone) bool { return z.excess != nil || z.misread() })
+		for _, z := range pool {
+			z.pooled = pooled
+		}
+	}
+}
+
+// similarMembers groups similar members. A member without a known template is similar to none.
+func (r *round) similarMembers(members []*zone) [][]*zone {
+	var templates []similar.Template
+	var all [][]*zone
+	for _, z := range members {
+		if z.Template == nil {
+			all = append(all, []*zone{z})
+			continue
+		}
+		templates = append(templates, *z.Template)
+	}
+	for _, names := range similar.Groups(templates, r.Settings.Similar) {
+		var group []*zone
+		for _, name := range names {
+			group = append(group, r.byName[name])
+		}
+		all = append(all, group)
+	}
+	return all
+}
+
+// holdGrowth lets machine-controller-manager act on applied replicas where growth may be split, and
+// otherwise on replicas. Reductions apply at once, and so does growth of a member that gives
+// nothing away.
+func (r *round) holdGrowth() {
+	for _, z := range r.zones {
+		z.next.held = z.balanced() || z.move != nil && z.held
+		if !z.balanced() && !z.splitting() || z.move == nil && z.excluded() {
+			z.applied = z.replicas
+		}
+		if z.balanced() {
+			z.verdict = z.halted()
+		}
+		z.next.applied = z.applied
+	}
+}
+
+// balance splits growth over a group, or evens the group out. No move begins before the last one
+// has ended.
+func (r *round) balance(group []*zone) {
+	if slices.ContainsFunc(group, (*zone).inMove) {
+		r.awaitMove(group)
+		return
+	}
+	growing := slices.ContainsFunc(group, (*zone).hasGrowthToGive)
+	if growing {
+		// Growth does not wait for a machine: one that was created for a move is dropped.
+		if pending := pendingTaker(group); pending != nil {
+			r.dropMove(pending)
+			return
+		}
+		if r.splitGrowth(group) {
+			return
+		}
+	}
+	continuous := slices.DeleteFunc(slices.Clone(group), func(z *zone) bool { return z.mode != v1alpha1.BalanceContinuous })
+	if len(continuous) > 1 {
+		r.moveOne(continuous)
+	} else if pending := pendingTaker(group); pending != nil {
+		r.dropMove(pending)
+	}
+}
+
+// awaitMove reports that a move is in progress. While it waits until a machine can be deleted,
+// which can take days, growth stays where it is requested.
+func (r *round) awaitMove(group []*zone) {
+	stalled := slices.ContainsFunc(group, r.stalled)
+	for _, z := range group {
+		if z.verdict.reason == "" {
+			z.verdict = falseVerdict("Moving", "replicas are being moved")
+		}
+		if stalled && !z.splitting() {
+			z.next.applied = z.next.replicas
+		}
+	}
+}
+
+// stalled reports whether the move of a member, or the one that it has taken from, waits until a
+// machine can be deleted.
+func (r *round) stalled(z *zone) bool {
+	if z.move == nil {
+		return false
+	}
+	from := r.byName[z.move.From]
+	return z.stalled || from != nil && from.stalled
+}
+
+// suspend prevents splits and moves while pods are unknown: growth stays where it is requested.
+func (r *round) suspend(group []*zone) {
+	for _, z := range group {
+		if !z.excluded() {
+			z.verdict = falseVerdict(ReasonUnreachable, r.Unreachable)
+		}
+		if !z.splitting() {
+			z.next.applied = z.next.replicas
+		}
+	}
+}
+
+// splitting reports whether replicas that a member does not apply are promised to others.
+func (z *zone) splitting() bool { return z.move != nil && len(z.move.To) > 0 && z.move.Machine == "" }
+
+// inMove reports whether a member has a part in a move that has begun, or takes a replica now. A
+// member that is being deleted neither gives nor takes.
+func (z *zone) inMove() bool {
+	return z.Object.DeletionTimestamp == nil && (hasBegun(z.move) || hasBegun(z.next.move))
+}
+
+func hasBegun(m *v1alpha1.Move) bool { return m != nil && (m.From == "" || m.Taken > 0) }
+
+// moveNotBegun reports whether the move of a member has not begun: nothing has been promised yet.
+func (z *zone) moveNotBegun() bool { return !hasBegun(z.move) }
+
+// buildPlan collects the decisions of all rules.
+func (r *round) buildPlan() Plan {
+	p := Plan{Skews: map[string]int{}, Moves: r.moves, Blocks: r.blocks, Memory: Memory{Failing: r.failing, Paused: r.paused}}
+	for name, ill := range r.failing {
+		if ill.Failures == 0 {
+			delete(r.failing, name)
+		}
+	}
+	for _, group := range r.groups {
+		if len(group) > 1 {
+			p.Skews[group[0].name] = unevenness(group)
+		}
+	}
+	for _, m := range r.Members {
+		p.Outcomes = append(p.Outcomes, r.outcome(r.byName[m.Object.Name]))
+	}
+	p.Again = r.nextCheck()
+	return p
+}
+
+// nextCheck returns the time until something changes without an event.
+func (r *round) nextCheck() time.Duration {
+	var soonest time.Duration
+	at := func(t time.Time) {
+		if d := t.Sub(r.Now); !t.IsZero() && d > 0 && (soonest == 0 || d < soonest) {
+			soonest = d
+		}
+	}
+	for _, z := range r.zones {
+		if z.unsettled {
+			at(z.Object.CreationTimestamp.Add(settleTime))
+		}
+		at(z.overdue)
+		if ill := r.failing[z.name]; !ill.Probing {
+			at(ill.Until)
+		}
+		at(r.paused[z.name])
+		for _, m := range z.Machines {
+			at(m.stuckAt(r.Now, r.Settings.BootPatience))
+		}
+	}
+	return soonest
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+)
+
+// shoot are the zones of one pool of a Shoot, each with so many replicas, as Gardener makes them.
+func shoot(annotations map[string]string, replicas ...int) []Member {
+	names := []string{"ns-p-z1", "ns-p-z2", "ns-p-z10"}
+	var all []Member
+	for i, n := range replicas {
+		all = append(all, NewMember(names[i], n, Labelled("p"), func(m *Member) {
+			m.Object.Spec.Template.Spec.NodeTemplateSpec.Annotations = annotations
+		}))
+	}
+	return all
+}
+
+func says(key, value string) map[string]string { return map[string]string{key: value} }
+
+// stockRights are those that gardenlet gives.
+func stockRights(v View) View {
+	v.Garden = Garden{Known: true, Here: true, Forbidden: true}
+	v.Missing = []string{"no Worker"}
+	return v
+}
+
+func young(m *Member) { m.Object.CreationTimestamp = metav1.NewTime(Noon.Add(-time.Second)) }
+
+var _ = Describe("Bounds of a pool by its worker's annotation", func() {
+	DescribeTable("are split over zones as Gardener splits (law 12)", func(text, want string) {
+		v := stockRights(view(shoot(says(v1alpha1.BoundsAnnotation, text), 1, 1, 1)...))
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal(want))
+		Expect(after(v, New(v), v1alpha1.GivenBoundsAnnotation)).To(Equal(want))
+	},
+		Entry(nil, "3:9:4", "1:3:2/1:3:1/1:3:1"),
+		Entry("the first zones have one more", "4:11:0", "2:4:0/1:4:0/1:3:0"),
+		Entry("with a percentage of the pool", "3:9:10%", "1:3:1/1:3:0/1:3:0"),
+		Entry("with at least two machines", "3:9:max(2,10%)", "1:3:1/1:3:0/1:3:1"),
+		Entry("without an excess", "3:9", "1:3/1:3/1:3"),
+		Entry("that leave room for less than the excess", "3:4:9", "1:2:1/1:1:0/1:1:0"),
+	)
+
+	It("have their excess beside them, where the worker has an annotation for it", func() {
+		v := stockRights(view(shoot(map[string]string{v1alpha1.BoundsAnnotation: "3:9:4", v1alpha1.PoolExcessAnnotation: "1"}, 1, 1, 1)...))
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:3:1/1:3:0/1:3:0"))
+	})
+
+	It("give way to the Worker where that can be read", func() {
+		v := view(shoot(says(v1alpha1.BoundsAnnotation, "3:9:4"), 1, 1)...)
+		v.Garden = Garden{Known: true, Here: true, Bounds: map[string]v1alpha1.Bounds{"ns-p-z1": between(1, 2), "ns-p-z2": between(1, 2)}}
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:2:1/1:2:1"))
+	})
+
+	It("give way to what a user wrote on a MachineDeployment", func() {
+		v := stockRights(view(shoot(says(v1alpha1.BoundsAnnotation, "3:9:4"), 1, 1, 1)...))
+		bounds("1:5")(&v.Members[0])
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:5/1:3:1/1:3:1"))
+	})
+
+	It("count with the smaller max while one zone after the other is changed", func() {
+		v := stockRights(view(shoot(says(v1alpha1.BoundsAnnotation, "3:9:4"), 1, 1, 1)...))
+		v.Members[1].Object.Spec.Template.Spec.NodeTemplateSpec.Annotations = says(v1alpha1.BoundsAnnotation, "3:6:4")
+		v.Members[2].Object.Spec.Template.Spec.NodeTemplateSpec.Annotations = nil
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:2:1/1:2:1/1:2:1"))
+	})
+
+	It("are not split before all zones are there", func() {
+		v := stockRights(view(shoot(says(v1alpha1.BoundsAnnotation, "3:9:4"), 3)...))
+		young(&v.Members[0])
+		p := New(v)
+		Expect(writes(p)).To(BeEmpty())
+		Expect(p.Again).To(Equal(9 * time.Second))
+		w := newWorld(v.Members...)
+		w.Garden = v.Garden
+		w.pass(time.Minute)
+		w.settle()
+		Expect(w.each(func(m Member) string { return m.Object.Annotations[v1alpha1.BoundsAnnotation] })).To(Equal("3:9:4"))
+	})
+
+	DescribeTable("leave the reserve as it is in every wrong form, and say what to write", func(key, text string) {
+		members := shoot(says(key, text), 1, 1, 1)
+		for i := range members {
+			given("1:3:1")(&members[i])
+			share(1)(&members[i])
+		}
+		if key == v1alpha1.PoolExcessAnnotation {
+			for i := range members {
+				members[i].Object.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.BoundsAnnotation] = "3:9"
+			}
+		}
+		v := stockRights(view(members...))
+		p := New(v)
+		Expect(writes(p)).To(BeEmpty())
+		Expect(condition(p, "ns-p-z1", ConditionShare)).To(Equal("False Invalid"))
+		Expect(message(p, "ns-p-z1", ConditionShare)).To(ContainSubstring("write "))
+	},
+		Entry(nil, v1alpha1.BoundsAnnotation, "3-9-4"), Entry(nil, v1alpha1.BoundsAnnotation, "9"), Entry(nil, v1alpha1.BoundsAnnotation, " 3:9:4"),
+		Entry(nil, v1alpha1.BoundsAnnotation, "3:9:four"), Entry(nil, v1alpha1.BoundsAnnotation, "-1:9:4"), Entry(nil, v1alpha1.BoundsAnnotation, "3:9:4:1"),
+		Entry(nil, v1alpha1.PoolExcessAnnotation, "many"), Entry(nil, v1alpha1.PoolExcessAnnotation, "-1"), Entry(nil, v1alpha1.PoolExcessAnnotation, "10 %"),
+	)
+})
+
+var _ = Describe("Balance by a worker's annotation", func() {
+	DescribeTable("is", func(own, worker, want string) {
+		members := shoot(says(v1alpha1.BalanceAnnotation, worker), 2, 2, 2)
+		for i := range members {
+			if own != "" {
+				Annotate(v1alpha1.BalanceAnnotation, own)(&members[i])
+			}
+		}
+		Expect(condition(New(view(members...)), "ns-p-z1", ConditionBalanced)).To(Equal(want))
+	},
+		Entry("on for all zones of the pool", "", "ScaleUp", "True Even"),
+		Entry("off", "", "Off", ""),
+		Entry("what the MachineDeployment itself has", "Off", "ScaleUp", ""),
+		Entry("what the MachineDeployment itself has, also if the worker's is invalid", "ScaleUp", "Sideways", "True Even"),
+		Entry("refused in an unknown mode", "", "Sideways", "False Invalid"),
+		Entry("refused in an unknown mode of the MachineDeployment", "Sideways", "ScaleUp", "False Invalid"),
+	)
+
+	It("has replicas applied only as far as they are split", func() {
+		w := newWorld(shoot(says(v1alpha1.BalanceAnnotation, "ScaleUp"), 2, 2, 2)...)
+		Expect(writes(New(w.View))).To(Equal("ns-p-z1: applied-replicas=2; ns-p-z2: applied-replicas=2; ns-p-z10: applied-replicas=2"))
+	})
+})
+
+var _ = Describe("A Gardener whose Worker may not be read", func() {
+	It("has no reserve without a max, and the condition says what to write (law 11)", func() {
+		v := stockRights(view(shoot(says(v1alpha1.PoolExcessAnnotation, "2"), 1, 1, 1)...))
+		p := New(v)
+		Expect(shares(v, p)).To(Equal("0/0/0"))
+		Expect(condition(p, "ns-p-z1", ConditionShare)).To(Equal("False MaximumUnknown"))
+		Expect(message(p, "ns-p-z1", ConditionShare)).To(ContainSubstring("set the worker annotation " + v1alpha1.BoundsAnnotation))
+		Expect(message(p, "ns-p-z1", ConditionRights)).To(Equal("no Worker"))
+	})
+
+	It("takes away bounds of a Worker that could be read before", func() {
+		v := stockRights(view(shoot(says(v1alpha1.PoolExcessAnnotation, "2"), 1)...))
+		given("1:5:2")(&v.Members[0])
+		share(2)(&v.Members[0])
+		Expect(shares(v, New(v))).To(Equal("0"))
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("-"))
+	})
+
+	It("writes nothing where nothing is asked for", func() {
+		v := stockRights(view(shoot(nil, 1, 0)...))
+		p := New(v)
+		Expect(writes(p)).To(BeEmpty())
+		Expect(p.Outcomes[0].Conditions).To(BeEmpty())
+		v.Members = shoot(nil, 0, 0)
+		Expect(writes(New(v))).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A Gardener of which nothing is known yet", func() {
+	It("leaves shares of pools without bounds as they are", func() {
+		for _, garden := range []Garden{{}, {Here: true}} {
+			v := view(shoot(says(v1alpha1.PoolExcessAnnotation, "2"), 1, 1)...)
+			v.Garden = garden
+			Expect(writes(New(v))).To(BeEmpty())
+			share(5)(&v.Members[0])
+			Expect(shares(v, New(v))).To(Equal("5/-"))
+		}
+	})
+
+	It("has no reserve before the Worker has bounds", func() {
+		v := view(shoot(says(v1alpha1.PoolExcessAnnotation, "2"), 1)...)
+		v.Garden = Garden{Known: true, Here: true}
+		Expect(shares(v, New(v))).To(Equal("0"))
+	})
+})
+
+var _ = Describe("Hibernation without the right to read the Cluster", func() {
+	asleep := func(v View) string { return condition(New(v), "ns-p-z1", ConditionShare) }
+	reserve := says(v1alpha1.BoundsAnnotation, "0:9:2")
+	condemn := func(members []Member) []Member {
+		for _, m := range members {
+			for i := range m.Machines {
+				m.Machines[i].Object.Labels["force-deletion"] = "True"
+			}
+		}
+		return members
+	}
+
+	DescribeTable("is recognized (law 13)", func(want string, v View) { Expect(asleep(v)).To(Equal(want)) },
+		Entry("by replicas of 0", "True Hibernated", stockRights(view(shoot(reserve, 0, 0)...))),
+		Entry("not while a zone runs", "True Spread", stockRights(view(shoot(reserve, 0, 1)...))),
+		Entry("by machines that are to be deleted by force", "True Hibernated", stockRights(view(condemn(shoot(reserve, 1, 1))...))),
+		Entry("not by some of them", "True Spread", stockRights(view(append(condemn(shoot(reserve, 1)), shoot(reserve, 1, 1)[1])...))),
+	)
+
+	It("is what the Cluster says where that can be read", func() {
+		v := view(shoot(reserve, 0, 0)...)
+		v.Garden = Garden{Known: true, Here: true, ClusterKnown: true, Bounds: map[string]v1alpha1.Bounds{"ns-p-z1": between(0, 5)}}
+		Expect(asleep(v)).To(Equal("True Spread"))
+		v.Garden.Hibernated = true
+		Expect(asleep(v)).To(Equal("True Hibernated"))
+	})
+
+	It("is nothing that clusters without a Gardener know", func() {
+		v := view(shoot(reserve, 0, 0)...)
+		Expect(asleep(v)).To(Equal("True Spread"))
+	})
+
+	It("ends the reserve, and brings it back", func() {
+		w := newWorld(shoot(reserve, 1, 1)...)
+		w.Garden = stockRights(w.View).Garden
+		w.settle()
+		Expect(w.shares()).To(Equal("1/1"))
+		for i := range w.Members {
+			w.Members[i].Object.Spec.Replicas = 0
+		}
+		w.settle()
+		Expect(w.shares()).To(Equal("0/0"))
+		for i := range w.Members {
+			w.Members[i].Object.Spec.Replicas = 1
+		}
+		w.settle()
+		Expect(w.shares()).To(Equal("1/1"))
+	})
+})

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/distribute"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// spreadShares gives each member its share of its pool's excess. Without one, a member has a share
+// only while the cluster is hibernated, which is 0, or while a machine is created for a move to it.
+func (r *round) spreadShares() {
+	asleep := r.hibernated()
+	for _, pool := range r.pools {
+		if asleep {
+			hibernate(pool)
+			continue
+		}
+		total, said, trouble := poolExcess(pool)
+		switch {
+		case trouble != "":
+			for _, z := range pool {
+				z.spread = falseVerdict("ExcessUnknown", trouble)
+				if z.share != nil {
+					z.setShare(max(0, *z.share-awaiting(z.move)) + awaiting(z.next.move))
+				}
+			}
+		case said:
+			r.spread(pool, total)
+		default:
+			for _, z := range pool {
+				z.next.share = nil
+				if n := awaiting(z.next.move); n > 0 {
+					z.setShare(z.ownExcess() + n)
+				}
+			}
+		}
+	}
+}
+
+func hibernate(pool []*zone) {
+	for _, z := range pool {
+		if !z.reserves() {
+			continue
+		}
+		z.setShare(0)
+		z.spread = verdict{status: true, reason: "Hibernated", message: "the cluster is hibernated and has no reserve"}
+	}
+}
+
+// reserves reports whether a member has, or has had, an excess.
+func (z *zone) reserves() bool { return z.pooled || z.share != nil || z.ownExcess() > 0 }
+
+func (z *zone) setShare(n int) { z.next.share = &n }
+
+// poolExcess returns how many machines a pool wants in reserve. If its members differ, while they
+// are changed one after the other, the largest counts. trouble is why the excess cannot be
+// determined.
+func poolExcess(pool []*zone) (total int, said bool, trouble string) {
+	replicas := 0
+	for _, z := range pool {
+		replicas += z.replicas
+	}
+	for _, z := range pool {
+		if z.excess == nil {
+			continue
+		}
+		each := leastOf(pool)
+		n, err := reserve.MachineCount(*z.excess, replicas, each)
+		if err != nil {
+			return 0, true, fmt.Sprintf("%v: %s", err, reserve.CapacityAdvice(each))
+		}
+		total, said = max(total, n), true
+	}
+	if !said && slices.ContainsFunc(pool, func(z *zone) bool { return z.misread() }) {
+		return 0, false, "no member has a valid excess"
+	}
+	return total, said, ""
+}
+
+// misread reports whether the annotations of its worker are invalid, so that the excess is unknown.
+func (z *zone) misread() bool {
+	_, excess := z.worker()[v1alpha1.PoolExcessAnnotation]
+	_, bounds := z.worker()[v1alpha1.BoundsAnnotation]
+	return z.excess == nil && (excess || bounds && z.whole == nil)
+}
+
+// leastOf returns what every machine of a pool offers to pods, nil if that is unknown for all of
+// them.
+func leastOf(pool []*zone) corev1.ResourceList {
+	var least corev1.ResourceList
+	for _, z := range pool {
+		room := z.allocatable()
+		switch {
+		case room == nil:
+		case least == nil:
+			least = room
+		default:
+			for name, q := range room {
+				if has, ok := least[name]; ok && q.Cmp(has) < 0 {
+					least[name] = q
+				}
+			}
+		}
+	}
+	return least
+}
+
+// spread spreads this number of machines over a pool. Shares grow at once. If a share moves to
+// another member, no ready machine is deleted before its replacement is ready.
+func (r *round) spread(pool []*zone, total int) {
+	current := make([]int64, len(pool))
+	for i, z := range pool {
+		if z.share != nil {
+			current[i] = int64(max(0, *z.share-awaiting(z.move)))
+		}
+	}
+	goal, short := r.shareGoals(pool, int64(total))
+	targets, health := r.shareTargets(pool, func(*zone) bool { return false })
+	next, err := distribute.Replace(int64(total), current, goal, targets, health)
+	if err != nil {
+		next = goal // counts from outside are bounded: there is no such input
+	}
+	for i, z := range pool {
+		if !r.keepsShare(z) {
+			z.setShare(int(next[i]) + awaiting(z.next.move))
+		}
+		z.spread = spreadVerdict(pool, total, short)
+	}
+}
+
+// shareGoals returns the shares of a pool in the steady state. Ties go to the member with the
+// fewest machines. But a member keeps its share while it exceeds another by at most one, so that
+// machines do not follow every change of replicas.
+func (r *round) shareGoals(pool []*zone, total int64) (goal []int64, short int64) {
+	first := r.distributeShares(pool, total, func(*zone) bool { return false })
+	level := int64(0)
+	for i := range pool {
+		level = max(level, first.Replicas[i])
+	}
+	placed := r.distributeShares(pool, total, func(z *zone) bool {
+		return z.share != nil && int64(*z.share-awaiting(z.move)) >= level
+	})
+	return placed.Replicas, placed.Overflow
+}
+
+func (r *round) distributeShares(pool []*zone, total int64, holds func(*zone) bool) distribute.Result {
+	targets, health := r.shareTargets(pool, holds)
+	result, err := distribute.WithFallback(total, targets, health, distribute.Options{})
+	if err != nil {
+		return distribute.Result{Replicas: make([]int64, len(pool)), Overflow: total} // no such input, as above
+	}
+	return result
+}
+
+// shareTargets returns the members as targets. Those that hold more than others come first.
+func (r *round) shareTargets(pool []*zone, holds func(*zone) bool) ([]distribute.Target, []distribute.Health) {
+	targets, health := make([]distribute.Target, len(pool)), make([]distribute.Health, len(pool))
+	for i, z := range pool {
+		rank := int64(2*z.replicas) + 3
+		if holds(z) {
+			rank -= 3
+		}
+		least, room := r.shareRange(z)
+		targets[i] = distribute.Target{Key: fmt.Sprintf("%020d %s", rank, z.name), Weight: 1, Min: least, Max: room}
+		health[i] = distribute.Health{Blocked: z.health.blocked, Usable: int64(z.health.reserve)}
+		if z.health.probing {
+			health[i].Probe = 1
+		}
+	}
+	return targets, health
+}
+
+// shareRange returns between which numbers the share of a member is.
+func (r *round) shareRange(z *zone) (least, room int64) {
+	if z.excluded() || r.keepsShare(z) { // it has what it has
+		if z.share != nil {
+			room = int64(max(0, *z.share-awaiting(z.move)))
+		}
+		return room, room
+	}
+	return 0, int64(max(0, z.maxReplicas(z.replicas)-z.replicas))
+}
+
+func spreadVerdict(pool []*zone, total int, short int64) verdict {
+	ill := failingText(pool)
+	switch {
+	case short > 0 && slices.ContainsFunc(pool, func(z *zone) bool { return z.maxUnknown }):
+		return falseVerdict("MaximumUnknown", fmt.Sprintf("the maximum of this pool is not known, so there is no room for %d of the %d machines in reserve: "+
+			"set the worker annotation %s, for example \"3:9:4\" for minimum, maximum and excess", short, total, v1alpha1.BoundsAnnotation))
+	case short > 0:
+		return falseVerdict("NoRoom", fmt.Sprintf("there is no room for %d machines of the pool's excess of %d: raise max in the bounds, or lower the excess%s", short, total, ill))
+	case ill != "":
+		return verdict{status: true, reason: "FailedOver", message: fmt.Sprintf("the pool's excess of %d is complete, partly in other zones%s", total, ill)}
+	}
+	return verdict{status: true, reason: "Spread", message: fmt.Sprintf("the pool's excess of %d is spread over %d MachineDeployments", total, len(pool))}
+}
+
+// failingText names the members that fail to create machines, as the end of a sentence.
+func failingText(zones []*zone) string {
+	blocked := slices.DeleteFunc(slices.Clone(zones), func(z *zone) bool { return !z.health.blocked })
+	if len(blocked) == 0 {
+		return ""
+	}
+	return ", because machines cannot be created in " + joinNames(blocked)
+}
+
+// byName orders members independently of the input.
+func byName(a, b *zone) int { return cmp.Compare(a.name, b.name) }

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+)
+
+// poolOf is three zones of replicas with an excess.
+func poolOf(text string, replicas ...int) []Member {
+	var all []Member
+	for i, r := range replicas {
+		all = append(all, NewMember(string(rune('a'+i)), r, Labelled("p"), Excess(text)))
+	}
+	return all
+}
+
+func with(members []Member, at int, changes ...Change) []Member {
+	for _, c := range changes {
+		c(&members[at])
+	}
+	return members
+}
+
+var _ = Describe("A pool's excess", func() {
+	DescribeTable("is spread over its zones", func(want string, members []Member) {
+		v := view(members...)
+		p := New(v)
+		Expect(shares(v, p)).To(Equal(want))
+	},
+		Entry("evenly", "2/2/2", poolOf("6", 3, 3, 3)),
+		Entry("with the odd one where least is", "1/1/2", poolOf("4", 3, 3, 2)),
+		Entry("not with the first by accident", "0/1/0", poolOf("1", 3, 2, 3)),
+		Entry("with the first by name where all are the same", "2/1/1", poolOf("4", 3, 3, 3)),
+		Entry("in percent of the pool's replicas, once", "1/0/0", poolOf("10%", 3, 3, 3)),
+		Entry("in resources, by what a machine has for pods", "1/1/1", poolOf("cpu=9", 1, 1, 1)),
+		Entry("in the percentage of a resource", "1/1/1", poolOf("cpu=25%", 3, 3, 4)),
+		Entry("none", "0/0/0", poolOf("0", 3, 3, 3)),
+		Entry("within bounds", "0/2/2", with(poolOf("4", 3, 3, 3), 0, bounds("1:3"))),
+		Entry("as far as there is room", "0/1/2", with(with(with(poolOf("9", 3, 3, 3), 0, bounds("1:2")), 1, bounds("0:4")), 2, bounds("0:5"))),
+		Entry("over all members, though one says nothing", "1/1/1", append(poolOf("3", 3, 3), NewMember("c", 3, Labelled("p")))),
+		Entry("the largest that they name", "2/1/1", append(poolOf("1", 3, 3), NewMember("c", 3, Labelled("p"), Excess("4")))),
+		Entry("that stays where one is frozen", "2/1/1", with(poolOf("4", 9, 3, 3), 0, frozen, share(2), ready(2))),
+		Entry("over one that is paused, since it scales", "2/1/1", with(poolOf("4", 3, 3, 3), 0, paused)),
+		Entry("of similar ones, without a pool's label", "2/1/1", []Member{NewMember("a", 1, Excess("4")), NewMember("b", 1, Excess("4")), NewMember("c", 1)}),
+		Entry("not over others", "3/-", []Member{NewMember("a", 1, Excess("3")), NewMember("b", 1, nodeLabel("x", "y"))}),
+		Entry("of one alone", "5", poolOf("5", 3)),
+		Entry("of one of which nothing is known", "2", []Member{NewMember("a", 1, Excess("2"), unknownTemplate)}),
+		Entry("of nobody", "-/-/-", []Member{NewMember("a", 1), NewMember("b", 1), NewMember("c", 0)}),
+	)
+
+	It("is right in percent at every number of replicas", func() {
+		for r := range 51 {
+			for _, replicas := range [][]int{{r, 0, 0}, {r / 3, r / 3, r - 2*(r/3)}, {0, r / 2, r - r/2}} {
+				v := view(poolOf("10%", replicas...)...)
+				p := New(v)
+				Expect(Sum(shares(v, p))).To(Equal((r+9)/10), "%v", replicas)
+			}
+		}
+	})
+
+	DescribeTable("is handed on by a zone that cannot make machines", func(want string, members []Member) {
+		v := view(members...)
+		p := New(v)
+		Expect(shares(v, p)).To(Equal(want))
+	},
+		Entry("at once", "2/2/0", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(NewMachine("c-r", inReserve, exhausted)))),
+		Entry("but for what it has", "2/2/1", with(with(with(poolOf("5", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(2), ready(1), machines(NewMachine("c-r", inReserve, exhausted)))),
+		Entry("also where it is workload that is stuck", "2/2/0", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), stuck(1))),
+		Entry("also where a machine takes too long", "2/2/0", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(NewMachine("c-r", inReserve, phase("Pending"))))),
+		Entry("not where it only boots", "2/1/1", with(with(with(poolOf("4", 2, 2, 2), 0, share(2), ready(2)), 1, share(1), ready(1)), 2, share(1), machines(NewMachine("c-r", inReserve, phase("Pending"), bornAt(Noon.Add(-time.Minute)))))),
+	)
+
+	It("comes back step by step, and is never less than was asked", func() {
+		w := newWorld(poolOf("4", 2, 2, 2)...)
+		w.rest()
+		Expect(w.shares()).To(Equal("2/1/1"))
+		w.out["c"] = true
+		w.kill("c", true)
+		w.rest()
+		Expect(w.shares()).To(HavePrefix("2/2/"))
+		Expect(w.readyReserve()).To(Equal("2/2/0"))
+		w.out["c"] = false
+		w.watch = func() { Expect(Sum(w.readyReserve())).To(BeNumerically(">=", 4)) }
+		w.pass(time.Hour)
+		Expect(w.shares()).To(Or(Equal("2/1/1"), Equal("1/2/1"), Equal("1/1/2")))
+		Expect(Sum(w.readyReserve())).To(Equal(4))
+	})
+
+	It("is no excuse to give up what is ready, if what stands in has no room any more", func() {
+		v := view(with(with(poolOf("2", 3, 3, 3), 1, share(2), ready(2)), 2, share(1), ready(1), bounds("1:3"))...)
+		Expect(shares(v, New(v))).To(Equal("1/2/0"), "the one in c serves, so it stands in for none")
+	})
+
+	It("survives a restart during an outage without giving up what stands in", func() {
+		w := newWorld(poolOf("4", 2, 2, 2)...)
+		w.rest()
+		w.out["c"] = true
+		w.kill("c", true)
+		w.rest()
+		Expect(w.readyReserve()).To(Equal("2/2/0"))
+		w.watch = func() { Expect(Sum(w.readyReserve())).To(Equal(4)) }
+		for range 5 {
+			w.Memory = Memory{}
+			w.pass(3 * time.Minute)
+		}
+	})
+
+	It("asks a zone that fails for one machine now and then, later each time", func() {
+		w := newWorld(poolOf("4", 2, 2, 2)...)
+		w.rest()
+		w.out["c"] = true
+		w.kill("c", true)
+		tries, before := 0, 0
+		w.watch = func() {
+			now := w.count("c")
+			if now > before {
+				tries++
+			}
+			Expect(now-2).To(BeNumerically("<=", 1), "more than one to try")
+			before = now
+		}
+		w.pass(4 * time.Hour)
+		Expect(tries).To(BeNumerically(">=", 8))
+		Expect(tries).To(BeNumerically("<=", 24))
+	})
+
+	It("is 0 while the cluster is hibernated, and back after that", func() {
+		w := newWorld(append(poolOf("3", 1, 1, 1), NewMember("d", 1, nodeLabel("x", "y"), ExcessField(2)))...)
+		w.rest()
+		Expect(w.shares()).To(Equal("1/1/1/-"))
+		w.Garden.Hibernated = true
+		w.rest()
+		Expect(w.shares()).To(Equal("0/0/0/0"))
+		Expect(condition(New(w.View), "a", ConditionShare)).To(Equal("True Hibernated"))
+		w.Garden.Hibernated = false
+		w.rest()
+		Expect(w.shares()).To(Equal("1/1/1/-"))
+		Expect(*w.Members[3].Object.Spec.ExcessReplicas).To(BeEquivalentTo(2), "the field is what it was")
+	})
+
+	It("tells how it is", func() {
+		p := New(view(with(poolOf("4", 3, 3, 3), 0, share(2))...))
+		Expect(condition(p, "a", ConditionShare)).To(Equal("True Spread"))
+		p = New(view(with(with(poolOf("4", 3), 0, bounds("1:5")), 0)...))
+		Expect(condition(p, "a", ConditionShare)).To(Equal("False NoRoom"))
+		p = New(view(poolOf("two", 3, 3, 3)...))
+		Expect(condition(p, "a", ConditionShare)).To(Equal("False Invalid"))
+		p = New(view(NewMember("a", 3, Excess("cpu=3"), unknownTemplate, share(2))))
+		Expect(condition(p, "a", ConditionShare)).To(Equal("False ExcessUnknown"))
+		Expect(writes(p)).To(BeEmpty(), "what cannot be told stays")
+		Expect(condition(New(view(NewMember("a", 3))), "a", ConditionShare)).To(BeEmpty())
+	})
+})
+
+var _ = Describe("Shares, by law", func() {
+	draw := func(t *rapid.T) (View, int) {
+		n := rapid.IntRange(1, 5).Draw(t, "zones")
+		total := rapid.IntRange(0, 12).Draw(t, "total")
+		var members []Member
+		for i := range n {
+			m := NewMember(string(rune('a'+i)), rapid.IntRange(0, 6).Draw(t, "r"), Labelled("p"), Excess(fmt.Sprint(total)))
+			if rapid.Bool().Draw(t, "shared") {
+				s := rapid.IntRange(0, 5).Draw(t, "share")
+				share(s)(&m)
+				ready(rapid.IntRange(0, s).Draw(t, "ready"))(&m)
+			}
+			members = append(members, m)
+		}
+		return view(members...), total
+	}
+
+	It("6 and 7: add up, are even, and the odd ones are where least is", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v, total := draw(t)
+			for i := range v.Members {
+				delete(v.Members[i].Object.Annotations, "evenkeel.machine.sapcloud.io/share")
+			}
+			p := New(v)
+			if got := Sum(shares(v, p)); got != total {
+				t.Fatalf("%s is not %d", shares(v, p), total)
+			}
+			counts := Numbers(shares(v, p))
+			for i, a := range counts {
+				for j, b := range counts {
+					if a > b+1 {
+						t.Fatalf("%v is not even", counts)
+					}
+					if a > b && v.Members[i].Object.Spec.Replicas > v.Members[j].Object.Spec.Replicas {
+						t.Fatalf("%v: %d has more than %d, and more replicas", counts, i, j)
+					}
+				}
+			}
+		})
+	})
+
+	It("7: do not depend on order", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v, _ := draw(t)
+			p := New(v)
+			other := v
+			other.Members = rapid.Permutation(v.Members).Draw(t, "order")
+			q := New(other)
+			for _, o := range p.Outcomes {
+				if fmt.Sprint(o.Write) != fmt.Sprint(of(q, o.Name).Write) {
+					t.Fatalf("%v and %v", o, of(q, o.Name))
+				}
+			}
+		})
+	})
+
+	It("6: come to rest, with the sum exact, and ready machines do not become fewer than wanted", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v, total := draw(t)
+			w := newWorld(v.Members...)
+			least := min(total, Sum(w.readyReserve()))
+			w.watch = func() {
+				if n := Sum(w.readyReserve()); n < least {
+					t.Fatalf("%d ready, were %d", n, least)
+				}
+			}
+			w.rest()
+			if Sum(w.shares()) != total {
+				t.Fatalf("%s is not %d", w.shares(), total)
+			}
+		})
+	})
+})
+
+var _ = It("asks for as many machines as a quantity needs of the smallest kind", func() {
+	members := poolOf("cpu=8", 1, 1)
+	members[1].Template.Allocatable = members[1].Template.Allocatable.DeepCopy()
+	members[1].Template.Allocatable["cpu"] = resource.MustParse("3900m")
+	v := view(members...)
+	Expect(Sum(shares(v, New(v)))).To(Equal(3))
+})

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// ng returns a group like those of cluster-autoscaler's own tests, which are named ng1 and so on.
+func ng(number, replicas, limit int) Group {
+	return Group{Name: fmt.Sprint("ng", number), Replicas: replicas, Max: limit}
+}
+
+// text is what became of groups, as in 4/4/5/5, and what is left.
+func text(sizes []int, left int) string {
+	var words []string
+	for _, n := range sizes {
+		words = append(words, fmt.Sprint(n))
+	}
+	if left > 0 {
+		words = append(words, fmt.Sprint("left ", left))
+	}
+	return strings.Join(words, "/")
+}
+
+// These are the rows of cluster-autoscaler's balancing, one by one.
+var _ = DescribeTable("Growth over groups", func(want string, more int, groups ...Group) {
+	sizes, left := SplitEvenly(groups, more, groups[0].Name)
+	Expect(text(sizes, left)).To(Equal(want))
+},
+	Entry("one alone, 1", "2", 1, ng(1, 1, 10)),
+	Entry("one alone, 4", "5", 4, ng(1, 1, 10)),
+	Entry("1 to the smallest", "2/3/5/5", 1, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
+	Entry("2 to the smallest", "3/3/5/5", 2, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
+	Entry("4 to the two smallest", "4/4/5/5", 4, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
+	Entry("5, either way", "5/4/5/5", 5, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
+	Entry("10 to all", "6/6/6/6", 10, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
+	Entry("at its max", "1/left 1", 1, ng(1, 1, 1)),
+	Entry("one at its max, 1", "1/2", 1, ng(1, 1, 1), ng(2, 1, 3)),
+	Entry("one at its max, 5", "1/3/left 3", 5, ng(1, 1, 1), ng(2, 1, 3)),
+	Entry("two with different max", "3/5", 4, ng(2, 1, 3), ng(3, 3, 10)),
+	Entry("three with different max, 9", "3/8/7", 9, ng(2, 1, 3), ng(3, 3, 10), ng(4, 5, 7)),
+	Entry("three with different max, 900", "3/10/7/left 889", 900, ng(2, 1, 3), ng(3, 3, 10), ng(4, 5, 7)),
+	Entry("one above its max", "2/6", 1, ng(2, 1, 3), ng(5, 6, 3)),
+	Entry("the proposal's example: 1", "2/3/6", 1, ng(1, 1, 10), ng(2, 3, 10), ng(3, 6, 10)),
+	Entry("the proposal's example: 4", "4/4/6", 4, ng(1, 1, 10), ng(2, 3, 10), ng(3, 6, 10)),
+)
+
+var _ = Describe("Growth over groups, by law", func() {
+	It("takes from none, passes no max, wastes nothing, and leaves nothing less even than it must", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			n := rapid.IntRange(1, 6).Draw(t, "groups")
+			var groups []Group
+			for i := range n {
+				groups = append(groups, ng(i, rapid.IntRange(0, 9).Draw(t, "replicas"), rapid.IntRange(0, 12).Draw(t, "max")))
+			}
+			more := rapid.IntRange(0, 40).Draw(t, "more")
+			sizes, left := SplitEvenly(groups, more, groups[rapid.IntRange(0, n-1).Draw(t, "favoured")].Name)
+			grown := left
+			for i, g := range groups {
+				if sizes[i] < g.Replicas || sizes[i] > max(g.Max, g.Replicas) {
+					t.Fatalf("%v became %v", groups, sizes)
+				}
+				grown += sizes[i] - g.Replicas
+				for j, h := range groups {
+					if sizes[i] > g.Replicas && sizes[j] < h.Max && sizes[j] < sizes[i]-1 {
+						t.Fatalf("%v became %v: %d should have grown before %d", groups, sizes, j, i)
+					}
+				}
+				if left > 0 && sizes[i] < g.Max {
+					t.Fatalf("%v became %v with %d left", groups, sizes, left)
+				}
+			}
+			if grown != more {
+				t.Fatalf("%d of %d", grown, more)
+			}
+		})
+	})
+})
+
+// zones are three that are alike, each with so many replicas.
+func zones(m Change, replicas ...int) []Member {
+	var all []Member
+	for i, r := range replicas {
+		all = append(all, NewMember(string(rune('a'+i)), r, m, Applied(r)))
+	}
+	return all
+}
+
+var _ = Describe("A member that was asked to grow", func() {
+	It("takes note of what it has first", func() {
+		p := New(view(NewMember("a", 2, ScaleUp), NewMember("b", 5)))
+		Expect(writes(p)).To(Equal("a: applied-replicas=2"))
+	})
+
+	It("hands growth over in four writes, each replica once", func() {
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
+		w.ask("a", 8)
+		id := w.Members[0].Object.ResourceVersion
+		Expect(writes(New(w.View))).To(Equal(`a: applied-replicas=4 move={"id":"` + id + `","to":{"b":2,"c":2}}`))
+		w.carry()
+		Expect(writes(New(w.View))).To(Equal(
+			`b: r=4 applied-replicas=4 move={"id":"` + id + `","from":"a","taken":2}; c: r=4 applied-replicas=4 move={"id":"` + id + `","from":"a","taken":2}`))
+		w.carry()
+		p := New(w.View)
+		Expect(writes(p)).To(Equal("a: r=4 -move"))
+		Expect(of(p, "a").Events).To(Equal([]Event{{EventMoved, "Moved 4 of the requested replicas to b (2), c (2)"}}))
+		Expect(p.Moves).To(Equal(4))
+		w.carry()
+		Expect(writes(New(w.View))).To(Equal("b: -move; c: -move"))
+		w.carry()
+		Expect(writes(New(w.View))).To(BeEmpty())
+		Expect(w.replicas()).To(Equal("4/4/4"))
+		w.rest()
+		Expect(w.made).To(Equal(6))
+	})
+
+	DescribeTable("ends as even as it can", func(want, ask string, members ...Member) {
+		w := newWorld(members...)
+		for i, n := range Numbers(ask) {
+			w.ask(w.Members[i].Object.Name, n)
+		}
+		w.settle()
+		Expect(w.replicas()).To(Equal(want))
+	},
+		Entry("from 2/2/2", "4/4/4", "8/2/2", zones(ScaleUp, 2, 2, 2)[0], zones(ScaleUp, 2, 2, 2)[1], zones(ScaleUp, 2, 2, 2)[2]),
+		Entry("all at once", "5/5/5", "8/5/2", zones(ScaleUp, 2, 2, 2)[0], zones(ScaleUp, 2, 2, 2)[1], zones(ScaleUp, 2, 2, 2)[2]),
+		Entry("one by one", "3/2/2", "3/2/2", zones(ScaleUp, 2, 2, 2)[0], zones(ScaleUp, 2, 2, 2)[1], zones(ScaleUp, 2, 2, 2)[2]),
+		Entry("where most is", "4/4/5", "2/3/8", zones(ScaleUp, 2, 3, 5)[0], zones(ScaleUp, 2, 3, 5)[1], zones(ScaleUp, 2, 3, 5)[2]),
+		Entry("within the max of others", "6/3", "7/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), bounds("1:3"))),
+		Entry("beyond the max of all, since somebody asked", "7/3", "8/2", NewMember("a", 2, ScaleUp, Applied(2), bounds("1:3")), NewMember("b", 2, ScaleUp, Applied(2), bounds("1:3"))),
+		Entry("within its own, since others have room", "3/6", "7/2", NewMember("a", 2, ScaleUp, Applied(2), bounds("1:3")), NewMember("b", 2, ScaleUp, Applied(2))),
+		Entry("not over another named pool", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Labelled("p")), NewMember("b", 2, ScaleUp, Applied(2), Labelled("q"))),
+		Entry("not over those of no pool", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Labelled("p")), NewMember("b", 2, ScaleUp, Applied(2))),
+		Entry("over the same named pool", "4/4", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Labelled("p")), NewMember("b", 2, ScaleUp, Applied(2), Labelled("p"))),
+		Entry("not over those whose machines keep pods away", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Tainted), NewMember("b", 2, ScaleUp, Applied(2))),
+		Entry("not over those that are off", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2)),
+		Entry("not over those that differ", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), nodeLabel("x", "y"))),
+		Entry("over those that are paused, since they scale", "4/4", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), paused)),
+		Entry("if it is paused itself, since it scales", "4/4", "6/2", NewMember("a", 2, ScaleUp, Applied(2), paused), NewMember("b", 2, ScaleUp, Applied(2))),
+		Entry("not over those that are paused before they have a MachineSet", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), paused, noSet)),
+		Entry("not over those that are paused in a rollout", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), paused, rollout)),
+		Entry("not over those that are frozen", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), frozen)),
+		Entry("not over those that fail", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), machines(NewMachine("b-r", inReserve, exhausted)))),
+		Entry("by the mode of the flag", "4/4", "6/2", NewMember("a", 2, Continuous, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2))),
+		Entry("with what was applied by others left alone", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(6)), NewMember("b", 2, ScaleUp, Applied(2))),
+	)
+
+	DescribeTable("is not kept waiting where nothing is given to it or taken from it", func(want string, changes ...Change) {
+		w := newWorld(NewMember("a", 2, append(changes, ScaleUp, Applied(2))...), NewMember("b", 2, ScaleUp, Applied(2)))
+		w.ask("a", 6)
+		p := New(w.View)
+		Expect(writes(p)).To(Equal("a: applied-replicas=6"))
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal(want))
+	},
+		Entry("paused before it has a MachineSet", "False Paused", paused, noSet),
+		Entry("paused in a rollout", "False Paused", paused, rollout),
+		Entry("frozen", "False Frozen", frozen),
+		Entry("frozen by its label", "False Frozen", frozenLabel),
+	)
+
+	It("is not kept waiting by a move of others where it is frozen", func() {
+		w := newWorld(NewMember("a", 2, ScaleUp, Applied(2), frozen), NewMember("b", 6, ScaleUp, Applied(2)), NewMember("c", 2, ScaleUp, Applied(2)))
+		w.carry()
+		Expect(w.moves()).To(ContainSubstring("to"))
+		w.ask("a", 4)
+		Expect(of(New(w.View), "a").Write.Annotations).To(HaveKeyWithValue(v1alpha1.AppliedReplicasAnnotation, "4"))
+	})
+
+	It("is split as workload where replicas include the reserve, which stays where it is", func() {
+		included := Annotate(v1alpha1.AppliedExcessAnnotation, "2,counted=2,replicas=4")
+		w := newWorld(NewMember("a", 4, ScaleUp, Applied(2), included), NewMember("b", 4, ScaleUp, Applied(2), included))
+		w.ask("a", 8)
+		for range 9 {
+			w.carry()
+		}
+		for _, name := range []string{"a", "b"} {
+			d := w.member(name).Object
+			Expect(d.Spec.Replicas).To(BeEquivalentTo(6), name)
+			Expect(machinepool.Workload(d, d.Spec.Replicas)).To(BeEquivalentTo(4), name)
+			Expect(d.Annotations).To(HaveKeyWithValue(v1alpha1.AppliedExcessAnnotation, "2,counted=2,replicas=6"), name)
+		}
+	})
+
+	It("has nothing split that is lowered", func() {
+		w := newWorld(zones(ScaleUp, 4, 4, 4)...)
+		w.ask("a", 1)
+		Expect(writes(New(w.View))).To(Equal("a: applied-replicas=1"))
+	})
+
+	It("is released whole when its mode goes", func() {
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
+		for i := range w.Members {
+			Mode(v1alpha1.BalanceOff)(&w.Members[i])
+		}
+		w.ask("a", 8)
+		Expect(writes(New(w.View))).To(Equal("a: -applied-replicas; b: -applied-replicas; c: -applied-replicas"))
+	})
+
+	It("is off for all by one setting", func() {
+		v := view(zones(Continuous, 2, 2, 8)...)
+		v.Settings.Enabled = false
+		Expect(writes(New(v))).To(Equal("a: -applied-replicas; b: -applied-replicas; c: -applied-replicas"))
+	})
+
+	It("is told so in a mode that nobody knows", func() {
+		p := New(view(NewMember("a", 2, Mode("Sideways"))))
+		Expect(writes(p)).To(BeEmpty())
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False Invalid"))
+		Expect(condition(p, "a", ConditionShare)).To(BeEmpty())
+	})
+
+	It("hands what cannot be made to others, and takes it not back by itself", func() {
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
+		w.out["c"] = true
+		w.ask("a", 8)
+		w.rest()
+		Expect(w.replicas()).To(Equal("5/5/2"))
+		Expect(w.running(false)).To(Equal("5/5/2"))
+		w.out["c"] = false
+		w.rest()
+		Expect(w.replicas()).To(Equal("5/5/2"))
+		w.ask("a", 7)
+		w.rest()
+		w.ask("a", 9)
+		w.rest()
+		Expect(w.replicas()).To(Equal("6/6/5"))
+	})
+
+	It("keeps what somebody lowers meanwhile", func() {
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
+		w.ask("a", 8)
+		w.carry()
+		w.carry()
+		w.ask("a", 3)
+		w.settle()
+		Expect(w.replicas()).To(Equal("3/4/4"))
+	})
+
+	It("splits what somebody adds meanwhile", func() {
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
+		w.ask("a", 8)
+		w.carry()
+		w.ask("a", 11)
+		w.settle()
+		Expect(w.replicas()).To(Equal("5/5/5"))
+	})
+
+	It("keeps what was for one that reaches its max meanwhile", func() {
+		gives := move(v1alpha1.Move{ID: "2", To: map[string]int32{"b": 1}})
+		w := newWorld(NewMember("a", 3, ScaleUp, Applied(2), gives), NewMember("b", 3, ScaleUp, Applied(3), bounds("0:3")))
+		Expect(writes(New(w.View))).To(Equal("a: -move"))
+		w.settle()
+		Expect(w.replicas()).To(Equal("3/3"))
+	})
+
+	It("keeps what was for one that is gone meanwhile", func() {
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
+		w.ask("a", 8)
+		w.carry()
+		w.Members = w.Members[:2]
+		w.settle()
+		Expect(w.replicas()).To(Equal("5/5"))
+	})
+})
+
+var _ = Describe("A pod that waits", func() {
+	bound := func(zone string) *fit.Pod { return pod("bound", "", InZone(zone)) }
+
+	DescribeTable("keeps growth where it can run", func(want string, pods ...*fit.Pod) {
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
+		w.Waiting = pods
+		w.ask("b", 5)
+		w.settle()
+		Expect(w.replicas()).To(Equal(want))
+	},
+		Entry("anywhere", "3/3/3", pod("free", "")),
+		Entry("in its zone", "2/5/2", bound("b")),
+		Entry("in its zone, among others", "2/5/2", pod("free", ""), bound("b")),
+		Entry("not here at all, so it is no reason", "3/3/3", bound("a")),
+		Entry("too large for any, so it is no reason", "3/3/3", pod("large", "", func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{"no": "such"}
+		})),
+		Entry("that nobody can tell of", "2/5/2", pod("odd", "", func(p *corev1.Pod) {
+			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device"}}
+		})),
+	)
+
+	It("says so", func() {
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
+		w.Waiting = []*fit.Pod{bound("b")}
+		w.ask("b", 5)
+		p := New(w.View)
+		Expect(condition(p, "b", ConditionBalanced)).To(Equal("False PodsBound"))
+		Expect(p.Blocks).To(HaveKeyWithValue("b", "PodsBound"))
+	})
+
+	DescribeTable("and is not there yet is taken to be like those that run where growth was asked for", func(want string, waiting *fit.Pod, pods ...*fit.Pod) {
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
+		w.put("b", 0, pods...)
+		if waiting != nil {
+			w.Waiting = []*fit.Pod{waiting}
+		}
+		w.ask("b", 5)
+		w.settle()
+		Expect(w.replicas()).To(Equal(want))
+	},
+		Entry("none run", "3/3/3", nil),
+		Entry("they could run anywhere", "3/3/3", nil, pod("free", "b-0")),
+		Entry("all are bound to the zone", "2/5/2", nil, pod("x", "b-0", InZone("b")), pod("y", "b-0", InZone("b"), app("y"))),
+		Entry("some are bound to the zone", "3/3/3", nil, pod("x", "b-0", InZone("b")), pod("free", "b-0")),
+		Entry("all are bound to the zone, but those that wait decide", "3/3/3", pod("free", ""), pod("x", "b-0", InZone("b"))),
+		Entry("all are bound to the zone, and those that wait could not run there", "2/5/2", bound("a"), pod("x", "b-0", InZone("b"))),
+	)
+
+	It("keeps growth where spread and other pods allow it", func() {
+		w := newWorld(zones(ScaleUp, 1, 1)...)
+		apart := func(p *corev1.Pod) {
+			p.Labels = map[string]string{"app": "x"}
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
+			}}}}
+		}
+		node := w.Members[0].Fresh.DeepCopy()
+		node.Name = "a-0"
+		w.Nodes = []fit.Node{{Object: node, Pods: []*fit.Pod{pod("there", "a-0", apart)}}}
+		w.Waiting = []*fit.Pod{pod("waits", "", apart)}
+		w.ask("b", 3)
+		w.settle()
+		Expect(w.replicas()).To(Equal("1/3"), "a has one of its kind")
+	})
+
+	It("where nothing is known of a zone keeps growth from there", func() {
+		members := zones(ScaleUp, 2, 2)
+		members[1].Fresh = nil
+		w := newWorld(members...)
+		w.Waiting = []*fit.Pod{pod("free", "")}
+		w.ask("a", 4)
+		w.settle()
+		Expect(w.replicas()).To(Equal("4/2"))
+	})
+})
+
+var _ = Describe("A zone that fails", func() {
+	It("gets no growth, then one to try, and all when that is ready", func() {
+		w := newWorld(zones(ScaleUp, 3, 3)...)
+		w.out["b"] = true
+		w.ask("a", 5)
+		w.pass(30 * time.Second)
+		Expect(w.replicas()).To(Equal("5/3"), "what b could not make went back to a")
+		w.ask("a", 6)
+		w.settle()
+		Expect(w.replicas()).To(Equal("6/3"))
+		w.out["b"] = false
+		w.pass(5 * time.Minute)
+		w.ask("a", 9)
+		w.settle()
+		Expect(w.replicas()).To(Equal("8/4"), "one to try")
+		w.rest()
+		w.ask("a", 12)
+		w.rest()
+		Expect(w.replicas()).To(Equal("8/8"))
+	})
+})

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/similar"
+)
+
+// View is everything that is known about the MachineDeployments of a namespace. Nothing in it is
+// changed.
+type View struct {
+	Now      time.Time
+	Settings Settings
+	// Members are sorted by name.
+	Members []Member
+	// Waiting are the unschedulable pods. Nodes are all Nodes with their pods. Both are empty if no
+	// pods are needed.
+	Waiting []*fit.Pod
+	Nodes   []fit.Node
+	Budgets []Budget
+	// Unreachable is why Nodes, pods and budgets may be out of date, if they may.
+	Unreachable string
+	Garden      Garden
+	// Missing describes the rights that the process lacks.
+	Missing []string
+	Memory  Memory
+}
+
+// Member is one MachineDeployment with what belongs to it.
+type Member struct {
+	Object *v1alpha1.MachineDeployment
+	// Template is what a fresh machine offers, nil if that is unknown.
+	Template *similar.Template
+	// Fresh is the Node of a fresh machine, nil if that is unknown.
+	Fresh    *corev1.Node
+	Machines []Machine
+	Rollout  pool.Rollout
+	// NoSet reports whether machine-controller-manager has made no MachineSet for it yet.
+	NoSet bool
+}
+
+// Machine is one machine with the pods that make it busy; see [pool.IsWorkload].
+type Machine struct {
+	pool.Machine
+	Workload []*fit.Pod
+}
+
+// Budget is a PodDisruptionBudget.
+type Budget struct {
+	Namespace, Name string
+	Selector        labels.Selector
+	// Allowed is how many of the pods may be evicted now.
+	Allowed int
+}
+
+// Garden is what is known from Gardener about this namespace.
+type Garden struct {
+	// Known is false until it is known whether there is a Gardener and which bounds its Worker
+	// contains. Bounds stay as they are until then.
+	Known bool
+	// Here reports whether the control cluster serves Gardener's kinds.
+	Here bool
+	// Forbidden reports whether the process lacks the right to read the Worker.
+	Forbidden bool
+	// Bounds have no excess; by the name of the MachineDeployment.
+	Bounds map[string]v1alpha1.Bounds
+	// Hibernated reports whether the Cluster resource requests hibernation, and ClusterKnown whether
+	// that has been read.
+	Hibernated, ClusterKnown bool
+}
+
+// Settings are the same for all MachineDeployments.
+type Settings struct {
+	// Enabled is false if replicas are never changed, whatever annotations say.
+	Enabled bool
+	// Mode of MachineDeployments without the annotation.
+	Mode    v1alpha1.BalanceMode
+	Similar similar.Options
+	// BootPatience is how long a machine may take to become ready.
+	BootPatience time.Duration
+	// Bounds by name, for MachineDeployments that have no others.
+	Bounds map[string]v1alpha1.Bounds
+	// PoolLabels are labels with the name of the pool. The first one that a MachineDeployment has
+	// counts.
+	PoolLabels []string
+}
+
+// Memory is kept from plan to plan. Without it, a zone is tried once more than necessary.
+type Memory struct {
+	// Failing are the members that fail to create machines, by name.
+	Failing map[string]Failure
+	// Paused members take no machine until this time, by name.
+	Paused map[string]time.Time
+}
+
+// Failure describes a member that fails to create machines.
+type Failure struct {
+	// Since is when it last began to fail.
+	Since time.Time
+	// Failures is the number of consecutive failures.
+	Failures int
+	// Until this time, it gets no requests. After that, it gets one machine.
+	Until time.Time
+	// Probing reports whether this machine may be requested.
+	Probing bool
+}
