@@ -142,7 +142,7 @@ laws-distribute: ## Check the laws of package distribute with 100,000 random pro
 
 .PHONY: laws-federation
 laws-federation: ## Check the laws of federated autoscalers in 100,000 random histories
-	go test -count=1 -timeout=60m ./pkg/controller/federatedhpa -run=TestFederatedHPA -histories=100000 -ginkgo.focus='Random histories' -ginkgo.v -ginkgo.no-color
+	go test -count=1 -timeout=60m ./pkg/controller/federatedhpa/plan -run=TestPlan -histories=100000 -ginkgo.focus='Random histories' -ginkgo.v -ginkgo.no-color
 
 SOAK ?= 10000
 

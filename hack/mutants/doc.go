@@ -14,9 +14,6 @@
 //
 //	source --Mutate--> mutants + source with switches --go test -c -overlay--> one binary --Run--> killed, lived
 //
-// Where a package has a plan.go, only the files that decide are measured: those that import no
-// context, no client, no logger and no metrics.
-//
 // A mutant that no test can kill because it changes nothing observable is equivalent. The file
 // equivalent.txt lists these with a reason each; an entry that matches no mutant any more is an
 // error. Not made at all are mutants that never can be seen: factors that change places, and numbers

@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -35,28 +34,6 @@ type Package struct {
 	sources map[string][]byte // by file name, as in fset
 	types   *types.Package
 	info    *types.Info
-}
-
-// effects are imports of files that carry decisions out.
-var effects = []string{"context", "k8s.io/client-go", "k8s.io/klog", "github.com/prometheus"}
-
-// decides reports whether a file only decides. In a package without a plan.go, all files count.
-func (p *Package) decides(name string) bool {
-	plan, pure := false, true
-	for _, file := range p.files {
-		switch filepath.Base(p.fset.Position(file.Pos()).Filename) {
-		case "plan.go":
-			plan = true
-		case name:
-			pure = !slices.ContainsFunc(file.Imports, hasEffect)
-		}
-	}
-	return pure || !plan
-}
-
-func hasEffect(i *ast.ImportSpec) bool {
-	imported := strings.Trim(i.Path.Value, `"`)
-	return slices.ContainsFunc(effects, func(effect string) bool { return imported == effect || strings.HasPrefix(imported, effect+"/") })
 }
 
 type listed struct {

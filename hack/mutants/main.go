@@ -23,9 +23,9 @@ import (
 
 // deciding are the packages that decide: what is measured unless packages are named.
 var deciding = []string{
-	"pkg/reserve", "pkg/distribute", "pkg/fit", "pkg/similar", "pkg/lens/view", "pkg/lens", "pkg/provider/nodegroup",
-	"pkg/controller/machinetaint", "pkg/controller/release", "pkg/controller/balance", "pkg/controller/balancer", "pkg/controller/federatedhpa", "pkg/controller/reserves",
-	"pkg/controller/capacitybuffer",
+	"pkg/reserve", "pkg/distribute", "pkg/fit", "pkg/similar", "pkg/lens/view", "pkg/lens", "pkg/provider/nodegroup/plan",
+	"pkg/controller/machinetaint/plan", "pkg/controller/release/plan", "pkg/controller/balance/plan", "pkg/controller/balancer/plan",
+	"pkg/controller/federatedhpa/plan", "pkg/controller/reserves/plan", "pkg/controller/capacitybuffer/plan",
 }
 
 type options struct {
@@ -39,7 +39,6 @@ type options struct {
 	seed       uint64
 	workers    int
 	lived      bool
-	all        bool
 	basic      float64
 	hard       float64
 	packages   []string
@@ -71,7 +70,6 @@ func parse(args []string) (options, error) {
 	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "the seed of the sample")
 	flags.IntVar(&o.workers, "workers", 2, "test runs at a time")
 	flags.BoolVar(&o.lived, "lived", true, "list the mutants that lived")
-	flags.BoolVar(&o.all, "all", false, "also files that carry out what a plan.go beside them decides: those that import a context, a client, a logger or metrics")
 	flags.Float64Var(&o.basic, "basic", 97, "how many percent of the basic mutants are to be killed in each package")
 	flags.Float64Var(&o.hard, "hard", 92, "how many percent of the hard mutants are to be killed in each package")
 	flags.Usage = func() {
@@ -145,16 +143,16 @@ func (o options) measure(ctx context.Context, folder string, equivalences []equi
 	if err != nil {
 		return err
 	}
-	wanted := slices.DeleteFunc(slices.Clone(mutants), func(m Mutant) bool { return !o.wants(p, m) })
+	wanted := slices.DeleteFunc(slices.Clone(mutants), func(m Mutant) bool { return !o.wants(m) })
 	verdicts := runner.Run(ctx, wanted, equivalent, o.seed, budget-time.Since(start), o.workers)
 	t.add(folder, wanted, verdicts, o.lived)
 	return os.RemoveAll(work)
 }
 
 // wants reports whether a mutant is to be tried.
-func (o options) wants(p *Package, m Mutant) bool {
+func (o options) wants(m Mutant) bool {
 	matched, err := path.Match(o.files, m.Position.Filename)
-	return err == nil && matched && o.match.MatchString(m.String()) && (o.all || p.decides(m.Position.Filename))
+	return err == nil && matched && o.match.MatchString(m.String())
 }
 
 // folders are the packages to measure.

@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"slices"
@@ -147,29 +145,6 @@ func TestMutantMeetsTheSpecsThatReachItTheFastestFirst(t *testing.T) {
 	}
 	if n, err := readNotes(path + ".missing"); err != nil || len(n.reached) > 0 {
 		t.Errorf("without notes: %v, %v", n, err)
-	}
-}
-
-func TestOnlyFilesThatDecideCountBesideAPlan(t *testing.T) {
-	p := &Package{fset: token.NewFileSet()}
-	add := func(name, source string) {
-		file, err := parser.ParseFile(p.fset, name, "package p\n"+source, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.files = append(p.files, file)
-	}
-	add("rule.go", `import "slices"`)
-	add("apply.go", `import "context"`)
-	add("cache.go", `import "k8s.io/client-go/tools/cache"`)
-	if !p.decides("apply.go") {
-		t.Error("without a plan.go, all files count")
-	}
-	add("plan.go", `import "time"`)
-	for name, want := range map[string]bool{"rule.go": true, "plan.go": true, "apply.go": false, "cache.go": false} {
-		if p.decides(name) != want {
-			t.Errorf("%s decides: want %t", name, want)
-		}
 	}
 }
 
