@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	machineapi "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -60,15 +60,15 @@ func (r *releases) planFor(in seenByRelease) uint8 {
 func (in seenByRelease) decide() (by uint8) {
 	w := RaiseWorld{replicas: in.replicas, cells: in.cells}
 	limit := int(in.limit)
-	p := release.Pool{Key: namespace + "/pool", Replicas: int(in.replicas), Max: limit, NodeOf: map[string]string{}, Sample: fullNode("sample", false)}
+	p := releaseplan.Pool{Key: namespace + "/pool", Replicas: int(in.replicas), Max: limit, NodeOf: map[string]string{}, Sample: fullNode("sample", false)}
 	p.Reserve = w.reserveView(limit)
-	v := release.View{Now: now, Settings: release.Settings{Patience: time.Hour}}
+	v := releaseplan.View{Now: now, Settings: releaseplan.Settings{Patience: time.Hour}}
 	for i := range in.cells {
 		c := &in.cells[i]
 		if !c.there || !c.ready {
 			continue
 		}
-		n := release.Node{Object: fullNode(name(i), c.marked)}
+		n := releaseplan.Node{Object: fullNode(name(i), c.marked)}
 		if c.busy {
 			n.Pods = append(n.Pods, fit.NewPod(fullPod("runs-"+name(i), name(i)), nil))
 		}
@@ -78,8 +78,8 @@ func (in seenByRelease) decide() (by uint8) {
 	for i := range in.waiting {
 		v.Waiting = append(v.Waiting, fit.NewPod(fullPod(fmt.Sprint("waits-", i), ""), &fit.Lookups{}))
 	}
-	v.Pools = []release.Pool{p}
-	for _, r := range release.NewPlan(v).Raises {
+	v.Pools = []releaseplan.Pool{p}
+	for _, r := range releaseplan.New(v).Raises {
 		by += uint8(r.By)
 	}
 	return by

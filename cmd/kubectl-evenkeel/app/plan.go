@@ -23,7 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 )
 
 // planOptions are the options of plan.
@@ -87,13 +87,13 @@ func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&p.surplus, "surplus-patience", machinetaint.DefaultSurplusPatience, "the value of the controllers' flag")
 	flags.DurationVar(&p.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "the value of the controllers' flag")
 	flags.DurationVar(&p.bootZones, "balance-boot-patience", 10*time.Minute, "the value of the controllers' flag")
-	flags.DurationVar(&p.pods, "release-patience", release.DefaultPatience, "the value of the controllers' flag")
+	flags.DurationVar(&p.pods, "release-patience", releaseplan.DefaultPatience, "the value of the controllers' flag")
 	flags.IntVar(&p.safetyUp, "safety-up", 2, "the value of machine-controller-manager's flag")
 	flags.BoolVar(&p.release, "instant-release", true, "the value of the controllers' flag")
 	flags.BoolVar(&p.zones, "balance-similar-node-groups", true, "the value of the controllers' flag")
 	flags.StringArrayVar(&p.nodes, "nodes", nil, "the value of the controllers' flag; repeatable")
-	flags.StringSliceVar(&p.schedulers, "release-schedulers", release.DefaultSchedulers(), "the value of the controllers' flag")
-	flags.Int32Var(&p.cutoff, "release-priority-cutoff", release.DefaultCutoff, "the value of the controllers' flag")
+	flags.StringSliceVar(&p.schedulers, "release-schedulers", releaseplan.DefaultSchedulers(), "the value of the controllers' flag")
+	flags.Int32Var(&p.cutoff, "release-priority-cutoff", releaseplan.DefaultCutoff, "the value of the controllers' flag")
 	p.similar.AddFlags(flags)
 	p.fleet.addFlags(flags)
 }
@@ -267,7 +267,7 @@ func (p *planOptions) settings(mode v1alpha1.BalanceMode) (dryrun.Settings, erro
 		Reserve: machinetaint.Settings{SurplusPatience: p.surplus, BootPatience: p.bootReserve, SafetyUp: p.safetyUp},
 		Zones:   balanceplan.Settings{Enabled: p.zones, Mode: mode, Similar: p.similar.Options(), BootPatience: p.bootZones, PoolLabels: labels, Bounds: bounds},
 		Instant: p.release,
-		Release: release.Settings{Schedulers: p.schedulers, Cutoff: p.cutoff, Patience: p.pods},
+		Release: releaseplan.Settings{Schedulers: p.schedulers, Cutoff: p.cutoff, Patience: p.pods},
 	}, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 )
 
 // releaseName is the name of the controller that releases reserve machines to waiting pods.
@@ -34,10 +35,10 @@ type ReleaseOptions struct {
 func (o *ReleaseOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Enabled, "instant-release", true,
 		"Raise the replicas of MachineDeployments with bounds at once, up to max, for unschedulable pods that a reserve machine can hold. If false, only an autoscaler raises them.")
-	flags.StringSliceVar(&o.Schedulers, "release-schedulers", release.DefaultSchedulers(),
+	flags.StringSliceVar(&o.Schedulers, "release-schedulers", releaseplan.DefaultSchedulers(),
 		"Names of the schedulers whose pods get reserve machines. They must follow Kubernetes' own rules. Empty means every scheduler.")
-	flags.Int32Var(&o.Cutoff, "release-priority-cutoff", release.DefaultCutoff, "Pods with a lower priority get no machine, as with cluster-autoscaler's --expendable-pods-priority-cutoff.")
-	flags.DurationVar(&o.Patience, "release-patience", release.DefaultPatience,
+	flags.Int32Var(&o.Cutoff, "release-priority-cutoff", releaseplan.DefaultCutoff, "Pods with a lower priority get no machine, as with cluster-autoscaler's --expendable-pods-priority-cutoff.")
+	flags.DurationVar(&o.Patience, "release-patience", releaseplan.DefaultPatience,
 		"How long a pod may wait although there is room for it. After that, only an autoscaler acts on it, because it has a requirement that this controller does not know.")
 }
 
@@ -85,7 +86,7 @@ func (p *process) runRelease(ctx context.Context) error {
 
 func (o *ReleaseOptions) options(p *process, pods corev1client.PodsGetter) release.Options {
 	return release.Options{
-		Settings: release.Settings{Schedulers: o.Schedulers, Cutoff: o.Cutoff, Patience: o.Patience},
+		Settings: releaseplan.Settings{Schedulers: o.Schedulers, Cutoff: o.Cutoff, Patience: o.Patience},
 		Raised: func(ctx context.Context, d *v1alpha1.MachineDeployment) {
 			if k := p.keeper.Load(); k != nil {
 				k.controller.ObserveUpdate(ctx, d)

@@ -17,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -70,7 +71,7 @@ func place(p corev1.Pod, nodes []corev1.Node, free map[string]int64) string {
 		tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 			return !slices.ContainsFunc(p.Spec.Tolerations, func(own corev1.Toleration) bool { return own.Key == t.Key })
 		})
-		selected := p.Spec.NodeSelector[zone] == "" || p.Spec.NodeSelector[zone] == n.Labels[zone]
+		selected := p.Spec.NodeSelector[Zone] == "" || p.Spec.NodeSelector[Zone] == n.Labels[Zone]
 		picky := p.Labels["app"] == "picky" // by a rule of the scheduler's that nobody knows
 		fits := !tainted && selected && !picky && free[n.Name] >= wants(p)
 		switch {
@@ -119,10 +120,10 @@ func (c *cluster) bootstrap(ctx context.Context, core kubernetes.Interface, ours
 	if left = time.Until(m.CreationTimestamp.Add(c.boot)); left > 0 {
 		return left
 	}
-	n := fixture.Node(m.Name, func(n *corev1.Node) { n.Labels[zone], n.Spec.ProviderID = m.Labels["name"], "sim:///"+n.Name })
+	n := fixture.Node(m.Name, func(n *corev1.Node) { n.Labels[Zone], n.Spec.ProviderID = m.Labels["name"], "sim:///"+n.Name })
 	n.Spec.Taints, n.Annotations = m.Spec.NodeTemplateSpec.Spec.Taints, m.Spec.NodeTemplateSpec.Annotations
 	if inReserve(m) && len(n.Spec.Taints) == 0 {
-		held(n)
+		Held(n)
 	}
 	_, _ = core.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
 	m.Labels[mcm.NodeLabelKey], m.Spec.ProviderID = m.Name, "sim:///"+m.Name

@@ -16,10 +16,11 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 )
 
 // applyRaises writes the raises. If one fails, the next decision uses what the API server has.
-func (c *Controller) applyRaises(ctx context.Context, p Plan) error {
+func (c *Controller) applyRaises(ctx context.Context, p plan.Plan) error {
 	var errs []error
 	for _, r := range p.Raises {
 		err := c.nominate(ctx, r.Nominations)
@@ -31,9 +32,9 @@ func (c *Controller) applyRaises(ctx context.Context, p Plan) error {
 	return errors.Join(errs...)
 }
 
-func (c *Controller) raiseReplicas(ctx context.Context, r Raise) error {
+func (c *Controller) raiseReplicas(ctx context.Context, r plan.Raise) error {
 	namespace, name, _ := cache.SplitMetaNamespaceKey(r.Pool.Key)
-	d, err := c.sendPatches(ctx, namespace, name, r.jsonPatches())
+	d, err := c.sendPatches(ctx, namespace, name, r.Patches())
 	c.metrics.raised(r, err)
 	switch {
 	case err == nil:
@@ -56,7 +57,7 @@ func (c *Controller) raiseReplicas(ctx context.Context, r Raise) error {
 // record remembers a MachineDeployment that the API server returned.
 func (c *Controller) record(d *v1alpha1.MachineDeployment) {
 	c.latest.Record(d)
-	c.claimed.record(d, c.clock.Now())
+	c.claimed.Record(d, c.clock.Now())
 }
 
 // sendPatches sends patches until one of them is not outdated.
@@ -70,15 +71,18 @@ func (c *Controller) sendPatches(ctx context.Context, namespace, name string, pa
 	return d, err
 }
 
-func (c *Controller) recordRaise(ctx context.Context, d *v1alpha1.MachineDeployment, r Raise) {
+// outdated reports whether a patch was refused because something that it is based on has changed.
+func outdated(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsConflict(err) }
+
+func (c *Controller) recordRaise(ctx context.Context, d *v1alpha1.MachineDeployment, r plan.Raise) {
 	klog.FromContext(ctx).V(2).Info("Raised replicas for waiting pods", "machineDeployment", r.Pool.Key,
 		"from", r.Pool.Replicas, "to", r.Pool.Replicas+r.By, "machines", r.Machines, "pods", len(r.For), "uncreated", r.Uncreated)
 	c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ReserveNeeded", "Raised replicas from %d to %d for %s, to release %s",
-		r.Pool.Replicas, r.Pool.Replicas+r.By, r.podsText(), nameSome(r.Machines, "machine"))
+		r.Pool.Replicas, r.Pool.Replicas+r.By, podsText(r), nameSome(r.Machines, "machine"))
 }
 
 // podsText describes the pods of a raise.
-func (r Raise) podsText() string {
+func podsText(r plan.Raise) string {
 	switch {
 	case r.Uncreated == 0:
 		return nameSome(r.For, "pod")

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
 // BenchmarkDecision is one decision over pods that wait in ten namespaces and fit no machine, beside 12,000 that run.
@@ -29,22 +30,22 @@ func BenchmarkDecision(b *testing.B) {
 }
 
 func crowded(b *testing.B, waiting int) *Preview {
-	preview, err := NewPreview(settings)
+	preview, err := NewPreview(UsualSettings)
 	if err != nil {
 		b.Fatal(err)
 	}
 	o := spare()
 	for i := range waiting {
-		o.Pods = append(o.Pods, pod(fmt.Sprintf("x-%d", i), 5000, namespaced(fmt.Sprint("crowd-", i%10)), func(p *corev1.Pod) {
-			p.CreationTimestamp = metav1.NewTime(noon.Add(-time.Duration(i*7919%3600) * time.Second))
+		o.Pods = append(o.Pods, Pod(fmt.Sprintf("x-%d", i), 5000, InNamespace(fmt.Sprint("crowd-", i%10)), func(p *corev1.Pod) {
+			p.CreationTimestamp = metav1.NewTime(Noon.Add(-time.Duration(i*7919%3600) * time.Second))
 		}))
 	}
 	for i := range 12_000 {
-		o.Pods = append(o.Pods, pod(fmt.Sprintf("r-%d", i), 10, func(p *corev1.Pod) {
+		o.Pods = append(o.Pods, Pod(fmt.Sprintf("r-%d", i), 10, func(p *corev1.Pod) {
 			p.Spec.NodeName, p.Status.Phase = fmt.Sprint("n-", i%100), corev1.PodRunning
 		}))
 	}
-	if err := preview.SetObjects(o, noon); err != nil {
+	if err := preview.SetObjects(o, Noon); err != nil {
 		b.Fatal(err)
 	}
 	return preview

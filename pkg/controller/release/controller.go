@@ -23,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -38,6 +39,11 @@ const (
 	// maxAttempts bounds how often a decision is repeated at once because another client wrote a
 	// MachineDeployment meanwhile.
 	maxAttempts = 5
+	// maxTime bounds a decision on a machine that is too slow for the work that fit.MaxWork allows.
+	// The results until then are used.
+	maxTime = 5 * time.Second
+	// maxPause is the longest time between two decisions.
+	maxPause = 500 * time.Millisecond
 )
 
 // Informers of the two clusters.
@@ -48,7 +54,7 @@ type Informers struct {
 
 // Options of a Controller.
 type Options struct {
-	Settings
+	plan.Settings
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
 	// Raised is called with each MachineDeployment whose replicas were raised, as it is after that;
@@ -63,23 +69,12 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Defaults of the settings.
-const (
-	// DefaultCutoff is that of cluster-autoscaler.
-	DefaultCutoff   = -10
-	DefaultPatience = 30 * time.Second
-)
-
-// DefaultSchedulers place pods by the usual rules: Kubernetes' own scheduler, and the one that
-// Gardener runs beside it.
-func DefaultSchedulers() []string { return []string{"default-scheduler", "bin-packing-scheduler"} }
-
 // Controller releases machines of the reserve.
 type Controller struct {
 	client   machineclient.MachineDeploymentsGetter
 	recorder record.EventRecorder
 	clock    clock.WithTicker
-	settings Settings
+	settings plan.Settings
 	raised   func(context.Context, *v1alpha1.MachineDeployment)
 	metrics  *metrics
 	pods     corev1client.PodsGetter
@@ -98,10 +93,10 @@ type Controller struct {
 	tried atomic.Pointer[shapes]
 
 	// Only the worker uses the rest.
-	memory   Memory
-	bursts   bursts
+	memory   plan.Memory
+	bursts   plan.Bursts
 	refusals refusals
-	claimed  claimed
+	claimed  plan.Claimed
 	// rested is when the next decision may begin: as long after the last one as that took, so that
 	// half of the time is left for others.
 	rested time.Time
@@ -116,14 +111,14 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 		o.Clock = clock.RealClock{}
 	}
 	if o.Patience == 0 {
-		o.Patience = DefaultPatience
+		o.Patience = plan.DefaultPatience
 	}
 	if o.Raised == nil {
 		o.Raised = func(context.Context, *v1alpha1.MachineDeployment) {}
 	}
 	c := &Controller{
 		raised: o.Raised, client: client, pods: o.Pods, recorder: recorder, clock: o.Clock, settings: o.Settings,
-		metrics: newMetrics(o.Registerer), informers: informers.Target, control: o.Control, target: o.Target, refusals: refusals{}, claimed: claimed{}, bursts: bursts{},
+		metrics: newMetrics(o.Registerer), informers: informers.Target, control: o.Control, target: o.Target, refusals: refusals{}, claimed: plan.Claimed{}, bursts: plan.Bursts{},
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
 	c.podCache.lookups = c.stores.storage.Lookups()
@@ -183,17 +178,17 @@ func (c *Controller) clusterError() error {
 func (c *Controller) forgetPods() {
 	c.tried.Store(nil)
 	c.memory = nil
-	c.metrics.decided(Plan{}, 0)
+	c.metrics.decided(plan.Plan{}, 0)
 }
 
 // look observes the pods that wait and what there is for them.
-func (c *Controller) look(ctx context.Context, begun time.Time) View {
+func (c *Controller) look(ctx context.Context, begun time.Time) plan.View {
 	ctx, span := tracing.Start(ctx, "observe")
 	defer span.End()
 	v := c.observe(begun)
 	c.readJobs(ctx, v.Waiting)
-	v.Interrupted = func() bool { return ctx.Err() != nil || c.clock.Since(begun) > MaxTime }
-	c.tried.Store(v.triedShapes())
+	v.Interrupted = func() bool { return ctx.Err() != nil || c.clock.Since(begun) > maxTime }
+	c.tried.Store(triedShapes(v))
 	return v
 }
 
@@ -201,14 +196,14 @@ func (c *Controller) decide(ctx context.Context) error {
 	begun := c.clock.Now()
 	v := c.look(ctx, begun)
 	end := tracing.Step(ctx, "plan")
-	p := NewPlan(v)
+	p := plan.New(v)
 	end()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	c.memory = p.Memory
 	took := c.clock.Since(begun)
-	c.rested = c.clock.Now().Add(min(took, MaxPause))
+	c.rested = c.clock.Now().Add(min(took, maxPause))
 	c.metrics.decided(p, took)
 	klog.FromContext(ctx).V(4).Info("Looked at pods that wait", "pods", len(v.Waiting)+v.Beyond, "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
 	return errors.Join(c.withdrawNominations(ctx), c.applyRaises(ctx, p))

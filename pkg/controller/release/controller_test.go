@@ -23,9 +23,10 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
-var usual = Options{Settings: settings}
+var usual = Options{Settings: UsualSettings}
 
 // tries counts the raises that the controller asks for from now on, whatever comes of them.
 func (c *cluster) tries() func() int {
@@ -108,7 +109,7 @@ var _ = Describe("The controller", func() {
 			ctx := context.Background()
 			c.grow("a", 1, 1, "1:10")
 			c.settle()
-			_, err := c.core.CoreV1().Nodes().Create(ctx, held(fixture.Node("reused", func(n *corev1.Node) { n.Spec.ProviderID = "sim:///successor" })), metav1.CreateOptions{})
+			_, err := c.core.CoreV1().Nodes().Create(ctx, Held(fixture.Node("reused", func(n *corev1.Node) { n.Spec.ProviderID = "sim:///successor" })), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(c.core.CoreV1().Nodes().Delete(ctx, "a-002", metav1.DeleteOptions{})).To(Succeed())
 			_, err = c.ours.MachineV1alpha1().Machines(ns).Patch(ctx, "a-002", types.MergePatchType, []byte(`{"metadata":{"labels":{"node":"reused"}}}`), metav1.PatchOptions{})

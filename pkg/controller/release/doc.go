@@ -5,9 +5,10 @@
 //
 //	waiting pods -----+
 //	their creators ---+
-//	running pods -----+-> View -> NewPlan -> replicas of MachineDeployments, nominations, events
-//	Nodes, volumes ---+      (reserve.NewPlan decides which machine is next, fit.Pack how many are needed)
-//	MachineDeployments, Machines
+//	running pods -----+-> plan.View -> plan.New -> replicas, nominations, events
+//	Nodes, volumes ---+     (reserve.NewPlan decides which machine is next,
+//	MachineDeployments,      fit.Pack how many are needed)
+//	Machines
 //
 // It only raises spec.replicas. The machine-taint controller then finds that fewer machines serve
 // than replicas require, and removes the marks of as many reserve machines, from the Node first.
@@ -41,8 +42,8 @@
 //     autoscaler, too.
 //  6. Each write tests what it was decided on: the spec by its generation and its replicas, and the
 //     annotations. At rest, and while no pod waits, nothing is written.
-//  7. The cost of one decision is bounded, however many pods wait: see bounds.go. What exceeds the
-//     bounds is left to the autoscaler, and counted.
+//  7. The cost of one decision is bounded, however many pods wait: see plan/bounds.go. What exceeds
+//     the bounds is left to the autoscaler, and counted.
 //  8. Nothing is decided while a cluster does not answer.
 //  9. A dedicated machine is claimed for a pod of its owner, and for no other pod. Such pods use
 //     these machines first, then those that are for all pods. Other pods leave as much room below

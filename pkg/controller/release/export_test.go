@@ -4,41 +4,19 @@ package release
 
 import (
 	"slices"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
-
-// Patches are what a raise sends, one after the other.
-func (r Raise) Patches() [][]byte { return r.jsonPatches() }
 
 // Interpose puts something between the preview and the pods that it is shown.
 func (p *Preview) Interpose(between func(cache.Indexer) cache.Indexer) {
 	p.c.stores.pods = between(p.c.stores.pods)
-}
-
-// Fairly is how bounds are divided.
-func Fairly(items []string, namespaceOf func(string) string, limit int) (taken, left []string) {
-	return takeFairly(items, namespaceOf, limit)
-}
-
-// MostImportant are the pods that a decision looks at, and BySorting the same from sorting all of them.
-func MostImportant(pods []*corev1.Pod, limit int) []*corev1.Pod { return mostImportant(pods, limit) }
-
-// BySorting sorts all pods, and then takes as many as the limit allows.
-func BySorting(pods []*corev1.Pod, limit int) []*corev1.Pod {
-	pods = slices.SortedFunc(slices.Values(pods), byImportance)
-	taken, _ := takeFairly(pods, func(p *corev1.Pod) string { return p.Namespace }, limit)
-	return taken
 }
 
 // Held is how many things a controller remembers, by what they are.
@@ -70,10 +48,10 @@ func series(c prometheus.Collector) int {
 }
 
 // PodsByOutcome is what the metric says after a decision.
-func PodsByOutcome(p Plan) map[Outcome]float64 {
-	m, all := newMetrics(nil), map[Outcome]float64{}
+func PodsByOutcome(p plan.Plan) map[plan.Outcome]float64 {
+	m, all := newMetrics(nil), map[plan.Outcome]float64{}
 	m.decided(p, 0)
-	for _, outcome := range Outcomes {
+	for _, outcome := range plan.Outcomes {
 		var value dto.Metric
 		if m.pods.WithLabelValues(string(outcome)).Write(&value) == nil && value.Gauge.GetValue() > 0 {
 			all[outcome] = value.Gauge.GetValue()
@@ -101,22 +79,3 @@ func Look(noted, stored *corev1.Pod) *corev1.Pod {
 	}
 	return r.podFor(stored).Object
 }
-
-// PodsOfJob is how many pods a Job is to have, unless none is created.
-func PodsOfJob(job *batchv1.Job, uid types.UID) int { return podsOfJob(job, uid) }
-
-// Bursts remembers which Jobs create pods.
-type Bursts = bursts
-
-func (b bursts) Expects(job *batchv1.Job, left int, now time.Time) bool {
-	return b.expects(job, left, now)
-}
-
-func (b bursts) ForgetGone(jobs cache.Indexer) { b.forgetGone(jobs) }
-
-// Claimed remembers the claims of MachineDeployments.
-type Claimed = claimed
-
-func (c claimed) Record(d *v1alpha1.MachineDeployment, now time.Time) { c.record(d, now) }
-
-func (c claimed) Complete(d *v1alpha1.MachineDeployment, v reserve.View) { c.complete(d, v) }

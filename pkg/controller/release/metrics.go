@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -40,13 +41,13 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) decided(p Plan, took time.Duration) {
-	counts := map[Outcome]int{}
+func (m *metrics) decided(p plan.Plan, took time.Duration) {
+	counts := map[plan.Outcome]int{}
 	for _, outcome := range p.Pods {
 		counts[outcome]++
 	}
-	counts[BeyondBounds] += p.Beyond
-	for _, outcome := range Outcomes {
+	counts[plan.BeyondBounds] += p.Beyond
+	for _, outcome := range plan.Outcomes {
 		m.pods.WithLabelValues(string(outcome)).Set(float64(counts[outcome]))
 	}
 	if took > 0 {
@@ -57,7 +58,7 @@ func (m *metrics) decided(p Plan, took time.Duration) {
 // forget removes the series of a MachineDeployment that no longer exists.
 func (m *metrics) forget(key string) { m.machines.DeleteLabelValues(key) }
 
-func (m *metrics) raised(r Raise, err error) {
+func (m *metrics) raised(r plan.Raise, err error) {
 	if err == nil {
 		m.machines.WithLabelValues(r.Pool.Key).Add(float64(r.By))
 	}

@@ -4,7 +4,6 @@ package release
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -14,23 +13,16 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 )
 
 // maxNominating is how many nominations are written at the same time.
 const maxNominating = 16
 
-// Nomination is a pod that is to run on a node that is dedicated to its owner. Without a node, it
-// withdraws the nomination that the pod has.
-type Nomination struct {
-	Pod  *fit.Pod
-	Node string
-}
-
 // nominate writes status.nominatedNodeName of the pods that dedicated machines are claimed for, so
 // that the scheduler keeps the room for them when it opens: pods of the same priority, or a lower
 // one, are not placed there. Without a nomination, which of the waiting pods is first is open.
-func (c *Controller) nominate(ctx context.Context, all []Nomination) error {
+func (c *Controller) nominate(ctx context.Context, all []plan.Nomination) error {
 	if c.pods == nil {
 		return nil
 	}
@@ -47,17 +39,17 @@ func (c *Controller) withdrawNominations(ctx context.Context) error {
 	return c.nominate(ctx, c.crowdedOut())
 }
 
-func (c *Controller) nominateOne(ctx context.Context, n Nomination) error {
+func (c *Controller) nominateOne(ctx context.Context, n plan.Nomination) error {
 	pod := n.Pod.Object
-	_, err := c.pods.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, n.mergePatch(), metav1.PatchOptions{}, "status")
+	_, err := c.pods.Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, n.Patch(), metav1.PatchOptions{}, "status")
 	switch {
-	case apierrors.IsNotFound(err), n.withdraws() && apierrors.IsConflict(err): // the event of what the pod is now starts another decision
+	case apierrors.IsNotFound(err), n.Withdraws() && apierrors.IsConflict(err): // the event of what the pod is now starts another decision
 		return nil
-	case err != nil && n.withdraws():
+	case err != nil && n.Withdraws():
 		return fmt.Errorf("withdraw the nomination of pod %s: %w", n.Pod.Name(), err)
 	case err != nil:
 		return fmt.Errorf("nominate node %s for pod %s: %w", n.Node, n.Pod.Name(), err)
-	case n.withdraws():
+	case n.Withdraws():
 		klog.FromContext(ctx).V(2).Info("Withdrew the nomination of a pod that does not fit beside others", "pod", n.Pod.Name(), "node", pod.Status.NominatedNodeName)
 	default:
 		klog.FromContext(ctx).V(2).Info("Nominated a node for a pod", "pod", n.Pod.Name(), "node", n.Node)
@@ -67,7 +59,7 @@ func (c *Controller) nominateOne(ctx context.Context, n Nomination) error {
 
 // acceptMissingRights joins the errors of nominations, without the refusals in namespaces where the
 // right is missing: the pods still get machines, but others may be first.
-func (c *Controller) acceptMissingRights(ctx context.Context, all []Nomination, errs []error) error {
+func (c *Controller) acceptMissingRights(ctx context.Context, all []plan.Nomination, errs []error) error {
 	refused := map[string]error{}
 	for i, n := range all {
 		if namespace := n.Pod.Object.Namespace; refused[namespace] == nil {
@@ -95,19 +87,4 @@ func forbidden(err error) error {
 		return err
 	}
 	return nil
-}
-
-func (n Nomination) withdraws() bool { return n.Node == "" }
-
-// mergePatch changes only the pod that was read; to withdraw a nomination, only what it was then.
-func (n Nomination) mergePatch() []byte {
-	metadata, status := map[string]any{"uid": n.Pod.Object.UID}, map[string]any{"nominatedNodeName": n.Node}
-	if n.withdraws() {
-		metadata["resourceVersion"], status["nominatedNodeName"] = n.Pod.Object.ResourceVersion, nil
-	}
-	raw, err := json.Marshal(map[string]any{"metadata": metadata, "status": status})
-	if err != nil {
-		panic(fmt.Sprintf("encode a patch: %v", err)) // texts always encode
-	}
-	return raw
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
-	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -46,42 +46,18 @@ func (c *Controller) openNode(pod *corev1.Pod) *corev1.Node {
 	return node
 }
 
-// isCrowdedOut reports whether only pods of the same or a higher priority keep a pod from the node
-// that it is nominated for: those that run there, and those that are nominated for it and more
-// important. Pods of a lower priority may be there, since preemption removes them.
+// isCrowdedOut reports whether others keep a pod from the node that it is nominated for.
 func (c *Controller) isCrowdedOut(pod *corev1.Pod, node *corev1.Node) bool {
-	var running []*fit.Pod
-	for _, p := range stores.Indexed[*corev1.Pod](c.stores.pods, stores.ByNode, node.Name) {
-		if !pool.Finished(p) && p.DeletionTimestamp == nil && priority(p) >= priority(pod) {
-			running = append(running, c.podCache.podFor(p))
-		}
-	}
-	room := fit.NewRoom([]fit.Node{{Object: node, Pods: running}})
-	for _, p := range c.nominatedBefore(pod) {
-		if other := c.podCache.podFor(p); room.Ask(other, node.Name) == fit.Fits {
-			room.Put(other, node.Name)
-		}
-	}
-	p := c.podCache.podFor(pod)
-	obstacle, alone := room.Ask(p, node.Name), fit.NewRoom([]fit.Node{{Object: node}}).Ask(p, node.Name)
-	return obstacle != fit.Fits && obstacle != alone
-}
-
-// nominatedBefore returns the more important pods that are nominated for the same node.
-func (c *Controller) nominatedBefore(pod *corev1.Pod) []*corev1.Pod {
-	before := slices.DeleteFunc(c.nominatedPods(), func(p *corev1.Pod) bool {
-		return p.Status.NominatedNodeName != pod.Status.NominatedNodeName || byImportance(p, pod) >= 0
-	})
-	slices.SortFunc(before, byImportance)
-	return before
+	running := stores.Indexed[*corev1.Pod](c.stores.pods, stores.ByNode, node.Name)
+	return plan.IsCrowdedOut(pod, node, running, c.nominatedPods(), c.podCache.podFor)
 }
 
 // crowdedOut returns a withdrawal for each pod that counts and is crowded out.
-func (c *Controller) crowdedOut() (all []Nomination) {
+func (c *Controller) crowdedOut() (all []plan.Nomination) {
 	for _, pod := range c.nominatedPods() {
-		counts, _ := c.settings.evaluate(withoutNomination(pod))
+		counts, _ := c.settings.Evaluate(withoutNomination(pod))
 		if node := c.openNode(pod); counts && node != nil && c.isCrowdedOut(pod, node) {
-			all = append(all, Nomination{Pod: c.podCache.podFor(pod)})
+			all = append(all, plan.Nomination{Pod: c.podCache.podFor(pod)})
 		}
 	}
 	return all

@@ -19,12 +19,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
 // nominatedFor returns a pod that is nominated for the machine which serves. It fills that, unless
 // changed.
 func nominatedFor(name string, change ...func(*corev1.Pod)) *corev1.Pod {
-	return pod(name, 4000, append(change, func(p *corev1.Pod) { p.Status.NominatedNodeName = "a-001" })...)
+	return Pod(name, 4000, append(change, func(p *corev1.Pod) { p.Status.NominatedNodeName = "a-001" })...)
 }
 
 func ofOtherScheduler(p *corev1.Pod) { p.Spec.SchedulerName = "other" }
@@ -42,7 +43,7 @@ func ofPriority(n int32) func(*corev1.Pod) {
 }
 
 func half(p *corev1.Pod) {
-	p.Spec.Containers[0].Resources.Requests = pod("half", 2000).Spec.Containers[0].Resources.Requests
+	p.Spec.Containers[0].Resources.Requests = Pod("half", 2000).Spec.Containers[0].Resources.Requests
 }
 
 // nominations are the names of pods that are nominated for a Node.
@@ -103,15 +104,15 @@ var _ = Describe("Nominations for one Node", func() {
 		Entry("those that do not fit beside the first two", nil, []*corev1.Pod{nominatedFor("p", half), nominatedFor("q", half), nominatedFor("r", half)}, "p q", "a=2"),
 		Entry("not one that fits, after some that do not", nil, slices.Concat([]*corev1.Pod{nominatedFor("p", half)}, others("q"), []*corev1.Pod{nominatedFor("r", half)}), "p q-0 q-1 q-2 q-3 q-4 r", "a=1"),
 		Entry("all but the most important", nil, []*corev1.Pod{nominatedFor("p"), nominatedFor("q", ofPriority(5))}, "q", "a=2"),
-		Entry("one where a pod of its priority runs", []*corev1.Pod{pod("x", 1000)}, []*corev1.Pod{nominatedFor("p")}, "", "a=2"),
-		Entry("not one that preempts what runs there", []*corev1.Pod{pod("x", 4000)}, []*corev1.Pod{nominatedFor("p", ofPriority(5))}, "p", "a=1"),
-		Entry("those that repel each other", nil, []*corev1.Pod{nominatedFor("p-1", half, apart), nominatedFor("p-2", half, apart)}, "p-1", "a=2"),
+		Entry("one where a pod of its priority runs", []*corev1.Pod{Pod("x", 1000)}, []*corev1.Pod{nominatedFor("p")}, "", "a=2"),
+		Entry("not one that preempts what runs there", []*corev1.Pod{Pod("x", 4000)}, []*corev1.Pod{nominatedFor("p", ofPriority(5))}, "p", "a=1"),
+		Entry("those that repel each other", nil, []*corev1.Pod{nominatedFor("p-1", half, Apart), nominatedFor("p-2", half, Apart)}, "p-1", "a=2"),
 		Entry("not those of another scheduler", nil, []*corev1.Pod{nominatedFor("p"), nominatedFor("q", ofOtherScheduler), nominatedFor("r")}, "p q", "a=2"),
-		Entry("not those for a Node that they could not use alone", nil, []*corev1.Pod{nominatedFor("p", inZone("elsewhere")), nominatedFor("q", inZone("elsewhere"))}, "p q", "a=1"),
+		Entry("not those for a Node that they could not use alone", nil, []*corev1.Pod{nominatedFor("p", InZone("elsewhere")), nominatedFor("q", InZone("elsewhere"))}, "p q", "a=1"),
 	)
 
 	It("stay where the pod that runs there is being deleted", func() {
-		leaves := pod("x", 4000, func(p *corev1.Pod) { p.Finalizers = []string{"test/keep"} })
+		leaves := Pod("x", 4000, func(p *corev1.Pod) { p.Finalizers = []string{"test/keep"} })
 		crowd([]*corev1.Pod{leaves}, []*corev1.Pod{p()}, func(c *cluster) {
 			remove(c, "x")
 			ended(c)
@@ -120,7 +121,7 @@ var _ = Describe("Nominations for one Node", func() {
 	})
 
 	It("stay where the pod that ran there has ended", func() {
-		crowd([]*corev1.Pod{pod("x", 4000)}, []*corev1.Pod{p()}, func(c *cluster) {
+		crowd([]*corev1.Pod{Pod("x", 4000)}, []*corev1.Pod{p()}, func(c *cluster) {
 			c.patchPod("x", `{"status":{"phase":"Succeeded"}}`)
 			ended(c)
 			Expect(c.nominations()).To(Equal("p"))

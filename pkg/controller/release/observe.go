@@ -13,6 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -20,27 +21,27 @@ import (
 func (c *Controller) podsWait() bool {
 	waiting := stores.Indexed[*corev1.Pod](c.stores.pods, target.ByPlacement, target.Waiting)
 	return slices.ContainsFunc(slices.Concat(waiting, c.nominatedPods()), func(p *corev1.Pod) bool {
-		_, tried := c.settings.evaluate(c.withoutVoid(p))
+		_, tried := c.settings.Evaluate(c.withoutVoid(p))
 		return tried
 	})
 }
 
 // observe collects the input of a decision.
-func (c *Controller) observe(now time.Time) View {
-	v := View{Now: now, Settings: c.settings, Memory: c.memory, Daemons: c.daemons()}
+func (c *Controller) observe(now time.Time) plan.View {
+	v := plan.View{Now: now, Settings: c.settings, Memory: c.memory, Daemons: c.daemons()}
 	all := c.podCache.readAll(stores.All[*corev1.Pod](c.stores.pods)) // in one piece: a pod that is bound between two reads would count twice
 	nodes := stores.List[*corev1.Node](c.stores.nodes)
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	waiting, running := c.assignPods(all)
-	important := mostImportant(waiting, MaxPods)
+	important := plan.MostImportant(waiting, plan.MaxPods)
 	v.Beyond = len(waiting) - len(important)
 	for _, pod := range important {
 		v.Waiting = append(v.Waiting, c.podCache.podFor(pod))
 	}
 	v.Uncreated = c.countUncreated(v.Waiting, all, now)
-	v.Nodes = make([]Node, 0, len(nodes))
+	v.Nodes = make([]plan.Node, 0, len(nodes))
 	for _, node := range nodes {
-		v.Nodes = append(v.Nodes, Node{Object: node, Pods: running.podsOn(node.Name)})
+		v.Nodes = append(v.Nodes, plan.Node{Object: node, Pods: running.podsOn(node.Name)})
 	}
 	v.Pools = c.readPools(sameInstant{c.source, running}, now)
 	return v
@@ -73,7 +74,7 @@ func (c *Controller) assignPods(all []*cachedPod) (waiting []*corev1.Pod, runnin
 		pod := c.withoutVoid(p.from)
 		if node := pod.Status.NominatedNodeName; node != "" {
 			running.addPod(node, c.podCache.podFor(pod))
-		} else if counts, _ := c.settings.evaluate(pod); counts {
+		} else if counts, _ := c.settings.Evaluate(pod); counts {
 			waiting = append(waiting, pod)
 		}
 	}
@@ -81,8 +82,8 @@ func (c *Controller) assignPods(all []*cachedPod) (waiting []*corev1.Pod, runnin
 }
 
 // readPools returns the MachineDeployments that take part: those with valid bounds.
-func (c *Controller) readPools(source pool.Source, now time.Time) []Pool {
-	var pools []Pool
+func (c *Controller) readPools(source pool.Source, now time.Time) []plan.Pool {
+	var pools []plan.Pool
 	for _, d := range stores.List[*v1alpha1.MachineDeployment](c.stores.deployments) {
 		d = c.latest.Newest(d)
 		bounds, err := v1alpha1.ParseBounds(d.Annotations[v1alpha1.BoundsAnnotation])
@@ -91,22 +92,22 @@ func (c *Controller) readPools(source pool.Source, now time.Time) []Pool {
 		}
 		pools = append(pools, c.readPool(d, bounds, source, now))
 	}
-	slices.SortFunc(pools, func(a, b Pool) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(pools, func(a, b plan.Pool) int { return cmp.Compare(a.Key, b.Key) })
 	return pools
 }
 
 // daemons returns what the DaemonSets of the cluster would run on a new node: system components
 // first, then the oldest.
-func (c *Controller) daemons() []Daemon {
+func (c *Controller) daemons() []plan.Daemon {
 	sets := stores.List[*appsv1.DaemonSet](c.stores.daemons)
 	slices.SortFunc(sets, func(a, b *appsv1.DaemonSet) int {
 		return cmp.Or(cmp.Compare(b.Spec.Template.Spec.PriorityClassName, a.Spec.Template.Spec.PriorityClassName),
 			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 	})
-	sets, _ = takeFairly(sets, func(d *appsv1.DaemonSet) string { return d.Namespace }, MaxDaemons)
-	var all []Daemon
+	sets, _ = plan.TakeFairly(sets, func(d *appsv1.DaemonSet) string { return d.Namespace }, plan.MaxDaemons)
+	var all []plan.Daemon
 	for _, set := range sets {
-		all = append(all, Daemon{Owner: set.UID, Pod: target.DaemonPod(set)})
+		all = append(all, plan.Daemon{Owner: set.UID, Pod: target.DaemonPod(set)})
 	}
 	return all
 }

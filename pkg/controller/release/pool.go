@@ -8,16 +8,17 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // readPool reads what a decision needs to know of a MachineDeployment.
-func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bounds, source pool.Source, now time.Time) Pool {
+func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bounds, source pool.Source, now time.Time) plan.Pool {
 	s := pool.ReadReserve(d, source, now)
-	p := Pool{
+	p := plan.Pool{
 		Key:      d.Namespace + "/" + d.Name,
-		Basis:    Basis{UID: d.UID, Generation: d.Generation, Replicas: d.Spec.Replicas, Bounds: d.Annotations[v1alpha1.BoundsAnnotation]},
+		Basis:    plan.Basis{UID: d.UID, Generation: d.Generation, Replicas: d.Spec.Replicas, Bounds: d.Annotations[v1alpha1.BoundsAnnotation]},
 		Replicas: s.Requested, Max: int(bounds.Max), Reserve: reserve.ViewOf(s), NodeOf: make(map[string]string, len(s.Machines)), Sample: pool.SampleNode(s),
 	}
 	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {
@@ -30,8 +31,8 @@ func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bou
 		p.Basis.Excess = &text
 	}
 	p.Inclusive = s.Applied.Counted+s.Applied.Absorbed > 0
-	c.claimed.record(d, now)
-	c.claimed.complete(d, p.Reserve)
+	c.claimed.Record(d, now)
+	c.claimed.Complete(d, p.Reserve)
 	for _, m := range p.Reserve.Machines {
 		if m.Reserve && m.Claimed {
 			p.Claimed = append(p.Claimed, m.Name)

@@ -17,7 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
-	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 )
 
 // Preview is a controller over given objects that writes nothing.
@@ -48,7 +48,7 @@ type Objects struct {
 }
 
 // NewPreview returns a preview without objects.
-func NewPreview(s Settings) (*Preview, error) {
+func NewPreview(s plan.Settings) (*Preview, error) {
 	p := &Preview{clock: &still.Clock{}}
 	var err error
 	p.c, err = New(nil, Informers{
@@ -97,22 +97,12 @@ func (p *Preview) stripPods(given []*corev1.Pod) []*corev1.Pod {
 }
 
 // Plan returns what the controller would do now. The next plan remembers it.
-func (p *Preview) Plan() Plan {
+func (p *Preview) Plan() plan.Plan {
 	if !p.c.podsWait() {
 		p.c.memory = nil
-		return Plan{}
+		return plan.Plan{}
 	}
-	plan := NewPlan(p.c.observe(p.clock.Now()))
-	p.c.memory = plan.Memory
-	return plan
-}
-
-// After returns the MachineDeployment after a raise.
-func (r Raise) After(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
-	after := d.DeepCopy()
-	pool.Release(after, int32(r.By))
-	if len(r.Claimed) > 0 {
-		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.ClaimedAnnotation, r.claims().String())
-	}
-	return after
+	decided := plan.New(p.c.observe(p.clock.Now()))
+	p.c.memory = decided.Memory
+	return decided
 }

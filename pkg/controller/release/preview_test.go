@@ -4,6 +4,8 @@ package release_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -16,6 +18,9 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
+	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
 // spare is a pool of one machine that is in reserve, with bounds.
@@ -43,13 +48,13 @@ func spare() Objects {
 
 var _ = Describe("A preview", func() {
 	It("raises replicas in a copy for a pod that waits, and for none that does not", func() {
-		preview, err := NewPreview(settings)
+		preview, err := NewPreview(UsualSettings)
 		Expect(err).NotTo(HaveOccurred())
 		o := spare()
-		Expect(preview.SetObjects(o, noon)).To(Succeed())
+		Expect(preview.SetObjects(o, Noon)).To(Succeed())
 		Expect(preview.Plan().Raises).To(BeEmpty())
-		o.Pods = []*corev1.Pod{pod("late", 3000)}
-		Expect(preview.SetObjects(o, noon)).To(Succeed())
+		o.Pods = []*corev1.Pod{Pod("late", 3000)}
+		Expect(preview.SetObjects(o, Noon)).To(Succeed())
 		plan := preview.Plan()
 		Expect(plan.Raises).To(HaveLen(1))
 		Expect(plan.Raises[0]).To(And(HaveField("By", 1), HaveField("Machines", []string{"a"})))
@@ -61,15 +66,15 @@ var _ = Describe("A preview", func() {
 })
 
 var _ = DescribeTable("A machine with the mark", func(change func(*corev1.Pod), want string) {
-	preview, err := NewPreview(settings)
+	preview, err := NewPreview(UsualSettings)
 	Expect(err).NotTo(HaveOccurred())
 	o := spare()
-	there := pod("there", 500)
+	there := Pod("there", 500)
 	there.Spec.NodeName = "a"
 	change(there)
-	o.Pods = []*corev1.Pod{there, pod("late", 3000)}
-	Expect(preview.SetObjects(o, noon)).To(Succeed())
-	Expect(raises(preview.Plan())).To(Equal(want))
+	o.Pods = []*corev1.Pod{there, Pod("late", 3000)}
+	Expect(preview.SetObjects(o, Noon)).To(Succeed())
+	Expect(Raises(preview.Plan())).To(Equal(want))
 },
 	Entry("serves where a pod runs that does not tolerate the taint, and so has room for others", func(*corev1.Pod) {}, ""),
 	Entry("is in reserve beside the kubelet's own pods", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }, "p+1(a)"),
@@ -108,24 +113,47 @@ func (b *binder) bind() error {
 var _ = Describe("A look at pods", func() {
 	It("tells them apart though they have no uid, as in a file", func() {
 		for range 20 {
-			preview, err := NewPreview(settings)
+			preview, err := NewPreview(UsualSettings)
 			Expect(err).NotTo(HaveOccurred())
 			o := spare()
-			large, running := pod("large", 4000), pod("running", 500)
+			large, running := Pod("large", 4000), Pod("running", 500)
 			large.UID, running.UID, running.Spec.NodeName = "", "", "b"
-			o.Pods, o.Nodes = []*corev1.Pod{running, large}, append(o.Nodes, node("b", "z"))
-			Expect(preview.SetObjects(o, noon)).To(Succeed())
-			Expect(raises(preview.Plan())).To(Equal("p+1(a)"))
+			o.Pods, o.Nodes = []*corev1.Pod{running, large}, append(o.Nodes, NodeIn("b", "z"))
+			Expect(preview.SetObjects(o, Noon)).To(Succeed())
+			Expect(Raises(preview.Plan())).To(Equal("p+1(a)"))
 		}
 	})
 
 	It("does not count one twice that is bound meanwhile", func() {
-		preview, err := NewPreview(settings)
+		preview, err := NewPreview(UsualSettings)
 		Expect(err).NotTo(HaveOccurred())
-		o, late := spare(), pod("late", 3000)
-		o.Pods, o.Nodes = []*corev1.Pod{late, pod("other", 1000)}, append(o.Nodes, node("b", "z")) // b has room for both
-		Expect(preview.SetObjects(o, noon)).To(Succeed())
+		o, late := spare(), Pod("late", 3000)
+		o.Pods, o.Nodes = []*corev1.Pod{late, Pod("other", 1000)}, append(o.Nodes, NodeIn("b", "z")) // b has room for both
+		Expect(preview.SetObjects(o, Noon)).To(Succeed())
 		preview.Interpose(func(pods cache.Indexer) cache.Indexer { return &binder{Indexer: pods, pod: late, node: "b"} })
-		Expect(raises(preview.Plan())).To(BeEmpty())
+		Expect(Raises(preview.Plan())).To(BeEmpty())
 	})
 })
+
+var _ = Describe("What one decision looks at", func() {
+	It("is bounded for a preview, too", func() {
+		preview, err := NewPreview(UsualSettings)
+		Expect(err).NotTo(HaveOccurred())
+		o := spare()
+		for i := range plan.MaxPods + 10 {
+			o.Pods = append(o.Pods, Pod(fmt.Sprintf("x-%d", i), 5000, InNamespace("crowd")))
+		}
+		o.Pods = append(o.Pods, Pod("p", 1000, excessive))
+		o.Pods = append(o.Pods, Pod("q", 1000))
+		Expect(preview.SetObjects(o, Noon)).To(Succeed())
+		p := preview.Plan()
+		Expect(Raises(p)).To(Equal("p+1(a)"))
+		Expect(p.Beyond).To(Equal(12))
+		Expect(p.Pods).To(And(HaveLen(plan.MaxPods), HaveKeyWithValue("default/p", plan.Unclear)))
+	})
+})
+
+// excessive is a pod that says more than is read of one.
+func excessive(p *corev1.Pod) {
+	p.Spec.TopologySpreadConstraints = slices.Repeat([]corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: Zone, WhenUnsatisfiable: corev1.DoNotSchedule}}, fit.MaxRules+1)
+}

@@ -4,7 +4,6 @@ package release_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/release"
 )
 
 // delay makes raises arrive late.
@@ -70,31 +68,6 @@ var _ = Describe("A raise", func() {
 			Expect(c.deployment("a").Annotations).To(HaveKeyWithValue(v1alpha1.AppliedExcessAnnotation, changed))
 		})
 	})
-
-	DescribeTable("tests all that it rests on, in each patch", func(inclusive bool) {
-		applied, excess := "2", "1,counted=1,replicas=3"
-		for _, replicas := range []int32{0, 3} {
-			r := Raise{By: 1, Pool: Pool{Inclusive: inclusive, Key: "default/a", Basis: Basis{UID: "u", Generation: 7, Replicas: replicas, Bounds: "1:9", Applied: &applied, Excess: &excess}}}
-			for _, patch := range r.Patches() {
-				var operations []struct {
-					Op, Path string
-					Value    any
-				}
-				Expect(json.Unmarshal(patch, &operations)).To(Succeed())
-				tested := map[string]any{}
-				for _, o := range operations {
-					if o.Op == "test" {
-						tested[o.Path] = o.Value
-					}
-				}
-				Expect(tested).To(And(HaveLen(6), HaveKey("/spec/replicas"), HaveKeyWithValue("/metadata/uid", "u"), HaveKeyWithValue("/metadata/generation", 7.),
-					HaveKeyWithValue(HaveSuffix("bounds"), "1:9"), HaveKeyWithValue(HaveSuffix("applied-replicas"), "2"), HaveKeyWithValue(HaveSuffix("applied-excess"), excess)))
-			}
-		}
-	},
-		Entry("replicas without the reserve", false),
-		Entry("replicas that include it", true),
-	)
 
 	DescribeTable("begins at no replicas", func(body string) {
 		play(func(c *cluster) {

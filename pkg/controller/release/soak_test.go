@@ -18,6 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
 // generation is one lot of objects of every kind that is watched in the target cluster: it comes and goes.
@@ -29,9 +30,9 @@ func (c *cluster) generation(ctx context.Context, number, size int) {
 		note.Name = fmt.Sprintf("g%d-%d", number, i)
 		set, err := apps.ReplicaSets(ns).Create(ctx, &appsv1.ReplicaSet{ObjectMeta: note, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](2_000_000_000)}}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		_, err = core.Nodes().Create(ctx, node(note.Name, "nowhere"), metav1.CreateOptions{})
+		_, err = core.Nodes().Create(ctx, NodeIn(note.Name, "nowhere"), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		p := pod(note.Name, 5000+int64(i), by(set))
+		p := Pod(note.Name, 5000+int64(i), ByReplicaSet(set))
 		status := p.Status
 		p.UID = ""
 		p, err = core.Pods(ns).Create(ctx, p, metav1.CreateOptions{})
@@ -115,7 +116,7 @@ var _ = Describe("What the controller holds", func() {
 			c.Start("release", controller(usual, func(seen *Controller) { watched = seen }))
 			c.settle()
 			Expect(c.core.CoreV1().Pods(ns).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{})).To(Succeed())
-			c.create(pod("p", 1000, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "picky"} }))
+			c.create(Pod("p", 1000, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "picky"} }))
 			time.Sleep(10 * time.Second)
 			Expect(watched.Held()).To(HaveKeyWithValue("pods doubted", 1))
 			Expect(c.core.CoreV1().Pods(ns).Delete(context.Background(), "p", metav1.DeleteOptions{})).To(Succeed())
@@ -125,11 +126,11 @@ var _ = Describe("What the controller holds", func() {
 	})
 
 	It("goes by what the store has of a pod, also before its event has come", func() {
-		stored := pod("p", 2000)
-		Expect(Look(pod("p", 1000), stored)).To(BeIdenticalTo(stored))
+		stored := Pod("p", 2000)
+		Expect(Look(Pod("p", 1000), stored)).To(BeIdenticalTo(stored))
 	})
 
 	It("keeps no pod that went between being listed and being read", func() {
-		Expect(LateLook(pod("p", 1000))).To(BeZero())
+		Expect(LateLook(Pod("p", 1000))).To(BeZero())
 	})
 })

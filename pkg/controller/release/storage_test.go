@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
 // disk makes a claim that is bound to a volume of a zone.
@@ -23,7 +24,7 @@ func (c *cluster) disk(name, place string) {
 	ctx := context.Background()
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: zone, Operator: corev1.NodeSelectorOpIn, Values: []string{place}}},
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: Zone, Operator: corev1.NodeSelectorOpIn, Values: []string{place}}},
 	}}}}
 	_, err := c.core.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -44,7 +45,7 @@ func claiming(name string) func(*corev1.Pod) {
 func (c *cluster) daemonSet(milli int64) {
 	GinkgoHelper()
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "daemon", Namespace: ns}}
-	set.Spec.Template.Spec = pod("daemon", milli).Spec
+	set.Spec.Template.Spec = Pod("daemon", milli).Spec
 	_, err := c.core.AppsV1().DaemonSets(ns).Create(context.Background(), set, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }

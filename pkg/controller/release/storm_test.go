@@ -15,6 +15,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -45,7 +46,7 @@ var _ = Describe("Storms", func() {
 				if creator := random.IntN(4); creator < 2 {
 					c.create(fresh(n, name, 1000)...)
 				} else {
-					owned := func() func(*corev1.Pod) { return by(c.makes(name, n)) }
+					owned := func() func(*corev1.Pod) { return ByReplicaSet(c.makes(name, n)) }
 					if creator == 3 {
 						owned = func() func(*corev1.Pod) { return byJob(c.employs(name, n)) }
 					}
@@ -100,13 +101,13 @@ func killed(counts accounts) storm.Scenario {
 			w.Start("release", controller(usual))
 			c.settle()
 			c.keeper.CrashFor(20 * time.Second) // a new process meets what was raised and is not released yet
-			c.create(fresh(6, "p", 1000, inZone("a"))...)
+			c.create(fresh(6, "p", 1000, InZone("a"))...)
 			time.Sleep(time.Second)
-			c.create(fresh(3, "q", 4000, inZone("b"))...)
-			c.create(fresh(5, "r", 1000, inZone("a"))...)
+			c.create(fresh(3, "q", 4000, InZone("b"))...)
+			c.create(fresh(5, "r", 1000, InZone("a"))...)
 			time.Sleep(time.Second)
 			c.account(counts.then)
-			c.create(fresh(3, "s", 4000, inZone("b"))...)
+			c.create(fresh(3, "s", 4000, InZone("b"))...)
 			within.rest()
 			c.expectReserve(10, counts.then)
 			Expect(c.workload()).To(Equal("a=4 b=7"), "four small pods to a machine, or one large one")

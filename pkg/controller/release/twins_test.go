@@ -17,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -54,7 +55,7 @@ func (c *cluster) burst(random *rand.Rand, name string, l *ledger) (rest []*core
 		c.create(fresh(n, name, 1000)...)
 		return nil
 	}
-	all, first := fresh(n, name, 1000, by(c.makes(name, n))), 1+random.IntN(n)
+	all, first := fresh(n, name, 1000, ByReplicaSet(c.makes(name, n))), 1+random.IntN(n)
 	c.create(all[:first]...)
 	return all[first:]
 }

@@ -3,34 +3,40 @@
 package release
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// Kinds of objects that create many pods of one shape.
-const replicaSetKind, jobKind = "ReplicaSet", "Job"
+// jobKind is the kind of Job, as in owner references.
+const jobKind = "Job"
 
-// creatorOf returns the ReplicaSet or Job that creates pods like this one; nil if there is none.
-func creatorOf(pod *corev1.Pod) *metav1.OwnerReference {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil {
-		return nil
+// readJobs starts to read Jobs once a pod of one waits, which never happens in many clusters. The
+// pods that this Job has yet to create count from the next decision on.
+func (c *Controller) readJobs(ctx context.Context, waiting []*fit.Pod) {
+	if c.stores.jobs != nil || !slices.ContainsFunc(waiting, belongsToJob) {
+		return
 	}
-	switch schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind) {
-	case appsv1.SchemeGroupVersion.WithKind(replicaSetKind), batchv1.SchemeGroupVersion.WithKind(jobKind):
-		return owner
-	}
-	return nil
+	c.stores.jobs = c.informers.Jobs().GetIndexer()
+	c.informers.Start(ctx)
+}
+
+func belongsToJob(p *fit.Pod) bool {
+	creator := plan.CreatorOf(p.Object)
+	return creator != nil && creator.Kind == jobKind
+}
+
+// job returns a Job by namespace/name; nil if there is none, or if Jobs are not read yet.
+func (c *Controller) job(key string) *batchv1.Job {
+	return stores.Find[batchv1.Job](c.stores.jobs, key)
 }
 
 // countUncreated returns how many pods the ReplicaSets and Jobs of waiting pods have yet to create,
@@ -39,7 +45,7 @@ func creatorOf(pod *corev1.Pod) *metav1.OwnerReference {
 func (c *Controller) countUncreated(waiting []*fit.Pod, all []*cachedPod, now time.Time) map[types.UID]int {
 	uncreated, jobs := map[types.UID]int{}, []*batchv1.Job(nil)
 	for _, p := range waiting {
-		creator := creatorOf(p.Object)
+		creator := plan.CreatorOf(p.Object)
 		if creator == nil {
 			continue
 		}
@@ -48,15 +54,15 @@ func (c *Controller) countUncreated(waiting []*fit.Pod, all []*cachedPod, now ti
 		}
 		key := p.Object.Namespace + "/" + creator.Name
 		if creator.Kind == jobKind {
-			job := stores.Find[batchv1.Job](c.stores.jobs, key)
-			if uncreated[creator.UID] = podsOfJob(job, creator.UID); uncreated[creator.UID] > 0 {
+			job := c.job(key)
+			if uncreated[creator.UID] = plan.PodsOfJob(job, creator.UID); uncreated[creator.UID] > 0 {
 				jobs = append(jobs, job)
 			}
 		} else {
-			uncreated[creator.UID] = podsOfReplicaSet(stores.Find[appsv1.ReplicaSet](c.stores.replicaSets, key), creator.UID)
+			uncreated[creator.UID] = plan.PodsOfReplicaSet(stores.Find[appsv1.ReplicaSet](c.stores.replicaSets, key), creator.UID)
 		}
 	}
-	c.bursts.forgetGone(c.stores.jobs)
+	c.bursts.ForgetGone(c.job)
 	if len(uncreated) == 0 {
 		return nil
 	}
@@ -66,43 +72,9 @@ func (c *Controller) countUncreated(waiting []*fit.Pod, all []*cachedPod, now ti
 		}
 	}
 	for _, job := range jobs {
-		if uncreated[job.UID] > 0 && !c.bursts.expects(job, uncreated[job.UID], now) {
+		if uncreated[job.UID] > 0 && !c.bursts.Expects(job, uncreated[job.UID], now) {
 			uncreated[job.UID] = 0
 		}
 	}
 	return uncreated
 }
-
-// podsOfReplicaSet returns how many pods a ReplicaSet is to have. It returns 0 if the ReplicaSet
-// creates none: it was replaced, is being deleted, or fails, for example because of a quota.
-func podsOfReplicaSet(set *appsv1.ReplicaSet, uid types.UID) int {
-	if set == nil || set.UID != uid || set.DeletionTimestamp != nil || set.Spec.Replicas == nil {
-		return 0
-	}
-	if slices.ContainsFunc(set.Status.Conditions, func(c appsv1.ReplicaSetCondition) bool {
-		return c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue
-	}) {
-		return 0
-	}
-	return int(*set.Spec.Replicas)
-}
-
-// uncreatedPods returns the pods that the ReplicaSets and Jobs of waiting pods have yet to create:
-// the scheduler will find no node for them either. It omits pods with volumes of their own, because
-// it is not known yet where these can be reached.
-func (r *round) uncreatedPods(waiting []*fit.Pod) []fit.Uncreated {
-	var all []fit.Uncreated
-	counted := map[types.UID]bool{}
-	for _, p := range waiting {
-		owner := creatorOf(p.Object)
-		if owner == nil || counted[owner.UID] || p.Unclear != "" || slices.ContainsFunc(p.Object.Spec.Volumes, isPerPod) {
-			continue
-		}
-		counted[owner.UID] = true
-		all = append(all, fit.Uncreated{Like: p, Count: min(r.Uncreated[owner.UID], MaxPods)})
-	}
-	return all
-}
-
-// isPerPod reports whether each pod has such a volume for itself.
-func isPerPod(v corev1.Volume) bool { return v.Ephemeral != nil }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
+	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -29,7 +31,7 @@ func (c *Controller) podChanged(was, is any) {
 	if after.Status.NominatedNodeName != "" && after.Spec.NodeName == "" {
 		c.loop.AddAfter(queueKey, c.settings.Patience)
 	}
-	if counts, tried := c.settings.evaluate(c.withoutVoid(after)); tried || counts && c.tried.Load().contains(c.podCache.podFor(after)) {
+	if counts, tried := c.settings.Evaluate(c.withoutVoid(after)); tried || counts && c.tried.Load().contains(c.podCache.podFor(after)) {
 		c.loop.AddAfter(queueKey, gatherTime)
 		return
 	}
@@ -74,4 +76,21 @@ func (c *Controller) somethingChanged(any, any) {
 	if c.tried.Load() != nil {
 		c.loop.AddAfter(queueKey, otherEventsDelay)
 	}
+}
+
+// shapes are the shapes of pods; see fit.Pod.Shape.
+type shapes map[string]bool
+
+// contains is false for nil, too.
+func (s *shapes) contains(p *fit.Pod) bool { return s != nil && (*s)[p.Shape()] }
+
+// triedShapes returns the shapes of pods that the scheduler has found no node for.
+func triedShapes(v plan.View) *shapes {
+	all := shapes{}
+	for _, p := range v.Waiting {
+		if _, tried := v.Settings.Evaluate(p.Object); tried {
+			all[p.Shape()] = true
+		}
+	}
+	return &all
 }

@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
 var _ = Describe("While pods wait, the controller decides again", func() {
@@ -19,7 +21,7 @@ var _ = Describe("While pods wait, the controller decides again", func() {
 				c.Start("release", controller(usual))
 				c.settle()
 				c.Lag(late, func() time.Duration { return 5 * time.Minute }, "release")
-				c.create(pods(1, "p", 4000)...)
+				c.create(Pods(1, "p", 4000)...)
 				c.grow("a", 1, 1, "1:3")
 				time.Sleep(4 * time.Minute)
 				Expect(c.replicas()).To(Equal("a=1"))
@@ -36,10 +38,10 @@ var _ = Describe("While pods wait, the controller decides again", func() {
 	It("when a DaemonSet is gone", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:3")
-			c.create(pods(1, "p", 4000)...)
+			c.create(Pods(1, "p", 4000)...)
 			sets := c.core.AppsV1().DaemonSets(ns)
 			set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent"}}
-			set.Spec.Template.Spec = pod("agent", 500).Spec
+			set.Spec.Template.Spec = Pod("agent", 500).Spec
 			_, err := sets.Create(context.Background(), set, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.Start("release", controller(usual))

@@ -32,6 +32,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
 const ns = fixture.Namespace
@@ -219,7 +220,7 @@ func (c *cluster) grow(name string, replicas, excess int, bounds string, change 
 	GinkgoHelper()
 	ctx := context.Background()
 	c.set(func() { c.growing = true })
-	defer c.create(pod("last-"+name, 0, func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" })) // wakes who waited
+	defer c.create(Pod("last-"+name, 0, func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" })) // wakes who waited
 	defer c.set(func() { c.growing = false })
 	plain := fixture.MachineDeployment(name, int32(replicas))
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: v1alpha1.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
@@ -241,7 +242,7 @@ func (c *cluster) grow(name string, replicas, excess int, bounds string, change 
 		made, err := c.ours.MachineV1alpha1().Machines(ns).Create(ctx, c.machine(name, i >= replicas), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		if i < replicas {
-			c.create(pod("filler-"+made.Name, 4000, func(p *corev1.Pod) { p.Spec.NodeName = made.Name }))
+			c.create(Pod("filler-"+made.Name, 4000, func(p *corev1.Pod) { p.Spec.NodeName = made.Name }))
 		}
 	}
 }
@@ -291,7 +292,7 @@ func (c *cluster) create(pods ...*corev1.Pod) {
 
 // fresh are pods that nobody has looked at.
 func fresh(n int, name string, milli int64, change ...func(*corev1.Pod)) []*corev1.Pod {
-	return pods(n, name, milli, append(change, untried)...)
+	return Pods(n, name, milli, append(change, Untried)...)
 }
 
 func (c *cluster) patch(name, format string, args ...any) {

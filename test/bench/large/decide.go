@@ -13,6 +13,7 @@ import (
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -68,8 +69,8 @@ func (f *fleet) decideAll(p *machinetaint.Preview, d *decisions) (steady bool, e
 // release has pods wait for which ten machines at least have to serve.
 func (f *fleet) release() (*decisions, error) {
 	d := &decisions{name: "100 pods wait"}
-	p, err := release.NewPreview(release.Settings{
-		Schedulers: release.DefaultSchedulers(), Cutoff: release.DefaultCutoff, Patience: release.DefaultPatience,
+	p, err := release.NewPreview(releaseplan.Settings{
+		Schedulers: releaseplan.DefaultSchedulers(), Cutoff: releaseplan.DefaultCutoff, Patience: releaseplan.DefaultPatience,
 	})
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (f *fleet) release() (*decisions, error) {
 		return nil, err
 	}
 	for range rounds {
-		var plan release.Plan
+		var plan releaseplan.Plan
 		d.measure(func() { plan = p.Plan() })
 		if len(plan.Raises) == 0 {
 			return nil, errors.New("no machine was released")

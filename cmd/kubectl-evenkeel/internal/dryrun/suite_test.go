@@ -24,7 +24,7 @@ import (
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
@@ -42,7 +42,7 @@ func settings() Settings {
 		Reserve: machinetaint.Settings{SurplusPatience: machinetaint.DefaultSurplusPatience, BootPatience: machinetaint.DefaultBootPatience, SafetyUp: 2},
 		Zones:   balanceplan.Settings{Enabled: true, Mode: api.BalanceOff, Similar: similar.Defaults(), BootPatience: 10 * time.Minute, PoolLabels: []string{"pool"}},
 		Instant: true,
-		Release: release.Settings{Schedulers: release.DefaultSchedulers(), Cutoff: release.DefaultCutoff, Patience: release.DefaultPatience},
+		Release: releaseplan.Settings{Schedulers: releaseplan.DefaultSchedulers(), Cutoff: releaseplan.DefaultCutoff, Patience: releaseplan.DefaultPatience},
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	balancerplan "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 )
 
 func (w *world) lookAtBalancers(ctx context.Context) error {
@@ -265,7 +266,7 @@ func (w *world) releaseForPods(context.Context) (moved bool, again time.Duration
 }
 
 // bindTo binds the pods of a raise to the machines that are released for them.
-func (w *world) bindTo(r release.Raise) {
+func (w *world) bindTo(r releaseplan.Raise) {
 	for i, key := range r.For {
 		pod := w.pods[key]
 		if pod == nil || len(r.Machines) == 0 {

@@ -30,6 +30,7 @@ import (
 	capacitybufferplan "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	reservesplan "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -40,7 +41,7 @@ type Settings struct {
 	Zones   balanceplan.Settings
 	// Instant reports whether reserve machines are released to waiting pods, by these rules.
 	Instant bool
-	Release release.Settings
+	Release releaseplan.Settings
 }
 
 // world contains all objects and all actors. It exists only in memory.
@@ -95,7 +96,7 @@ type plans struct {
 	zones    map[string]zonesPlan
 	balancer map[string]balancerPlan
 	buffers  capacitybufferplan.Plan
-	release  release.Plan
+	release  releaseplan.Plan
 }
 
 type reservePlan struct {

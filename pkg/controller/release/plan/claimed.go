@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package release
+package plan
 
 import (
 	"slices"
@@ -16,18 +16,18 @@ import (
 // claimMemory is how long a claim is remembered after its record has been seen.
 const claimMemory = time.Minute
 
-// claimed are the claims of MachineDeployments, by UID. The record of a claim ends when its machine
-// has left the reserve, but each kind is watched on its own: the end of the record may be seen before
-// the machine is. Meanwhile, the machine must not be claimed for another pod.
-type claimed map[types.UID]claim
+// Claimed are the claims of MachineDeployments, by UID. The record of a claim ends when its machine
+// has left the reserve, but each kind is watched on its own: the end of the record may be seen
+// before the machine is. Meanwhile, the machine must not be claimed for another pod.
+type Claimed map[types.UID]claim
 
 type claim struct {
 	v1alpha1.Claims
 	seen time.Time
 }
 
-// record remembers the claims that a MachineDeployment has now, and forgets old ones.
-func (c claimed) record(d *v1alpha1.MachineDeployment, now time.Time) {
+// Record remembers the claims that a MachineDeployment has now, and forgets old ones.
+func (c Claimed) Record(d *v1alpha1.MachineDeployment, now time.Time) {
 	for uid, claim := range c {
 		if now.Sub(claim.seen) > claimMemory {
 			delete(c, uid)
@@ -38,9 +38,9 @@ func (c claimed) record(d *v1alpha1.MachineDeployment, now time.Time) {
 	}
 }
 
-// complete marks the machines of a MachineDeployment that are claimed as far as is known, and
+// Complete marks the machines of a MachineDeployment that are claimed as far as is known, and
 // forgets those that have left the reserve.
-func (c claimed) complete(d *v1alpha1.MachineDeployment, v reserve.View) {
+func (c Claimed) Complete(d *v1alpha1.MachineDeployment, v reserve.View) {
 	claims, known := c[d.UID]
 	if !known {
 		return

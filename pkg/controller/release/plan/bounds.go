@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package release
+package plan
 
 import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,16 +21,11 @@ const (
 	MaxShapes = 256
 	// MaxDaemons is how many DaemonSets are considered for the part of a machine that they need.
 	MaxDaemons = 200
-	// MaxTime bounds a decision on a machine that is too slow for the work that fit.MaxWork allows.
-	// The results until then are used.
-	MaxTime = 5 * time.Second
-	// MaxPause is the longest time between two decisions.
-	MaxPause = 500 * time.Millisecond
 )
 
-// takeFairly takes as many items as the limit allows, in their order. If these are not all, no
+// TakeFairly takes as many items as the limit allows, in their order. If these are not all, no
 // namespace gets more than its share while another gets less than it has.
-func takeFairly[T any](items []T, namespaceOf func(T) string, limit int) (taken, left []T) {
+func TakeFairly[T any](items []T, namespaceOf func(T) string, limit int) (taken, left []T) {
 	if len(items) <= limit {
 		return items, nil
 	}
@@ -89,7 +83,7 @@ func limitShapes(pods []*fit.Pod) (taken, left []*fit.Pod) {
 			shapes = append(shapes, p)
 		}
 	}
-	_, beyond := takeFairly(shapes, func(p *fit.Pod) string { return p.Object.Namespace }, MaxShapes)
+	_, beyond := TakeFairly(shapes, func(p *fit.Pod) string { return p.Object.Namespace }, MaxShapes)
 	for _, p := range beyond {
 		known[p.Shape()] = false
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package release
+package plan
 
 import (
 	"slices"
@@ -45,6 +45,18 @@ type Settings struct {
 	// Patience is how long a pod may wait although there is room, until it is considered doubtful.
 	Patience time.Duration
 }
+
+// Defaults of the settings.
+const (
+	// DefaultCutoff is that of cluster-autoscaler.
+	DefaultCutoff = -10
+	// DefaultPatience is how long a pod may wait although there is room.
+	DefaultPatience = 30 * time.Second
+)
+
+// DefaultSchedulers place pods by the usual rules: Kubernetes' own scheduler, and the one that
+// Gardener runs beside it.
+func DefaultSchedulers() []string { return []string{"default-scheduler", "bin-packing-scheduler"} }
 
 // Node is a node with the pods that are assigned to it or nominated for it.
 type Node struct {
@@ -99,9 +111,9 @@ type Basis struct {
 // Memory is when pods were first seen to wait although there was room.
 type Memory map[types.UID]time.Time
 
-// evaluate reports whether a pod may justify a machine, and whether its scheduler has tried and
+// Evaluate reports whether a pod may justify a machine, and whether its scheduler has tried and
 // found no node.
-func (s Settings) evaluate(pod *corev1.Pod) (counts, tried bool) {
+func (s Settings) Evaluate(pod *corev1.Pod) (counts, tried bool) {
 	switch {
 	case pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "":
 		return false, false
@@ -122,21 +134,4 @@ func (s Settings) evaluate(pod *corev1.Pod) (counts, tried bool) {
 		}
 	}
 	return true, false
-}
-
-// shapes are the shapes of pods; see fit.Pod.Shape.
-type shapes map[string]bool
-
-// contains is false for nil, too.
-func (s *shapes) contains(p *fit.Pod) bool { return s != nil && (*s)[p.Shape()] }
-
-// triedShapes returns the shapes of pods that the scheduler has found no node for.
-func (v View) triedShapes() *shapes {
-	all := shapes{}
-	for _, p := range v.Waiting {
-		if _, tried := v.Settings.evaluate(p.Object); tried {
-			all[p.Shape()] = true
-		}
-	}
-	return &all
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package release
+package plan
 
 import (
 	"slices"
@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mostImportant returns the most important of many pods, in this order: as many as the limit
-// allows, by the rule of takeFairly. It sorts little more than these.
-func mostImportant(pods []*corev1.Pod, limit int) []*corev1.Pod {
+// MostImportant returns the most important of many pods, in this order: as many as the limit
+// allows, by the rule of TakeFairly. It sorts little more than these.
+func MostImportant(pods []*corev1.Pod, limit int) []*corev1.Pod {
 	counts := map[string]int{}
 	for _, pod := range pods {
 		counts[pod.Namespace]++

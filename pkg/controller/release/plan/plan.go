@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package release
+package plan
 
 import (
 	"maps"
@@ -60,8 +60,15 @@ type Raise struct {
 	Nominations []Nomination
 }
 
-// NewPlan decides how many machines each pool releases.
-func NewPlan(v View) Plan {
+// Nomination is a pod that is to run on a node that is dedicated to its owner. Without a node, it
+// withdraws the nomination that the pod has.
+type Nomination struct {
+	Pod  *fit.Pod
+	Node string
+}
+
+// New decides how many machines each pool releases.
+func New(v View) Plan {
 	r := &round{View: v, plan: Plan{Pods: map[string]Outcome{}, Beyond: v.Beyond, Memory: Memory{}}, roles: make(map[string]nodeRole, len(v.Nodes)), raises: map[string]*Raise{}, opened: map[string]*Raise{}}
 	demand := r.demand()
 	if r.podCount = countPods(demand); r.podCount == 0 {
@@ -99,7 +106,7 @@ func (r *round) demand() fit.Demand {
 	looked := map[string]bool{}
 	var untried, all []*fit.Pod
 	for _, p := range r.Waiting {
-		counts, tried := r.Settings.evaluate(p.Object)
+		counts, tried := r.Settings.Evaluate(p.Object)
 		switch {
 		case !counts:
 		case !tried:
@@ -147,7 +154,7 @@ func (r *round) isDoubtful(p *fit.Pod) bool {
 
 // remember records since when a pod has waited although there is room.
 func (r *round) remember(p *fit.Pod) {
-	if _, tried := r.Settings.evaluate(p.Object); !tried {
+	if _, tried := r.Settings.Evaluate(p.Object); !tried {
 		return
 	}
 	since, known := r.Memory[p.Object.UID]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package release_test
+package plan_test
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -27,7 +27,7 @@ func withClaims(uid, claims string) *v1alpha1.MachineDeployment {
 
 // claimedOf returns which machines count as claimed. Those in reserve have capital letters, and those
 // that are claimed by what the view shows an exclamation mark.
-func claimedOf(c release.Claimed, d *v1alpha1.MachineDeployment, replicas int, machines ...string) string {
+func claimedOf(c plan.Claimed, d *v1alpha1.MachineDeployment, replicas int, machines ...string) string {
 	v := reserve.View{Replicas: replicas}
 	for _, m := range machines {
 		name, shown := strings.CutSuffix(m, "!")
@@ -45,10 +45,10 @@ func claimedOf(c release.Claimed, d *v1alpha1.MachineDeployment, replicas int, m
 
 var _ = Describe("A claim whose record is gone", func() {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var c release.Claimed
+	var c plan.Claimed
 	d := withClaims("1", "")
 	BeforeEach(func() {
-		c = release.Claimed{}
+		c = plan.Claimed{}
 		c.Record(withClaims("1", "3:a,b"), now)
 	})
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package release
+package plan
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -22,10 +21,10 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// jsonPatches raise replicas if the basis of the raise has not changed. At most one of them
-// succeeds. There is one for each form in which replicas can be stored: clients with Go types omit
-// 0, others write it.
-func (r Raise) jsonPatches() [][]byte {
+// Patches returns JSON patches that raise replicas if the basis of the raise has not changed. At
+// most one of them succeeds. There is one for each form in which replicas can be stored: clients
+// with Go types omit 0, others write it.
+func (r Raise) Patches() [][]byte {
 	if r.Pool.Basis.Replicas == 0 {
 		return [][]byte{r.jsonPatch(0), r.jsonPatch(nil)}
 	}
@@ -90,5 +89,29 @@ func annotationPath(key string) string {
 	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
 
-// outdated reports whether a patch was refused because something that it is based on has changed.
-func outdated(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsConflict(err) }
+// After returns a copy of a MachineDeployment as it is after the raise.
+func (r Raise) After(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
+	after := d.DeepCopy()
+	pool.Release(after, int32(r.By))
+	if len(r.Claimed) > 0 {
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.ClaimedAnnotation, r.claims().String())
+	}
+	return after
+}
+
+// Withdraws reports whether the pod loses the nomination that it has.
+func (n Nomination) Withdraws() bool { return n.Node == "" }
+
+// Patch returns a merge patch of the pod. It changes only the pod that was read; to withdraw a
+// nomination, only what it was then.
+func (n Nomination) Patch() []byte {
+	metadata, status := map[string]any{"uid": n.Pod.Object.UID}, map[string]any{"nominatedNodeName": n.Node}
+	if n.Withdraws() {
+		metadata["resourceVersion"], status["nominatedNodeName"] = n.Pod.Object.ResourceVersion, nil
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": metadata, "status": status})
+	if err != nil {
+		panic(fmt.Sprintf("encode a patch: %v", err)) // texts always encode
+	}
+	return raw
+}

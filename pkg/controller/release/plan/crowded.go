@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// IsCrowdedOut reports whether only pods of the same or a higher priority keep a pod from the node
+// that it is nominated for: those that run there, and those that are nominated for it and more
+// important. Pods of a lower priority may be there, since preemption removes them. The parameter
+// nominated contains the pods that are nominated for any node, and read returns a pod as package
+// fit reads it.
+func IsCrowdedOut(pod *corev1.Pod, node *corev1.Node, running, nominated []*corev1.Pod, read func(*corev1.Pod) *fit.Pod) bool {
+	var staying []*fit.Pod
+	for _, p := range running {
+		if !pool.Finished(p) && p.DeletionTimestamp == nil && priority(p) >= priority(pod) {
+			staying = append(staying, read(p))
+		}
+	}
+	room := fit.NewRoom([]fit.Node{{Object: node, Pods: staying}})
+	for _, p := range nominatedBefore(pod, nominated) {
+		if other := read(p); room.Ask(other, node.Name) == fit.Fits {
+			room.Put(other, node.Name)
+		}
+	}
+	p := read(pod)
+	obstacle, alone := room.Ask(p, node.Name), fit.NewRoom([]fit.Node{{Object: node}}).Ask(p, node.Name)
+	return obstacle != fit.Fits && obstacle != alone
+}
+
+// nominatedBefore returns the more important pods that are nominated for the same node.
+func nominatedBefore(pod *corev1.Pod, nominated []*corev1.Pod) []*corev1.Pod {
+	var before []*corev1.Pod
+	for _, p := range nominated {
+		if p.Status.NominatedNodeName == pod.Status.NominatedNodeName && byImportance(p, pod) < 0 {
+			before = append(before, p)
+		}
+	}
+	slices.SortFunc(before, byImportance)
+	return before
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// dedicated has so many machines of a pool be kept for the pods of an owner.
+func dedicated(owner v1alpha1.Owner, n int32) func(*Pool) {
+	return func(p *Pool) {
+		p.Reserve.Dedicated = append(p.Reserve.Dedicated, v1alpha1.Dedication{Owner: owner, Machines: n})
+	}
+}
+
+var (
+	ofWeb   = RunBy("shop", "Deployment", "web")
+	ofOther = RunBy("shop", "Deployment", "other")
+)
+
+// claims are raises with the machines that they claim, as in "a+2(a-1 a-3) of these a-1".
+func claims(p Plan) string {
+	var words []string
+	for _, r := range p.Raises {
+		text := Raises(Plan{Raises: []Raise{r}})
+		if len(r.Claimed) > 0 {
+			text += " of these " + strings.Join(r.Claimed, " ")
+		}
+		words = append(words, text)
+	}
+	return strings.Join(words, "; ")
+}
+
+var _ = DescribeTable("A plan with dedicated machines (9)",
+	func(wantRaises, wantOutcomes string, s *story) {
+		p := New(s.View)
+		Expect(claims(p)).To(Equal(wantRaises))
+		Expect(outcomes(p)).To(Equal(wantOutcomes))
+	},
+	Entry("strangers get none", "", "NoReserve:3", tell().pool("a", 1, 2, 10, dedicated("shop", 2)).full().waits(Pods(3, "p", 4000)...)),
+	Entry("strangers get the others", "a+1(a-3)", "NoReserve:2 Released:1", tell().pool("a", 1, 3, 10, dedicated("shop", 2)).full().waits(Pods(3, "p", 4000)...)),
+	Entry("strangers leave them room below max", "a+1(a-3)", "NoReserve:1 Released:1", tell().pool("a", 1, 4, 4, dedicated("shop", 2)).full().waits(Pods(2, "p", 4000)...)),
+	Entry("its owner gets one", "a+1(a-1) of these a-1", "Released:1", tell().pool("a", 1, 2, 10, dedicated("shop", 2)).full().waits(Pod("p", 4000, ofWeb))),
+	Entry("a workload gets one, and another of its namespace does not", "a+1(a-1) of these a-1", "NoReserve:1 Released:1",
+		tell().pool("a", 1, 2, 10, dedicated("shop/Deployment/web", 2)).full().waits(Pod("p", 4000, ofWeb), Pod("q", 4000, ofOther))),
+	Entry("a StatefulSet gets one", "a+1(a-1) of these a-1", "Released:1",
+		tell().pool("a", 1, 2, 10, dedicated("shop/StatefulSet/db", 2)).full().waits(Pod("p", 4000, RunBy("shop", "StatefulSet", "db")))),
+	Entry("one without a workload, like a pod of it, gets none", "", "NoReserve:1",
+		tell().pool("a", 1, 2, 10, dedicated("shop/Deployment/web", 2)).full().waits(Pod("p", 4000, ofWeb, func(p *corev1.Pod) { p.OwnerReferences = nil }))),
+	Entry("one of a ReplicaSet with such a name gets none", "", "NoReserve:1",
+		tell().pool("a", 1, 2, 10, dedicated("shop/Deployment/web", 2)).full().waits(Pod("p", 4000, ofWeb, func(p *corev1.Pod) { delete(p.Labels, "pod-template-hash") }))),
+	Entry("each of several owners gets its own", "a+2(a-1 a-2) of these a-1 a-2", "NoReserve:1 Released:2",
+		tell().pool("a", 1, 2, 10, dedicated("ci", 1), dedicated("shop", 1)).full().waits(Pod("p", 4000), Pod("q", 4000, ofWeb), Pod("r", 4000, RunBy("ci", "Job", "build")))),
+	Entry("a workload comes before its namespace", "a+2(a-2 a-1) of these a-2 a-1", "NoReserve:1 Released:2",
+		tell().pool("a", 1, 2, 10, dedicated("shop", 1), dedicated("shop/Deployment/web", 1)).full().waits(Pods(3, "p", 4000, ofWeb)...)),
+	Entry("its owner gets the others as well", "a+3(a-1 a-2 a-3) of these a-1 a-2", "NoReserve:1 Released:3",
+		tell().pool("a", 1, 3, 10, dedicated("shop", 2)).full().waits(Pods(4, "p", 4000, ofWeb)...)),
+	Entry("both in one write", "a+2(a-1 a-2) of these a-1", "Released:2", tell().pool("a", 1, 2, 10, dedicated("shop", 1)).full().waits(Pod("p", 4000, ofWeb), Pod("q", 4000))),
+	Entry("its owner within max", "a+1(a-1) of these a-1", "NoReserve:1 Released:1", tell().pool("a", 1, 2, 2, dedicated("shop", 1)).full().waits(Pod("p", 4000, ofWeb), Pod("q", 4000))),
+	Entry("the room below max of one that is claimed is left for the next", "a+1(a-1) of these a-1", "NoReserve:1 Released:1",
+		tell().pool("a", 1, 2, 3, dedicated("shop", 1)).full().waits(Pod("p", 4000, ofWeb), Pod("q", 4000))),
+	Entry("room that serves comes first", "", "HasRoom:1", tell().pool("a", 1, 2, 10, dedicated("shop", 2)).waits(Pod("p", 1000, ofWeb))),
+	Entry("what is left on one that is claimed is for all", "a+1(a-1) of these a-1", "Released:2",
+		tell().pool("a", 1, 2, 10, dedicated("shop", 2)).full().waits(Pod("p", 2000, ofWeb), Pod("q", 2000))),
+	Entry("one that is claimed is coming, and counts as room", "", "Coming:1",
+		tell().pool("a", 1, 2, 10, dedicated("shop", 2), replicas(2), machine("a-1", func(m *reserve.Machine) { m.Claimed = true })).full().waits(Pod("p", 4000, ofWeb))),
+	Entry("one whose Node is not ready is not claimed", "a+1(a-2) of these a-2", "Released:1", func() *story {
+		s := tell().pool("a", 1, 2, 10, dedicated("shop", 2)).full().waits(Pod("p", 4000, ofWeb))
+		s.Nodes[1].Object.Status.Conditions = nil
+		return s
+	}()),
+)
+
+var _ = It("gives no dedicated machine to pods of others, whatever waits (9)", func() {
+	namespaces, kinds := []string{"shop", "ci", "other"}, []string{"Deployment", "Job"}
+	owners := []v1alpha1.Owner{"shop", "ci", "ci,shop", "shop/Deployment/web", "ci/Job/web,other"}
+	rapid.Check(GinkgoT(), func(t *rapid.T) {
+		s := tell()
+		for _, name := range []string{"a", "b"}[:rapid.IntRange(1, 2).Draw(t, "pools")] {
+			spare, limit := rapid.IntRange(0, 4).Draw(t, "spare"), rapid.IntRange(1, 7).Draw(t, "max")
+			s.pool(name, 1, spare, limit, func(p *Pool) {
+				room := max(0, limit-1)
+				for _, owner := range rapid.SliceOfNDistinct(rapid.SampledFrom(owners), 0, 3, func(o v1alpha1.Owner) v1alpha1.Owner { return o }).Draw(t, "owners") {
+					n := rapid.IntRange(0, room).Draw(t, "machines")
+					dedicated(owner, int32(n))(p)
+					room -= n
+				}
+				for i := range p.Reserve.Machines {
+					m := &p.Reserve.Machines[i]
+					m.Owner = rapid.SampledFrom(append(owners, "", "", "")).Draw(t, "written")
+					if rapid.IntRange(0, 4).Draw(t, "boots") == 0 {
+						m.Phase = mcm.MachinePending
+					}
+				}
+			})
+		}
+		s.full()
+		for i := range rapid.IntRange(0, 8).Draw(t, "waiting") {
+			s.waits(Pod(fmt.Sprint("p-", i), rapid.SampledFrom([]int64{1000, 2000, 4000}).Draw(t, "cpu"),
+				RunBy(rapid.SampledFrom(namespaces).Draw(t, "namespace"), rapid.SampledFrom(kinds).Draw(t, "kind"), rapid.SampledFrom([]string{"web", "api"}).Draw(t, "name"))))
+		}
+		p := New(s.View)
+		for _, r := range p.Raises {
+			owned := reserve.Dedicate(r.Pool.Reserve.Machines, r.Pool.Reserve.Dedicated)
+			taken := 0
+			for i, m := range r.Pool.Reserve.Machines {
+				if owned[i] == "" || !slices.Contains(r.Machines, m.Name) {
+					continue
+				}
+				taken++
+				if !slices.Contains(r.Claimed, m.Name) {
+					t.Fatalf("%s is dedicated to %s, and released for anybody: %+v", m.Name, owned[i], r)
+				}
+				if !slices.ContainsFunc(s.Waiting, func(w *fit.Pod) bool {
+					return owned[i].Owns(w.Object) && slices.Contains(r.For, w.Name())
+				}) {
+					t.Fatalf("%s is dedicated to %s, and released for %v", m.Name, owned[i], r.For)
+				}
+			}
+			if taken != len(r.Claimed) {
+				t.Fatalf("%v are claimed, %d are dedicated", r.Claimed, taken)
+			}
+			if r.Pool.Replicas+r.By > r.Pool.Max {
+				t.Fatalf("above max: %+v", r)
+			}
+		}
+	})
+})

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+var _ = DescribeTable("A plan",
+	func(wantRaises, wantOutcomes string, s *story) {
+		p := New(s.View)
+		Expect(Raises(p)).To(Equal(wantRaises))
+		Expect(outcomes(p)).To(Equal(wantOutcomes))
+	},
+	// Law 1: as many machines as it takes.
+	Entry("nobody waits", "", "", tell().pool("a", 1, 2, 10).full()),
+	Entry("one pod", "a+1(a-1)", "Released:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000))),
+	Entry("pods that fit one machine", "a+1(a-1)", "Released:4", tell().pool("a", 1, 2, 10).full().waits(Pods(4, "p", 1000)...)),
+	Entry("pods for two", "a+2(a-1 a-2)", "Released:5", tell().pool("a", 1, 2, 10).full().waits(Pods(5, "p", 1000)...)),
+	Entry("the oldest of the reserve, of what is ready", "a+1(a-2)", "Released:1",
+		tell().pool("a", 1, 3, 10, machine("a-1", booting)).full().waits(Pod("p", 1000))),
+	Entry("machines of the current revision first", "a+1(a-2)", "Released:1",
+		tell().pool("a", 1, 3, 10, machine("a-1", func(m *reserve.Machine) { m.Set = "old" })).full().waits(Pod("p", 1000))),
+	Entry("pods of two zones", "a+1(a-1) b+1(b-1)", "Released:2",
+		tell().pool("a", 1, 1, 10).pool("b", 1, 1, 10).full().waits(Pod("p", 1000, InZone("a")), Pod("q", 1000, InZone("b")))),
+	Entry("one zone, where one machine does", "b+1(b-1)", "Released:2",
+		tell().pool("a", 1, 2, 10).pool("b", 1, 1, 10).full().waits(Pod("p", 1000), Pod("q", 1000, InZone("b")))),
+	Entry("one machine each", "a+2(a-1 a-2)", "Released:2", tell().pool("a", 1, 3, 10).full().waits(Pods(2, "p", 100, Apart)...)),
+
+	// Law 1: room that there is.
+	Entry("room on what serves", "", "HasRoom:1", tell().pool("a", 1, 2, 10).waits(Pod("p", 1000))),
+	Entry("room for some of them", "a+1(a-1)", "HasRoom:4 Released:1", tell().pool("a", 1, 2, 10).waits(Pods(5, "p", 1000)...)),
+	Entry("room on a node of no pool", "", "HasRoom:1", func() *story {
+		s := tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000))
+		s.Nodes = append(s.Nodes, Node{Object: NodeIn("other", "x")})
+		return s
+	}()),
+	Entry("room that was made: a machine is about to be released", "", "Coming:1", tell().pool("a", 1, 2, 10, replicas(2)).full().waits(Pod("p", 1000))),
+	Entry("room that was made, and more is needed", "a+1(a-2)", "Coming:4 Released:1", tell().pool("a", 1, 2, 10, replicas(2)).full().waits(Pods(5, "p", 1000)...)),
+	Entry("room that was made: the Node has not lost its taint yet", "", "HasRoom:1", func() *story {
+		s := tell().pool("a", 2, 1, 10)
+		Held(s.Nodes[1].Object)
+		return s.runs("a-0", Pod("f", 4000)).waits(Pod("p", 1000))
+	}()),
+	Entry("room that boots for replicas", "", "Coming:1",
+		tell().pool("a", 2, 0, 10, machine("a-1", booting)).unborn("a-1").full().waits(Pod("p", 1000))),
+	Entry("room that boots: its Node is ready, and tainted for a moment longer", "", "Coming:1", func() *story {
+		s := tell().pool("a", 2, 1, 10).runs("a-0", Pod("f", 4000)).waits(Pod("p", 1000))
+		s.Nodes[1].Object.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+		return s
+	}()),
+	Entry("room that boots, and a reserve that is swapped for it", "", "Coming:1",
+		tell().pool("a", 2, 1, 10, machine("a-1", booting)).unborn("a-1").full().waits(Pod("p", 4000))),
+	Entry("room that boots is swapped, and the next is released", "a+1(a-3)", "Coming:1 Released:1",
+		tell().pool("a", 2, 2, 10, machine("a-1", booting)).unborn("a-1").full().waits(Pods(2, "p", 4000)...)),
+	Entry("room that boots in another pool", "", "Coming:1",
+		tell().pool("a", 2, 0, 10, machine("a-1", booting)).unborn("a-1").pool("b", 1, 2, 10).full().waits(Pod("p", 1000))),
+	Entry("no room on what does not come", "b+1(b-1)", "Released:1",
+		tell().pool("a", 2, 0, 10, machine("a-1", failing)).unborn("a-1").pool("b", 1, 2, 10).full().waits(Pod("p", 1000))),
+	Entry("a machine that is sick is being covered by one of the reserve", "", "Coming:1",
+		tell().pool("a", 2, 2, 10, machine("a-1", unknown)).full().waits(Pod("p", 1000))),
+	Entry("no room on what boots and is not known", "b+1(b-1)", "Released:1",
+		tell().pool("a", 2, 0, 10, machine("a-1", booting), func(p *Pool) { p.Sample = nil }).unborn("a-1").pool("b", 1, 2, 10).full().waits(Pod("p", 1000))),
+	Entry("no room on what leaves", "a+1(a-2)", "Released:1",
+		tell().pool("a", 2, 2, 10, machine("a-1", leaves), replicas(1)).runs("a-0", Pod("f", 4000)).waits(Pod("p", 1000))),
+	Entry("a DaemonSet will take its part", "a+2(a-1 a-2)", "Released:4", tell().pool("a", 1, 2, 10).full().waits(Pods(4, "p", 1000)...).daemon(500)),
+	Entry("of two DaemonSets only one has room", "a+2(a-1 a-2)", "Released:2", tell().pool("a", 1, 2, 10).full().waits(Pods(2, "p", 1000)...).daemon(2500).daemon(2500)),
+	Entry("a DaemonSet has taken its part", "a+1(a-1)", "Released:3", tell().pool("a", 1, 1, 10).full().waits(Pods(3, "p", 1000)...).daemon(500).
+		runs("a-1", Pod("d", 500, func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{UID: "daemon"}} }))),
+
+	// Law 2: bounds.
+	Entry("at max", "", "NoReserve:1", tell().pool("a", 2, 2, 2).full().waits(Pod("p", 1000))),
+	Entry("up to max", "a+1(a-2)", "NoReserve:1 Released:1", tell().pool("a", 2, 2, 3).full().waits(Pods(2, "p", 4000)...)),
+	// While max falls, those that are to go are not due for the replicas there are, and would be for those that there may be.
+	Entry("up to max, where more could be released than is left below it", "a+1(a-2)", "Coming:1 NoReserve:1 Released:1",
+		tell().pool("a", 2, 2, 3, machine("a-1", booting), machine("a-2", victim), machine("a-3", victim), func(p *Pool) {
+			p.Reserve.Applied = reserve.Applied{Excess: 1, Max: 9}
+		}).full().waits(Pods(3, "p", 4000)...)),
+	Entry("above max already", "", "NoReserve:1", tell().pool("a", 4, 1, 3).full().waits(Pod("p", 1000))),
+	Entry("no reserve", "", "NoReserve:1", tell().pool("a", 1, 0, 10).full().waits(Pod("p", 1000))),
+	Entry("a reserve that boots", "", "NoReserve:1", tell().pool("a", 1, 1, 10, machine("a-1", booting)).full().waits(Pod("p", 1000))),
+	Entry("a reserve without its Node", "", "NoReserve:1", tell().pool("a", 1, 1, 10).unborn("a-1").full().waits(Pod("p", 1000))),
+	Entry("a reserve whose Node is not ready", "", "NoReserve:1", func() *story {
+		s := tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000))
+		s.Nodes[1].Object.Status.Conditions = nil
+		return s
+	}()),
+	Entry("a reserve of two, of which the first to be released has a Node that is not ready", "", "NoReserve:1", func() *story {
+		s := tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000))
+		s.Nodes[1].Object.Status.Conditions = nil
+		return s
+	}()),
+	Entry("no pool", "", "NoReserve:1", tell().waits(Pod("p", 1000))),
+
+	// Law 4: who is no reason.
+	Entry("not judged by the scheduler, beside one that it has found no place for", "a+1(a-1)", "Released:1",
+		tell().pool("a", 1, 1, 10).full().waits(Pod("p-0", 1000), Pod("p-1", 1000, func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulerError }))),
+	Entry("gated", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }))),
+	Entry("preempting", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Status.NominatedNodeName = "a-0" }))),
+	Entry("leaving", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }))),
+	Entry("failed", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))),
+	Entry("of a scheduler with rules of its own", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Spec.SchedulerName = "mine" }))),
+	Entry("of little worth", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](-11) }))),
+	Entry("of a DaemonSet", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: ptr.To(true)}}
+	}))),
+	Entry("of a scheduler that failed for another reason", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulerError }))),
+	Entry("at home in the reserve", "", "HasRoom:1", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, tolerant))),
+	Entry("at home in the reserve, which is full", "", "NoReserve:1", tell().pool("a", 1, 1, 10).full().runs("a-1", Pod("t", 4000, tolerant)).waits(Pod("p", 1000, tolerant))),
+	Entry("too large", "", "NoReserve:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 5000))),
+	Entry("too large, beside one that is not", "a+1(a-1)", "NoReserve:1 Released:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 5000), Pod("q", 1000))),
+	Entry("of another zone", "", "NoReserve:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000, InZone("b")))),
+	Entry("not to be told", "", "Unclear:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} }))),
+
+	// Law 4: such as nobody has looked at yet.
+	Entry("nobody has been looked at", "", "", tell().pool("a", 1, 2, 10).full().waits(Pods(4, "p", 1000, Untried)...)),
+	Entry("its like has been looked at", "a+2(a-1 a-2)", "Released:7", tell().pool("a", 1, 2, 10).full().waits(Pod("p-9", 1000)).waits(Pods(6, "p", 1000, Untried)...)),
+	Entry("another has been looked at", "a+1(a-1)", "Released:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000)).waits(Pods(6, "q", 1000, Untried)...)),
+)
+
+// daemon adds a DaemonSet that takes a part of every machine.
+func (s *story) daemon(milli int64) *story {
+	p := Pod("daemon", milli)
+	p.OwnerReferences = []metav1.OwnerReference{{UID: "daemon"}}
+	s.Daemons = append(s.Daemons, Daemon{Owner: "daemon", Pod: fit.NewPod(p, nil)})
+	return s
+}
+
+var _ = Describe("A plan over time", func() {
+	// again is the same story a while later, with what the plan remembers.
+	again := func(s *story, p Plan, d time.Duration) {
+		s.Now, s.Memory = s.Now.Add(d), p.Memory
+	}
+
+	It("leaves a pod alone that goes on waiting beside room", func() { // law 5
+		s := tell().pool("a", 1, 2, 10).waits(Pod("p", 1000))
+		p := New(s.View)
+		Expect(outcomes(p)).To(Equal("HasRoom:1"))
+		again(s, p, 29*time.Second)
+		p = New(s.View)
+		Expect(outcomes(p)).To(Equal("HasRoom:1"))
+		again(s, p, time.Second)
+		s.full()
+		p = New(s.View)
+		Expect(outcomes(p)).To(Equal("Doubtful:1"), "the room is gone, and it did not use it")
+		again(s, p, 24*time.Hour)
+		Expect(Raises(New(s.View))).To(BeEmpty())
+
+		By("looking after others as before")
+		s.waits(Pod("q", 1000))
+		p = New(s.View)
+		Expect(outcomes(p)).To(Equal("Doubtful:1 Released:1"))
+	})
+
+	It("does not hold it against a pod that others were faster", func() {
+		s := tell().pool("a", 1, 2, 10).waits(Pod("p", 1000))
+		p := New(s.View)
+		again(s, p, 10*time.Second)
+		s.full()
+		p = New(s.View)
+		Expect(Raises(p)).To(Equal("a+1(a-1)"))
+		Expect(p.Memory).To(BeEmpty())
+	})
+
+	It("does not count the time before the scheduler has looked", func() {
+		s := tell().pool("a", 1, 2, 10).waits(Pod("p-0", 1000), Pod("p-1", 1000, Untried))
+		Expect(New(s.View).Memory).To(HaveKey(types.UID("p-0")))
+		Expect(New(s.View).Memory).NotTo(HaveKey(types.UID("p-1")))
+	})
+
+	It("remembers nobody who waits for a machine to come", func() {
+		s := tell().pool("a", 1, 2, 10, replicas(2)).full().waits(Pod("p", 1000))
+		Expect(New(s.View).Memory).To(BeEmpty())
+	})
+})
+
+var _ = It("bounds the room that is owed by who could use it", func() {
+	s := tell().pool("a", 1, 0, 2_000_000_000, replicas(2_000_000_000)).full().waits(Pods(3, "p", 1000, func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("1Gi")
+	})...)
+	Expect(outcomes(New(s.View))).To(Equal("Coming:3"))
+})
