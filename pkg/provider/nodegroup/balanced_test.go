@@ -81,8 +81,8 @@ func inCloud(n *corev1.Node) {
 
 var _ = DescribeTable("A group without Nodes is balanced with those that have some, by cluster-autoscaler's rule for labels and the flags of the example",
 	func(labelled func(*corev1.Node), lent bool) {
-		busy := Model{Group: "pool-z1", Class: classIn("z1"), Node: fixture.Node("z-12345", labelled)}
-		empty := Model{Group: "pool-z2", Class: classIn("z2")}
+		busy := Model{Group: "pool-z1", Class: Class("z1"), Node: fixture.Node("z-12345", labelled)}
+		empty := Model{Group: "pool-z2", Class: Class("z2")}
 		busy.Extra.Labels, empty.Extra.Labels = map[string]string{"worker": "a"}, map[string]string{"worker": "a"}
 		var others []Model
 		if lent {

@@ -3,14 +3,11 @@
 package nodegroup
 
 import (
-	"fmt"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
 
 // Group is a MachineDeployment with bounds.
@@ -44,13 +41,4 @@ func (g Group) Replicas() int32 { return pool.Requested(g.Deployment) }
 func (g Group) Max() int32 {
 	dedicated := pool.Dedicated(pool.Dedications(g.Deployment, 0))
 	return max(g.Bounds.Max-int32(dedicated), min(g.Replicas(), g.Bounds.Max))
-}
-
-// message returns the group for the protocol. It always has both bounds, since the caller takes
-// them from any answer, and could empty a group without a min.
-func (g Group) message() *pb.NodeGroup {
-	return &pb.NodeGroup{
-		Id: g.Deployment.Name, MinSize: g.Bounds.Min, MaxSize: g.Max(),
-		Debug: fmt.Sprintf("MachineDeployment %s/%s, bounds %s", g.Deployment.Namespace, g.Deployment.Name, g.Bounds),
-	}
 }

@@ -43,15 +43,15 @@ var _ = Describe("What is remembered", func() {
 
 	It("of marks is forgotten machine by machine", func() {
 		f := &staleMarks{}
-		f.overdue("a", noon)
-		f.overdue("b", noon)
+		f.overdue("a", Noon)
+		f.overdue("b", Noon)
 		f.forgetIf(gone)
-		Expect(f.since).To(Equal(map[string]time.Time{"b": noon}))
+		Expect(f.since).To(Equal(map[string]time.Time{"b": Noon}))
 	})
 
 	It("of the caller's loop is forgotten group by group", func() {
 		s := &callerView{}
-		a, b := group("1:5", 3), group("1:5", 4)
+		a, b := Bounded("1:5", 3), Bounded("1:5", 4)
 		a.Deployment.Name, b.Deployment.Name = "a", "b"
 		s.startLoop([]Group{a, b})
 		s.forgetIf(gone)
@@ -59,7 +59,7 @@ var _ = Describe("What is remembered", func() {
 	})
 
 	It("of names does not hold one that was never there", func() {
-		Expect((&recentNames{}).contains("a", noon)).To(BeFalse())
+		Expect((&recentNames{}).contains("a", Noon)).To(BeFalse())
 	})
 })
 

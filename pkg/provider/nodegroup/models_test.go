@@ -7,6 +7,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,12 +24,14 @@ var _ = Describe("A machine whose name has left the annotation", func() {
 		c.Hold("machines", serving)
 	}
 	// takeOut does what machine-controller-manager does once a named machine terminates.
-	takeOut := func(c *cluster) { c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, trigger[:len(trigger)-1]) }
+	takeOut := func(c *cluster) {
+		c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, machineutils.TriggerDeletionByMCM)
+	}
 
 	It("is being deleted for a minute from then on, however long its name was there", func() {
 		play(func(c *cluster) {
 			slow(c)
-			c.patch("pool", `{"metadata":{"annotations":{%q:"c~2026-03-01T12:00:00Z"}}}`, trigger[:len(trigger)-1])
+			c.patch("pool", `{"metadata":{"annotations":{%q:"c~2026-03-01T12:00:00Z"}}}`, machineutils.TriggerDeletionByMCM)
 			time.Sleep(10 * time.Minute)
 			takeOut(c)
 			time.Sleep(50 * time.Second)
@@ -57,7 +60,7 @@ var _ = Describe("The template of a group", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()
 			class := fixture.MachineClass(fixture.Class)
-			class.NodeTemplate = classIn("z1")
+			class.NodeTemplate = Class("z1")
 			_, err := c.ours.MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.pool("pool", "0:9", 1)
@@ -76,11 +79,11 @@ var _ = Describe("The template of a group", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()
 			class := fixture.MachineClass(fixture.Class)
-			class.NodeTemplate = classIn("z1")
+			class.NodeTemplate = Class("z1")
 			_, err := c.ours.MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.pool("pool", "0:9:1", 0)
-			c.machine("pool", "r", mcm.MachineRunning, inReserve)
+			c.machine("pool", "r", mcm.MachineRunning, InReserve)
 			c.patchMachine("r", `{"spec":{"class":{"name":%q}}}`, fixture.Class)
 			time.Sleep(2 * time.Minute)
 			c.patchNode("node-r", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.ReserveAnnotation)

@@ -92,9 +92,9 @@ var _ = Describe("Groups", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9:2", 3)
 			c.running("pool", "serves")
-			c.machine("pool", "waits", mcm.MachineRunning, inReserve)
+			c.machine("pool", "waits", mcm.MachineRunning, InReserve)
 			c.machine("pool", "boots", mcm.MachinePending)
-			c.machine("pool", "reserved", mcm.MachinePending, inReserve)
+			c.machine("pool", "reserved", mcm.MachinePending, InReserve)
 			c.machine("pool", "goes", mcm.MachineRunning, priority("1"), doomed)
 			c.lull()
 			Expect(c.begin()).To(Succeed())
@@ -131,7 +131,7 @@ var _ = Describe("Groups", func() {
 	It("hold a Node that keeps its mark long after its Machine was released: else the caller stops in every loop", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9:2", 3)
-			c.machine("pool", "stuck", mcm.MachineRunning, inReserve)
+			c.machine("pool", "stuck", mcm.MachineRunning, InReserve)
 			c.lull()
 			node := c.nodeOf("stuck")
 			c.patchMachine("stuck", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.ReserveAnnotation)
@@ -166,8 +166,8 @@ var _ = Describe("Instances", func() {
 			c.machine("pool", "c", mcm.MachinePending)
 			c.machine("pool", "d", mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
 			c.machine("pool", "e", mcm.MachineTerminating)
-			c.machine("pool", "r", mcm.MachineRunning, inReserve)
-			c.machine("pool", "s", mcm.MachineCrashLoopBackOff, inReserve, failing("ResourceExhausted"))
+			c.machine("pool", "r", mcm.MachineRunning, InReserve)
+			c.machine("pool", "s", mcm.MachineCrashLoopBackOff, InReserve, failing("ResourceExhausted"))
 			c.lull()
 			Expect(c.said("pool")).To(Equal([]string{
 				"virtual:///node-a Running", "virtual:///node-b Running", "requested://c Creating",
@@ -175,7 +175,7 @@ var _ = Describe("Instances", func() {
 			}))
 			Expect(c.said("other")).To(Equal([]string{"virtual:///node-o Running"}))
 			Expect(c.target("pool")).To(BeEquivalentTo(6))
-			c.patchNode("node-a", `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ReserveAnnotation, noonText)
+			c.patchNode("node-a", `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ReserveAnnotation, NoonText)
 			c.lull()
 			Expect(c.said("pool")).To(ContainElement("virtual:///node-a Running"), "the record decides, not a Node of which nobody asked")
 		})
@@ -209,7 +209,7 @@ var _ = Describe("The other answers", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()
 			class := fixture.MachineClass(fixture.Class)
-			class.NodeTemplate = classIn("z1")
+			class.NodeTemplate = Class("z1")
 			_, err := c.ours.MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.pool("pool", "0:9", 1)
@@ -220,7 +220,7 @@ var _ = Describe("The other answers", func() {
 
 			ofClass := func(m *v1alpha1.Machine) { m.Spec.Class.Name = fixture.Class }
 			c.machine("pool", "a", mcm.MachineRunning, ofClass)
-			c.machine("pool", "r", mcm.MachineRunning, ofClass, inReserve)
+			c.machine("pool", "r", mcm.MachineRunning, ofClass, InReserve)
 			c.patchNode("node-r", `{"metadata":{"labels":{"from":"reserve"}}}`)
 			node, err = c.template("pool")
 			Expect(err).NotTo(HaveOccurred())

@@ -35,7 +35,7 @@ func (c *cluster) named(deployment string) []string {
 func due(d *v1alpha1.MachineDeployment) []string {
 	GinkgoHelper()
 	changed := time.Now()
-	if text, there := d.Annotations[changedAt]; there {
+	if text, there := d.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime]; there {
 		var err error
 		changed, err = time.Parse(time.RFC3339, text)
 		Expect(err).NotTo(HaveOccurred())
@@ -108,7 +108,7 @@ var _ = Describe("Removing", func() {
 			c.Hold("machines", serving)
 			Expect(c.remove("pool", "node-c")).To(Succeed())
 			Expect(c.ours.Machines(ns).Delete(context.Background(), "c", metav1.DeleteOptions{})).To(Succeed())
-			c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, trigger[:len(trigger)-1])
+			c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, machineutils.TriggerDeletionByMCM)
 			time.Sleep(2 * time.Minute)
 			Expect(c.said("pool")).To(ContainElement("virtual:///node-c Running"), "it does not know yet")
 			Expect(c.remove("pool", "node-c", "node-b")).To(Succeed())
@@ -172,7 +172,7 @@ var _ = Describe("Removing", func() {
 			c.lull()
 			Expect(c.remove("pool", "node-c")).To(Succeed())
 			c.Hold("machines", serving)
-			c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, trigger[:len(trigger)-1])
+			c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, machineutils.TriggerDeletionByMCM)
 			Expect(c.ours.Machines(ns).Delete(context.Background(), "c", metav1.DeleteOptions{})).To(Succeed())
 			c.lull()
 			Expect(c.remove("pool", "node-c")).To(Succeed())
@@ -191,8 +191,8 @@ var _ = Describe("Removing", func() {
 			c.lull()
 			Expect(c.remove("pool", "node-c")).To(Succeed())
 			c.Hold("machines", serving)
-			c.patchMachine("c", `{"metadata":{"annotations":{%q:"1",%q:%q}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime, noonText)
-			c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, trigger[:len(trigger)-1])
+			c.patchMachine("c", `{"metadata":{"annotations":{%q:"1",%q:%q}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime, NoonText)
+			c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, machineutils.TriggerDeletionByMCM)
 			time.Sleep(2 * namedFor)
 			Expect(c.said("pool")).To(ContainElement("virtual:///node-c Running"), "only the API server shows it now")
 			Expect(c.remove("pool", "node-c")).To(Succeed())
@@ -237,7 +237,7 @@ var _ = Describe("Removing", func() {
 			next := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-2", OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", d)}}}
 			next, err := c.ours.MachineSets(ns).Create(context.Background(), next, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			m := machineIn("")
+			m := Machine("")
 			m.Name, m.OwnerReferences = "n", []metav1.OwnerReference{ownedBy("MachineSet", next)}
 			_, err = c.ours.Machines(ns).Create(context.Background(), m, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())

@@ -136,7 +136,7 @@ func budget(caller context.Context, now time.Time) time.Duration {
 // writeChange sends one patch, and determines its outcome if the answer is lost. It reports false
 // if the patch did not take effect and the decision must be made again.
 func (s *Server) writeChange(ctx context.Context, base *v1alpha1.MachineDeployment, c Change) (done bool, err error) {
-	body, err := c.mergePatch(base)
+	body, err := mergePatch(c, base)
 	if err != nil {
 		return false, status.Errorf(codes.Internal, "encode patch: %v", err)
 	}

@@ -105,7 +105,7 @@ func (s *Server) Refresh(context.Context, *pb.RefreshRequest) (*pb.RefreshRespon
 func (s *Server) NodeGroups(context.Context, *pb.NodeGroupsRequest) (*pb.NodeGroupsResponse, error) {
 	response := &pb.NodeGroupsResponse{}
 	for _, g := range s.memory.allGroups() {
-		response.NodeGroups = append(response.NodeGroups, g.message())
+		response.NodeGroups = append(response.NodeGroups, message(g))
 	}
 	return response, nil
 }
@@ -116,7 +116,7 @@ func (s *Server) NodeGroupForNode(_ context.Context, request *pb.NodeGroupForNod
 	if !ok {
 		return &pb.NodeGroupForNodeResponse{NodeGroup: &pb.NodeGroup{}}, nil
 	}
-	return &pb.NodeGroupForNodeResponse{NodeGroup: g.message()}, nil
+	return &pb.NodeGroupForNodeResponse{NodeGroup: message(g)}, nil
 }
 
 // NodeGroupTargetSize returns the replicas of a group.
@@ -137,7 +137,7 @@ func (s *Server) NodeGroupNodes(_ context.Context, request *pb.NodeGroupNodesReq
 	response := &pb.NodeGroupNodesResponse{}
 	for _, m := range s.memory.members(s.memory.outline(g)) {
 		if !m.Reserve() {
-			response.Instances = append(response.Instances, m.instance())
+			response.Instances = append(response.Instances, instance(m))
 		}
 	}
 	return response, nil

@@ -48,7 +48,7 @@ var _ = Describe("A soak", func() {
 				Expect(s.remembered()).To(HaveKeyWithValue("lastNodes", pools), "it does remember")
 				for _, name := range names {
 					node := told(standIn("node-" + name))
-					node.Annotations = map[string]string{"evenkeel.machine.sapcloud.io/reserve": noonText}
+					node.Annotations = map[string]string{"evenkeel.machine.sapcloud.io/reserve": NoonText}
 					Expect(c.groupOf(node)).To(BeEmpty())
 					Expect(c.increase(name, 1)).To(Succeed())
 					_, err := c.NodeGroupDeleteNodes(ctx, &pb.NodeGroupDeleteNodesRequest{Id: name, Nodes: []*pb.ExternalGrpcNode{node}})

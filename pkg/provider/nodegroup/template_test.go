@@ -25,14 +25,6 @@ func amounts(pairs ...string) corev1.ResourceList {
 	return all
 }
 
-// classIn is the nodeTemplate of a MachineClass in a zone.
-func classIn(zone string) *v1alpha1.NodeTemplate {
-	return &v1alpha1.NodeTemplate{
-		Capacity:     amounts("cpu", "4", "memory", "16Gi", "gpu", "0"),
-		InstanceType: "virtual.large", Region: "local", Zone: zone, Architecture: ptr.To("amd64"),
-	}
-}
-
 // extraIn is what a MachineDeployment adds in a zone.
 func extraIn(zone string) v1alpha1.NodeTemplateSpec {
 	extra := v1alpha1.NodeTemplateSpec{}
@@ -59,7 +51,7 @@ func seen(zone string) *corev1.Node {
 }
 
 func modelIn(zone string, node *corev1.Node) Model {
-	return Model{Group: "pool-" + zone, Class: classIn(zone), Extra: extraIn(zone), Node: node}
+	return Model{Group: "pool-" + zone, Class: Class(zone), Extra: extraIn(zone), Node: node}
 }
 
 func ready(n *corev1.Node) corev1.ConditionStatus {
@@ -226,7 +218,7 @@ var _ = Describe("A template", func() {
 		node.Labels["x"], node.Status.Capacity["cpu"] = "y", resource.MustParse("1")
 		Expect(other.Node).To(Equal(before))
 		Expect(m.Extra).To(Equal(extraIn("z2")))
-		Expect(m.Class).To(Equal(classIn("z2")))
+		Expect(m.Class).To(Equal(Class("z2")))
 	})
 })
 

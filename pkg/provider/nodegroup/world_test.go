@@ -169,7 +169,7 @@ func (c *cluster) machine(group, name string, phase mcm.MachinePhase, change ...
 	ctx := context.Background()
 	set, err := c.ours.MachineSets(ns).Get(ctx, group+"-1", metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	m := machineIn(phase, change...)
+	m := Machine(phase, change...)
 	m.Name, m.OwnerReferences = name, []metav1.OwnerReference{ownedBy("MachineSet", set)}
 	if phase == mcm.MachineRunning {
 		m.Labels, m.Spec.ProviderID = map[string]string{mcm.NodeLabelKey: "node-" + name}, "virtual:///node-"+name
@@ -184,7 +184,7 @@ func (c *cluster) machine(group, name string, phase mcm.MachinePhase, change ...
 		node := fixture.Node("node-"+name, func(n *corev1.Node) {
 			n.Status.Conditions[0].LastTransitionTime = metav1.Now()
 			if pool.Marked(m) {
-				n.Annotations = map[string]string{v1alpha1.ReserveAnnotation: noonText}
+				n.Annotations = map[string]string{v1alpha1.ReserveAnnotation: NoonText}
 			}
 		})
 		_, err := c.core.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})

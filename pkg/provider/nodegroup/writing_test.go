@@ -216,10 +216,10 @@ var _ = Describe("Raising", func() {
 			ctx := context.Background()
 			if given > 0 {
 				var cancel context.CancelFunc
-				ctx, cancel = context.WithDeadline(ctx, noon.Add(given))
+				ctx, cancel = context.WithDeadline(ctx, Noon.Add(given))
 				defer cancel()
 			}
-			Expect(budget(ctx, noon)).To(Equal(want))
+			Expect(budget(ctx, Noon)).To(Equal(want))
 		},
 		Entry("four fifths", 5*time.Second, 4*time.Second),
 		Entry("at most ten seconds", time.Hour, 10*time.Second),

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"fmt"
+	"strings"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	mcmcodes "github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+)
+
+// Classes of errors that cluster-autoscaler distinguishes.
+const (
+	classExhausted int32 = 1
+	classOther     int32 = 99
+)
+
+// message returns a group for the protocol. It always has both bounds, since the caller takes them
+// from any answer, and could empty a group without a min.
+func message(g Group) *pb.NodeGroup {
+	return &pb.NodeGroup{
+		Id: g.Deployment.Name, MinSize: g.Bounds.Min, MaxSize: g.Max(),
+		Debug: fmt.Sprintf("MachineDeployment %s/%s, bounds %s", g.Deployment.Namespace, g.Deployment.Name, g.Bounds),
+	}
+}
+
+// instance returns a machine for the protocol.
+func instance(m Member) *pb.Instance {
+	status := &pb.InstanceStatus{}
+	switch {
+	case m.Leaving():
+		status.InstanceState = pb.InstanceStatus_instanceDeleting
+	case hasRegistered(m):
+		status.InstanceState = pb.InstanceStatus_instanceRunning
+	default:
+		status.InstanceState, status.ErrorInfo = pb.InstanceStatus_instanceCreating, failure(m)
+	}
+	return &pb.Instance{Id: instanceID(m), Status: status}
+}
+
+// instanceID returns the provider id of a machine's Node, or a placeholder.
+func instanceID(m Member) string {
+	if m.Node != nil && m.Node.Spec.ProviderID != "" {
+		return m.Node.Spec.ProviderID
+	}
+	return placeholder + m.Name()
+}
+
+// hasRegistered reports whether the Node of a machine has ever registered.
+func hasRegistered(m Member) bool {
+	switch m.Phase() {
+	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:
+		return m.Node != nil
+	}
+	return true
+}
+
+// failure returns why a machine cannot be created. It is nil if machine-controller-manager tries
+// again within seconds, because the caller would give up the group.
+func failure(m Member) *pb.InstanceErrorInfo {
+	code, failed := pool.Failure(m.Object)
+	if !failed {
+		return nil
+	}
+	class := classOther
+	if code == mcmcodes.ResourceExhausted {
+		class = classExhausted
+	}
+	text := strings.ToValidUTF8(m.Object.Status.LastOperation.Description, "?")
+	return &pb.InstanceErrorInfo{ErrorCode: code.String(), ErrorMessage: text, InstanceErrorClass: class}
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"fmt"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+)
+
+// failing says that making the machine failed.
+func failing(code string) func(*v1alpha1.Machine) {
+	return func(m *v1alpha1.Machine) {
+		m.Status.LastOperation = mcm.LastOperation{Type: mcm.MachineOperationCreate, State: mcm.MachineStateFailed, ErrorCode: code, Description: "no luck"}
+	}
+}
+
+func priority(text string) func(*v1alpha1.Machine) {
+	return Annotated(machineutils.MachinePriority, text)
+}
+
+var doomed = Annotated(machineutils.MarkedForDeletionTime, NoonText)
+
+func preserved(until time.Duration) func(*v1alpha1.Machine) {
+	return func(m *v1alpha1.Machine) {
+		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: Noon.Add(until)}
+	}
+}
+
+// wording describes an instance, as in "Creating ResourceExhausted/1".
+func wording(i *pb.Instance) string {
+	text := map[pb.InstanceStatus_InstanceState]string{1: "Running", 2: "Creating", 3: "Deleting"}[i.Status.InstanceState]
+	if e := i.Status.ErrorInfo; e != nil {
+		text += fmt.Sprintf(" %s/%d", e.ErrorCode, e.InstanceErrorClass)
+	}
+	return text
+}
+
+// memberOf reads a Machine and its Node, if there is one. Named reports whether its MachineDeployment names it for deletion.
+func memberOf(m *v1alpha1.Machine, node *corev1.Node, named bool) Member {
+	GinkgoHelper()
+	d := Deployment("1:5", 3)
+	if named {
+		d.Annotations[machineutils.TriggerDeletionByMCM] = m.Name + "~" + NoonText
+	}
+	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set", Namespace: ns, UID: "uid-set", OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", d)}}}
+	m.OwnerReferences = []metav1.OwnerReference{ownedBy("MachineSet", set)}
+	objects := pool.Objects{Sets: []*v1alpha1.MachineSet{set}, Machines: []*v1alpha1.Machine{m}}
+	if node != nil {
+		m.Labels = map[string]string{mcm.NodeLabelKey: node.Name}
+		objects.Nodes = append(objects.Nodes, node)
+	}
+	memory := &memory{source: pool.NewList(objects), clock: testingclock.NewFakePassiveClock(Noon)}
+	members := memory.members(memory.outline(Group{Deployment: d}))
+	Expect(members).To(HaveLen(1))
+	return members[0]
+}
+
+var _ = Describe("A member", func() {
+	registered := fixture.Node("m")
+	DescribeTable("is told by what its Machine and its Node say",
+		func(m *v1alpha1.Machine, node *corev1.Node, named bool, want, id string) {
+			told := instance(memberOf(m, node, named))
+			Expect(wording(told)).To(Equal(want))
+			Expect(told.Id).To(Equal(id))
+		},
+		Entry("asked for", Machine(""), nil, false, "Creating", "requested://m"),
+		Entry("booting", Machine(mcm.MachinePending), nil, false, "Creating", "requested://m"),
+		Entry("registered", Machine(mcm.MachinePending), registered, false, "Running", "virtual:///m"),
+		Entry("registered, provider id to come", Machine(mcm.MachinePending), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, false, "Running", "requested://m"),
+		Entry("running", Machine(mcm.MachineRunning), registered, false, "Running", "virtual:///m"),
+		Entry("running, its Node taken away", Machine(mcm.MachineRunning), nil, false, "Running", "requested://m"),
+		Entry("not ready", Machine(mcm.MachineUnknown), registered, false, "Running", "virtual:///m"),
+		Entry("updated in place", Machine(mcm.MachineInPlaceUpdating), registered, false, "Running", "virtual:///m"),
+		Entry("no capacity", Machine(mcm.MachineCrashLoopBackOff, failing("ResourceExhausted")), nil, false, "Creating ResourceExhausted/1", "requested://m"),
+		Entry("no permission", Machine(mcm.MachineCrashLoopBackOff, failing("PermissionDenied")), nil, false, "Creating PermissionDenied/99", "requested://m"),
+		Entry("out of reach: tried again in seconds", Machine(mcm.MachineCrashLoopBackOff, failing("Unavailable")), nil, false, "Creating", "requested://m"),
+		Entry("an error without a code: tried again in seconds", Machine(mcm.MachineCrashLoopBackOff, failing("")), nil, false, "Creating", "requested://m"),
+		Entry("given up: replaced whatever happens", Machine(mcm.MachineFailed, failing("ResourceExhausted")), nil, false, "Deleting", "requested://m"),
+		Entry("failed, but preserved", Machine(mcm.MachineFailed, preserved(time.Hour)), registered, false, "Running", "virtual:///m"),
+		Entry("failed, preserved until now", Machine(mcm.MachineFailed, preserved(0)), registered, false, "Deleting", "virtual:///m"),
+		Entry("terminating", Machine(mcm.MachineTerminating), registered, false, "Deleting", "virtual:///m"),
+		Entry("deleted by hand", Machine(mcm.MachineRunning, Deleted), registered, false, "Deleting", "virtual:///m"),
+		Entry("named for deletion", Machine(mcm.MachineRunning), registered, true, "Deleting", "virtual:///m"),
+		Entry("named by its priority and time", Machine(mcm.MachineRunning, priority("1"), doomed), registered, false, "Deleting", "virtual:///m"),
+		Entry("priority 1 alone: whoever wrote it may think again", Machine(mcm.MachineRunning, priority("1")), registered, false, "Running", "virtual:///m"),
+		Entry("no capacity, and named: the caller asks no more", Machine(mcm.MachineCrashLoopBackOff, failing("ResourceExhausted")), nil, true, "Deleting", "requested://m"),
+		Entry("an old error of one that has run since", Machine(mcm.MachineRunning, failing("ResourceExhausted")), nil, false, "Running", "requested://m"),
+	)
+
+	It("tells an error message that is no text as well as it can", func() {
+		m := Machine(mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
+		m.Status.LastOperation.Description = "caf\xe9"
+		Expect(instance(memberOf(m, nil, false)).Status.ErrorInfo.ErrorMessage).To(Equal("caf?"))
+	})
+})
+
+var _ = Describe("A group", func() {
+	It("tells both bounds whatever they are", func() {
+		told := message(Bounded("0:7:cpu=16", 3))
+		Expect([]any{told.Id, told.MinSize, told.MaxSize}).To(Equal([]any{"pool", int32(0), int32(7)}))
+		Expect(told.Debug).To(Equal("MachineDeployment default/pool, bounds 0:7:cpu=16"))
+		dedicated := Bounded("1:9", 3)
+		dedicated.Deployment.Annotations[v1alpha1.DedicatedAnnotation] = "shop=2 ci=1"
+		Expect(message(dedicated).MaxSize).To(BeEquivalentTo(6))
+	})
+})
