@@ -13,7 +13,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
+	nodegroupplan "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -172,14 +172,14 @@ func (w *MoveWorld) reserveView(i int) reserve.View {
 func (k *moveWalk) ownerFaults(i int) {
 	z := k.from.zones[i]
 	d := z.object(i, 1, k.from.overdue[i])
-	if g, err := nodegroup.NewGroup(d); err == nil {
-		if c, err := nodegroup.NewRaise(g, g.Replicas(), 1); err == nil && k.from.total() < k.Most {
+	if g, err := nodegroupplan.NewGroup(d); err == nil {
+		if c, err := nodegroupplan.NewRaise(g, g.Replicas(), 1); err == nil && k.from.total() < k.Most {
 			k.changeByGroup(i, "An autoscaler raises "+name(i)+" by 1.", c)
 		}
-		k.changeByGroup(i, "An autoscaler withdraws a machine of "+name(i)+".", nodegroup.NewWithdrawal(g, k.from.members(i), -1))
+		k.changeByGroup(i, "An autoscaler withdraws a machine of "+name(i)+".", nodegroupplan.NewWithdrawal(g, k.from.members(i), -1))
 		for at := range k.from.units[i] {
 			if u := &k.from.units[i][at]; u.serves() && !u.pinned && z.names[at] == unnamed {
-				if c, err := nodegroup.NewRemoval(g, k.from.members(i), false, map[string]bool{unitName(i, at): true}, now); err == nil {
+				if c, err := nodegroupplan.NewRemoval(g, k.from.members(i), false, map[string]bool{unitName(i, at): true}, now); err == nil {
 					k.changeByGroup(i, "An autoscaler removes "+unitName(i, at)+".", c)
 				}
 			}
@@ -213,17 +213,17 @@ func (k *moveWalk) ownerFaults(i int) {
 func (w *MoveWorld) total() int { return int(w.zones[0].replicas + w.zones[1].replicas) }
 
 // members returns the machines of a MachineDeployment as the node groups' server sees them.
-func (w *MoveWorld) members(i int) (all []nodegroup.Member) {
+func (w *MoveWorld) members(i int) (all []nodegroupplan.Member) {
 	for at := range w.units[i] {
 		if u := &w.units[i][at]; u.there {
-			all = append(all, nodegroup.Member{Machine: u.member(i, at, w.zones[i].names[at]).Machine})
+			all = append(all, nodegroupplan.Member{Machine: u.member(i, at, w.zones[i].names[at]).Machine})
 		}
 	}
 	return all
 }
 
 // changeByGroup adds a change by the node groups' server.
-func (k *moveWalk) changeByGroup(i int, what string, c nodegroup.Change) {
+func (k *moveWalk) changeByGroup(i int, what string, c nodegroupplan.Change) {
 	if c.IsEmpty() {
 		return
 	}

@@ -5,7 +5,7 @@ package explore
 import (
 	"fmt"
 
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
+	nodegroupplan "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -163,11 +163,11 @@ func (k *raiseWalk) askToScale(w *RaiseWorld) (broken string) {
 	if l.known && k.Unguarded != CountFromLoop {
 		seen = min(seen, l.seen)
 	}
-	g, err := nodegroup.NewGroup(w.deployment(k.Max))
+	g, err := nodegroupplan.NewGroup(w.deployment(k.Max))
 	if err != nil {
 		return err.Error()
 	}
-	c, err := nodegroup.NewRaise(g, int32(seen), int32(l.need))
+	c, err := nodegroupplan.NewRaise(g, int32(seen), int32(l.need))
 	if err != nil {
 		return "" // the autoscaler sees the size in its next loop
 	}

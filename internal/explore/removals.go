@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
+	nodegroupplan "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 )
 
 // Removals models how an autoscaler removes machines and withdraws requests: the decisions of the
@@ -235,10 +235,10 @@ func (k *removeWalk) resolve(w *RemovalWorld) string {
 }
 
 // change returns the change of a call that has been decided.
-func (k *removeWalk) change(c call) nodegroup.Change {
+func (k *removeWalk) change(c call) nodegroupplan.Change {
 	at := unitName(0, int(c.machine)-1)
 	base, next := c.base.object(k.Min, k.Max), c.next.object(k.Min, k.Max)
-	change := nodegroup.Change{From: int32(c.base.replicas), To: int32(c.next.replicas), Replicas: int32(c.next.replicas), Annotations: map[string]string{}}
+	change := nodegroupplan.Change{From: int32(c.base.replicas), To: int32(c.next.replicas), Replicas: int32(c.next.replicas), Annotations: map[string]string{}}
 	for key, text := range next.Annotations {
 		if base.Annotations[key] != text {
 			change.Annotations[key] = text

@@ -13,7 +13,7 @@ import (
 	stock "github.com/gardener/machine-controller-manager/pkg/controller"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
+	nodegroupplan "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -59,22 +59,22 @@ func (p *removePlans) planFor(in knownGroup, m *Removals) removePlan {
 // decide makes a decision.
 func (k knownGroup) decide(m *Removals) removePlan {
 	d := k.is.object(m.Min, m.Max)
-	g, err := nodegroup.NewGroup(d)
+	g, err := nodegroupplan.NewGroup(d)
 	if err != nil {
 		return removePlan{failed: true}
 	}
-	var c nodegroup.Change
+	var c nodegroupplan.Change
 	if k.call.kind == removal {
 		going := map[string]bool{unitName(0, int(k.call.machine)-1): true}
-		c, err = nodegroup.NewRemoval(g, k.members(), false, going, instant(k.clock))
+		c, err = nodegroupplan.NewRemoval(g, k.members(), false, going, instant(k.clock))
 	} else {
-		c = nodegroup.NewWithdrawal(g, k.members(), -int32(k.call.delta))
+		c = nodegroupplan.NewWithdrawal(g, k.members(), -int32(k.call.delta))
 	}
 	return removePlan{next: changed(k.is, c, m), idle: c.IsEmpty(), failed: err != nil}
 }
 
 // changed returns a MachineDeployment after a change.
-func changed(is sized, c nodegroup.Change, m *Removals) sized {
+func changed(is sized, c nodegroupplan.Change, m *Removals) sized {
 	d := is.object(m.Min, m.Max)
 	if c.From != c.To {
 		d.Spec.Replicas = c.Replicas
@@ -88,7 +88,7 @@ func changed(is sized, c nodegroup.Change, m *Removals) sized {
 }
 
 // members returns the machines of the group, as far as the server knows them.
-func (k *knownGroup) members() (all []nodegroup.Member) {
+func (k *knownGroup) members() (all []nodegroupplan.Member) {
 	for at := range k.units {
 		u := &k.units[at]
 		isRemoved := int(k.call.machine) == at+1
@@ -99,7 +99,7 @@ func (k *knownGroup) members() (all []nodegroup.Member) {
 		if k.is.named[at] > 0 {
 			n = named
 		}
-		one := nodegroup.Member{Machine: u.member(0, at, n).Machine, Gone: k.recent[at] || isRemoved && k.gone}
+		one := nodegroupplan.Member{Machine: u.member(0, at, n).Machine, Gone: k.recent[at] || isRemoved && k.gone}
 		all = append(all, one)
 	}
 	return all
@@ -221,7 +221,7 @@ func (k *removeWalk) delete(w *RemovalWorld, at int) (broken string) {
 // remind adds that the server repeats the deletion of machines that should be gone.
 func (k *removeWalk) remind() {
 	known := k.from.newest()
-	g, err := nodegroup.NewGroup(known.object(k.Min, k.Max))
+	g, err := nodegroupplan.NewGroup(known.object(k.Min, k.Max))
 	if err != nil || !k.from.current || k.Unguarded == RemindNames {
 		return
 	}
@@ -231,7 +231,7 @@ func (k *removeWalk) remind() {
 			there[unitName(0, at)] = true
 		}
 	}
-	if c := nodegroup.NewReminder(g, there, instant(k.from.clock)); !c.IsEmpty() {
+	if c := nodegroupplan.NewReminder(g, there, instant(k.from.clock)); !c.IsEmpty() {
 		k.addStep(serving, "The server repeats the deletion of machines.", func(w *RemovalWorld) string {
 			w.change(changed(w.is, c, k.Removals))
 			w.record()

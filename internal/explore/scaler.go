@@ -4,7 +4,7 @@ package explore
 
 import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
+	nodegroupplan "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 )
 
 // scalerSteps completes what an autoscaler has begun.
@@ -45,15 +45,15 @@ func (k *walk) scalerFaults() {
 // that.
 func (w *World) nameMachine(i int) bool {
 	s := w.snapshot()
-	g, err := nodegroup.NewGroup(s.Deployment)
+	g, err := nodegroupplan.NewGroup(s.Deployment)
 	if err != nil {
 		return false
 	}
-	members := make([]nodegroup.Member, len(s.Machines))
+	members := make([]nodegroupplan.Member, len(s.Machines))
 	for k, m := range s.Machines {
-		members[k] = nodegroup.Member{Machine: m}
+		members[k] = nodegroupplan.Member{Machine: m}
 	}
-	c, err := nodegroup.NewRemoval(g, members, s.Rollout.Spread, map[string]bool{name(i): true}, now)
+	c, err := nodegroupplan.NewRemoval(g, members, s.Rollout.Spread, map[string]bool{name(i): true}, now)
 	if err != nil || len(c.Names) == 0 {
 		return false
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 )
 
 // caller calls as cluster-autoscaler's client does, with its caches and its patience.
@@ -153,7 +154,7 @@ func (c *caller) remove(id string, nodes ...string) error {
 
 // standIn is a Node as the caller speaks of it: for a machine without one, a fake in its place.
 func standIn(name string) *corev1.Node {
-	if len(name) > len(placeholder) && name[:len(placeholder)] == placeholder {
+	if len(name) > len(plan.Placeholder) && name[:len(plan.Placeholder)] == plan.Placeholder {
 		return &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"k8s.io/cluster-autoscaler/fake-node-reason": "unregistered"}},
 			Spec:       corev1.NodeSpec{ProviderID: name},

@@ -5,6 +5,8 @@ package nodegroup
 import (
 	"maps"
 	"sync"
+
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 )
 
 // callerView contains the replicas of each group that the caller expects: those when its loop
@@ -15,7 +17,7 @@ type callerView struct {
 }
 
 // startLoop notes the replicas at the start of a loop of the caller.
-func (s *callerView) startLoop(groups []Group) {
+func (s *callerView) startLoop(groups []plan.Group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.replicas = make(map[string]int32, len(groups))

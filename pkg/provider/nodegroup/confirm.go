@@ -19,6 +19,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -45,7 +46,7 @@ func (s *Server) hasMachine(ctx context.Context, node *pb.ExternalGrpcNode) (boo
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	machines := s.clients.Machines.Machines(s.options.Namespace)
-	if name, ok := strings.CutPrefix(cmp.Or(node.GetProviderID(), node.GetName()), placeholder); ok {
+	if name, ok := strings.CutPrefix(cmp.Or(node.GetProviderID(), node.GetName()), plan.Placeholder); ok {
 		_, err := machines.Get(ctx, name, metav1.GetOptions{})
 		return err == nil, written.IgnoreNotFound(err)
 	}
@@ -64,7 +65,7 @@ func (s *Server) hasMachine(ctx context.Context, node *pb.ExternalGrpcNode) (boo
 //
 // What is read here is no older than the MachineDeployment of the decision, so one of the two shows
 // each removal.
-func (s *Server) confirmed(ctx context.Context, members []Member, going map[string]bool) ([]Member, error) {
+func (s *Server) confirmed(ctx context.Context, members []plan.Member, going map[string]bool) ([]plan.Member, error) {
 	errs := make([]error, len(members))
 	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), maxReads, len(members), func(i int) {
 		if m := &members[i]; going[m.Name()] && !m.Leaving() {
@@ -75,7 +76,7 @@ func (s *Server) confirmed(ctx context.Context, members []Member, going map[stri
 }
 
 // confirm updates a member with its Machine from the API server.
-func (s *Server) confirm(ctx context.Context, member *Member) error {
+func (s *Server) confirm(ctx context.Context, member *plan.Member) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	live, err := s.clients.Machines.Machines(s.options.Namespace).Get(ctx, member.Name(), metav1.GetOptions{})
@@ -94,7 +95,7 @@ func (s *Server) confirm(ctx context.Context, member *Member) error {
 // withUnseen adds the machines of a group that the API server has and the stores do not show yet.
 // The watch of Machines may be late by any time. Without these machines, replicas would be withdrawn
 // that have them, and machine-controller-manager would delete as many, perhaps others that serve.
-func (s *Server) withUnseen(ctx context.Context, g Group, members []Member) ([]Member, error) {
+func (s *Server) withUnseen(ctx context.Context, g plan.Group, members []plan.Member) ([]plan.Member, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	selector, err := metav1.LabelSelectorAsSelector(g.Deployment.Spec.Selector)
@@ -107,9 +108,9 @@ func (s *Server) withUnseen(ctx context.Context, g Group, members []Member) ([]M
 	}
 	for i := range list.Items {
 		m := &list.Items[i]
-		known := slices.ContainsFunc(members, func(one Member) bool { return one.Name() == m.Name })
+		known := slices.ContainsFunc(members, func(one plan.Member) bool { return one.Name() == m.Name })
 		if !known && s.memory.mayOwn(g, m) {
-			members = append(members, Member{Machine: pool.Machine{Object: m, Named: pool.Condemned(m)}})
+			members = append(members, plan.Member{Machine: pool.Machine{Object: m, Named: pool.Condemned(m)}})
 		}
 	}
 	return members, nil

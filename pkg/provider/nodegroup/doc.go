@@ -5,7 +5,7 @@
 // machine-controller-manager.
 //
 //	cluster-autoscaler --gRPC--> Server --reads--> package pool, over informers and its own recent writes
-//	                                    --plan---> NewRaise, NewRemoval, NewWithdrawal
+//	                                    --plan---> package plan: NewRaise, NewRemoval, NewWithdrawal
 //	                                    --writes-> one patch of the MachineDeployment
 //
 // Watches: MachineDeployments, MachineSets, Machines and MachineClasses of one namespace, Nodes of

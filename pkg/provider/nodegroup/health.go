@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 )
 
 // remindEvery is how often the server checks for named machines that still exist.
@@ -39,8 +40,8 @@ func (s *Server) repeatDeletions() {
 		if len(pool.Named(g.Deployment)) == 0 {
 			continue
 		}
-		err := s.change(s.life, g.Deployment.Name, func(_ context.Context, g Group) (Change, error) {
-			return NewReminder(g, s.memory.liveMachines(g), s.options.Clock.Now()), nil
+		err := s.change(s.life, g.Deployment.Name, func(_ context.Context, g plan.Group) (plan.Change, error) {
+			return plan.NewReminder(g, s.memory.liveMachines(g), s.options.Clock.Now()), nil
 		})
 		if err != nil {
 			klog.FromContext(s.life).Info("Cannot repeat the request to delete named machines", "group", g.Deployment.Name, "because", err)

@@ -10,6 +10,9 @@ import (
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
 var _ = Describe("A name that has left the annotation", func() {
@@ -43,23 +46,23 @@ var _ = Describe("What is remembered", func() {
 
 	It("of marks is forgotten machine by machine", func() {
 		f := &staleMarks{}
-		f.overdue("a", Noon)
-		f.overdue("b", Noon)
+		f.overdue("a", plantest.Noon)
+		f.overdue("b", plantest.Noon)
 		f.forgetIf(gone)
-		Expect(f.since).To(Equal(map[string]time.Time{"b": Noon}))
+		Expect(f.since).To(Equal(map[string]time.Time{"b": plantest.Noon}))
 	})
 
 	It("of the caller's loop is forgotten group by group", func() {
 		s := &callerView{}
-		a, b := Bounded("1:5", 3), Bounded("1:5", 4)
+		a, b := plantest.Bounded("1:5", 3), plantest.Bounded("1:5", 4)
 		a.Deployment.Name, b.Deployment.Name = "a", "b"
-		s.startLoop([]Group{a, b})
+		s.startLoop([]plan.Group{a, b})
 		s.forgetIf(gone)
 		Expect(s.replicas).To(Equal(map[string]int32{"b": 4}))
 	})
 
 	It("of names does not hold one that was never there", func() {
-		Expect((&recentNames{}).contains("a", Noon)).To(BeFalse())
+		Expect((&recentNames{}).contains("a", plantest.Noon)).To(BeFalse())
 	})
 })
 

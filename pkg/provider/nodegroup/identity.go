@@ -15,6 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 )
 
 // findMachine returns the Machine of a Node in a request, or of a placeholder, and nil if there is
@@ -31,7 +32,7 @@ func (m *memory) findMachine(providerID, name string) (*v1alpha1.Machine, error)
 			return nil, nil
 		}
 		found = slices.DeleteFunc(found, func(o *v1alpha1.Machine) bool {
-			return o.Labels[mcm.NodeLabelKey] != name && placeholder+o.Name != name
+			return o.Labels[mcm.NodeLabelKey] != name && plan.Placeholder+o.Name != name
 		})
 		if len(found) == 0 {
 			return nil, status.Errorf(codes.FailedPrecondition, "provider id %s and node name %s belong to different machines", providerID, name)
@@ -55,7 +56,7 @@ func atMostOne(found []*v1alpha1.Machine, by string) (*v1alpha1.Machine, error) 
 
 // withID returns the Machines of a provider id, which is the Machine's own or that of its Node.
 func (m *memory) withID(id string) []*v1alpha1.Machine {
-	if name, ok := strings.CutPrefix(id, placeholder); ok {
+	if name, ok := strings.CutPrefix(id, plan.Placeholder); ok {
 		return m.machineNamed(name)
 	}
 	if found := stores.Indexed[*v1alpha1.Machine](m.kinds.Machines, stores.ByInstance, pool.InstanceID(id)); len(found) > 0 {
@@ -71,7 +72,7 @@ func (m *memory) withID(id string) []*v1alpha1.Machine {
 // withName returns the Machines with this Node name, without those that the Node's provider id
 // excludes.
 func (m *memory) withName(name string) []*v1alpha1.Machine {
-	if name, ok := strings.CutPrefix(name, placeholder); ok {
+	if name, ok := strings.CutPrefix(name, plan.Placeholder); ok {
 		return m.machineNamed(name)
 	}
 	all := stores.Indexed[*v1alpha1.Machine](m.kinds.Machines, stores.ByNode, name)

@@ -16,6 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -35,42 +36,42 @@ type memory struct {
 }
 
 // findGroup returns the newest known MachineDeployment with this name.
-func (m *memory) findGroup(id string) (Group, error) {
+func (m *memory) findGroup(id string) (plan.Group, error) {
 	d := stores.Find[v1alpha1.MachineDeployment](m.deployments, m.namespace+"/"+id)
 	if d == nil {
-		return Group{}, status.Errorf(codes.NotFound, "no MachineDeployment is named %q", id)
+		return plan.Group{}, status.Errorf(codes.NotFound, "no MachineDeployment is named %q", id)
 	}
-	return NewGroup(m.written.Newest(d))
+	return plan.NewGroup(m.written.Newest(d))
 }
 
 // allGroups returns all groups, always in the same order: of two equal ones, the caller takes the
 // first.
-func (m *memory) allGroups() []Group {
-	var all []Group
+func (m *memory) allGroups() []plan.Group {
+	var all []plan.Group
 	for _, o := range m.deployments.List() {
-		if g, err := NewGroup(m.written.Newest(o.(*v1alpha1.MachineDeployment))); err == nil {
+		if g, err := plan.NewGroup(m.written.Newest(o.(*v1alpha1.MachineDeployment))); err == nil {
 			all = append(all, g)
 		}
 	}
-	slices.SortFunc(all, func(a, b Group) int { return cmp.Compare(a.Deployment.Name, b.Deployment.Name) })
+	slices.SortFunc(all, func(a, b plan.Group) int { return cmp.Compare(a.Deployment.Name, b.Deployment.Name) })
 	return all
 }
 
 // outline reads a group and its machines, but neither its rollout nor its pods.
-func (m *memory) outline(g Group) pool.Snapshot {
+func (m *memory) outline(g plan.Group) pool.Snapshot {
 	return pool.Outline(g.Deployment, m.source, m.clock.Now())
 }
 
 // snapshot reads a group with its machines and its rollout, but not its pods.
-func (m *memory) snapshot(g Group) pool.Snapshot {
+func (m *memory) snapshot(g plan.Group) pool.Snapshot {
 	return pool.Read(g.Deployment, m.source, m.clock.Now())
 }
 
 // members returns the machines of a group, sorted by name.
-func (m *memory) members(s pool.Snapshot) []Member {
-	all := make([]Member, 0, len(s.Machines))
+func (m *memory) members(s pool.Snapshot) []plan.Member {
+	all := make([]plan.Member, 0, len(s.Machines))
 	for _, machine := range s.Machines {
-		all = append(all, Member{Machine: machine, Gone: m.recentNames.contains(machine.Object.Name, s.Now)})
+		all = append(all, plan.Member{Machine: machine, Gone: m.recentNames.contains(machine.Object.Name, s.Now)})
 	}
 	return all
 }
@@ -97,7 +98,7 @@ func (m *memory) forget() {
 }
 
 // liveMachines returns the names of the machines of a group that are not being deleted.
-func (m *memory) liveMachines(g Group) map[string]bool {
+func (m *memory) liveMachines(g plan.Group) map[string]bool {
 	all := map[string]bool{}
 	for _, machine := range m.outline(g).Machines {
 		if machine.Object.DeletionTimestamp == nil {
@@ -109,37 +110,37 @@ func (m *memory) liveMachines(g Group) map[string]bool {
 
 // mayOwn reports whether a Machine belongs to a group, or may, because its MachineSet is not known
 // yet.
-func (m *memory) mayOwn(g Group, machine *v1alpha1.Machine) bool {
+func (m *memory) mayOwn(g plan.Group, machine *v1alpha1.Machine) bool {
 	set := stores.Controller[v1alpha1.MachineSet](m.kinds.Sets, machine)
 	return set == nil || metav1.IsControlledBy(set, g.Deployment)
 }
 
 // groupOf returns the group of a Machine, or an error if it has none.
-func (m *memory) groupOf(machine *v1alpha1.Machine) (Group, error) {
+func (m *memory) groupOf(machine *v1alpha1.Machine) (plan.Group, error) {
 	set := stores.Controller[v1alpha1.MachineSet](m.kinds.Sets, machine)
 	if set == nil {
-		return Group{}, status.Errorf(codes.NotFound, "machine %s has no MachineSet", machine.Name)
+		return plan.Group{}, status.Errorf(codes.NotFound, "machine %s has no MachineSet", machine.Name)
 	}
 	d := stores.Controller[v1alpha1.MachineDeployment](m.deployments, set)
 	if d == nil {
-		return Group{}, status.Errorf(codes.NotFound, "machine %s has no MachineDeployment", machine.Name)
+		return plan.Group{}, status.Errorf(codes.NotFound, "machine %s has no MachineDeployment", machine.Name)
 	}
 	return m.findGroup(d.Name)
 }
 
 // groupOfNode returns the group of the Node in a request. It is false if the Node is unknown or in
 // reserve.
-func (m *memory) groupOfNode(node *pb.ExternalGrpcNode) (Group, bool) {
+func (m *memory) groupOfNode(node *pb.ExternalGrpcNode) (plan.Group, bool) {
 	machine, err := m.findMachine(node.GetProviderID(), node.GetName())
 	if machine == nil || err != nil {
-		return Group{}, false
+		return plan.Group{}, false
 	}
 	_, reserve := node.GetAnnotations()[v1alpha1.ReserveAnnotation]
 	if !reserve || pool.Marked(machine) {
 		m.staleMarks.forget(machine.Name)
 	}
 	if pool.Marked(machine) || reserve && !m.staleMarks.overdue(machine.Name, m.clock.Now()) {
-		return Group{}, false
+		return plan.Group{}, false
 	}
 	g, err := m.groupOf(machine)
 	return g, err == nil
@@ -147,7 +148,7 @@ func (m *memory) groupOfNode(node *pb.ExternalGrpcNode) (Group, bool) {
 
 // machinesToDelete returns the names of the machines of the Nodes that a call deletes, and the Nodes
 // that are unknown, like their machines.
-func (m *memory) machinesToDelete(g Group, nodes []*pb.ExternalGrpcNode) (going map[string]bool, unknown []*pb.ExternalGrpcNode, err error) {
+func (m *memory) machinesToDelete(g plan.Group, nodes []*pb.ExternalGrpcNode) (going map[string]bool, unknown []*pb.ExternalGrpcNode, err error) {
 	going = map[string]bool{}
 	for _, node := range nodes {
 		machine, err := m.findMachine(node.GetProviderID(), node.GetName())

@@ -11,24 +11,25 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // template returns a fresh Node of a group, false if no template is known.
-func (m *memory) template(g Group, reserved corev1.ResourceList) (*corev1.Node, bool) {
+func (m *memory) template(g plan.Group, reserved corev1.ResourceList) (*corev1.Node, bool) {
 	own := m.modelOf(g)
-	var others []Model
+	var others []plan.Model
 	if own.Node == nil {
 		for _, other := range m.allGroups() {
 			others = append(others, m.modelOf(other))
 		}
 	}
-	return NewTemplate(own, others, reserved)
+	return plan.NewTemplate(own, others, reserved)
 }
 
-func (m *memory) modelOf(g Group) Model {
+func (m *memory) modelOf(g plan.Group) plan.Model {
 	template := g.Deployment.Spec.Template.Spec
-	model := Model{Group: g.Deployment.Name, Extra: template.NodeTemplateSpec, Node: m.exampleNode(g)}
+	model := plan.Model{Group: g.Deployment.Name, Extra: template.NodeTemplateSpec, Node: m.exampleNode(g)}
 	if class := m.source.Class(m.namespace, template.Class.Name); class != nil {
 		model.Class = class.NodeTemplate
 	}
@@ -37,7 +38,7 @@ func (m *memory) modelOf(g Group) Model {
 
 // exampleNode returns a Node of a group's present class that can serve as a template: the most
 // recently changed one, otherwise the oldest.
-func (m *memory) exampleNode(g Group) *corev1.Node {
+func (m *memory) exampleNode(g plan.Group) *corev1.Node {
 	class, now := g.Deployment.Spec.Template.Spec.Class.Name, m.clock.Now()
 	if node := m.lastNodes.nodeOf(g.Deployment.Name, class); node != nil {
 		return node

@@ -14,6 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
 var _ = Describe("A machine whose name has left the annotation", func() {
@@ -60,7 +61,7 @@ var _ = Describe("The template of a group", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()
 			class := fixture.MachineClass(fixture.Class)
-			class.NodeTemplate = Class("z1")
+			class.NodeTemplate = plantest.Class("z1")
 			_, err := c.ours.MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.pool("pool", "0:9", 1)
@@ -79,11 +80,11 @@ var _ = Describe("The template of a group", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()
 			class := fixture.MachineClass(fixture.Class)
-			class.NodeTemplate = Class("z1")
+			class.NodeTemplate = plantest.Class("z1")
 			_, err := c.ours.MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.pool("pool", "0:9:1", 0)
-			c.machine("pool", "r", mcm.MachineRunning, InReserve)
+			c.machine("pool", "r", mcm.MachineRunning, plantest.InReserve)
 			c.patchMachine("r", `{"spec":{"class":{"name":%q}}}`, fixture.Class)
 			time.Sleep(2 * time.Minute)
 			c.patchNode("node-r", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.ReserveAnnotation)

@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 )
 
 // mergePatch returns a change as one merge patch that takes effect only on the version that it was
 // decided on.
-func mergePatch(c Change, base *v1alpha1.MachineDeployment) ([]byte, error) {
+func mergePatch(c plan.Change, base *v1alpha1.MachineDeployment) ([]byte, error) {
 	metadata := map[string]any{"resourceVersion": base.ResourceVersion, "uid": base.UID}
 	if len(c.Annotations) > 0 {
 		metadata["annotations"] = annotationsOf(c.Annotations)

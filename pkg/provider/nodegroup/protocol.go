@@ -11,6 +11,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 )
 
 // Classes of errors that cluster-autoscaler distinguishes.
@@ -21,7 +22,7 @@ const (
 
 // message returns a group for the protocol. It always has both bounds, since the caller takes them
 // from any answer, and could empty a group without a min.
-func message(g Group) *pb.NodeGroup {
+func message(g plan.Group) *pb.NodeGroup {
 	return &pb.NodeGroup{
 		Id: g.Deployment.Name, MinSize: g.Bounds.Min, MaxSize: g.Max(),
 		Debug: fmt.Sprintf("MachineDeployment %s/%s, bounds %s", g.Deployment.Namespace, g.Deployment.Name, g.Bounds),
@@ -29,7 +30,7 @@ func message(g Group) *pb.NodeGroup {
 }
 
 // instance returns a machine for the protocol.
-func instance(m Member) *pb.Instance {
+func instance(m plan.Member) *pb.Instance {
 	status := &pb.InstanceStatus{}
 	switch {
 	case m.Leaving():
@@ -43,15 +44,15 @@ func instance(m Member) *pb.Instance {
 }
 
 // instanceID returns the provider id of a machine's Node, or a placeholder.
-func instanceID(m Member) string {
+func instanceID(m plan.Member) string {
 	if m.Node != nil && m.Node.Spec.ProviderID != "" {
 		return m.Node.Spec.ProviderID
 	}
-	return placeholder + m.Name()
+	return plan.Placeholder + m.Name()
 }
 
 // hasRegistered reports whether the Node of a machine has ever registered.
-func hasRegistered(m Member) bool {
+func hasRegistered(m plan.Member) bool {
 	switch m.Phase() {
 	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:
 		return m.Node != nil
@@ -61,7 +62,7 @@ func hasRegistered(m Member) bool {
 
 // failure returns why a machine cannot be created. It is nil if machine-controller-manager tries
 // again within seconds, because the caller would give up the group.
-func failure(m Member) *pb.InstanceErrorInfo {
+func failure(m plan.Member) *pb.InstanceErrorInfo {
 	code, failed := pool.Failure(m.Object)
 	if !failed {
 		return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
 // nodeOf is a Node as the API server has it.
@@ -92,9 +93,9 @@ var _ = Describe("Groups", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9:2", 3)
 			c.running("pool", "serves")
-			c.machine("pool", "waits", mcm.MachineRunning, InReserve)
+			c.machine("pool", "waits", mcm.MachineRunning, plantest.InReserve)
 			c.machine("pool", "boots", mcm.MachinePending)
-			c.machine("pool", "reserved", mcm.MachinePending, InReserve)
+			c.machine("pool", "reserved", mcm.MachinePending, plantest.InReserve)
 			c.machine("pool", "goes", mcm.MachineRunning, priority("1"), doomed)
 			c.lull()
 			Expect(c.begin()).To(Succeed())
@@ -131,7 +132,7 @@ var _ = Describe("Groups", func() {
 	It("hold a Node that keeps its mark long after its Machine was released: else the caller stops in every loop", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9:2", 3)
-			c.machine("pool", "stuck", mcm.MachineRunning, InReserve)
+			c.machine("pool", "stuck", mcm.MachineRunning, plantest.InReserve)
 			c.lull()
 			node := c.nodeOf("stuck")
 			c.patchMachine("stuck", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.ReserveAnnotation)
@@ -166,8 +167,8 @@ var _ = Describe("Instances", func() {
 			c.machine("pool", "c", mcm.MachinePending)
 			c.machine("pool", "d", mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
 			c.machine("pool", "e", mcm.MachineTerminating)
-			c.machine("pool", "r", mcm.MachineRunning, InReserve)
-			c.machine("pool", "s", mcm.MachineCrashLoopBackOff, InReserve, failing("ResourceExhausted"))
+			c.machine("pool", "r", mcm.MachineRunning, plantest.InReserve)
+			c.machine("pool", "s", mcm.MachineCrashLoopBackOff, plantest.InReserve, failing("ResourceExhausted"))
 			c.lull()
 			Expect(c.said("pool")).To(Equal([]string{
 				"virtual:///node-a Running", "virtual:///node-b Running", "requested://c Creating",
@@ -175,7 +176,7 @@ var _ = Describe("Instances", func() {
 			}))
 			Expect(c.said("other")).To(Equal([]string{"virtual:///node-o Running"}))
 			Expect(c.target("pool")).To(BeEquivalentTo(6))
-			c.patchNode("node-a", `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ReserveAnnotation, NoonText)
+			c.patchNode("node-a", `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ReserveAnnotation, plantest.NoonText)
 			c.lull()
 			Expect(c.said("pool")).To(ContainElement("virtual:///node-a Running"), "the record decides, not a Node of which nobody asked")
 		})
@@ -209,7 +210,7 @@ var _ = Describe("The other answers", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()
 			class := fixture.MachineClass(fixture.Class)
-			class.NodeTemplate = Class("z1")
+			class.NodeTemplate = plantest.Class("z1")
 			_, err := c.ours.MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.pool("pool", "0:9", 1)
@@ -220,7 +221,7 @@ var _ = Describe("The other answers", func() {
 
 			ofClass := func(m *v1alpha1.Machine) { m.Spec.Class.Name = fixture.Class }
 			c.machine("pool", "a", mcm.MachineRunning, ofClass)
-			c.machine("pool", "r", mcm.MachineRunning, ofClass, InReserve)
+			c.machine("pool", "r", mcm.MachineRunning, ofClass, plantest.InReserve)
 			c.patchNode("node-r", `{"metadata":{"labels":{"from":"reserve"}}}`)
 			node, err = c.template("pool")
 			Expect(err).NotTo(HaveOccurred())

@@ -24,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
 // named is the annotation that names machines for deletion, without times.
@@ -191,7 +192,7 @@ var _ = Describe("Removing", func() {
 			c.lull()
 			Expect(c.remove("pool", "node-c")).To(Succeed())
 			c.Hold("machines", serving)
-			c.patchMachine("c", `{"metadata":{"annotations":{%q:"1",%q:%q}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime, NoonText)
+			c.patchMachine("c", `{"metadata":{"annotations":{%q:"1",%q:%q}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime, plantest.NoonText)
 			c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, machineutils.TriggerDeletionByMCM)
 			time.Sleep(2 * namedFor)
 			Expect(c.said("pool")).To(ContainElement("virtual:///node-c Running"), "only the API server shows it now")
@@ -237,7 +238,7 @@ var _ = Describe("Removing", func() {
 			next := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-2", OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", d)}}}
 			next, err := c.ours.MachineSets(ns).Create(context.Background(), next, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			m := Machine("")
+			m := plantest.Machine("")
 			m.Name, m.OwnerReferences = "n", []metav1.OwnerReference{ownedBy("MachineSet", next)}
 			_, err = c.ours.Machines(ns).Create(context.Background(), m, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -35,8 +36,8 @@ const (
 
 // NodeGroupIncreaseSize raises replicas, within max, to the number that the caller expects.
 func (s *Server) NodeGroupIncreaseSize(ctx context.Context, request *pb.NodeGroupIncreaseSizeRequest) (*pb.NodeGroupIncreaseSizeResponse, error) {
-	err := s.change(ctx, request.GetId(), func(_ context.Context, g Group) (Change, error) {
-		return NewRaise(g, s.memory.callerView.replicasOf(request.GetId(), g.Replicas()), request.GetDelta())
+	err := s.change(ctx, request.GetId(), func(_ context.Context, g plan.Group) (plan.Change, error) {
+		return plan.NewRaise(g, s.memory.callerView.replicasOf(request.GetId(), g.Replicas()), request.GetDelta())
 	})
 	if err != nil {
 		return nil, err
@@ -46,20 +47,20 @@ func (s *Server) NodeGroupIncreaseSize(ctx context.Context, request *pb.NodeGrou
 
 // NodeGroupDeleteNodes names machines for deletion, and lowers replicas by those that serve.
 func (s *Server) NodeGroupDeleteNodes(ctx context.Context, request *pb.NodeGroupDeleteNodesRequest) (*pb.NodeGroupDeleteNodesResponse, error) {
-	err := s.change(ctx, request.GetId(), func(ctx context.Context, g Group) (Change, error) {
+	err := s.change(ctx, request.GetId(), func(ctx context.Context, g plan.Group) (plan.Change, error) {
 		going, unknown, err := s.memory.machinesToDelete(g, request.GetNodes())
 		if err == nil {
 			err = s.confirmGone(ctx, unknown)
 		}
 		if err != nil {
-			return Change{}, err
+			return plan.Change{}, err
 		}
 		read := s.memory.snapshot(g)
 		members, err := s.confirmed(ctx, s.memory.members(read), going)
 		if err != nil {
-			return Change{}, err
+			return plan.Change{}, err
 		}
-		return NewRemoval(g, members, read.Rollout.Spread, going, s.options.Clock.Now())
+		return plan.NewRemoval(g, members, read.Rollout.Spread, going, s.options.Clock.Now())
 	})
 	if err != nil {
 		return nil, err
@@ -72,13 +73,13 @@ func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, request *pb.No
 	if request.GetDelta() >= 0 {
 		return nil, status.Errorf(codes.InvalidArgument, "lower %s by %d: must be -1 or less", request.GetId(), request.GetDelta())
 	}
-	err := s.change(ctx, request.GetId(), func(ctx context.Context, g Group) (Change, error) {
+	err := s.change(ctx, request.GetId(), func(ctx context.Context, g plan.Group) (plan.Change, error) {
 		members, err := s.withUnseen(ctx, g, s.memory.members(s.memory.outline(g)))
 		if err != nil {
 			klog.FromContext(ctx).Info("Withdrew nothing, because machines could not be read", "error", err)
-			return Change{From: g.Replicas(), To: g.Replicas()}, nil // the caller asks again
+			return plan.Change{From: g.Replicas(), To: g.Replicas()}, nil // the caller asks again
 		}
-		return NewWithdrawal(g, members, request.GetDelta()), nil
+		return plan.NewWithdrawal(g, members, request.GetDelta()), nil
 	})
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context, request *pb.No
 
 // change decides and writes until a write has been answered. It continues after the caller has
 // given up, so that the outcome is known here.
-func (s *Server) change(caller context.Context, id string, decide func(context.Context, Group) (Change, error)) error {
+func (s *Server) change(caller context.Context, id string, decide func(context.Context, plan.Group) (plan.Change, error)) error {
 	if _, err := s.memory.findGroup(id); err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (s *Server) change(caller context.Context, id string, decide func(context.C
 		case err != nil:
 			return err
 		case done:
-			s.memory.callerView.addChange(id, c.callerDelta)
+			s.memory.callerView.addChange(id, c.CallerDelta)
 			return nil
 		}
 	}
@@ -135,7 +136,7 @@ func budget(caller context.Context, now time.Time) time.Duration {
 
 // writeChange sends one patch, and determines its outcome if the answer is lost. It reports false
 // if the patch did not take effect and the decision must be made again.
-func (s *Server) writeChange(ctx context.Context, base *v1alpha1.MachineDeployment, c Change) (done bool, err error) {
+func (s *Server) writeChange(ctx context.Context, base *v1alpha1.MachineDeployment, c plan.Change) (done bool, err error) {
 	body, err := mergePatch(c, base)
 	if err != nil {
 		return false, status.Errorf(codes.Internal, "encode patch: %v", err)

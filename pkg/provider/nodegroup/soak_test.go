@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
 // remembered is how much a server keeps beside its informers.
@@ -48,7 +49,7 @@ var _ = Describe("A soak", func() {
 				Expect(s.remembered()).To(HaveKeyWithValue("lastNodes", pools), "it does remember")
 				for _, name := range names {
 					node := told(standIn("node-" + name))
-					node.Annotations = map[string]string{"evenkeel.machine.sapcloud.io/reserve": NoonText}
+					node.Annotations = map[string]string{"evenkeel.machine.sapcloud.io/reserve": plantest.NoonText}
 					Expect(c.groupOf(node)).To(BeEmpty())
 					Expect(c.increase(name, 1)).To(Succeed())
 					_, err := c.NodeGroupDeleteNodes(ctx, &pb.NodeGroupDeleteNodesRequest{Id: name, Nodes: []*pb.ExternalGrpcNode{node}})

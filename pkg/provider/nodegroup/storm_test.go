@@ -12,6 +12,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
@@ -58,8 +59,8 @@ func bury(ctx context.Context, machines interface {
 			left = append(left, name)
 		}
 	}
-	if delete(d.Annotations, trigger[:len(trigger)-1]); len(left) > 0 {
-		d.Annotations[trigger[:len(trigger)-1]] = strings.Join(left, ",")
+	if delete(d.Annotations, machineutils.TriggerDeletionByMCM); len(left) > 0 {
+		d.Annotations[machineutils.TriggerDeletionByMCM] = strings.Join(left, ",")
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
 // suite is what synctest wants to know; specs run while TestNodeGroup does.
@@ -20,6 +22,6 @@ func TestNodeGroup(t *testing.T) {
 	RunSpecs(t, "Node groups")
 }
 
-const ns = Namespace
+const ns = plantest.Namespace
 
 func code(err error) codes.Code { return status.Code(err) }

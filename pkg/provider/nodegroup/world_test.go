@@ -31,6 +31,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
 var (
@@ -169,7 +170,7 @@ func (c *cluster) machine(group, name string, phase mcm.MachinePhase, change ...
 	ctx := context.Background()
 	set, err := c.ours.MachineSets(ns).Get(ctx, group+"-1", metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	m := Machine(phase, change...)
+	m := plantest.Machine(phase, change...)
 	m.Name, m.OwnerReferences = name, []metav1.OwnerReference{ownedBy("MachineSet", set)}
 	if phase == mcm.MachineRunning {
 		m.Labels, m.Spec.ProviderID = map[string]string{mcm.NodeLabelKey: "node-" + name}, "virtual:///node-"+name
@@ -184,7 +185,7 @@ func (c *cluster) machine(group, name string, phase mcm.MachinePhase, change ...
 		node := fixture.Node("node-"+name, func(n *corev1.Node) {
 			n.Status.Conditions[0].LastTransitionTime = metav1.Now()
 			if pool.Marked(m) {
-				n.Annotations = map[string]string{v1alpha1.ReserveAnnotation: NoonText}
+				n.Annotations = map[string]string{v1alpha1.ReserveAnnotation: plantest.NoonText}
 			}
 		})
 		_, err := c.core.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})

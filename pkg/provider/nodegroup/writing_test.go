@@ -16,6 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
 var errLost = errors.New("the connection broke")
@@ -216,10 +217,10 @@ var _ = Describe("Raising", func() {
 			ctx := context.Background()
 			if given > 0 {
 				var cancel context.CancelFunc
-				ctx, cancel = context.WithDeadline(ctx, Noon.Add(given))
+				ctx, cancel = context.WithDeadline(ctx, plantest.Noon.Add(given))
 				defer cancel()
 			}
-			Expect(budget(ctx, Noon)).To(Equal(want))
+			Expect(budget(ctx, plantest.Noon)).To(Equal(want))
 		},
 		Entry("four fifths", 5*time.Second, 4*time.Second),
 		Entry("at most ten seconds", time.Hour, 10*time.Second),

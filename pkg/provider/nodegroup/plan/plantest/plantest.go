@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodegroup
+// Package plantest builds groups and machines for the tests of plans, and of the server that
+// carries them out. Only tests import it.
+package plantest
 
 import (
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 )
 
 // Namespace is where all objects are.
@@ -40,23 +43,23 @@ func Deployment(bounds string, replicas int32, annotations ...string) *v1alpha1.
 }
 
 // Bounded returns the group of a [Deployment]. It panics if the bounds are invalid.
-func Bounded(bounds string, replicas int32, annotations ...string) Group {
-	g, err := NewGroup(Deployment(bounds, replicas, annotations...))
+func Bounded(bounds string, replicas int32, annotations ...string) plan.Group {
+	g, err := plan.NewGroup(Deployment(bounds, replicas, annotations...))
 	if err != nil {
 		panic(err)
 	}
 	return g
 }
 
-// Members returns members that are named a, b, c and so on. The letters of a text say what they are:
+// Members returns members that are named a, b, c and so on. Each letter of the text is one of them:
 // S serves, R is in reserve, L leaves, T terminates, P is preserved, Q is preserved in reserve, O
 // serves in an old MachineSet.
-func Members(text string) []Member {
-	var all []Member
+func Members(text string) []plan.Member {
+	var all []plan.Member
 	for i, letter := range text {
 		o := Machine(mcm.MachineRunning)
 		o.Name = string(rune('a' + i))
-		m := Member{Machine: pool.Machine{Object: o, Set: "new"}}
+		m := plan.Member{Machine: pool.Machine{Object: o, Set: "new"}}
 		switch letter {
 		case 'R':
 			InReserve(o)

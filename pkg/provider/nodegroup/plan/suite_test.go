@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodegroup
+package plan_test
 
 import (
 	"fmt"
 	"strings"
+	"testing"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 )
+
+func TestPlan(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Plans for node groups")
+}
 
 // Keys of annotations, each followed by = and its value.
 const (

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodegroup
+// Package plan decides what a call of cluster-autoscaler changes. From a [Group], its members and
+// the request, [NewRaise], [NewRemoval] and [NewWithdrawal] make one [Change] of the
+// MachineDeployment, or refuse it with a gRPC code; [NewReminder] repeats deletions. If the answer
+// to a change was lost, [Change.ResolveOutcome] decides whether it took effect, and [NewTemplate]
+// decides what a new Node of a group is like. All of this is pure: it depends only on its
+// arguments. The laws that comments and tests cite are those of package nodegroup, which carries out
+// the changes.
+package plan
 
 import (
 	"maps"
@@ -24,8 +31,8 @@ type Change struct {
 	Names []string
 	// Annotations are set.
 	Annotations map[string]string
-	// callerDelta is by how many replicas the caller expects the group to have changed afterwards.
-	callerDelta int32
+	// CallerDelta is by how many replicas the caller expects the group to have changed afterwards.
+	CallerDelta int32
 }
 
 // IsEmpty reports whether there is nothing to write.
@@ -41,12 +48,12 @@ func NewRaise(g Group, seen, delta int32) (Change, error) {
 	to := int64(min(seen, replicas)) + int64(delta)
 	switch {
 	case to <= int64(replicas):
-		return Change{From: replicas, To: replicas, callerDelta: delta}, nil
+		return Change{From: replicas, To: replicas, CallerDelta: delta}, nil
 	case to > int64(g.Max()):
 		return Change{}, status.Errorf(codes.OutOfRange, "raise %s from %d to %d: max is %d", g.Deployment.Name, replicas, to, g.Max())
 	}
 	c := newChange(g, resized(g, int32(to), workload(g)+int32(to)-replicas))
-	c.callerDelta = delta
+	c.CallerDelta = delta
 	return c, nil
 }
 
@@ -122,7 +129,7 @@ func resized(g Group, replicas, r int32) *v1alpha1.MachineDeployment {
 // newChange returns the change from a group to its next state.
 func newChange(g Group, after *v1alpha1.MachineDeployment) Change {
 	c := Change{From: g.Replicas(), To: pool.Requested(after), Replicas: after.Spec.Replicas, Annotations: map[string]string{}}
-	c.callerDelta = c.To - c.From
+	c.CallerDelta = c.To - c.From
 	if _, held := pool.AppliedReplicas(after); held && c.From != c.To {
 		c.Annotations[v1alpha1.AppliedReplicasAnnotation] = after.Annotations[v1alpha1.AppliedReplicasAnnotation]
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodegroup
+package plan
 
 import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -8,9 +8,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// placeholder is the prefix of the id of an instance whose Node has not registered. The name of its
+// Placeholder is the prefix of the id of an instance whose Node has not registered. The name of its
 // Machine follows.
-const placeholder = "requested://"
+const Placeholder = "requested://"
 
 // Member is one machine of a group.
 type Member struct {

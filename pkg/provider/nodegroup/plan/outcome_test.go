@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodegroup
+package plan_test
 
 import (
 	. "github.com/onsi/ginkgo/v2"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
+	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
 // event is a write of somebody to the MachineDeployment.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodegroup
+package plan_test
 
 import (
 	"maps"
@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
+	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
 // ignoring is the flag for a label in which groups may differ.
@@ -30,7 +32,7 @@ func flagged(file string) []string {
 	return all
 }
 
-const example = "../../../examples/autoscaler/cluster-autoscaler.yaml"
+const example = "../../../../examples/autoscaler/cluster-autoscaler.yaml"
 
 // ignored are the labels in which groups may differ for a cluster-autoscaler that runs as the example has it: its own and those of its flags.
 func ignored() []string {
@@ -100,5 +102,5 @@ var _ = DescribeTable("A group without Nodes is balanced with those that have so
 )
 
 var _ = It("tells users of each label that the example ignores", func() {
-	Expect(flagged("../../../docs/autoscaler.md")).To(ConsistOf(flagged(example)))
+	Expect(flagged("../../../../docs/autoscaler.md")).To(ConsistOf(flagged(example)))
 })

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodegroup
+package plan_test
 
 import (
 	"math"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
+	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -234,7 +236,7 @@ var _ = Describe("What pods can have", func() {
 	DescribeTable("is what is usual",
 		func(capacity, cpu, memory string) {
 			q := resource.MustParse(capacity)
-			all := allocatable(corev1.ResourceList{"cpu": q, "memory": q}, nil)
+			all := Allocatable(corev1.ResourceList{"cpu": q, "memory": q}, nil)
 			Expect([]int64{all.Cpu().MilliValue(), all.Memory().Value() >> 20}).To(Equal([]int64{mustMilli(cpu), mustMilli(memory) / 1000}))
 		},
 		Entry("of nothing", "0", "0", "0"),
@@ -245,7 +247,7 @@ var _ = Describe("What pods can have", func() {
 
 	DescribeTable("of memory is what is usual",
 		func(capacity, want string) {
-			all := allocatable(amounts("memory", capacity), nil)
+			all := Allocatable(amounts("memory", capacity), nil)
 			Expect(all.Memory().Value() >> 20).To(Equal(mustMilli(want) / 1000))
 		},
 		Entry("of little", "64Mi", "0"),
@@ -255,7 +257,7 @@ var _ = Describe("What pods can have", func() {
 	)
 
 	It("is all but what is said to be reserved, and that alone where it is said", func() {
-		all := allocatable(amounts("cpu", "4", "memory", "16Gi", "pods", "110", "ephemeral-storage", "100Gi"), amounts("cpu", "80m", "memory", "1Gi"))
+		all := Allocatable(amounts("cpu", "4", "memory", "16Gi", "pods", "110", "ephemeral-storage", "100Gi"), amounts("cpu", "80m", "memory", "1Gi"))
 		Expect(quantities(all)).To(Equal(map[string]string{"cpu": "3920m", "memory": "15Gi", "pods": "110", "ephemeral-storage": "90Gi"}))
 	})
 
@@ -265,7 +267,7 @@ var _ = Describe("What pods can have", func() {
 			a := rapid.Int64Range(0, math.MaxInt64/2000).Draw(t, "a")
 			b := rapid.Int64Range(a, math.MaxInt64/2000).Draw(t, "b")
 			of := func(n int64) int64 {
-				q := allocatable(corev1.ResourceList{name: *resource.NewQuantity(n, resource.DecimalSI)}, nil)[name]
+				q := Allocatable(corev1.ResourceList{name: *resource.NewQuantity(n, resource.DecimalSI)}, nil)[name]
 				return q.MilliValue()
 			}
 			if x, y := of(a), of(b); x < 0 || x > a*1000 || x > y {

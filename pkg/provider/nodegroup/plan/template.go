@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodegroup
+package plan
 
 import (
 	"maps"
@@ -110,7 +110,7 @@ func (m Model) newNode(capacity, allocatable corev1.ResourceList, labels map[str
 	taints := slices.DeleteFunc(slices.Clone(m.Extra.Spec.Taints), func(t corev1.Taint) bool { return t.Key == v1alpha1.ReserveTaintKey })
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-		Spec:       corev1.NodeSpec{ProviderID: placeholder + name, Taints: taints},
+		Spec:       corev1.NodeSpec{ProviderID: Placeholder + name, Taints: taints},
 		Status:     corev1.NodeStatus{Capacity: capacity.DeepCopy(), Allocatable: allocatable.DeepCopy(), Conditions: healthyConditions()},
 	}
 }

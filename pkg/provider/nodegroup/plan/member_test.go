@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodegroup
+package plan_test
 
 import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
+	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
 var _ = Describe("A member", func() {

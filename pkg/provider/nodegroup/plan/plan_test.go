@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodegroup
+package plan_test
 
 import (
 	"math"
@@ -9,6 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
+	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
 var _ = Describe("A raise", func() {
@@ -68,7 +71,7 @@ var _ = Describe("A raise of a group that others have raised since the caller's 
 		for seen, replicas := range map[int32]int32{3: 3, 2: 3, 1: 3} {
 			c, err := NewRaise(Bounded("1:5", replicas), seen, 2)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(c.callerDelta).To(BeEquivalentTo(2))
+			Expect(c.CallerDelta).To(BeEquivalentTo(2))
 		}
 	})
 
@@ -139,8 +142,8 @@ var _ = Describe("A change of the target size", func() {
 	It("is by as much for the caller", func() {
 		c, err := NewRemoval(Bounded("1:5", 3), Members("SSS"), false, going("ab"), Noon)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(c.callerDelta).To(BeEquivalentTo(-2))
-		Expect(NewWithdrawal(Bounded("1:9", 5), Members("SSS"), -2).callerDelta).To(BeEquivalentTo(-2))
+		Expect(c.CallerDelta).To(BeEquivalentTo(-2))
+		Expect(NewWithdrawal(Bounded("1:9", 5), Members("SSS"), -2).CallerDelta).To(BeEquivalentTo(-2))
 	})
 
 	It("of nothing writes nothing, also where growth is split", func() {
