@@ -318,6 +318,10 @@ func (c *cluster) workload(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
+// repels reports whether a taint keeps pods away. That of a rollout only prefers other Nodes; machine-controller-manager leaves it
+// behind where it cannot write a Node, as it goes back to an older MachineSet.
+func repels(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
+
 func (c *cluster) schedule(ctx context.Context, core kubernetes.Interface) error {
 	nodes, err := core.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -329,7 +333,7 @@ func (c *cluster) schedule(ctx context.Context, core kubernetes.Interface) error
 	}
 	free := map[string]bool{}
 	for _, n := range nodes.Items {
-		free[n.Name] = len(n.Spec.Taints) == 0 && !n.Spec.Unschedulable
+		free[n.Name] = !slices.ContainsFunc(n.Spec.Taints, repels) && !n.Spec.Unschedulable
 	}
 	held := map[string]bool{}
 	defer func() { c.pulse.hold(held) }()

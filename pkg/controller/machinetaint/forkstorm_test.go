@@ -19,7 +19,9 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -86,6 +88,16 @@ func (c *cluster) finish(pods int) {
 	}
 }
 
+// waiting returns how many pods have no Node.
+func (c *cluster) waiting() (n int) {
+	for _, o := range c.Objects(podsGVR) {
+		if node, _, _ := unstructured.NestedString(o.Object, "spec", "nodeName"); node == "" {
+			n++
+		}
+	}
+	return n
+}
+
 // raises follows by how many machines replicas are raised beyond the pods that there are.
 type raises struct {
 	g    *guard
@@ -93,6 +105,8 @@ type raises struct {
 	// beyond counts the raises of each client, by the number of machines.
 	beyond map[string]int
 	before int
+	// written are the writes of the MachineDeployment.
+	written []string
 }
 
 func (e *raises) follow(w sim.Write) error {
@@ -115,6 +129,7 @@ func (e *raises) judge(w sim.Write) {
 			e.g.forgive(name)
 		}
 	}
+	e.written = append(e.written, fmt.Sprintf("%s %s: replicas %d, excess %d", w.Time.Format(time.TimeOnly), w.User, d.Spec.Replicas, ptr.Deref(d.Spec.ExcessReplicas, -1)))
 	workload := int(pool.Workload(d, d.Spec.Replicas))
 	if pods := max(1, len(e.pods)); workload > e.before && workload > pods {
 		e.beyond[fmt.Sprintf("%s %d", w.User, workload-pods)]++
@@ -148,7 +163,8 @@ var _ = Describe("Storms beside Gardener's autoscaler", func() {
 			Expect(g.verdict()).To(BeEmpty(), "%s", strings.Join(g.story, "\n"))
 			reserve := int(*c.deployment().Spec.ExcessReplicas)
 			serving := min(most, max(pods, int(f.least)-reserve))
-			Expect(c.numbers()).To(HavePrefix(fmt.Sprintf("%d+%d status", serving, min(reserve, most-serving))), "%d pods", pods)
+			Expect(c.numbers()).To(HavePrefix(fmt.Sprintf("%d+%d status", serving, min(reserve, most-serving))), "%d pods, %d of them wait; the last writes:\n%s", pods, c.waiting(),
+				strings.Join(e.written[max(0, len(e.written)-20):], "\n"))
 			for law, n := range g.looked {
 				looked[law] += n
 			}
