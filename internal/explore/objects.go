@@ -206,7 +206,7 @@ func (m *machine) object(i int) *mcm.Machine {
 		CreationTimestamp: metav1.NewTime(now.Add(time.Duration(i-slots) * time.Minute)), OwnerReferences: ownedBy("MachineSet", setName(m.set)),
 		Annotations: map[string]string{machineutils.MachinePriority: strconv.Itoa(int(m.priority))}}}
 	if m.marked {
-		o = view.Mark(o, mark)
+		o = pool.Mark(o, mark)
 	}
 	if m.was {
 		o.Annotations[machineapi.ReserveStateAnnotation] = "Held"

@@ -27,6 +27,7 @@ import (
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 var (
@@ -179,7 +180,7 @@ func (p *reservePool) guard() {
 func (p *reservePool) release(name string) {
 	GinkgoHelper()
 	p.change(name, func(m *machinev1alpha1.Machine) *machinev1alpha1.Machine {
-		m = view.Unmark(m)
+		m = machinepool.Unmark(m)
 		m.Annotations["machinepriority.machine.sapcloud.io"] = "3"
 		return m
 	})

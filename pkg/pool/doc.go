@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pool reads a MachineDeployment with its MachineSets, Machines, Nodes and pods into one
-// [Snapshot]. It also contains the functions that write the number of machines for workload:
-// [Resize], [Release] and [Apply]. It reads, in the same way as machine-controller-manager, which
-// machines are named for deletion and how early a machine is deleted ([Named], [Priority]), and from
-// pods what may be evicted ([PinOf]).
+// [Snapshot]. It also contains the functions that write the number of machines for workload,
+// [Resize], [Release] and [Apply], and those that put a machine in reserve or let it serve, [Mark]
+// and [Unmark]. It reads, in the same way as machine-controller-manager, which machines are named
+// for deletion and how early a machine is deleted ([Named], [Priority]), and from pods what may be
+// evicted ([PinOf]).
 //
 //	informers' stores ---+
 //	lists of a client ---+-> Source -> Read -> Snapshot: plain values, for whoever decides or prints

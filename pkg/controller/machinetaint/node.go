@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -116,7 +115,7 @@ func freeNode(m Machine) (NodeChange, bool) {
 	if !nodeMarked(m.Node) {
 		return NodeChange{}, false
 	}
-	template := view.Unmark(m.Object).Spec.NodeTemplateSpec
+	template := pool.Unmark(m.Object).Spec.NodeTemplateSpec
 	c := NodeChange{Machine: m, Annotations: map[string]string{}}
 	c.Taints = slices.DeleteFunc(slices.Clone(m.Node.Spec.Taints), func(t corev1.Taint) bool {
 		return pool.IsReserveTaint(t) && !slices.ContainsFunc(template.Spec.Taints, func(own corev1.Taint) bool { return own.MatchTaint(&t) })
@@ -147,7 +146,7 @@ func withoutMarkNote(m Machine) (string, bool) {
 		return "", false
 	}
 	noted.Annotations = map[string]string{v1alpha1.ReserveAnnotation: m.Object.Annotations[v1alpha1.ReserveAnnotation]}
-	without := view.Unmark(noted).Spec.NodeTemplateSpec
+	without := pool.Unmark(noted).Spec.NodeTemplateSpec
 	if equality.Semantic.DeepEqual(without, noted.Spec.NodeTemplateSpec) {
 		return "", false
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // All writes are merge patches on the version that they were decided on, so fields that this
@@ -30,9 +30,9 @@ func changedMachine(m *mcm.Machine, change MachineChange, v View) *mcm.Machine {
 	after := m
 	switch change.Mark {
 	case Free:
-		after = view.Unmark(m)
+		after = pool.Unmark(m)
 	case Hold:
-		after = view.Mark(m, laterMark(m, v.Settings, v.Now))
+		after = pool.Mark(m, laterMark(m, v.Settings, v.Now))
 	}
 	if change.Priority != 0 {
 		after = withAnnotation(after, machineutils.MachinePriority, fmt.Sprint(change.Priority))

@@ -19,6 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Preview is a controller over given objects that writes nothing. It assumes that
@@ -91,7 +92,7 @@ func (p *Preview) Created(namespace, deployment string, m *mcm.Machine) *mcm.Mac
 	if mark == nil {
 		return m
 	}
-	return view.Mark(m, *mark)
+	return pool.Mark(m, *mark)
 }
 
 // After contains the objects that differ after a plan. Deployment has the new status, too.

@@ -23,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 const ns = fixture.Namespace
@@ -62,7 +63,7 @@ func inWorldWith(options view.Options, body func(world)) {
 		w.raw = versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1()
 		w.clientset = view.New(ctx, versioned.NewForConfigOrDie(server.ConfigFor("ours")), options)
 		w.seen = w.clientset.MachineV1alpha1()
-		_, err := w.raw.Machines(ns).Create(ctx, view.Mark(fixture.Machine("m"), reserve), metav1.CreateOptions{})
+		_, err := w.raw.Machines(ns).Create(ctx, pool.Mark(fixture.Machine("m"), reserve), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		_, err = w.raw.MachineDeployments(ns).Create(ctx, withExcess(3, "2"), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())

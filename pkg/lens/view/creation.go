@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -107,7 +108,7 @@ func (c *creationTracker) startCreation(namespace string, m *v1alpha1.Machine) (
 	if b.mark == nil {
 		return m, done, nil
 	}
-	return Mark(m, *b.mark), done, nil
+	return pool.Mark(m, *b.mark), done, nil
 }
 
 // lockDeployment locks the creations of a MachineDeployment until leave is called.

@@ -20,6 +20,7 @@ import (
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // fails is what *testing.T, *testing.F's and *rapid.T have in common.
@@ -232,15 +233,15 @@ var _ = Describe("Arbitrary objects", func() {
 	It("stay the same when marked and unmarked", func() {
 		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			m := arbitrary{t}.machine()
-			m = view.Unmark(m)
-			marked := view.Mark(m, reserve)
+			m = pool.Unmark(m)
+			marked := pool.Mark(m, reserve)
 			if is, want := encodedFor(t, view.ShowMachine(marked)), encodedFor(t, view.ShowMachine(m)); is != want {
 				t.Fatalf("%s marked shows as %s", want, is)
 			}
-			if is, want := encodedFor(t, view.Mark(marked, reserve)), encodedFor(t, marked); is != want {
+			if is, want := encodedFor(t, pool.Mark(marked, reserve)), encodedFor(t, marked); is != want {
 				t.Fatalf("%s marked twice is %s", want, is)
 			}
-			if is, want := encodedFor(t, view.Unmark(marked)), encodedFor(t, m); is != want {
+			if is, want := encodedFor(t, pool.Unmark(marked)), encodedFor(t, m); is != want {
 				t.Fatalf("%s marked and unmarked is %s", want, is)
 			}
 		})

@@ -18,6 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 var foreignTaint = corev1.Taint{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}
@@ -40,12 +41,12 @@ var _ = Describe("A Machine in reserve", func() {
 	})
 
 	It("shows as the one that serves", func() {
-		shown := view.ShowMachine(view.Mark(plain, reserve))
+		shown := view.ShowMachine(pool.Mark(plain, reserve))
 		Expect(equality.Semantic.DeepEqual(shown, view.ShowMachine(plain))).To(BeTrue())
 	})
 
 	It("has in its template, and on its mark, what holds it", func() {
-		marked := view.Mark(plain, reserve)
+		marked := pool.Mark(plain, reserve)
 		Expect(template(marked).Spec.Taints).To(Equal([]corev1.Taint{foreignTaint, taint}))
 		Expect(template(marked).Annotations).To(Equal(map[string]string{
 			"a": "b", keep: "true", machine.ReserveAnnotation: "2026-11-21T09:30:00Z",
@@ -57,12 +58,12 @@ var _ = Describe("A Machine in reserve", func() {
 		own := plain.DeepCopy()
 		template(own).Spec.Taints = append(template(own).Spec.Taints, taint)
 		template(own).Annotations[keep] = "true"
-		marked := view.Mark(own, reserve)
+		marked := pool.Mark(own, reserve)
 		Expect(markOf(marked).Taints).To(BeEmpty())
 		Expect(markOf(marked).Annotations).NotTo(HaveKey(keep))
 		Expect(template(view.ShowMachine(marked)).Spec.Taints).To(Equal(template(own).Spec.Taints))
 		Expect(template(view.ShowMachine(marked)).Annotations).To(HaveKeyWithValue(keep, "true"))
-		Expect(view.Unmark(marked)).To(Equal(own))
+		Expect(pool.Unmark(marked)).To(Equal(own))
 	})
 
 	It("keeps the order of its taints, also where another client has changed that of ours", func() {
@@ -70,7 +71,7 @@ var _ = Describe("A Machine in reserve", func() {
 		both := reserve
 		both.Taints = []corev1.Taint{taint, strict}
 		for _, order := range [][]corev1.Taint{{strict, taint, foreignTaint}, {taint, strict, foreignTaint}, {foreignTaint, strict, taint}} {
-			marked := view.Mark(plain, both)
+			marked := pool.Mark(plain, both)
 			template(marked).Spec.Taints = order
 			after := restored(marked, func(m *v1alpha1.Machine) { m.Spec.ProviderID = "p" })
 			Expect(template(after).Spec.Taints).To(Equal(order))
@@ -78,7 +79,7 @@ var _ = Describe("A Machine in reserve", func() {
 	})
 
 	It("shows what has been changed since it was added", func() {
-		marked := view.Mark(plain, reserve)
+		marked := pool.Mark(plain, reserve)
 		template(marked).Spec.Taints[1].Value = "other"
 		template(marked).Annotations[keep] = "false"
 		Expect(template(view.ShowMachine(marked)).Spec.Taints).To(HaveLen(2))
@@ -86,23 +87,23 @@ var _ = Describe("A Machine in reserve", func() {
 	})
 
 	It("shows a foreign taint like ours, of which there is one too many", func() {
-		marked := view.Mark(plain, reserve)
+		marked := pool.Mark(plain, reserve)
 		template(marked).Spec.Taints = append([]corev1.Taint{taint}, template(marked).Spec.Taints...)
 		Expect(template(view.ShowMachine(marked)).Spec.Taints).To(Equal([]corev1.Taint{taint, foreignTaint}))
 	})
 
 	It("shows all where the mark cannot be read, but for the mark", func() {
-		marked := view.Mark(plain, reserve)
+		marked := pool.Mark(plain, reserve)
 		marked.Annotations[machine.ReserveAnnotation] = "2026-11-21T09:30:00Z"
 		shown := view.ShowMachine(marked)
 		Expect(shown.Annotations).To(BeEmpty())
 		Expect(shown.Spec).To(Equal(marked.Spec))
-		Expect(view.Unmark(marked).Spec).To(Equal(marked.Spec))
-		Expect(view.Unmark(marked).Annotations).To(BeEmpty())
+		Expect(pool.Unmark(marked).Spec).To(Equal(marked.Spec))
+		Expect(pool.Unmark(marked).Annotations).To(BeEmpty())
 	})
 
 	It("keeps what holds it when the controllers replace its template (V3)", func() {
-		is := restored(view.Mark(plain, reserve), func(m *v1alpha1.Machine) {
+		is := restored(pool.Mark(plain, reserve), func(m *v1alpha1.Machine) {
 			m.Spec.NodeTemplateSpec = v1alpha1.NodeTemplateSpec{}
 			template(m).Labels = map[string]string{"new": "label"}
 		})
@@ -113,10 +114,10 @@ var _ = Describe("A Machine in reserve", func() {
 	})
 
 	It("keeps its mark when all annotations are taken away, and takes none of ours from a view", func() {
-		is := restored(view.Mark(plain, reserve), func(m *v1alpha1.Machine) { m.Annotations = map[string]string{"their": "own"} })
+		is := restored(pool.Mark(plain, reserve), func(m *v1alpha1.Machine) { m.Annotations = map[string]string{"their": "own"} })
 		Expect(markOf(is)).To(Equal(reserve))
 		Expect(is.Annotations).To(HaveKey("their"))
-		is = restored(view.Mark(plain, reserve), func(m *v1alpha1.Machine) {
+		is = restored(pool.Mark(plain, reserve), func(m *v1alpha1.Machine) {
 			m.Annotations = map[string]string{machine.ReserveAnnotation: "leaked", machine.AnnotationPrefix + "leaked": "too"}
 		})
 		Expect(is.Annotations).To(HaveLen(1))
@@ -131,7 +132,7 @@ var _ = Describe("A Machine in reserve", func() {
 	It("keeps its mark when its last annotation is taken away", func() {
 		annotated := plain.DeepCopy()
 		annotated.Annotations = map[string]string{"their": "own"}
-		is := restored(view.Mark(annotated, reserve), func(m *v1alpha1.Machine) { m.Annotations = nil })
+		is := restored(pool.Mark(annotated, reserve), func(m *v1alpha1.Machine) { m.Annotations = nil })
 		Expect(markOf(is)).To(Equal(reserve))
 		Expect(is.Annotations).To(HaveLen(1))
 	})
@@ -139,18 +140,18 @@ var _ = Describe("A Machine in reserve", func() {
 	It("keeps the annotations of others, and has none where there were none", func() {
 		annotated := plain.DeepCopy()
 		annotated.Annotations = map[string]string{"their": "own"}
-		Expect(view.Mark(annotated, reserve).Annotations).To(HaveKeyWithValue("their", "own"))
-		Expect(view.Unmark(view.Mark(annotated, reserve))).To(Equal(annotated))
+		Expect(pool.Mark(annotated, reserve).Annotations).To(HaveKeyWithValue("their", "own"))
+		Expect(pool.Unmark(pool.Mark(annotated, reserve))).To(Equal(annotated))
 		bare := fixture.Machine("m")
 		bare.Annotations, template(bare).Annotations = nil, nil
-		Expect(view.Unmark(view.Mark(bare, reserve))).To(Equal(bare))
-		Expect(view.ShowMachine(view.Mark(bare, reserve))).To(Equal(view.ShowMachine(bare)))
+		Expect(pool.Unmark(pool.Mark(bare, reserve))).To(Equal(bare))
+		Expect(view.ShowMachine(pool.Mark(bare, reserve))).To(Equal(view.ShowMachine(bare)))
 	})
 
 	It("does not store when a taint was added, which is different on each Node", func() {
 		want := reserve
 		want.Taints = []corev1.Taint{{Key: taintKey, Effect: corev1.TaintEffectNoSchedule, TimeAdded: ptr.To(metav1.Now())}}
-		marked := view.Mark(plain, want)
+		marked := pool.Mark(plain, want)
 		Expect(template(marked).Spec.Taints).To(Equal([]corev1.Taint{foreignTaint, taint}))
 		Expect(markOf(marked)).To(Equal(reserve))
 	})
@@ -160,7 +161,7 @@ var _ = Describe("A Machine in reserve", func() {
 		evicting := corev1.Taint{Key: taintKey, Effect: corev1.TaintEffectNoExecute}
 		both.Taints = []corev1.Taint{taint, evicting}
 		theirs := corev1.Taint{Key: taintKey, Value: "theirs", Effect: corev1.TaintEffectNoSchedule}
-		is := restored(view.Mark(plain, both), func(m *v1alpha1.Machine) { template(m).Spec.Taints = []corev1.Taint{theirs} })
+		is := restored(pool.Mark(plain, both), func(m *v1alpha1.Machine) { template(m).Spec.Taints = []corev1.Taint{theirs} })
 		Expect(template(is).Spec.Taints).To(ConsistOf(theirs, evicting))
 		Expect(markOf(is).Taints).To(Equal([]corev1.Taint{evicting}))
 		Expect(markOf(is).Since).To(Equal(since))
@@ -169,14 +170,14 @@ var _ = Describe("A Machine in reserve", func() {
 	It("does not put back what it had lost, though that was empty", func() {
 		empty := reserve
 		empty.Annotations = map[string]string{"empty": ""}
-		marked := view.Mark(plain, empty)
+		marked := pool.Mark(plain, empty)
 		delete(template(marked).Annotations, "empty")
 		is := restored(marked, func(m *v1alpha1.Machine) { m.Spec.ProviderID = "p" })
 		Expect(template(is).Annotations).NotTo(HaveKey("empty"))
 	})
 
 	It("is not changed by a mark that cannot be read", func() {
-		marked := view.Mark(plain, reserve)
+		marked := pool.Mark(plain, reserve)
 		marked.Annotations[machine.ReserveAnnotation] = `{"since":"today"}`
 		Expect(template(view.ShowMachine(marked))).To(Equal(template(marked)))
 		is := restored(marked, func(m *v1alpha1.Machine) { m.Spec.ProviderID = "p" })
@@ -209,7 +210,7 @@ var _ = Describe("A Machine in reserve", func() {
 	})
 
 	It("gives up what the template comes to carry, and shows it from then on (V4)", func() {
-		is := restored(view.Mark(plain, reserve), func(m *v1alpha1.Machine) {
+		is := restored(pool.Mark(plain, reserve), func(m *v1alpha1.Machine) {
 			template(m).Spec.Taints = []corev1.Taint{{Key: taintKey, Value: "theirs", Effect: corev1.TaintEffectNoSchedule}, foreignTaint}
 			template(m).Annotations[keep] = "true"
 		})
@@ -221,7 +222,7 @@ var _ = Describe("A Machine in reserve", func() {
 	})
 
 	It("gives up an annotation that the template comes to carry, and keeps its taints (V4)", func() {
-		is := restored(view.Mark(plain, reserve), func(m *v1alpha1.Machine) { template(m).Annotations[keep] = "true" })
+		is := restored(pool.Mark(plain, reserve), func(m *v1alpha1.Machine) { template(m).Annotations[keep] = "true" })
 		Expect(markOf(is).Annotations).To(Equal(map[string]string{machine.ReserveAnnotation: "2026-11-21T09:30:00Z"}))
 		Expect(markOf(is).Taints).To(Equal(reserve.Taints))
 		Expect(template(view.ShowMachine(is)).Annotations).To(HaveKeyWithValue(keep, "true"), "else it would be written for ever")
@@ -229,7 +230,7 @@ var _ = Describe("A Machine in reserve", func() {
 
 	It("gives up with the next write what another has put beside it (V4)", func() {
 		for _, theirs := range []corev1.Taint{taint, {Key: taintKey, Value: "theirs", Effect: corev1.TaintEffectNoSchedule}} {
-			marked := view.Mark(plain, reserve)
+			marked := pool.Mark(plain, reserve)
 			template(marked).Spec.Taints = append([]corev1.Taint{theirs}, template(marked).Spec.Taints...)
 			is := restored(marked, func(m *v1alpha1.Machine) { m.Spec.ProviderID = "p" })
 			Expect(template(is).Spec.Taints).To(Equal([]corev1.Taint{theirs, foreignTaint}), "a Node cannot have a taint twice")
@@ -239,7 +240,7 @@ var _ = Describe("A Machine in reserve", func() {
 	})
 
 	It("gives up what it had lost when the template comes to carry it (V4)", func() {
-		marked := view.Mark(plain, reserve)
+		marked := pool.Mark(plain, reserve)
 		marked.Spec.NodeTemplateSpec = plain.Spec.NodeTemplateSpec
 		is := restored(marked, func(m *v1alpha1.Machine) {
 			m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{taint}
@@ -252,7 +253,7 @@ var _ = Describe("A Machine in reserve", func() {
 
 	It("keeps unknown fields, at any depth and in lists (V3)", func() {
 		var t tree
-		Expect(json.Unmarshal(encoded(view.Mark(plain, reserve)), &t)).To(Succeed())
+		Expect(json.Unmarshal(encoded(pool.Mark(plain, reserve)), &t)).To(Succeed())
 		taints := t["spec"].(tree)["nodeTemplate"].(tree)["spec"].(tree)["taints"].([]any)
 		for _, one := range append(taints, t, t["spec"], t["spec"].(tree)["class"], t["metadata"]) {
 			one.(tree)["later"] = "kept"
@@ -286,7 +287,7 @@ var _ = Describe("A Machine in reserve", func() {
 	It("shares nothing that can be changed: the controllers give many machines one template", func() {
 		shared := plain.DeepCopy()
 		template(shared).Spec.Taints = append(make([]corev1.Taint, 0, 8), foreignTaint)
-		one, other := view.Mark(shared, reserve), shared.DeepCopy()
+		one, other := pool.Mark(shared, reserve), shared.DeepCopy()
 		other.Spec.NodeTemplateSpec = shared.Spec.NodeTemplateSpec
 		Expect(template(other).Spec.Taints[:2][1]).To(BeZero(), "our taint is in the list of another machine")
 		Expect(shared.Annotations).To(BeEmpty())
@@ -294,8 +295,8 @@ var _ = Describe("A Machine in reserve", func() {
 
 		before := one.DeepCopy()
 		view.ShowMachine(one)
-		view.Unmark(one)
-		view.Mark(one, reserve)
+		pool.Unmark(one)
+		pool.Mark(one, reserve)
 		Expect(one).To(Equal(before))
 	})
 })

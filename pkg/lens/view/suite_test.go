@@ -20,6 +20,7 @@ import (
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // suite is what synctest wants to know; specs run while TestView does.
@@ -160,7 +161,7 @@ func (a arbitrary) machine() *v1alpha1.Machine {
 	m.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True"}, {Type: "DiskPressure", Status: "False"}}
 	switch {
 	case a.chance(40):
-		return view.Mark(m, reserve)
+		return pool.Mark(m, reserve)
 	case a.chance(30):
 		text := rapid.SampledFrom([]string{"", "{}", reserve.String(), machine.Reserve{Since: since}.String()}).Draw(a.T, "mark")
 		if m.Annotations == nil {

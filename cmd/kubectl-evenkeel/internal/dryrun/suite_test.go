@@ -25,7 +25,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
-	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	pools "github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -97,7 +97,7 @@ func add(o *Objects, name, set string, born time.Time, reserve bool) {
 		taint := corev1.Taint{Key: api.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}
 		mark := api.Reserve{Since: born, Taints: []corev1.Taint{taint}, Annotations: map[string]string{
 			api.ReserveAnnotation: born.Format(time.RFC3339), api.ScaleDownDisabledAnnotation: "true"}}
-		m = view.Mark(m, mark)
+		m = pools.Mark(m, mark)
 		m.Annotations["machinepriority.machine.sapcloud.io"] = "5"
 		node.Annotations, node.Spec.Taints = mark.Annotations, mark.Taints
 	} else {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package view
+package pool
 
 import (
 	"slices"
 
-	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -15,7 +15,7 @@ import (
 // reserve. A taint of the same key and effect, or an annotation of the same key, that the
 // Machine has already stays unchanged, and is not recorded as added. A Machine that is
 // in reserve already gets a new mark.
-func Mark(m *v1alpha1.Machine, want machine.Reserve) *v1alpha1.Machine {
+func Mark(m *mcm.Machine, want machine.Reserve) *mcm.Machine {
 	m = Unmark(m) // a copy: the template's lists are shared
 	mark := machine.Reserve{Since: want.Since}
 	template := &m.Spec.NodeTemplateSpec
@@ -39,10 +39,9 @@ func Mark(m *v1alpha1.Machine, want machine.Reserve) *v1alpha1.Machine {
 
 // Unmark returns a copy of a Machine that serves: without its mark, and without what the mark
 // records as added. If the mark cannot be parsed, only the mark is removed.
-func Unmark(m *v1alpha1.Machine) *v1alpha1.Machine {
+func Unmark(m *mcm.Machine) *mcm.Machine {
 	m = m.DeepCopy()
-	template := showWithout(m, findAdded(m)).Spec.NodeTemplateSpec
-	m.Spec.NodeTemplateSpec = template
+	m.Spec.NodeTemplateSpec = AddedByMark(m).Without(m.Spec.NodeTemplateSpec)
 	if delete(m.Annotations, machine.ReserveAnnotation); len(m.Annotations) == 0 {
 		m.Annotations = nil
 	}
