@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 )
 
 // owned is a MachineDeployment whose field others set and drop, as the API server keeps record of it.
@@ -55,11 +55,11 @@ func (o owned) typed(ctx context.Context, replicas int32) {
 }
 
 // look is one sync of the controller, as far as the field goes. It ends with the second, since managers are told apart by seconds.
-func (o owned) look(ctx context.Context) machinetaint.DeploymentChange {
+func (o owned) look(ctx context.Context) plan.DeploymentChange {
 	GinkgoHelper()
 	d, err := machines().MachineDeployments("default").Get(ctx, o.name, metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	change := machinetaint.NewPlan(machinetaint.View{Now: time.Now(), Deployment: d}).Deployment
+	change := plan.New(plan.View{Now: time.Now(), Deployment: d}).Deployment
 	annotations, spec := map[string]any{}, map[string]any{}
 	for _, key := range []string{machine.WantedExcessAnnotation, machine.ExcessOwnersAnnotation} {
 		if value, is := change.Annotations[key]; is {

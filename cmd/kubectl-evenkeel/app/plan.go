@@ -23,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 )
 
@@ -264,7 +265,7 @@ func (p *planOptions) settings(mode v1alpha1.BalanceMode) (dryrun.Settings, erro
 		labels = []string{overview.DefaultPoolLabel}
 	}
 	return dryrun.Settings{
-		Reserve: machinetaint.Settings{SurplusPatience: p.surplus, BootPatience: p.bootReserve, SafetyUp: p.safetyUp},
+		Reserve: machinetaintplan.Settings{SurplusPatience: p.surplus, BootPatience: p.bootReserve, SafetyUp: p.safetyUp},
 		Zones:   balanceplan.Settings{Enabled: p.zones, Mode: mode, Similar: p.similar.Options(), BootPatience: p.bootZones, PoolLabels: labels, Bounds: bounds},
 		Instant: p.release,
 		Release: releaseplan.Settings{Schedulers: p.schedulers, Cutoff: p.cutoff, Patience: p.pods},

@@ -19,6 +19,7 @@ import (
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
@@ -103,7 +104,7 @@ func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
 }
 
 func (o *ReserveOptions) options(p *process, a *accounting) machinetaint.Options {
-	settings := machinetaint.Settings{
+	settings := plan.Settings{
 		SurplusPatience: o.SurplusPatience, BootPatience: o.BootPatience, Drain: o.Drain, SafetyUp: int(p.options.SafetyOptions.SafetyUp), Accounting: a.accountingOf,
 	}
 	for _, effect := range o.TaintEffects {

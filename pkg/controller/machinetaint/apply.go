@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/written"
@@ -34,26 +35,31 @@ const (
 // machine-controller-manager. These wait until the next sync if machines were released: while pods
 // wait for these, more may be needed already. They do not wait if a machine could not be written,
 // so that they are not delayed forever. It returns the MachineDeployment after the writes.
-func (c *Controller) applyPlan(ctx context.Context, v View, p Plan) (*v1alpha1.MachineDeployment, error) {
+func (c *Controller) applyPlan(ctx context.Context, v plan.View, p plan.Plan) (*v1alpha1.MachineDeployment, error) {
 	d, change := v.Deployment, p.Deployment
 	var err error
 	if len(p.Rule.Returned) > 0 {
 		if d, err = c.resizeDeployment(ctx, v, p); err != nil {
 			return d, err
 		}
-		change = DeploymentChange{}
+		change = plan.DeploymentChange{}
 	}
 	machinesErr := c.writeMachines(ctx, v, p)
-	if p.releasesMachines() && machinesErr == nil {
+	if releasesMachines(p) && machinesErr == nil {
 		return d, nil
 	}
-	if !change.isEmpty() {
+	if !change.IsEmpty() {
 		d, err = c.resizeDeployment(ctx, v, p)
 	}
 	if err == nil {
-		c.announceShrink(d, v.Memory.applied(v.Deployment), p.Rule.Applied)
+		c.announceShrink(d, v.Memory.AppliedTo(v.Deployment), p.Rule.Applied)
 	}
 	return d, errors.Join(machinesErr, err)
+}
+
+// releasesMachines reports whether machines leave the reserve.
+func releasesMachines(p plan.Plan) bool {
+	return slices.ContainsFunc(p.Machines, func(c plan.MachineChange) bool { return c.Mark == plan.Free })
 }
 
 // writeMachine changes one Machine, and its Node first if that changes. The Node of a machine that
@@ -61,9 +67,9 @@ func (c *Controller) applyPlan(ctx context.Context, v View, p Plan) (*v1alpha1.M
 // may be old. A priority does not depend on the Node: the reserve can be removed also where a policy
 // refuses the taint. If the machine may be being deleted, its Node is opened only after the Machine was
 // written, which makes deletions of the earlier version fail.
-func (c *Controller) writeMachine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) error {
-	before := v.machineByName(change.Name).Object
-	if change.Mark == Free {
+func (c *Controller) writeMachine(ctx context.Context, v plan.View, change plan.MachineChange, n plan.NodeChange, withNode bool) error {
+	before := v.MachineByName(change.Name).Object
+	if change.Mark == plan.Free {
 		defer c.guards.release(keyOf(v.Deployment), before.UID)()
 		if withNode && c.guards.mayBeRemoved(keyOf(v.Deployment), before) {
 			if err := c.patchMachine(ctx, v, before, change); err != nil {
@@ -74,14 +80,14 @@ func (c *Controller) writeMachine(ctx context.Context, v View, change MachineCha
 	}
 	if withNode {
 		switch err := c.openNode(ctx, v, n); {
-		case err != nil && change.Mark == Keep && change.Priority != 0:
+		case err != nil && change.Mark == plan.Keep && change.Priority != 0:
 			change.State = nil // it would tell what the Node has
 			return errors.Join(err, c.patchMachine(ctx, v, before, change))
 		case err != nil:
 			return err
 		}
 	}
-	if change.Mark == Hold {
+	if change.Mark == plan.Hold {
 		if err := c.checkEmpty(ctx, before); err != nil {
 			return err
 		}
@@ -90,7 +96,7 @@ func (c *Controller) writeMachine(ctx context.Context, v View, change MachineCha
 }
 
 // openNode writes the Node of a machine, and measures how long its release took.
-func (c *Controller) openNode(ctx context.Context, v View, n NodeChange) error {
+func (c *Controller) openNode(ctx context.Context, v plan.View, n plan.NodeChange) error {
 	err := c.writeNode(ctx, n)
 	if err == nil && !n.Hold {
 		c.metrics.observeRelease(c.clock.Since(v.Now))
@@ -98,8 +104,8 @@ func (c *Controller) openNode(ctx context.Context, v View, n NodeChange) error {
 	return err
 }
 
-func (c *Controller) patchMachine(ctx context.Context, v View, before *mcm.Machine, change MachineChange) error {
-	after := changedMachine(before, change, v)
+func (c *Controller) patchMachine(ctx context.Context, v plan.View, before *mcm.Machine, change plan.MachineChange) error {
+	after := v.Changed(change)
 	answer, err := c.clients.Machine.Machines(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, machinePatch(before, after), metav1.PatchOptions{})
 	c.metrics.countWrite("machine", err)
 	if err != nil {
@@ -107,7 +113,7 @@ func (c *Controller) patchMachine(ctx context.Context, v View, before *mcm.Machi
 	}
 	c.countRedundant(before.ResourceVersion, answer.ResourceVersion)
 	c.latest.machines.Record(answer)
-	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "why", change.Why, "held", change.Mark == Hold, "freed", change.Mark == Free, "priority", change.Priority)
+	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "why", change.Why, "held", change.Mark == plan.Hold, "freed", change.Mark == plan.Free, "priority", change.Priority)
 	c.announce(answer, change)
 	return nil
 }
@@ -127,9 +133,9 @@ func (c *Controller) checkEmpty(ctx context.Context, m *mcm.Machine) error {
 // checkVictims returns a conflict if workload runs on a machine that is to be deleted as one of the
 // reserve. A pod may have been bound shortly before its Node got the taint, and no pod is bound after
 // that: the pods are read once more unless the store shows all that there were then.
-func (c *Controller) checkVictims(ctx context.Context, v View, victims []reserve.Victim) error {
+func (c *Controller) checkVictims(ctx context.Context, v plan.View, victims []reserve.Victim) error {
 	for _, victim := range victims {
-		m := v.machineByName(victim.Name)
+		m := v.MachineByName(victim.Name)
 		if !m.Reserve() || m.Node == nil || c.showsLastPods(m.Node.Name) {
 			continue
 		}
@@ -164,7 +170,7 @@ func (c *Controller) checkPods(ctx context.Context, m *mcm.Machine, node string,
 
 // writeNode marks a Node or removes its mark. If another client, usually the kubelet, has written
 // the Node meanwhile, the change is computed again.
-func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
+func (c *Controller) writeNode(ctx context.Context, n plan.NodeChange) error {
 	nodes := c.clients.Target.CoreV1().Nodes()
 	for attempt := 1; ; attempt++ {
 		node := n.Machine.Node
@@ -182,7 +188,7 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 		if node, err = nodes.Get(ctx, node.Name, metav1.GetOptions{}); err != nil {
 			return written.IgnoreNotFound(fmt.Errorf("read node %s: %w", n.Machine.Node.Name, err))
 		}
-		again, differs := n.rebase(node, c.settings, c.clock.Now())
+		again, differs := n.Rebase(node, c.settings, c.clock.Now())
 		if !differs || !pool.IsNodeOf(n.Machine.Object, node) {
 			return nil
 		}
@@ -192,9 +198,9 @@ func (c *Controller) writeNode(ctx context.Context, n NodeChange) error {
 
 // resizeDeployment changes the MachineDeployment. If it shows fewer machines afterwards, its
 // MachineSets do not grow meanwhile.
-func (c *Controller) resizeDeployment(ctx context.Context, v View, p Plan) (*v1alpha1.MachineDeployment, error) {
+func (c *Controller) resizeDeployment(ctx context.Context, v plan.View, p plan.Plan) (*v1alpha1.MachineDeployment, error) {
 	d, shown := v.Deployment, pool.VisibleReplicas(p.Rule.Replicas, p.Rule.Applied)
-	if shown >= v.Memory.visible(d) {
+	if shown >= v.Memory.Visible(d) {
 		return c.writeDeployment(ctx, d, p.Deployment)
 	}
 	if err := c.checkVictims(ctx, v, p.Rule.Victims); err != nil {
@@ -210,8 +216,8 @@ func (c *Controller) resizeDeployment(ctx context.Context, v View, p Plan) (*v1a
 }
 
 // writeDeployment changes the MachineDeployment, except for its status.
-func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDeployment, change DeploymentChange) (*v1alpha1.MachineDeployment, error) {
-	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, deploymentPatch(d, change), metav1.PatchOptions{FieldManager: fieldManager})
+func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDeployment, change plan.DeploymentChange) (*v1alpha1.MachineDeployment, error) {
+	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, deploymentPatch(d, change), metav1.PatchOptions{FieldManager: plan.FieldManager})
 	c.metrics.countWrite("machinedeployment", err)
 	switch {
 	case written.Outcome(err) == written.Unknown:

@@ -8,6 +8,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -33,13 +34,13 @@ type batch struct {
 
 // result is the end of one write. change is that of a Machine, and zero if only a Node was written.
 type result struct {
-	change MachineChange
+	change plan.MachineChange
 	err    error
 }
 
 // writeMachines writes all machines, some of them concurrently, including those that must be
 // released before that has ended.
-func (c *Controller) writeMachines(ctx context.Context, v View, p Plan) error {
+func (c *Controller) writeMachines(ctx context.Context, v plan.View, p plan.Plan) error {
 	w := &batch{
 		c: c, key: keyOf(v.Deployment),
 		written: map[string]*mcm.Machine{}, results: make(chan result), slots: make(chan struct{}, maxParallel),
@@ -48,7 +49,7 @@ func (c *Controller) writeMachines(ctx context.Context, v View, p Plan) error {
 	defer done()
 	w.writeAll(ctx, v, p)
 	var errs []error
-	var moved []MachineChange
+	var moved []plan.MachineChange
 	for w.pending > 0 {
 		select {
 		case r := <-w.results:
@@ -71,14 +72,14 @@ func (c *Controller) writeMachines(ctx context.Context, v View, p Plan) error {
 }
 
 // writeAll starts the writes of a plan to machines.
-func (w *batch) writeAll(ctx context.Context, v View, p Plan) {
+func (w *batch) writeAll(ctx context.Context, v plan.View, p plan.Plan) {
 	nodes := nodesOf(p)
-	last := p.releasesMachines()
+	last := releasesMachines(p)
 	for _, change := range p.Machines {
 		n, both := nodes[change.Name]
 		delete(nodes, change.Name)
 		start := func() { w.startMachine(ctx, v, change, n, both) }
-		if change.Mark == Hold && last {
+		if change.Mark == plan.Hold && last {
 			w.retirements = append(w.retirements, start)
 			continue
 		}
@@ -86,7 +87,7 @@ func (w *batch) writeAll(ctx context.Context, v View, p Plan) {
 	}
 	for _, n := range p.Nodes {
 		if _, left := nodes[n.Machine.Object.Name]; left {
-			w.start(MachineChange{}, func() error { return w.c.writeNode(ctx, n) })
+			w.start(plan.MachineChange{}, func() error { return w.c.writeNode(ctx, n) })
 		}
 	}
 }
@@ -106,10 +107,10 @@ func (w *batch) releaseMore(ctx context.Context) {
 			v.Machines[i].Object = m
 		}
 	}
-	p := NewPlan(v)
+	p := plan.New(v)
 	nodes := nodesOf(p)
 	for _, change := range p.Machines {
-		if _, ours := w.written[change.Name]; change.Mark == Free && !ours {
+		if _, ours := w.written[change.Name]; change.Mark == plan.Free && !ours {
 			n, both := nodes[change.Name]
 			w.startMachine(ctx, v, change, n, both)
 		}
@@ -117,9 +118,9 @@ func (w *batch) releaseMore(ctx context.Context) {
 }
 
 // startMachine starts the write of one machine, and of its Node if that changes.
-func (w *batch) startMachine(ctx context.Context, v View, change MachineChange, n NodeChange, withNode bool) {
-	w.written[change.Name] = changedMachine(v.machineByName(change.Name).Object, change, v)
-	w.frees = w.frees || change.Mark == Free
+func (w *batch) startMachine(ctx context.Context, v plan.View, change plan.MachineChange, n plan.NodeChange, withNode bool) {
+	w.written[change.Name] = v.Changed(change)
+	w.frees = w.frees || change.Mark == plan.Free
 	w.start(change, func() error { return w.c.writeMachine(ctx, v, change, n, withNode) })
 }
 
@@ -132,7 +133,7 @@ func (w *batch) retire() {
 }
 
 // start runs a write concurrently with others, at most maxParallel at the same time.
-func (w *batch) start(change MachineChange, do func() error) {
+func (w *batch) start(change plan.MachineChange, do func() error) {
 	w.pending++
 	go func() {
 		w.slots <- struct{}{}
@@ -143,8 +144,8 @@ func (w *batch) start(change MachineChange, do func() error) {
 }
 
 // nodesOf returns the changes of Nodes by the name of their machine.
-func nodesOf(p Plan) map[string]NodeChange {
-	nodes := map[string]NodeChange{}
+func nodesOf(p plan.Plan) map[string]plan.NodeChange {
+	nodes := map[string]plan.NodeChange{}
 	for _, n := range p.Nodes {
 		nodes[n.Machine.Object.Name] = n
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Clients of the two clusters.
@@ -47,7 +50,7 @@ type Informers struct {
 
 // Options of a Controller.
 type Options struct {
-	Settings
+	plan.Settings
 	// Workers is the number of concurrent syncs; 2 unless set.
 	Workers int
 	// Cluster reports whether the target cluster responds. If nil, it is assumed to respond.
@@ -79,7 +82,7 @@ type Controller struct {
 	recorder record.EventRecorder
 	clock    clock.WithTicker
 	cluster  *reachability.Cluster
-	settings Settings
+	settings plan.Settings
 	metrics  *metrics
 
 	loop   *loop.Loop
@@ -148,7 +151,7 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 		c.states.forgetPlans(key)
 		return p.Again, nil
 	}
-	if left := c.states.deferFor(key, c.clock.Now()); left > 0 && p.canWait() {
+	if left := c.states.deferFor(key, c.clock.Now()); left > 0 && canWait(p) {
 		return left, nil
 	}
 	d, err := c.applyPlan(ctx, v, p)
@@ -156,7 +159,7 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	switch {
 	case err != nil:
 		return 0, err
-	case p.releasesMachines():
+	case releasesMachines(p):
 		c.states.noteFreed(key, c.clock.Now())
 		return deferDelay, nil
 	}
@@ -164,11 +167,17 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	return requeue.Sooner(c.nextCheck(v, p), wait), err
 }
 
+// canWait reports whether the plan only reports what has been done.
+func canWait(p plan.Plan) bool {
+	acts := func(c plan.MachineChange) bool { return c.Mark != plan.Keep || c.Priority != 0 }
+	return !slices.ContainsFunc(p.Machines, acts) && len(p.Nodes) == 0 && p.Deployment.Replicas == 0
+}
+
 // decide observes a MachineDeployment and plans for it, if there is one.
-func (c *Controller) decide(ctx context.Context, key string) (v View, p Plan, ok bool) {
+func (c *Controller) decide(ctx context.Context, key string) (v plan.View, p plan.Plan, ok bool) {
 	defer tracing.Step(ctx, "decide")()
 	if v, ok = c.observe(key); ok {
-		p = NewPlan(v)
+		p = plan.New(v)
 	}
 	return v, p, ok
 }
@@ -176,15 +185,15 @@ func (c *Controller) decide(ctx context.Context, key string) (v View, p Plan, ok
 // rememberPlan keeps the memory of a plan that was carried out. The memory belongs to the applied
 // excess. If that was reduced, or may have been, because of a machine that cannot be created, it must
 // not be reduced again for the same machine, whatever else failed.
-func (c *Controller) rememberPlan(d *v1alpha1.MachineDeployment, p Plan, err error) {
-	if is := appliedExcess(d); is.Excess == p.Rule.Applied.Excess && is.Absorbed == 0 || errors.Is(err, errUnknown) {
+func (c *Controller) rememberPlan(d *v1alpha1.MachineDeployment, p plan.Plan, err error) {
+	if is := pool.AppliedOf(d, d.Spec.Replicas); is.Excess == p.Rule.Applied.Excess && is.Absorbed == 0 || errors.Is(err, errUnknown) {
 		c.states.remember(keyOf(d), p.Memory)
 	}
 }
 
 // nextCheck returns the time until the next sync without an event. It is short while caches have
 // yet to catch up with a cluster that responds again.
-func (c *Controller) nextCheck(v View, p Plan) time.Duration {
+func (c *Controller) nextCheck(v plan.View, p plan.Plan) time.Duration {
 	if v.Unreachable != "" && !c.cluster.Silent() {
 		return reachability.Recheck
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/tracing"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 )
 
 // aboutMachine ends an event about a Machine.
@@ -380,7 +381,7 @@ var _ = Describe("The controller", func() {
 	})
 
 	It("adds NoExecute where that is asked for", func() {
-		both := machinetaint.Options{Settings: machinetaint.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}}
+		both := machinetaint.Options{Settings: plan.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}}
 		onItsOwn(2, 1, both, func(a *alone) {
 			a.wrote(0)
 			node, err := a.core.CoreV1().Nodes().Get(context.Background(), "c", metav1.GetOptions{})
@@ -393,7 +394,7 @@ var _ = Describe("The controller", func() {
 	})
 
 	DescribeTable("gives a reserve up when it is to drain", func(drain bool, annotation string) {
-		onItsOwn(2, 1, machinetaint.Options{Settings: machinetaint.Settings{Drain: drain}}, func(a *alone) {
+		onItsOwn(2, 1, machinetaint.Options{Settings: plan.Settings{Drain: drain}}, func(a *alone) {
 			a.patch(`{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/drain-reserve":%q}}}`, annotation)
 			a.wrote(0)
 			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
@@ -403,7 +404,7 @@ var _ = Describe("The controller", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(d.Annotations).NotTo(HaveKey(api.AppliedExcessAnnotation))
 			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(1)), "the wish stays")
-			Expect(d.Status.Conditions).To(ContainElement(HaveField("Reason", string(machinetaint.Draining))))
+			Expect(d.Status.Conditions).To(ContainElement(HaveField("Reason", string(plan.Draining))))
 		})
 	},
 		Entry("everywhere", true, "false"),

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -21,10 +22,10 @@ func (c *Controller) ReserveMark(b view.Creation) *v1alpha1.Reserve {
 		return nil
 	}
 	memory := c.states.memory(key, now)
-	if memory.applied(d).Excess == 0 {
+	if memory.AppliedTo(d).Excess == 0 {
 		return nil
 	}
-	workload := memory.workload(d)
+	workload := memory.Workload(d)
 	s := pool.Outline(d, &c.latest.Source, now)
 	v, claims := reserve.View{Replicas: workload, Dedicated: pool.Dedications(d, workload)}, pool.ClaimsOf(d)
 	for _, m := range s.Machines {
@@ -35,7 +36,7 @@ func (c *Controller) ReserveMark(b view.Creation) *v1alpha1.Reserve {
 	if reserve.ServesOnCreation(v, inFlight(b, s.Machines)) {
 		return nil
 	}
-	mark := c.settings.newMark(now)
+	mark := c.settings.NewMark(now)
 	return &mark
 }
 
@@ -67,15 +68,15 @@ func (c *Controller) Superfluous(b view.Creation) error {
 	if d == nil {
 		return nil
 	}
-	var memory Memory
+	var memory plan.Memory
 	var reduced bool
 	c.states.locked(key, func(s *state) {
 		memory = s.lastMemory()
 		_, reduced = s.visible(0, now)
 	})
-	workload, visible := memory.workload(d), memory.visible(d)
+	workload, visible := memory.Workload(d), memory.Visible(d)
 	limit, requested := limitOf(d)
-	excess := memory.applied(d).Excess > 0 || reduced || requested
+	excess := memory.AppliedTo(d).Excess > 0 || reduced || requested
 	if !excess && limit == pool.Unbounded {
 		return nil
 	}

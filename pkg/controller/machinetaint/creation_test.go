@@ -16,6 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 )
 
 // withMachines returns a controller that sees a MachineDeployment with three replicas, an excess of two
@@ -37,7 +38,7 @@ func withMachines(exist, leaving int, change ...func(*api.MachineDeployment)) *m
 			m.DeletionTimestamp = &metav1.Time{}
 		}
 	}
-	p, err := machinetaint.NewPreview(machinetaint.Settings{}, true)
+	p, err := machinetaint.NewPreview(plan.Settings{}, true)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(p.SetObjects(machinetaint.Objects{Deployments: []*api.MachineDeployment{d}, Sets: []*mcm.MachineSet{set}, Machines: machines}, time.Now())).To(Succeed())
 	return p

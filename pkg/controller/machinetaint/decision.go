@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -23,14 +24,14 @@ type decision struct {
 	*latest
 	key        string
 	deployment *v1alpha1.MachineDeployment // nil if there is none
-	memory     Memory
+	memory     plan.Memory
 	state      *state
 	now        time.Time
 }
 
-func (d decision) applied() reserve.Applied { return d.memory.applied(d.deployment) }
-func (d decision) workload() int            { return d.memory.workload(d.deployment) }
-func (d decision) visible() int             { return d.memory.visible(d.deployment) }
+func (d decision) applied() reserve.Applied { return d.memory.AppliedTo(d.deployment) }
+func (d decision) workload() int            { return d.memory.Workload(d.deployment) }
+func (d decision) visible() int             { return d.memory.Visible(d.deployment) }
 
 // isBehind reports whether machine-controller-manager has seen a later version of the
 // MachineDeployment.
@@ -159,7 +160,7 @@ func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool 
 // unsettledNames counts the reserve machines that a client named when it lowered replicas, and for
 // which these may still be restored (law 12 of package reserve), also those that are gone.
 func (d decision) unsettledNames() int {
-	settled, known := returned(d.deployment), d.state.named.validFor(d.deployment)
+	settled, known := plan.Returned(d.deployment), d.state.named.validFor(d.deployment)
 	n := len(known)
 	for name := range pool.Named(d.deployment) {
 		if !known[name] && !settled[name] && d.inReserve(d.deployment.Namespace+"/"+name) {
@@ -183,7 +184,7 @@ func (d decision) isUnsettled(set *mcm.MachineSet, m *mcm.Machine) bool {
 	named := pool.Named(d.deployment)
 	_, isNamed := named[m.Name]
 	switch {
-	case !isNamed && !pool.Condemned(m), !d.isMarked(m), returned(d.deployment)[m.Name], pool.Frozen(set), set.Spec.Replicas == 0:
+	case !isNamed && !pool.Condemned(m), !d.isMarked(m), plan.Returned(d.deployment)[m.Name], pool.Frozen(set), set.Spec.Replicas == 0:
 		return false
 	case d.isBehind():
 		return true

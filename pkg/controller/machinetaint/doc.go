@@ -5,9 +5,9 @@
 // machine-controller-manager runs beyond replicas.
 //
 //	MachineDeployment -+
-//	Machines, sets ----+-> View -> NewPlan -> Nodes, Machines, the MachineDeployment's annotations and field
-//	Nodes, pods -------+      (reserve.NewPlan inside)   -> status, events
-//	what MCM has seen -'
+//	Machines, sets ----+-> plan.View -> plan.New -> Nodes, Machines,
+//	Nodes, pods -------+     (reserve.NewPlan        the MachineDeployment's annotations and field,
+//	what MCM has seen -'      inside)                status, events
 //
 // Watches: MachineDeployments, MachineSets, Machines and MachineClasses of the control cluster,
 // each in a store of its own; Nodes and pods of the target cluster; and the stores of

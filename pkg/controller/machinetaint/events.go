@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -25,15 +26,15 @@ const namesShown = 10
 
 // announce records a new state of a Machine as an event about it, where kubectl describe machine
 // shows it.
-func (c *Controller) announce(m *mcm.Machine, change MachineChange) {
-	if change.Mark == Free && change.Why != "" {
+func (c *Controller) announce(m *mcm.Machine, change plan.MachineChange) {
+	if change.Mark == plan.Free && change.Why != "" {
 		c.metrics.released.WithLabelValues(string(change.Why)).Inc()
 	}
 	if change.State == nil || *change.State == "" {
 		return
 	}
 	reason := reserveReleased
-	if strings.HasPrefix(*change.State, heldState) {
+	if strings.HasPrefix(*change.State, plan.HeldState) {
 		reason = reserveHeld
 	}
 	c.recorder.Event(&corev1.ObjectReference{
@@ -44,20 +45,20 @@ func (c *Controller) announce(m *mcm.Machine, change MachineChange) {
 
 // announceMoves records machines that entered or left the reserve together as one event about their
 // MachineDeployment for each cause.
-func (c *Controller) announceMoves(d *v1alpha1.MachineDeployment, moved []MachineChange) {
+func (c *Controller) announceMoves(d *v1alpha1.MachineDeployment, moved []plan.MachineChange) {
 	type cause struct {
-		mark Marking
+		mark plan.Marking
 		why  reserve.Why
 	}
 	names := map[cause][]string{}
 	for _, m := range moved {
-		if m.Mark != Keep && m.Why != "" {
+		if m.Mark != plan.Keep && m.Why != "" {
 			names[cause{m.Mark, m.Why}] = append(names[cause{m.Mark, m.Why}], m.Name)
 		}
 	}
 	for key, machines := range names {
 		reason, did := reserveHeld, "entered the reserve"
-		if key.mark == Free {
+		if key.mark == plan.Free {
 			reason, did = reserveReleased, "left the reserve"
 		}
 		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, reason, "%s %s (%s)", listNames(machines), did, key.why)

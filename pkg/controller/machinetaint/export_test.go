@@ -150,11 +150,6 @@ func (p *Preview) SetSeen(d *mcm.MachineDeployment) error {
 	return still.Replace(p.c.stores.seenDeployments, []*mcm.MachineDeployment{d})
 }
 
-// Changed is a Machine of a view after a change.
-func Changed(v View, change MachineChange) *mcm.Machine {
-	return changedMachine(v.machineByName(change.Name).Object, change, v)
-}
-
 // NotedNames are the reserve machines that are named by a write of a MachineDeployment, and for which replicas may have to be restored. If
 // they are gone, so many of them count for a later version.
 func NotedNames(was, is, later *v1alpha1.MachineDeployment, inReserve func(machine string) bool) (names []string, gone int) {

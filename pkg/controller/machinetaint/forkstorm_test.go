@@ -30,6 +30,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/target"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -55,7 +56,7 @@ func releases(t *together, machines *stores.Informers, nodes *target.Informers) 
 func besideFork(w *storm.World) (*cluster, *fork) {
 	c, f := inhabit(w), &fork{least: 1, most: most}
 	c.reports = true
-	c.process = w.Start(evenkeel, programWith(machinetaint.Options{Settings: machinetaint.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
+	c.process = w.Start(evenkeel, programWith(machinetaint.Options{Settings: plan.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
 		return api.AccountingInclusive
 	}}}, releases))
 	c.start()

@@ -25,6 +25,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -381,7 +382,7 @@ var _ = Describe("A reserve within replicas", func() {
 	It("is not begun before it is known where it is counted, and one that was begun goes on", func() {
 		storm.Bubble(suite, func() {
 			var known atomic.Bool
-			c := adopt(storm.NewWorld(sim.Options{Seed: 1, Resources: served}), machinetaint.Options{Settings: machinetaint.Settings{
+			c := adopt(storm.NewWorld(sim.Options{Seed: 1, Resources: served}), machinetaint.Options{Settings: plan.Settings{
 				Accounting: func(*api.MachineDeployment) api.Accounting {
 					if known.Load() {
 						return api.AccountingInclusive

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/written"
@@ -59,7 +60,7 @@ func newMetrics(r prometheus.Registerer, s *caches) *metrics {
 	for _, what := range []string{"machine", "node", "machinedeployment", "status"} {
 		written.InitCounters(m.writes, what)
 	}
-	for _, why := range []reserve.Why{reserve.Released, reserve.Swapped, Occupied} {
+	for _, why := range []reserve.Why{reserve.Released, reserve.Swapped, plan.Occupied} {
 		m.released.WithLabelValues(string(why))
 	}
 	if r != nil {
@@ -112,21 +113,21 @@ func (m *metrics) collectMachines(into chan<- prometheus.Metric) {
 // collectReserve collects the desired and the present reserve of a MachineDeployment; nothing if it
 // has none.
 func collectReserve(into chan<- prometheus.Metric, d *v1alpha1.MachineDeployment) {
-	if c := condition(d); c != nil {
+	if c := plan.Condition(d); c != nil {
 		good := 0.0
 		if c.Status == mcm.ConditionTrue {
 			good = 1
 		}
 		into <- prometheus.MustNewConstMetric(readyMetric, prometheus.GaugeValue, good, d.Namespace, d.Name, c.Reason)
 	}
-	wanted := recordedField(d) // also where the API server keeps no such field
+	wanted := plan.RecordedField(d) // also where the API server keeps no such field
 	if d.Spec.ExcessReplicas != nil {
 		wanted = d.Spec.ExcessReplicas
 	}
 	if r, _ := pool.Parsed(d.Annotations, v1alpha1.RequestedExcessAnnotation, v1alpha1.ParseRequestedExcess); r != nil && r.Machines > ptr.Deref(wanted, 0) {
 		wanted = &r.Machines
 	}
-	asked := appliedExcess(d).Excess
+	asked := pool.AppliedOf(d, d.Spec.Replicas).Excess
 	if wanted == nil && asked == 0 {
 		return
 	}

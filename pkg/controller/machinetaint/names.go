@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -38,7 +39,7 @@ func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, inReserve func(m
 			settleNames(all, was, is, raised, inReserve)
 		}
 		if is.Spec.Replicas < was.Spec.Replicas {
-			before, settled := pool.Named(was), returned(is)
+			before, settled := pool.Named(was), plan.Returned(is)
 			for name := range pool.Named(is) {
 				if _, known := before[name]; !known && !settled[name] && inReserve(is.Namespace+"/"+name) {
 					putEntry(&all, name, true)
@@ -53,8 +54,8 @@ func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, inReserve func(m
 // lists as returned, and as many as are left of the raise among machines that are gone. Names of
 // other machines stay, since replicas are restored for one machine after the other.
 func settleNames(all map[string]bool, was, is *v1alpha1.MachineDeployment, raised int, inReserve func(machine string) bool) {
-	before := returned(was)
-	for name := range returned(is) {
+	before := plan.Returned(was)
+	for name := range plan.Returned(is) {
 		delete(all, name)
 		if !before[name] {
 			raised--
@@ -76,7 +77,7 @@ func (s *states) completeNames(d *v1alpha1.MachineDeployment, machines []pool.Ma
 		if len(all) == 0 {
 			return // as for most MachineDeployments
 		}
-		settled := returned(d)
+		settled := plan.Returned(d)
 		for i, m := range machines {
 			name := m.Object.Name
 			machines[i].Named = m.Named || all[name] && !settled[name] && pool.BeingDeleted(m.Object)

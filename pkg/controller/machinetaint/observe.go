@@ -11,6 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -19,24 +20,24 @@ import (
 // its event causes the next sync. If a store is behind, Machines and Nodes are used as the API
 // server returned them. Most MachineDeployments of most clusters have no reserve, and every change
 // of theirs comes here: for them, only what shows that is read.
-func (c *Controller) observe(key string) (View, bool) {
+func (c *Controller) observe(key string) (plan.View, bool) {
 	shown, found := c.stores.deployment(key)
 	if !found || shown.DeletionTimestamp != nil {
 		c.states.forgetDeployment(key)
-		return View{}, false
+		return plan.View{}, false
 	}
 	d := c.latest.external.Newest(shown)
 	if !c.latest.deployments.UpToDate(d) || c.latest.seenLater(key, d) != nil {
-		return View{}, false
+		return plan.View{}, false
 	}
 	if d == shown && d.Spec.ExcessReplicas != nil {
 		c.fieldPruned.Store(false)
 	}
-	v := View{Now: c.clock.Now(), Settings: c.settings, Deployment: d, Accounting: c.settings.accountingOf(d)}
+	v := plan.View{Now: c.clock.Now(), Settings: c.settings, Deployment: d, Accounting: c.accountingOf(d)}
 	v.Memory, v.Pruned = c.states.memory(key, v.Now), c.fieldPruned.Load()
 	s := pool.Outline(d, c.latest, v.Now)
 	v.NamedGone = c.states.completeNames(d, s.Machines)
-	if v.Machines = withoutPriorities(s.Machines); hasNoReserve(v, desiredReserve(v)) {
+	if v.Machines = withoutPriorities(s.Machines); v.HasNoReserve() {
 		return v, true
 	}
 	s.Complete(c.latest)
@@ -48,8 +49,17 @@ func (c *Controller) observe(key string) (View, bool) {
 	return v, true
 }
 
-func withoutPriorities(machines []pool.Machine) []Machine {
-	all := make([]Machine, len(machines))
+// accountingOf returns where the reserve of a MachineDeployment is counted by default, empty to
+// leave it where it is.
+func (c *Controller) accountingOf(d *v1alpha1.MachineDeployment) pool.Accounting {
+	if c.settings.Accounting == nil {
+		return ""
+	}
+	return c.settings.Accounting(d)
+}
+
+func withoutPriorities(machines []pool.Machine) []plan.Machine {
+	all := make([]plan.Machine, len(machines))
 	for i, m := range machines {
 		all[i].Machine = m
 	}
@@ -57,7 +67,7 @@ func withoutPriorities(machines []pool.Machine) []Machine {
 }
 
 // withPriorities adds the priorities that machine-controller-manager's store shows.
-func (c *Controller) withPriorities(machines []pool.Machine) []Machine {
+func (c *Controller) withPriorities(machines []pool.Machine) []plan.Machine {
 	all := withoutPriorities(machines)
 	for i, m := range all {
 		shown := m.Object
@@ -95,7 +105,7 @@ func (c *Controller) unhealthy() bool {
 }
 
 // compareSeen compares with what machine-controller-manager has seen.
-func (c *Controller) compareSeen(d *v1alpha1.MachineDeployment, machines []Machine) (least, most int, behind bool) {
+func (c *Controller) compareSeen(d *v1alpha1.MachineDeployment, machines []plan.Machine) (least, most int, behind bool) {
 	c.states.locked(keyOf(d), func(s *state) { least, most = s.totalReplicas(c.latest.seenSets(d), c.clock.Now()) })
 	seen, here := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, m := range c.latest.seenMachines(d) {

@@ -19,13 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // retireBooting has the reserve contain one machine that was created to serve and still boots. Its Node will register without the
@@ -219,38 +216,4 @@ var _ = Describe("A machine in reserve that pods may still be bound to", func() 
 			time.Sleep(11 * time.Minute)
 		}),
 	)
-})
-
-var _ = Describe("The mark of a machine that was created to serve", func() {
-	created := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	retiring := func(now time.Time) machinetaint.View {
-		v := owned(-1, "", "")
-		v.Now, v.Deployment.Spec.Replicas, v.Deployment.Spec.ExcessReplicas = now, 0, ptr.To[int32](1)
-		v.Deployment.Annotations = map[string]string{api.AppliedExcessAnnotation: "1"}
-		m := fixture.Machine("m")
-		m.CreationTimestamp, m.Spec.ProviderID, m.Status.CurrentStatus.Phase = metav1.NewTime(created), "sim:///m", mcmapi.MachinePending
-		m.Annotations = map[string]string{"machinepriority.machine.sapcloud.io": "2"}
-		v.Machines = []machinetaint.Machine{{Machine: pool.Machine{Object: m}, SeenPriority: 2}}
-		return v
-	}
-
-	It("is later than its creation, also within the same second", func() {
-		for after, since := range map[time.Duration]time.Duration{0: time.Second, 900 * time.Millisecond: time.Second, 5 * time.Second: 5 * time.Second} {
-			v := retiring(created.Add(after))
-			p := machinetaint.NewPlan(v)
-			Expect(p.Machines).To(ConsistOf(And(HaveField("Name", "m"), HaveField("Mark", machinetaint.Hold))))
-			mark, err := api.ParseReserve(machinetaint.Changed(v, p.Machines[0]).Annotations[api.ReserveAnnotation])
-			Expect(err).NotTo(HaveOccurred())
-			Expect(mark.Since).To(Equal(created.Add(since)))
-		}
-	})
-
-	It("keeps a smaller excess from being applied where Nodes are seen, and not where there is no target cluster (6)", func() {
-		v := retiring(created.Add(time.Minute))
-		v.Machines[0].Object = machinetaint.Changed(v, machinetaint.NewPlan(v).Machines[0])
-		v.Deployment.Spec.ExcessReplicas = ptr.To[int32](0)
-		Expect(machinetaint.NewPlan(v).Rule.Applied.Excess).To(Equal(1))
-		v.Targetless = true
-		Expect(machinetaint.NewPlan(v).Rule.Applied.Excess).To(BeZero())
-	})
 })

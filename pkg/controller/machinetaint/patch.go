@@ -8,56 +8,15 @@ import (
 	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 )
 
 // All writes are merge patches on the version that they were decided on, so fields that this
 // program does not know are kept.
 
 type tree = map[string]any
-
-// machineByName returns the Machine with this name. Plans contain only machines of their view.
-func (v View) machineByName(name string) Machine {
-	i := slices.IndexFunc(v.Machines, func(m Machine) bool { return m.Object.Name == name })
-	return v.Machines[i]
-}
-
-// changedMachine returns a Machine after a change.
-func changedMachine(m *mcm.Machine, change MachineChange, v View) *mcm.Machine {
-	after := m
-	switch change.Mark {
-	case Free:
-		after = pool.Unmark(m)
-	case Hold:
-		after = pool.Mark(m, laterMark(m, v.Settings, v.Now))
-	}
-	if change.Priority != 0 {
-		after = withAnnotation(after, machineutils.MachinePriority, fmt.Sprint(change.Priority))
-	}
-	if change.Owner != nil {
-		after = withAnnotation(after, v1alpha1.DedicatedAnnotation, string(*change.Owner))
-	}
-	if change.State != nil {
-		after = withAnnotation(after, v1alpha1.ReserveStateAnnotation, *change.State)
-	}
-	return after
-}
-
-// withAnnotation returns a copy of a Machine with an annotation, or without it if the value is
-// empty.
-func withAnnotation(m *mcm.Machine, key, value string) *mcm.Machine {
-	m = m.DeepCopy()
-	if m.Annotations == nil {
-		m.Annotations = map[string]string{}
-	}
-	if m.Annotations[key] = value; value == "" {
-		delete(m.Annotations, key)
-	}
-	return m
-}
 
 // machinePatch returns the differences of a Machine: annotations, and taints and annotations of its
 // node template.
@@ -77,7 +36,7 @@ func machinePatch(before, after *mcm.Machine) []byte {
 	return encode(patch)
 }
 
-func nodePatch(n NodeChange) []byte {
+func nodePatch(n plan.NodeChange) []byte {
 	annotations := tree{}
 	for key, value := range n.Annotations {
 		annotations[key] = orNull(value)
@@ -89,7 +48,7 @@ func nodePatch(n NodeChange) []byte {
 	return encode(patch)
 }
 
-func deploymentPatch(d *v1alpha1.MachineDeployment, change DeploymentChange) []byte {
+func deploymentPatch(d *v1alpha1.MachineDeployment, change plan.DeploymentChange) []byte {
 	annotations := tree{}
 	for key, value := range change.Annotations {
 		annotations[key] = orNull(value)

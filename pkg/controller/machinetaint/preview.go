@@ -18,12 +18,13 @@ import (
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Preview is a controller over given objects that writes nothing. It assumes that
-// machine-controller-manager is up to date. The caller applies its plans: see [View.After].
+// machine-controller-manager is up to date. The caller applies its plans: see [AfterPlan].
 type Preview struct {
 	c     *Controller
 	clock *still.Clock
@@ -40,7 +41,7 @@ type Objects struct {
 }
 
 // NewPreview returns a preview without objects. Without hasTarget, there is no target cluster.
-func NewPreview(s Settings, hasTarget bool) (*Preview, error) {
+func NewPreview(s plan.Settings, hasTarget bool) (*Preview, error) {
 	i := Informers{
 		Machine: stores.New(nil, metav1.NamespaceAll),
 		Seen:    stockinformers.NewSharedInformerFactory(nil, 0).Machine().V1alpha1(),
@@ -73,17 +74,17 @@ func (p *Preview) SetObjects(o Objects, now time.Time) error {
 
 // Plan returns what the controller would do about a MachineDeployment now; false if there is
 // nothing to decide.
-func (p *Preview) Plan(namespace, name string) (View, Plan, bool) {
+func (p *Preview) Plan(namespace, name string) (plan.View, plan.Plan, bool) {
 	v, ok := p.c.observe(namespace + "/" + name)
 	if !ok {
-		return View{}, Plan{}, false
+		return plan.View{}, plan.Plan{}, false
 	}
-	return v, NewPlan(v), true
+	return v, plan.New(v), true
 }
 
 // Remember keeps the memory of a plan for the next View.
-func (p *Preview) Remember(v View, plan Plan) {
-	p.c.states.remember(keyOf(v.Deployment), plan.Memory)
+func (p *Preview) Remember(v plan.View, made plan.Plan) {
+	p.c.states.remember(keyOf(v.Deployment), made.Memory)
 }
 
 // Created returns a Machine as the MachineDeployment would get it now.
@@ -102,19 +103,19 @@ type After struct {
 	Nodes      []*corev1.Node
 }
 
-// After applies a plan to copies of the objects of the view.
-func (v View) After(p Plan) (After, error) {
+// AfterPlan applies a plan to copies of the objects of its view.
+func AfterPlan(v plan.View, p plan.Plan) (After, error) {
 	a := After{Deployment: v.Deployment}
 	if p.Idle {
 		return a, nil
 	}
 	for _, change := range p.Machines {
-		a.Machines = append(a.Machines, changedMachine(v.machineByName(change.Name).Object, change, v))
+		a.Machines = append(a.Machines, v.Changed(change))
 	}
 	for _, n := range p.Nodes {
-		a.Nodes = append(a.Nodes, n.changedNode())
+		a.Nodes = append(a.Nodes, changedNode(n))
 	}
-	if !p.Deployment.isEmpty() {
+	if !p.Deployment.IsEmpty() {
 		d := &v1alpha1.MachineDeployment{}
 		if err := still.Merge(v.Deployment, deploymentPatch(v.Deployment, p.Deployment), d); err != nil {
 			return After{}, fmt.Errorf("change machine deployment %s: %w", v.Deployment.Name, err)
@@ -122,17 +123,12 @@ func (v View) After(p Plan) (After, error) {
 		a.Deployment = d
 	}
 	d := *a.Deployment
-	d.Status = NewStatus(&d, p.Report, metav1.NewTime(v.Now))
+	d.Status = plan.NewStatus(&d, p.Report, metav1.NewTime(v.Now))
 	a.Deployment = &d
 	return a, nil
 }
 
-// Steady reports whether a plan writes nothing but status.
-func (p Plan) Steady() bool {
-	return p.Idle || len(p.Machines)+len(p.Nodes) == 0 && p.Deployment.isEmpty()
-}
-
-func (c NodeChange) changedNode() *corev1.Node {
+func changedNode(c plan.NodeChange) *corev1.Node {
 	node := c.Machine.Node.DeepCopy()
 	node.Spec.Taints = c.Taints
 	if node.Annotations = maps.Clone(node.Annotations); node.Annotations == nil {

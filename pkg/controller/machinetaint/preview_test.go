@@ -22,6 +22,7 @@ import (
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 )
 
 // all are the objects of a server.
@@ -110,16 +111,16 @@ var _ = Describe("A preview", func() {
 				a.pool(serving, reserve)
 				a.patch("%s", patch)
 
-				preview, err := machinetaint.NewPreview(machinetaint.Settings{}, true)
+				preview, err := machinetaint.NewPreview(plan.Settings{}, true)
 				Expect(err).NotTo(HaveOccurred())
 				o, before := a.all(), len(a.Writes())
 				for range 3 {
 					Expect(preview.SetObjects(o, time.Now())).To(Succeed())
-					v, plan, ok := preview.Plan(fixture.Namespace, "pool")
+					v, p, ok := preview.Plan(fixture.Namespace, "pool")
 					Expect(ok).To(BeTrue())
-					after, err := v.After(plan)
+					after, err := machinetaint.AfterPlan(v, p)
 					Expect(err).NotTo(HaveOccurred())
-					preview.Remember(v, plan)
+					preview.Remember(v, p)
 					o = put(o, after)
 				}
 				Expect(of(o)).NotTo(Equal(of(a.all())), "there was something to do")
@@ -141,7 +142,7 @@ var _ = Describe("A preview", func() {
 	It("expects no Node where there is no target cluster", func() {
 		d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{api.AppliedExcessAnnotation: "1"}}}
 		for _, hasTarget := range []bool{true, false} {
-			preview, err := machinetaint.NewPreview(machinetaint.Settings{}, hasTarget)
+			preview, err := machinetaint.NewPreview(plan.Settings{}, hasTarget)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(preview.SetObjects(machinetaint.Objects{Deployments: []*api.MachineDeployment{d}}, time.Now())).To(Succeed())
 			v, _, ok := preview.Plan(fixture.Namespace, "pool")
@@ -150,7 +151,7 @@ var _ = Describe("A preview", func() {
 	})
 
 	It("sees what is born in reserve, and what serves", func() {
-		preview, err := machinetaint.NewPreview(machinetaint.Settings{}, false)
+		preview, err := machinetaint.NewPreview(plan.Settings{}, false)
 		Expect(err).NotTo(HaveOccurred())
 		d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{api.AppliedExcessAnnotation: "1"}}}
 		for replicas, born := range map[int32]bool{0: true, 1: false} {

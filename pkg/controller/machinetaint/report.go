@@ -15,14 +15,15 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // report writes the status if it has changed, and records an event if the reason has changed. If the
 // last one is too recent, it returns how long to wait.
-func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, p Plan) (wait time.Duration, err error) {
+func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, p plan.Plan) (wait time.Duration, err error) {
 	now := c.clock.Now()
-	s := NewStatus(d, p.Report, metav1.NewTime(now))
+	s := plan.NewStatus(d, p.Report, metav1.NewTime(now))
 	if equality.Semantic.DeepEqual(d.Status, s) || c.numbersPruned.Load() && equality.Semantic.DeepEqual(d.Status, withNumbersOf(d, s)) {
 		return 0, nil
 	}
@@ -43,7 +44,7 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	if c.settings.Drain && p.Report.Silent {
 		klog.FromContext(ctx).Info("The reserve is given up")
 	}
-	if kind, event := eventFor(condition(d), p.Report); event != "" {
+	if kind, event := eventFor(plan.Condition(d), p.Report); event != "" {
 		c.recorder.Event(v1alpha1.ReferenceTo(d), kind, event, p.Report.Message)
 	}
 	return 0, nil
@@ -56,7 +57,7 @@ func withNumbersOf(d *v1alpha1.MachineDeployment, s v1alpha1.MachineDeploymentSt
 }
 
 // eventFor returns the event for a report, if any.
-func eventFor(was *v1alpha1.MachineDeploymentCondition, r Report) (kind, event string) {
+func eventFor(was *v1alpha1.MachineDeploymentCondition, r plan.Report) (kind, event string) {
 	if was != nil && was.Reason == string(r.Reason) {
 		return "", ""
 	}

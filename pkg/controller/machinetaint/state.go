@@ -9,6 +9,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -23,7 +24,7 @@ type states struct {
 // state belongs to one MachineDeployment. Its methods are called under the lock of states.
 type state struct {
 	// memory is that of the last plan; nil if there is none.
-	memory *Memory
+	memory *plan.Memory
 	// freedAt is when the last machine was released, until the deferred writes are done.
 	freedAt time.Time
 	// reportedAt is when the status was last written.
@@ -70,7 +71,7 @@ func (s *state) isEmpty() bool {
 }
 
 // memory returns the memory of the last plan, which is empty if there is none.
-func (s *states) memory(key string, now time.Time) (m Memory) {
+func (s *states) memory(key string, now time.Time) (m plan.Memory) {
 	s.locked(key, func(one *state) {
 		one.visible(0, now) // forgets a reduction of long ago
 		m = one.lastMemory()
@@ -78,14 +79,14 @@ func (s *states) memory(key string, now time.Time) (m Memory) {
 	return m
 }
 
-func (s *state) lastMemory() Memory {
+func (s *state) lastMemory() plan.Memory {
 	if s.memory == nil {
-		return Memory{}
+		return plan.Memory{}
 	}
 	return *s.memory
 }
 
-func (s *states) remember(key string, m Memory) {
+func (s *states) remember(key string, m plan.Memory) {
 	s.locked(key, func(one *state) { one.memory = &m })
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -322,8 +323,8 @@ var _ = Describe("Storms", func() {
 })
 
 // counted are the settings of a storm: in every other one replicas include the reserve, unless the MachineDeployment says otherwise.
-func counted(seed uint64) machinetaint.Settings {
-	return machinetaint.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
+func counted(seed uint64) plan.Settings {
+	return plan.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
 		if seed%2 == 0 {
 			return api.AccountingInclusive
 		}

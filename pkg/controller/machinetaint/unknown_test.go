@@ -21,6 +21,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -143,7 +144,7 @@ var _ = Describe("A machine that enters the reserve", func() {
 	})
 
 	It("gets NoExecute on its Node only once it has its mark, for pods may come until then", func() {
-		both := machinetaint.Options{Settings: machinetaint.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}}
+		both := machinetaint.Options{Settings: plan.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}}
 		onItsOwn(2, 1, both, func(a *alone) {
 			var order []string
 			Expect(a.retire(func() {

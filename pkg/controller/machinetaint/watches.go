@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -92,7 +93,7 @@ func (c *Controller) addGathered(key string, was, is any) {
 
 // nodeAnnotations are the annotations of a Node that this controller reads.
 var nodeAnnotations = []string{
-	v1alpha1.ReserveAnnotation, v1alpha1.ScaleDownDisabledAnnotation, keptByRollout, machineutils.LastAppliedALTAnnotation,
+	v1alpha1.ReserveAnnotation, v1alpha1.ScaleDownDisabledAnnotation, plan.KeptByRollout, machineutils.LastAppliedALTAnnotation,
 }
 
 // nodeChanged ignores the many changes of a Node's status that do not matter here.

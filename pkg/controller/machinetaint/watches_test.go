@@ -18,6 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -127,7 +128,7 @@ func poolOf(name string) *api.MachineDeployment {
 
 // withTwoPools returns a controller that knows two MachineDeployments with a machine each.
 func withTwoPools() *machinetaint.Preview {
-	p, err := machinetaint.NewPreview(machinetaint.Settings{}, true)
+	p, err := machinetaint.NewPreview(plan.Settings{}, true)
 	Expect(err).NotTo(HaveOccurred())
 	pools := []*api.MachineDeployment{poolOf("a"), poolOf("b")}
 	Expect(p.SetObjects(machinetaint.Objects{Deployments: pools, Sets: []*mcm.MachineSet{setIn("a"), setIn("b")}, Machines: []*mcm.Machine{machineIn("a"), machineIn("b")}}, time.Now())).To(Succeed())

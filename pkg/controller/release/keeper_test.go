@@ -20,6 +20,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -34,7 +35,7 @@ type keeper struct {
 
 // keepAsPlanned is the program of a keeper. Its memory ends with it.
 func (c *cluster) keepAsPlanned(ctx context.Context, config *rest.Config) error {
-	taint, err := machinetaint.NewPreview(machinetaint.Settings{SurplusPatience: time.Hour}, true)
+	taint, err := machinetaint.NewPreview(machinetaintplan.Settings{SurplusPatience: time.Hour}, true)
 	if err != nil {
 		return err
 	}
@@ -83,12 +84,12 @@ func (k *keeper) hold(ctx context.Context, name string) time.Duration {
 	if !ok || plan.Idle {
 		return plan.Again
 	}
-	after, err := v.After(plan)
+	after, err := machinetaint.AfterPlan(v, plan)
 	if err != nil {
 		panic(err) // what was read can be changed
 	}
 	d, written := v.Deployment, k.writeMachines(ctx, after)
-	frees := slices.ContainsFunc(plan.Machines, func(c machinetaint.MachineChange) bool { return c.Mark == machinetaint.Free })
+	frees := slices.ContainsFunc(plan.Machines, func(c machinetaintplan.MachineChange) bool { return c.Mark == machinetaintplan.Free })
 	after.Deployment.Status = d.Status
 	if (!written || !frees) && !equality.Semantic.DeepEqual(after.Deployment, d) {
 		if answer, err := k.ours.MachineV1alpha1().MachineDeployments(ns).Update(ctx, after.Deployment, metav1.UpdateOptions{}); err == nil {

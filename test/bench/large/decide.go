@@ -12,6 +12,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -24,7 +25,7 @@ const rounds = 10
 // about all of them again.
 func (f *fleet) reserve() (appears, rests *decisions, err error) {
 	appears, rests = &decisions{name: "a reserve appears"}, &decisions{name: "a reserve at rest"}
-	p, err := machinetaint.NewPreview(machinetaint.Settings{}, true)
+	p, err := machinetaint.NewPreview(machinetaintplan.Settings{}, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,10 +53,10 @@ func (f *fleet) decideAll(p *machinetaint.Preview, d *decisions) (steady bool, e
 	}
 	steady = true
 	for _, one := range slices.Clone(f.deployments) {
-		var v machinetaint.View
-		var plan machinetaint.Plan
+		var v machinetaintplan.View
+		var plan machinetaintplan.Plan
 		d.measure(func() { v, plan, _ = p.Plan(one.Namespace, one.Name) })
-		after, err := v.After(plan)
+		after, err := machinetaint.AfterPlan(v, plan)
 		if err != nil {
 			return false, err
 		}

@@ -11,7 +11,7 @@ import (
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -80,9 +80,9 @@ func reserveSteps(r reservePlan) []Step {
 	}
 	for _, m := range r.Plan.Machines {
 		switch m.Mark {
-		case machinetaint.Free:
+		case machinetaintplan.Free:
 			steps = append(steps, Step{Do: Release, On: m.Name, Why: string(m.Why)})
-		case machinetaint.Hold:
+		case machinetaintplan.Hold:
 			steps = append(steps, Step{Do: Hold, On: m.Name, Why: string(m.Why)})
 		}
 		if m.Priority != 0 {
@@ -126,10 +126,10 @@ func rankOf(priority int) string {
 }
 
 // nodeRepairs returns a step for each Node that is written although its Machine is not.
-func nodeRepairs(p machinetaint.Plan) (steps []Step) {
+func nodeRepairs(p machinetaintplan.Plan) (steps []Step) {
 	for _, n := range p.Nodes {
 		name := n.Machine.Object.Name
-		if !slices.ContainsFunc(p.Machines, func(m machinetaint.MachineChange) bool { return m.Name == name && m.Mark != machinetaint.Keep }) {
+		if !slices.ContainsFunc(p.Machines, func(m machinetaintplan.MachineChange) bool { return m.Name == name && m.Mark != machinetaintplan.Keep }) {
 			steps = append(steps, Step{Do: Mend, On: n.Machine.Node.Name})
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	pools "github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -39,7 +40,7 @@ var noon = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 // settings are the controllers' defaults.
 func settings() Settings {
 	return Settings{
-		Reserve: machinetaint.Settings{SurplusPatience: machinetaint.DefaultSurplusPatience, BootPatience: machinetaint.DefaultBootPatience, SafetyUp: 2},
+		Reserve: machinetaintplan.Settings{SurplusPatience: machinetaint.DefaultSurplusPatience, BootPatience: machinetaint.DefaultBootPatience, SafetyUp: 2},
 		Zones:   balanceplan.Settings{Enabled: true, Mode: api.BalanceOff, Similar: similar.Defaults(), BootPatience: 10 * time.Minute, PoolLabels: []string{"pool"}},
 		Instant: true,
 		Release: releaseplan.Settings{Schedulers: releaseplan.DefaultSchedulers(), Cutoff: releaseplan.DefaultCutoff, Patience: releaseplan.DefaultPatience},

@@ -29,6 +29,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	capacitybufferplan "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	reservesplan "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
@@ -37,7 +38,7 @@ import (
 
 // Settings are the values of the controllers' flags.
 type Settings struct {
-	Reserve machinetaint.Settings
+	Reserve machinetaintplan.Settings
 	Zones   balanceplan.Settings
 	// Instant reports whether reserve machines are released to waiting pods, by these rules.
 	Instant bool
@@ -100,8 +101,8 @@ type plans struct {
 }
 
 type reservePlan struct {
-	machinetaint.View
-	machinetaint.Plan
+	machinetaintplan.View
+	machinetaintplan.Plan
 }
 
 type zonesPlan struct {
@@ -245,7 +246,7 @@ func (w *world) reserve(context.Context) (moved bool, again time.Duration, err e
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.plans.reserve)) {
 		v, p := w.plans.reserve[key].View, w.plans.reserve[key].Plan
-		after, err := v.After(p)
+		after, err := machinetaint.AfterPlan(v, p)
 		if err != nil {
 			return false, 0, err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 )
 
 // Deployment explains a MachineDeployment.
@@ -110,7 +110,7 @@ func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
 }
 
 // deploymentNext describes what the controller is about to do.
-func deploymentNext(a *Account, plan machinetaint.Plan, o overview.Objects) {
+func deploymentNext(a *Account, plan machinetaintplan.Plan, o overview.Objects) {
 	for _, move := range plan.Rule.Moves {
 		verb := "is about to serve"
 		if move.Reserve {

@@ -14,6 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -147,7 +148,7 @@ func (m machine) leaving() string {
 }
 
 // planned describes what is about to happen to it.
-func (m machine) planned(a *Account, plan machinetaint.Plan) {
+func (m machine) planned(a *Account, plan machinetaintplan.Plan) {
 	for _, move := range plan.Rule.Moves {
 		switch {
 		case move.Name != m.Name:

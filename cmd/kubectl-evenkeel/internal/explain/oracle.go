@@ -12,6 +12,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -24,7 +25,7 @@ type oracle struct {
 }
 
 func newOracle(o overview.Objects, d *v1alpha1.MachineDeployment) (*oracle, error) {
-	preview, err := machinetaint.NewPreview(machinetaint.Settings{
+	preview, err := machinetaint.NewPreview(machinetaintplan.Settings{
 		Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: machinetaint.DefaultSurplusPatience,
 		BootPatience: machinetaint.DefaultBootPatience, SafetyUp: safetyUp,
 	}, !o.PodsUnknown)
@@ -38,7 +39,7 @@ func newOracle(o overview.Objects, d *v1alpha1.MachineDeployment) (*oracle, erro
 const safetyUp = 2
 
 // planWith returns the plan for a changed MachineDeployment.
-func (o *oracle) planWith(change func(*v1alpha1.MachineDeployment)) (machinetaint.Plan, error) {
+func (o *oracle) planWith(change func(*v1alpha1.MachineDeployment)) (machinetaintplan.Plan, error) {
 	d := o.deployment.DeepCopy()
 	if d.Annotations == nil {
 		d.Annotations = map[string]string{}
@@ -51,13 +52,13 @@ func (o *oracle) planWith(change func(*v1alpha1.MachineDeployment)) (machinetain
 		Nodes: o.objects.Nodes, Pods: o.objects.Pods,
 	}, o.objects.At)
 	if err != nil {
-		return machinetaint.Plan{}, fmt.Errorf("preview: %w", err)
+		return machinetaintplan.Plan{}, fmt.Errorf("preview: %w", err)
 	}
 	_, plan, _ := o.preview.Plan(d.Namespace, d.Name)
 	return plan, nil
 }
 
-func (o *oracle) currentPlan() (machinetaint.Plan, error) {
+func (o *oracle) currentPlan() (machinetaintplan.Plan, error) {
 	return o.planWith(func(*v1alpha1.MachineDeployment) {})
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetaint
+package plan
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// heldState is the beginning of the state of a Machine in reserve.
-const heldState = "Held since "
+// HeldState is the beginning of the state of a Machine in reserve.
+const HeldState = "Held since "
 
 // withStates adds the new state of each Machine to the changes. The text is true after the change,
 // because a Node is written before its Machine. It is not a condition, because
@@ -61,14 +61,14 @@ func (m Machine) stateText(c MachineChange, taints []corev1.Taint, v View) strin
 	now, before := v.Now.UTC().Format(time.RFC3339), m.Object.Annotations[v1alpha1.ReserveStateAnnotation]
 	switch {
 	case c.Mark == Hold && m.Node != nil:
-		return heldState + laterMark(m.Object, v.Settings, v.Now).Annotations[v1alpha1.ReserveAnnotation] + m.nodeState(taints)
+		return HeldState + laterMark(m.Object, v.Settings, v.Now).Annotations[v1alpha1.ReserveAnnotation] + m.nodeState(taints)
 	case c.Mark == Hold || c.Mark == Keep && m.Reserve() && (m.Node == nil || before == "" && m.booting()):
 		return ""
 	case c.Mark == Keep && m.Reserve():
-		return heldState + m.heldSince(v.Settings, v.Now) + m.nodeState(taints)
+		return HeldState + m.heldSince(v.Settings, v.Now) + m.nodeState(taints)
 	case c.Mark == Free:
 		return fmt.Sprintf("Released at %s (%s)%s", now, c.Why, m.nodeState(taints))
-	case strings.HasPrefix(before, heldState):
+	case strings.HasPrefix(before, HeldState):
 		return "Released at " + now + m.nodeState(taints)
 	}
 	return before

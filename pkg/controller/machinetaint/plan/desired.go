@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetaint
+package plan
 
 import (
 	"errors"
@@ -70,7 +70,7 @@ const (
 // value if it vanishes.
 func desiredReserve(v View) desired {
 	d := v.Deployment
-	w := desired{recorded: recordedField(d), owners: recordedOwners(d)}
+	w := desired{recorded: RecordedField(d), owners: recordedOwners(d)}
 	wishes, err := pool.WishesOf(d)
 	if wishes.Bounds != nil {
 		w.min = int(wishes.Bounds.Min)
@@ -92,7 +92,7 @@ func desiredReserve(v View) desired {
 	}
 	own := wishes
 	own.Requested = nil
-	w.EffectiveExcess, err = reserve.Effective(own, v.Memory.workload(d), v.Allocatable)
+	w.EffectiveExcess, err = reserve.Effective(own, v.Memory.Workload(d), v.Allocatable)
 	switch {
 	case errors.Is(err, reserve.ErrUnknownCapacity):
 		return w.keepReserve(v, CapacityUnknown, fmt.Sprintf("%v: %s", err, reserve.CapacityAdvice(v.Allocatable)))
@@ -102,7 +102,7 @@ func desiredReserve(v View) desired {
 	if derived {
 		w.showDerived(v)
 	}
-	w.addRequested(wishes.Requested, v.Memory.workload(d))
+	w.addRequested(wishes.Requested, v.Memory.Workload(d))
 	if draining || v.AllLeaving && w.accounting == pool.Inclusive {
 		w.Wish, w.Excess = 0, 0
 	}
@@ -157,14 +157,16 @@ func (w *desired) updateRecord(d *v1alpha1.MachineDeployment, pruned bool, at ti
 
 // keepReserve leaves the reserve as it is, because its settings cannot be parsed.
 func (w desired) keepReserve(v View, reason reserve.Reason, message string) desired {
-	a := v.Memory.applied(v.Deployment)
-	w.EffectiveExcess = reserve.EffectiveExcess{Wish: a.Excess, Excess: max(0, min(a.Excess, a.Max-v.Memory.workload(v.Deployment))), Max: a.Max}
+	a := v.Memory.AppliedTo(v.Deployment)
+	w.EffectiveExcess = reserve.EffectiveExcess{Wish: a.Excess, Excess: max(0, min(a.Excess, a.Max-v.Memory.Workload(v.Deployment))), Max: a.Max}
 	w.accounting = v.presentAccounting()
 	w.problem = &problem{reason, message}
 	return w
 }
 
-func recordedField(d *v1alpha1.MachineDeployment) *int32 {
+// RecordedField returns the last explicit value of spec.excessReplicas that a MachineDeployment
+// records, nil if there is none.
+func RecordedField(d *v1alpha1.MachineDeployment) *int32 {
 	n, err := strconv.ParseInt(d.Annotations[v1alpha1.WantedExcessAnnotation], 10, 32)
 	if err != nil || n <= 0 {
 		return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetaint_test
+package plan_test
 
 import (
 	"fmt"
@@ -13,13 +13,13 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // restored is a pool of three with two in reserve as Gardener restores it in another seed: replicas, the template, and Machines with
 // their annotations are there, and annotations of the MachineDeployment are lost.
-func restored() machinetaint.View {
+func restored() plan.View {
 	v := owned(-1, "", "")
 	v.Now = v.Deployment.CreationTimestamp.Add(time.Hour)
 	v.Deployment.CreationTimestamp = metav1.NewTime(v.Now.Add(-3 * time.Second))
@@ -34,7 +34,7 @@ func restored() machinetaint.View {
 			m.Annotations[api.ReserveAnnotation] = api.Reserve{Since: v.Now.Add(-time.Hour)}.String()
 		}
 		m.Status.CurrentStatus.Phase = mcmapi.MachineRunning
-		v.Machines = append(v.Machines, machinetaint.Machine{Machine: pool.Machine{Object: m}})
+		v.Machines = append(v.Machines, plan.Machine{Machine: pool.Machine{Object: m}})
 	}
 	return v
 }
@@ -42,27 +42,27 @@ func restored() machinetaint.View {
 var _ = Describe("A MachineDeployment that was made anew", func() {
 	It("has nothing of the reserve of the one before, which had its name", func() {
 		v := owned(-1, "", "")
-		v.Deployment.UID, v.Memory = "two", machinetaint.Memory{UID: "two", Applied: "2"}
-		Expect(machinetaint.NewPlan(v).Idle).To(BeFalse(), "it is its own, and a client replaced the whole object")
+		v.Deployment.UID, v.Memory = "two", plan.Memory{UID: "two", Applied: "2"}
+		Expect(plan.New(v).Idle).To(BeFalse(), "it is its own, and a client replaced the whole object")
 		v.Memory.UID = "one"
-		Expect(machinetaint.NewPlan(v).Idle).To(BeTrue())
+		Expect(plan.New(v).Idle).To(BeTrue())
 	})
 })
 
 var _ = Describe("A MachineDeployment that was restored without annotations", func() {
 	It("keeps its reserve until its share of the pool's excess is written, and then has as much", func() {
 		v := restored()
-		p := machinetaint.NewPlan(v)
+		p := plan.New(v)
 		Expect(p.Idle).To(BeTrue())
 		Expect(p.Again).To(Equal(5*time.Minute - 3*time.Second))
 		v.Deployment.Annotations[api.ShareAnnotation] = "2"
 		v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2"
-		p = machinetaint.NewPlan(v)
+		p = plan.New(v)
 		Expect(p.Idle).To(BeFalse())
 		Expect(p.Deployment.Replicas).To(BeZero())
 		Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "2,max=9,counted=2,replicas=5"))
 		for _, m := range p.Machines {
-			Expect(m.Mark).NotTo(Equal(machinetaint.Free), m.Name)
+			Expect(m.Mark).NotTo(Equal(plan.Free), m.Name)
 		}
 	})
 
@@ -71,35 +71,35 @@ var _ = Describe("A MachineDeployment that was restored without annotations", fu
 		v.Deployment.Annotations[api.ShareAnnotation] = "2"
 		v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2"
 		v.Rollout = true
-		Expect(machinetaint.NewPlan(v).Deployment.Annotations[api.AppliedExcessAnnotation]).NotTo(ContainSubstring("counted=2"))
+		Expect(plan.New(v).Deployment.Annotations[api.AppliedExcessAnnotation]).NotTo(ContainSubstring("counted=2"))
 	})
 
-	DescribeTable("waits for no share", func(change func(*machinetaint.View)) {
+	DescribeTable("waits for no share", func(change func(*plan.View)) {
 		v := restored()
 		change(&v)
-		Expect(machinetaint.NewPlan(v).Idle).To(BeFalse())
+		Expect(plan.New(v).Idle).To(BeFalse())
 	},
-		Entry("that has not come for minutes", func(v *machinetaint.View) { v.Now = v.Now.Add(5 * time.Minute) }),
-		Entry("that its pool does not have", func(v *machinetaint.View) {
+		Entry("that has not come for minutes", func(v *plan.View) { v.Now = v.Now.Add(5 * time.Minute) }),
+		Entry("that its pool does not have", func(v *plan.View) {
 			v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = nil
 		}),
-		Entry("where its reserve is on record", func(v *machinetaint.View) {
+		Entry("where its reserve is on record", func(v *plan.View) {
 			v.Deployment.Annotations[api.AppliedExcessAnnotation] = "2,max=9,counted=2,replicas=5"
 		}),
-		Entry("where it asks for a reserve itself", func(v *machinetaint.View) { v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2" }),
+		Entry("where it asks for a reserve itself", func(v *plan.View) { v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2" }),
 	)
 
 	It("does not count machines that are leaving when it finds its reserve again", func() {
 		v := restored()
 		v.Deployment.Annotations[api.ShareAnnotation], v.Deployment.Annotations[api.BoundsAnnotation] = "2", "3:9:2"
-		found := machinetaint.NewPlan(v).Rule.Applied
+		found := plan.New(v).Rule.Applied
 		Expect(found.Counted).To(Equal(2))
 		for i := range 2 {
 			m := fixture.Machine(fmt.Sprintf("leaving-%d", i))
 			m.DeletionTimestamp = &metav1.Time{Time: v.Now}
 			m.Status.CurrentStatus.Phase = mcmapi.MachineTerminating
-			v.Machines = append(v.Machines, machinetaint.Machine{Machine: pool.Machine{Object: m}})
+			v.Machines = append(v.Machines, plan.Machine{Machine: pool.Machine{Object: m}})
 		}
-		Expect(machinetaint.NewPlan(v).Rule.Applied).To(Equal(found))
+		Expect(plan.New(v).Rule.Applied).To(Equal(found))
 	})
 })

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetaint
+package plan
 
 import (
 	"fmt"
@@ -58,10 +58,11 @@ func newReport(v View, w desired, rule reserve.Plan) Report {
 // reported reports whether the status contains anything of this controller.
 func reported(d *v1alpha1.MachineDeployment) bool {
 	s := d.Status
-	return s.ExcessReplicas != 0 || s.ReadyExcessReplicas != 0 || condition(d) != nil
+	return s.ExcessReplicas != 0 || s.ReadyExcessReplicas != 0 || Condition(d) != nil
 }
 
-func condition(d *v1alpha1.MachineDeployment) *mcm.MachineDeploymentCondition {
+// Condition returns the condition ReserveReady of a MachineDeployment, nil if it has none.
+func Condition(d *v1alpha1.MachineDeployment) *mcm.MachineDeploymentCondition {
 	i := slices.IndexFunc(d.Status.Conditions, isOurs)
 	if i < 0 {
 		return nil

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetaint
+package plan
 
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,9 +16,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// fieldManager is the name with which this controller, and machine-controller-manager's controllers
+// FieldManager is the name with which the controller, and machine-controller-manager's controllers
 // beside it, write MachineDeployments. Neither of them asks for an excess or removes one.
-const fieldManager = "machine-controller-manager"
+const FieldManager = "machine-controller-manager"
 
 // maxOwners is how many owners of a field are remembered: those that wrote last.
 const maxOwners = 8
@@ -51,7 +52,7 @@ func clamped(d *v1alpha1.MachineDeployment) bool {
 // writers returns the entries of clients that write the object itself, without this process.
 func writers(d *v1alpha1.MachineDeployment) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(d.ManagedFields), func(f metav1.ManagedFieldsEntry) bool {
-		return f.Manager == fieldManager || f.Subresource != "" || f.Time == nil
+		return f.Manager == FieldManager || f.Subresource != "" || f.Time == nil
 	})
 }
 
@@ -116,16 +117,16 @@ func vanishedOwner(d *v1alpha1.MachineDeployment, all []metav1.ManagedFieldsEntr
 // restoreOwners gives a field that was dropped and restored back to its owners, and only to them.
 // Otherwise an apply without the field would change nothing, and so would not show that the owner
 // gives it up. It requires a write of its own: the one that restores the field takes it from all
-// other owners. An owner without an entry gets one from the second before that write: earlier writes
-// of other clients do not hide that the owner gives the field up, nor does an apply within the same
-// second, because the API server records whole seconds.
+// other owners. An owner without an entry gets one from the second before that write: earlier
+// writes of other clients do not hide that the owner gives the field up, nor does an apply within
+// the same second, because the API server records whole seconds.
 func restoreOwners(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner, now time.Time) []metav1.ManagedFieldsEntry {
 	if len(before) == 0 {
 		return nil
 	}
 	all, restored := slices.Clone(d.ManagedFields), metav1.Time{Time: now}
 	for i, f := range all {
-		if f.Manager == fieldManager && claims(f) {
+		if f.Manager == FieldManager && claims(f) {
 			all[i].FieldsV1 = claimField(f.FieldsV1, false)
 			restored = ptr.Deref(f.Time, restored)
 		}
@@ -148,18 +149,22 @@ func restoreOwners(d *v1alpha1.MachineDeployment, before []v1alpha1.ExcessOwner,
 
 // claimField returns a set of fields with or without spec.excessReplicas.
 func claimField(fields *metav1.FieldsV1, is bool) *metav1.FieldsV1 {
-	all := tree{}
+	all := map[string]any{}
 	if fields != nil && json.Unmarshal(fields.GetRawBytes(), &all) != nil {
 		return fields // the API server wrote it, so it can be read
 	}
-	spec, there := all["f:spec"].(tree)
+	spec, there := all["f:spec"].(map[string]any)
 	if !there {
-		spec = tree{}
+		spec = map[string]any{}
 		all["f:spec"] = spec
 	}
 	delete(spec, "f:excessReplicas")
 	if is {
-		spec["f:excessReplicas"] = tree{}
+		spec["f:excessReplicas"] = map[string]any{}
 	}
-	return &metav1.FieldsV1{Raw: encode(all)}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		panic(fmt.Sprintf("encode fields: %v", err)) // they were decoded, so they always encode
+	}
+	return &metav1.FieldsV1{Raw: raw}
 }

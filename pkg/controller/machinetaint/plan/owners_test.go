@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetaint_test
+package plan_test
 
 import (
 	"time"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 )
 
 // at is so many seconds after the beginning.
@@ -30,7 +30,7 @@ func entry(manager string, operation metav1.ManagedFieldsOperationType, seconds 
 }
 
 // owned is a pool whose field is nil where excess is below 0, with what was recorded of it and who writes it.
-func owned(excess int32, recorded, owners string, entries ...metav1.ManagedFieldsEntry) machinetaint.View {
+func owned(excess int32, recorded, owners string, entries ...metav1.ManagedFieldsEntry) plan.View {
 	plain := fixture.MachineDeployment("pool", 3)
 	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
 	d.ManagedFields, d.Annotations = entries, map[string]string{}
@@ -42,7 +42,7 @@ func owned(excess int32, recorded, owners string, entries ...metav1.ManagedField
 			d.Annotations[key] = value
 		}
 	}
-	return machinetaint.View{Now: at(60).Time, Deployment: d}
+	return plan.View{Now: at(60).Time, Deployment: d}
 }
 
 const gitopsAt0 = `[{"manager":"gitops","operation":"Apply","time":"2026-11-22T09:00:00Z"}]`
@@ -52,23 +52,23 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 	none := int32(-1)
 
 	It("is recorded beside what it asks for, and again when it writes", func() {
-		p := machinetaint.NewPlan(owned(2, "", "", entry("gitops", apply, 0, claim), entry("autoscaler", update, 5, noClaim)))
+		p := plan.New(owned(2, "", "", entry("gitops", apply, 0, claim), entry("autoscaler", update, 5, noClaim)))
 		Expect(p.Deployment.Annotations).To(And(HaveKeyWithValue(api.WantedExcessAnnotation, "2"), HaveKeyWithValue(api.ExcessOwnersAnnotation, gitopsAt0)))
-		p = machinetaint.NewPlan(owned(2, "2", gitopsAt0, entry("gitops", apply, 0, claim), entry("autoscaler", update, 9, noClaim)))
+		p = plan.New(owned(2, "2", gitopsAt0, entry("gitops", apply, 0, claim), entry("autoscaler", update, 9, noClaim)))
 		Expect(p.Deployment.Annotations).NotTo(HaveKey(api.ExcessOwnersAnnotation))
-		p = machinetaint.NewPlan(owned(2, "2", gitopsAt0, entry("gitops", apply, 7, claim)))
+		p = plan.New(owned(2, "2", gitopsAt0, entry("gitops", apply, 7, claim)))
 		Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.ExcessOwnersAnnotation, ContainSubstring("09:00:07")))
 	})
 
 	It("is recorded no more once it asks for 0, which leaves nothing to restore", func() {
 		v := owned(0, "2", gitopsAt0, entry("gitops", apply, 9, claim))
-		Expect(machinetaint.NewPlan(v).Deployment.Annotations).To(And(HaveKeyWithValue(api.WantedExcessAnnotation, ""), HaveKeyWithValue(api.ExcessOwnersAnnotation, "")))
-		Expect(machinetaint.NewPlan(owned(0, "", "", entry("gitops", apply, 9, claim))).Idle).To(BeTrue())
+		Expect(plan.New(v).Deployment.Annotations).To(And(HaveKeyWithValue(api.WantedExcessAnnotation, ""), HaveKeyWithValue(api.ExcessOwnersAnnotation, "")))
+		Expect(plan.New(owned(0, "", "", entry("gitops", apply, 9, claim))).Idle).To(BeTrue())
 	})
 
 	DescribeTable("means 0 by letting go of the field; whoever else drops it means nothing",
-		func(v machinetaint.View, letGo bool) {
-			p := machinetaint.NewPlan(v)
+		func(v plan.View, letGo bool) {
+			p := plan.New(v)
 			if !letGo {
 				Expect(p.Deployment.Restored).To(BeTrue())
 				Expect(p.Deployment.AbandonedBy).To(BeEmpty())
@@ -107,7 +107,7 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 
 	It("gets a restored field back, so that an apply without it leaves a trace", func() {
 		v := owned(2, "2", `[{"manager":"gone","operation":"Update","time":"2026-11-22T09:00:00Z"},`+gitopsAt0[1:], entry("gitops", apply, 0, noClaim), entry("machine-controller-manager", update, 9, claim))
-		p := machinetaint.NewPlan(v)
+		p := plan.New(v)
 		Expect(p.Deployment.Field).To(BeNil())
 		Expect(p.Deployment.Annotations).NotTo(Or(HaveKey(api.WantedExcessAnnotation), HaveKey(api.ExcessOwnersAnnotation)))
 		managed := p.Deployment.Managed
@@ -119,35 +119,35 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 	})
 
 	It("gives up a restored field also by an apply in the second in which it was restored", func() {
-		restored := machinetaint.NewPlan(owned(2, "2", gitopsAt0, entry("machine-controller-manager", update, 9, claim)))
+		restored := plan.New(owned(2, "2", gitopsAt0, entry("machine-controller-manager", update, 9, claim)))
 		managed := restored.Deployment.Managed
-		given := machinetaint.NewPlan(owned(2, "2", gitopsAt0, managed...))
+		given := plan.New(owned(2, "2", gitopsAt0, managed...))
 		record := given.Deployment.Annotations[api.ExcessOwnersAnnotation]
-		p := machinetaint.NewPlan(owned(none, "2", record, managed[0], entry("gitops", apply, 9, noClaim)))
+		p := plan.New(owned(none, "2", record, managed[0], entry("gitops", apply, 9, noClaim)))
 		Expect(p.Deployment.AbandonedBy).To(Equal("gitops"))
 	})
 
 	It("stays recorded while bounds are invalid", func() {
 		v := owned(2, "2", gitopsAt0, entry("gitops", apply, 0, claim))
 		v.Deployment.Annotations[api.BoundsAnnotation] = "many"
-		Expect(machinetaint.NewPlan(v).Deployment.Annotations).NotTo(Or(HaveKey(api.WantedExcessAnnotation), HaveKey(api.ExcessOwnersAnnotation)))
+		Expect(plan.New(v).Deployment.Annotations).NotTo(Or(HaveKey(api.WantedExcessAnnotation), HaveKey(api.ExcessOwnersAnnotation)))
 	})
 
 	It("means 0 also by letting go of a field that this controller had restored", func() {
-		p := machinetaint.NewPlan(owned(2, "2", gitopsAt0, entry("machine-controller-manager", update, 5, claim), entry("gitops", apply, 9, noClaim)))
+		p := plan.New(owned(2, "2", gitopsAt0, entry("machine-controller-manager", update, 5, claim), entry("gitops", apply, 9, noClaim)))
 		Expect(p.Deployment.AbandonedBy).To(Equal("gitops"))
 		Expect(p.Report.Message).To(ContainSubstring("0 of 0 in reserve"))
 	})
 
 	It("does not let go by an update that leaves a restored field alone", func() {
-		p := machinetaint.NewPlan(owned(2, "2", `[{"manager":"gitops","operation":"Update","time":"2026-11-22T09:00:00Z"}]`,
+		p := plan.New(owned(2, "2", `[{"manager":"gitops","operation":"Update","time":"2026-11-22T09:00:00Z"}]`,
 			entry("machine-controller-manager", update, 5, claim), entry("gitops", update, 9, noClaim)))
 		Expect(p.Deployment.AbandonedBy).To(BeEmpty())
 		Expect(p.Report.Message).To(ContainSubstring("0 of 2 in reserve"))
 	})
 
 	It("does not let go while somebody else claims the field", func() {
-		p := machinetaint.NewPlan(owned(3, "2", gitopsAt0, entry("kubectl-edit", update, 9, claim), entry("gitops", apply, 9, noClaim)))
+		p := plan.New(owned(3, "2", gitopsAt0, entry("kubectl-edit", update, 9, claim), entry("gitops", apply, 9, noClaim)))
 		Expect(p.Deployment.AbandonedBy).To(BeEmpty())
 		Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.WantedExcessAnnotation, "3"))
 	})
@@ -155,7 +155,7 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 
 var _ = Describe("A field that shows what bounds come to", func() {
 	// contested is a pool whose bounds ask for 2, and whose field says something else.
-	contested := func(field int32, m machinetaint.Memory, now int) machinetaint.View {
+	contested := func(field int32, m plan.Memory, now int) plan.View {
 		v := owned(field, "2", "", entry("gitops", metav1.ManagedFieldsOperationApply, 9, claim))
 		v.Deployment.Annotations[api.BoundsAnnotation] = "1:9:2"
 		v.Memory, v.Now = m, at(now).Time
@@ -163,10 +163,10 @@ var _ = Describe("A field that shows what bounds come to", func() {
 	}
 
 	It("is written over at once, then ever more rarely, and the condition names who writes it", func() {
-		var m machinetaint.Memory
+		var m plan.Memory
 		now, writes := 0, []int{}
 		for ; now < 4*3600; now++ { // somebody writes it back within a second
-			p := machinetaint.NewPlan(contested(5, m, now))
+			p := plan.New(contested(5, m, now))
 			m = p.Memory
 			if p.Deployment.Field != nil {
 				writes = append(writes, now)
@@ -182,24 +182,24 @@ var _ = Describe("A field that shows what bounds come to", func() {
 
 	It("is written over once an hour, however often it was before", func() {
 		for _, writes := range []int{6, 30, 60, 100, 1000} {
-			p := machinetaint.NewPlan(contested(5, machinetaint.Memory{FieldConflict: machinetaint.FieldConflict{Writes: writes}}, 0))
+			p := plan.New(contested(5, plan.Memory{FieldConflict: plan.FieldConflict{Writes: writes}}, 0))
 			Expect(p.Memory.FieldConflict.Until).To(BeTemporally("==", at(3600).Time), "%d", writes)
 		}
 	})
 
 	It("is at peace again once nobody has written it for as long", func() {
-		p := machinetaint.NewPlan(contested(5, machinetaint.Memory{}, 0))
+		p := plan.New(contested(5, plan.Memory{}, 0))
 		Expect(p.Deployment.Field).To(HaveValue(BeEquivalentTo(2)))
 		Expect(p.Report.Message).NotTo(ContainSubstring("no effect"), "the first time may be an oversight")
-		p = machinetaint.NewPlan(contested(2, p.Memory, 59))
+		p = plan.New(contested(2, p.Memory, 59))
 		Expect(p.Memory.FieldConflict.Writes).To(Equal(1))
-		p = machinetaint.NewPlan(contested(2, p.Memory, 60))
+		p = plan.New(contested(2, p.Memory, 60))
 		Expect(p.Memory.FieldConflict).To(BeZero())
 	})
 
 	It("follows bounds at once, whatever others wrote before", func() {
-		v := contested(2, machinetaint.Memory{FieldConflict: machinetaint.FieldConflict{Writes: 3, Until: at(3600).Time}}, 0)
+		v := contested(2, plan.Memory{FieldConflict: plan.FieldConflict{Writes: 3, Until: at(3600).Time}}, 0)
 		v.Deployment.Annotations[api.BoundsAnnotation] = "1:9:4"
-		Expect(machinetaint.NewPlan(v).Deployment.Field).To(HaveValue(BeEquivalentTo(4)))
+		Expect(plan.New(v).Deployment.Field).To(HaveValue(BeEquivalentTo(4)))
 	})
 })

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetaint_test
+package plan_test
 
 import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -9,13 +9,13 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // requesting is a MachineDeployment of three, with a field, bounds if any, and what a Reserve requests.
-func requesting(field int32, bounds, requested string) machinetaint.View {
+func requesting(field int32, bounds, requested string) plan.View {
 	v := owned(field, "", "")
 	v.Deployment.Annotations[api.RequestedExcessAnnotation] = requested
 	if bounds != "" {
@@ -27,7 +27,7 @@ func requesting(field int32, bounds, requested string) machinetaint.View {
 var _ = Describe("What a Reserve requests", func() {
 	DescribeTable("counts if it is more than the MachineDeployment's own excess, and is not in the field",
 		func(field int32, bounds, requested, applied string, named bool) {
-			p := machinetaint.NewPlan(requesting(field, bounds, requested))
+			p := plan.New(requesting(field, bounds, requested))
 			Expect(p.Idle).To(BeFalse())
 			Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, HavePrefix(applied)))
 			if bounds == "" {
@@ -50,14 +50,14 @@ var _ = Describe("What a Reserve requests", func() {
 	)
 
 	It("leaves the reserve as it is where it is invalid", func() {
-		p := machinetaint.NewPlan(requesting(2, "", "?"))
+		p := plan.New(requesting(2, "", "?"))
 		Expect(p.Report.Reason).To(Equal(reserve.Reason("BoundsInvalid")))
 		Expect(p.Report.Message).To(ContainSubstring("requested excess"))
 	})
 
 	It("is nothing where it is gone", func() {
 		v := requesting(-1, "", "shop=0")
-		Expect(machinetaint.NewPlan(v).Idle).To(BeTrue())
+		Expect(plan.New(v).Idle).To(BeTrue())
 	})
 })
 
@@ -65,10 +65,10 @@ var _ = DescribeTable("Claims of dedicated machines are removed",
 	func(claimed string, kept bool) {
 		v := requesting(-1, "1:9", "shop=1")
 		v.Deployment.Annotations[api.ClaimedAnnotation] = claimed
-		v.Machines = []machinetaint.Machine{{Machine: pool.Machine{Object: fixture.Machine("m", func(m *mcm.Machine) {
+		v.Machines = []plan.Machine{{Machine: pool.Machine{Object: fixture.Machine("m", func(m *mcm.Machine) {
 			m.Annotations = map[string]string{api.ReserveAnnotation: api.Reserve{}.String()}
 		})}}}
-		text, changed := machinetaint.NewPlan(v).Deployment.Annotations[api.ClaimedAnnotation]
+		text, changed := plan.New(v).Deployment.Annotations[api.ClaimedAnnotation]
 		Expect(text).To(BeEmpty())
 		Expect(changed).To(Equal(!kept))
 	},

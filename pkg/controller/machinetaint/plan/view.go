@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetaint
+package plan
 
 import (
 	"maps"
@@ -47,8 +47,8 @@ type View struct {
 	// NamedGone is how many reserve machines that a client named are gone before replicas were
 	// restored for them.
 	NamedGone int
-	// AllLeaving reports whether the cluster hibernates or is being deleted; see
-	// [Controller.allLeaving].
+	// AllLeaving reports whether the cluster hibernates or is being deleted, so that a reserve
+	// that replicas include is deleted, too.
 	AllLeaving bool
 	// Pruned reports whether the API server drops spec.excessReplicas.
 	Pruned bool
@@ -87,22 +87,26 @@ func (m Memory) withKnownExcess(d *v1alpha1.MachineDeployment) *v1alpha1.Machine
 	return &known
 }
 
-// applied returns the applied excess, workload returns R, and visible the number of machines that
-// machine-controller-manager is shown.
-func (m Memory) applied(d *v1alpha1.MachineDeployment) reserve.Applied {
+// AppliedTo returns the applied excess of a MachineDeployment: what machine-controller-manager is
+// asked to run beyond replicas.
+func (m Memory) AppliedTo(d *v1alpha1.MachineDeployment) reserve.Applied {
 	return appliedExcess(m.withKnownExcess(d))
 }
-func (m Memory) workload(d *v1alpha1.MachineDeployment) int {
+
+// Workload returns R: the replicas that machine-controller-manager may act on.
+func (m Memory) Workload(d *v1alpha1.MachineDeployment) int {
 	return workloadReplicas(m.withKnownExcess(d))
 }
-func (m Memory) visible(d *v1alpha1.MachineDeployment) int { return pool.Visible(m.withKnownExcess(d)) }
+
+// Visible returns the number of machines that machine-controller-manager is shown.
+func (m Memory) Visible(d *v1alpha1.MachineDeployment) int { return pool.Visible(m.withKnownExcess(d)) }
 
 // Settings are the same for all MachineDeployments.
 type Settings struct {
 	// Effects of the reserve taint.
 	Effects []corev1.TaintEffect
 	// SurplusPatience is how long more machines than replicas may serve while none of them is
-	// empty; DefaultSurplusPatience unless set.
+	// empty; in the controller, DefaultSurplusPatience unless set.
 	SurplusPatience time.Duration
 	// BootPatience is how long a machine in reserve may take to become ready; 0 means without
 	// limit.
@@ -127,8 +131,8 @@ func (s Settings) Taints() []corev1.Taint {
 	return taints
 }
 
-// newMark returns what holds a machine in reserve from now on.
-func (s Settings) newMark(now time.Time) v1alpha1.Reserve {
+// NewMark returns what holds a machine in reserve from now on.
+func (s Settings) NewMark(now time.Time) v1alpha1.Reserve {
 	since := now.UTC().Truncate(time.Second)
 	return v1alpha1.Reserve{Since: since, Taints: s.Taints(), Annotations: map[string]string{
 		v1alpha1.ReserveAnnotation:           since.Format(time.RFC3339),

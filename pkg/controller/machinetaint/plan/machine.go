@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetaint
+package plan
 
 import (
 	"fmt"
@@ -53,7 +53,8 @@ func (m Machine) ruleMachine(returned map[string]bool) reserve.Machine {
 	return one
 }
 
-func returned(d *v1alpha1.MachineDeployment) map[string]bool {
+// Returned returns the names of the machines for which replicas were restored.
+func Returned(d *v1alpha1.MachineDeployment) map[string]bool {
 	names := map[string]bool{}
 	for name := range strings.SplitSeq(d.Annotations[v1alpha1.ReturnedAnnotation], ",") {
 		if name != "" {
@@ -77,7 +78,7 @@ func freezeMargin(v View) int {
 	if surge == nil {
 		return 0
 	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(surge, v.Memory.visible(v.Deployment), true)
+	n, err := intstr.GetScaledValueFromIntOrPercent(surge, v.Memory.Visible(v.Deployment), true)
 	if err != nil {
 		return 0
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetaint
+package plan
 
 import (
 	"maps"
@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// Plan is what to do about a View. applyPlan carries it out, possibly in part.
+// Plan is what to do about a View. The controller carries it out, possibly in part.
 type Plan struct {
 	// Idle reports whether the MachineDeployment has no reserve and none is desired, or whether that
 	// is not known yet. Nothing is written then.
@@ -38,15 +38,9 @@ type Plan struct {
 	Again time.Duration
 }
 
-// releasesMachines reports whether machines leave the reserve.
-func (p Plan) releasesMachines() bool {
-	return slices.ContainsFunc(p.Machines, func(c MachineChange) bool { return c.Mark == Free })
-}
-
-// canWait reports whether the plan only reports what has been done.
-func (p Plan) canWait() bool {
-	acts := func(c MachineChange) bool { return c.Mark != Keep || c.Priority != 0 }
-	return !slices.ContainsFunc(p.Machines, acts) && len(p.Nodes) == 0 && p.Deployment.Replicas == 0
+// Steady reports whether a plan writes nothing but status.
+func (p Plan) Steady() bool {
+	return p.Idle || len(p.Machines)+len(p.Nodes) == 0 && p.Deployment.IsEmpty()
 }
 
 // DeploymentChange is one write of a MachineDeployment.
@@ -67,7 +61,8 @@ type DeploymentChange struct {
 	AbandonedBy string
 }
 
-func (c DeploymentChange) isEmpty() bool {
+// IsEmpty reports whether nothing of the MachineDeployment changes.
+func (c DeploymentChange) IsEmpty() bool {
 	return c.Replicas == 0 && c.Field == nil && c.AbandonedBy == "" && c.Managed == nil && len(c.Annotations) == 0
 }
 
@@ -88,7 +83,7 @@ type MachineChange struct {
 // Marking is a change of a mark.
 type Marking int
 
-// A mark stays as it is, is removed, or is added, which also replaces an old one.
+// Keep leaves a mark as it is, Free removes it, and Hold adds one, which also replaces an old one.
 const (
 	Keep Marking = iota
 	Free
@@ -98,8 +93,8 @@ const (
 // Occupied: it serves because workload runs on it, although it has a mark.
 const Occupied reserve.Why = "Occupied"
 
-// NewPlan makes a plan. See the laws in the package comment.
-func NewPlan(v View) Plan {
+// New makes a plan. See the laws in the package comment of the controller.
+func New(v View) Plan {
 	w := desiredReserve(v)
 	if hasNoReserve(v, w) || awaitsAccounting(v) {
 		return Plan{Idle: true}
@@ -127,13 +122,17 @@ func NewPlan(v View) Plan {
 	return p
 }
 
-// hasNoReserve reports whether there is no reserve here, neither desired nor left.
+// HasNoReserve reports whether there is no reserve here, neither desired nor left. The view need
+// not be complete for that: [pool.Outline] reads all that shows it.
+func (v View) HasNoReserve() bool { return hasNoReserve(v, desiredReserve(v)) }
+
+// hasNoReserve is HasNoReserve for what is desired.
 func hasNoReserve(v View, w desired) bool {
 	d := v.Deployment
 	if w.problem != nil || w.Wish > 0 || v.NamedGone > 0 || w.field != nil || w.recorded != nil || w.abandonedBy != "" || w.fieldConflict.Writes > 0 || reported(d) {
 		return false
 	}
-	if v.Memory.applied(d).Excess > 0 {
+	if v.Memory.AppliedTo(d).Excess > 0 {
 		return false
 	}
 	for _, key := range []string{v1alpha1.AppliedExcessAnnotation, v1alpha1.WantedExcessAnnotation, v1alpha1.ExcessOwnersAnnotation, v1alpha1.ReturnedAnnotation, v1alpha1.ClaimedAnnotation} {
@@ -160,7 +159,7 @@ func restoreFirst(v View, view reserve.View, rule reserve.Plan) reserve.Plan {
 func ruleView(v View, w desired) reserve.View {
 	d := v.Deployment
 	view := reserve.View{
-		Replicas: v.Memory.workload(d), Wish: w.Wish, Excess: w.Excess, Min: w.min, Max: w.Max, Accounting: w.accounting, Applied: v.Memory.applied(d),
+		Replicas: v.Memory.Workload(d), Wish: w.Wish, Excess: w.Excess, Min: w.min, Max: w.Max, Accounting: w.accounting, Applied: v.Memory.AppliedTo(d),
 		CurrentSet: v.CurrentSet, Rollout: v.Rollout, SetReplicas: v.SetReplicas, MaxSetReplicas: v.MaxSetReplicas, Behind: v.Behind,
 		NamedGone:  v.NamedGone,
 		AllLeaving: v.AllLeaving && w.accounting == pool.Inclusive && d.Spec.Replicas <= 0, NodesUnknown: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
@@ -168,7 +167,7 @@ func ruleView(v View, w desired) reserve.View {
 	}
 	view.Clamped = view.Applied.Absorbed > 0 && clamped(d)
 	view.Dedicated = pool.Dedications(d, view.Replicas)
-	returned, claims := returned(d), pool.ClaimsOf(d)
+	returned, claims := Returned(d), pool.ClaimsOf(d)
 	for _, m := range v.Machines {
 		one := m.ruleMachine(returned)
 		one.Claimed, one.Open = claims.Has(one.Name, view.Replicas), one.Open && !v.Targetless
@@ -246,13 +245,13 @@ func deploymentChange(v View, w desired, after *v1alpha1.MachineDeployment, rule
 // claimsHold reports whether a machine in reserve is claimed. Otherwise, the record of claims has
 // served its purpose, or is void because replicas have been lowered since.
 func claimsHold(v View) bool {
-	claims, workload := pool.ClaimsOf(v.Deployment), v.Memory.workload(v.Deployment)
+	claims, workload := pool.ClaimsOf(v.Deployment), v.Memory.Workload(v.Deployment)
 	return slices.ContainsFunc(v.Machines, func(m Machine) bool { return m.Reserve() && claims.Has(m.Object.Name, workload) })
 }
 
 // returnedText names the machines for which R was restored, as long as they exist.
 func returnedText(v View, more []string) string {
-	before := returned(v.Deployment)
+	before := Returned(v.Deployment)
 	var names []string
 	for _, m := range v.Machines {
 		if name := m.Object.Name; before[name] || slices.Contains(more, name) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetaint
+package plan
 
 import (
 	"encoding/json"
@@ -16,9 +16,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// keptByRollout is the annotation with which machine-controller-manager remembers that it disabled
+// KeptByRollout is the annotation with which machine-controller-manager remembers that it disabled
 // scale-down itself, while it replaces machines.
-const keptByRollout = "cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm"
+const KeptByRollout = "cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm"
 
 // NodeChange is one write of a Node.
 type NodeChange struct {
@@ -106,7 +106,7 @@ func laterMark(m *mcm.Machine, s Settings, now time.Time) v1alpha1.Reserve {
 	if first := m.CreationTimestamp.Add(time.Second); now.Before(first) {
 		now = first
 	}
-	return s.newMark(now)
+	return s.NewMark(now)
 }
 
 // freeNode removes the mark from a Node, in one write, except for what the machine's template has
@@ -120,7 +120,7 @@ func freeNode(m Machine) (NodeChange, bool) {
 	c.Taints = slices.DeleteFunc(slices.Clone(m.Node.Spec.Taints), func(t corev1.Taint) bool {
 		return pool.IsReserveTaint(t) && !slices.ContainsFunc(template.Spec.Taints, func(own corev1.Taint) bool { return own.MatchTaint(&t) })
 	})
-	_, rolling := m.Node.Annotations[keptByRollout]
+	_, rolling := m.Node.Annotations[KeptByRollout]
 	if m.Node.Annotations[v1alpha1.ReserveAnnotation] != "" {
 		c.Annotations[v1alpha1.ReserveAnnotation] = ""
 		if _, own := template.Annotations[v1alpha1.ScaleDownDisabledAnnotation]; !own && !rolling && m.Node.Annotations[v1alpha1.ScaleDownDisabledAnnotation] != "" {
@@ -154,8 +154,8 @@ func withoutMarkNote(m Machine) (string, bool) {
 	return string(note), err == nil
 }
 
-// rebase returns the same change for the present Node.
-func (c NodeChange) rebase(node *corev1.Node, s Settings, now time.Time) (NodeChange, bool) {
+// Rebase returns the same change for the present Node; false if that Node needs no change.
+func (c NodeChange) Rebase(node *corev1.Node, s Settings, now time.Time) (NodeChange, bool) {
 	m := c.Machine
 	m.Node = node
 	if c.Hold {

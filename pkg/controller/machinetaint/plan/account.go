@@ -1,29 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetaint
+package plan
 
 import (
 	"cmp"
 	"maps"
-	"slices"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
-
-// forceDeletion is the label with which Gardener deletes machines without a drain, before a cluster
-// hibernates or is deleted.
-const forceDeletion = "force-deletion"
-
-// accountingOf returns where the reserve of a MachineDeployment is counted by default, empty to
-// leave it where it is.
-func (s Settings) accountingOf(d *v1alpha1.MachineDeployment) pool.Accounting {
-	if s.Accounting == nil {
-		return ""
-	}
-	return s.Accounting(d)
-}
 
 // desiredAccounting returns where the reserve is to be counted.
 func (v View) desiredAccounting() (pool.Accounting, error) {
@@ -37,8 +23,8 @@ func (v View) desiredAccounting() (pool.Accounting, error) {
 }
 
 // awaitsAccounting reports whether a MachineDeployment without an applied excess waits until it is
-// known where its reserve is to be counted; then all MachineDeployments are synced. Before, a reserve
-// would be created beyond replicas, and one that replicas include would become workload's.
+// known where its reserve is to be counted; then all MachineDeployments are synced. Before, a
+// reserve would be created beyond replicas, and one that replicas include would become workload's.
 func awaitsAccounting(v View) bool {
 	_, set := v.Deployment.Annotations[v1alpha1.AccountingAnnotation]
 	_, applied := v.Memory.withKnownExcess(v.Deployment).Annotations[v1alpha1.AppliedExcessAnnotation]
@@ -48,39 +34,10 @@ func awaitsAccounting(v View) bool {
 // presentAccounting returns where the reserve is counted now. If nothing shows that, because there
 // is no reserve, the default applies.
 func (v View) presentAccounting() pool.Accounting {
-	if a := v.Memory.applied(v.Deployment); a.Counted+a.Absorbed > 0 {
+	if a := v.Memory.AppliedTo(v.Deployment); a.Counted+a.Absorbed > 0 {
 		return pool.Inclusive
 	}
 	return cmp.Or(v.Accounting, pool.Additive)
-}
-
-// allLeaving reports whether the cluster hibernates, so that nothing in the namespace has replicas,
-// or is being deleted, so that all machines have the label for that. If replicas include the
-// reserve, it is deleted, too. A client that names a reserve machine may lower replicas to 0 as
-// well, but they are restored, also if the machine is gone.
-func (c *Controller) allLeaving(d *v1alpha1.MachineDeployment, machines []pool.Machine, namedGone bool) bool {
-	forced := len(machines) > 0
-	for _, m := range machines {
-		forced = forced && m.Object.Labels[forceDeletion] == "True"
-	}
-	if forced || d.Spec.Replicas > 0 || namedGone || reserveNamed(d, machines) {
-		return forced
-	}
-	for _, item := range c.stores.deployments.List() {
-		if other, ok := item.(*v1alpha1.MachineDeployment); ok && other.Namespace == d.Namespace && other.Spec.Replicas > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// reserveNamed reports whether a reserve machine is named for deletion, and replicas may still have
-// to be restored for it.
-func reserveNamed(d *v1alpha1.MachineDeployment, machines []pool.Machine) bool {
-	settled := returned(d)
-	return slices.ContainsFunc(machines, func(m pool.Machine) bool {
-		return m.Named && m.Marked() && !settled[m.Object.Name]
-	})
 }
 
 // recoveredExcess returns the applied excess if replicas include reserve machines, and both the
