@@ -163,7 +163,7 @@ func (d decision) unsettledNames() int {
 	settled, known := plan.Returned(d.deployment), d.state.named.validFor(d.deployment)
 	n := len(known)
 	for name := range pool.Named(d.deployment) {
-		if !known[name] && !settled[name] && d.inReserve(d.deployment.Namespace+"/"+name) {
+		if !known[name] && !settled[name] && (d.inReserve(d.deployment.Namespace+"/"+name) || d.state.hasDeparted(name, d.now)) {
 			n++
 		}
 	}

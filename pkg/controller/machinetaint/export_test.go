@@ -154,7 +154,7 @@ func (p *Preview) SetSeen(d *mcm.MachineDeployment) error {
 // they are gone, so many of them count for a later version.
 func NotedNames(was, is, later *v1alpha1.MachineDeployment, inReserve func(machine string) bool) (names []string, gone int) {
 	s := newStates()
-	s.noteNames(was, is, inReserve)
+	s.noteNames(was, is, time.Time{}, inReserve)
 	s.locked(keyOf(is), func(one *state) { names = slices.Sorted(maps.Keys(one.named.all)) })
 	return names, s.completeNames(later, nil)
 }

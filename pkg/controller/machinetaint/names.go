@@ -4,6 +4,7 @@ package machinetaint
 
 import (
 	"maps"
+	"time"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
@@ -27,9 +28,29 @@ func (n names) validFor(d *v1alpha1.MachineDeployment) map[string]bool {
 	return n.all
 }
 
+// nameable is how long a client may name a machine that no longer exists: it has read the machine
+// before, and tries again until its write succeeds.
+const nameable = 5 * time.Minute
+
+// noteDeparture remembers a reserve machine that no longer exists.
+func (s *states) noteDeparture(key, machine string, now time.Time) {
+	s.locked(key, func(one *state) { putEntry(&one.departed, machine, now.Add(nameable)) })
+}
+
+// forgetDeparted forgets the machines that no client names any more.
+func (s *state) forgetDeparted(now time.Time) {
+	maps.DeleteFunc(s.departed, func(_ string, until time.Time) bool { return now.After(until) })
+}
+
+// hasDeparted reports whether a machine was in reserve until lately, and no longer exists.
+func (s *state) hasDeparted(machine string, now time.Time) bool {
+	until, known := s.departed[machine]
+	return known && !now.After(until)
+}
+
 // noteNames follows the names in a MachineDeployment from one version to the next. The function
 // reports whether a machine is in reserve.
-func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, inReserve func(machine string) bool) {
+func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, now time.Time, inReserve func(machine string) bool) {
 	if was.Generation == is.Generation {
 		return
 	}
@@ -41,7 +62,7 @@ func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, inReserve func(m
 		if is.Spec.Replicas < was.Spec.Replicas {
 			before, settled := pool.Named(was), plan.Returned(is)
 			for name := range pool.Named(is) {
-				if _, known := before[name]; !known && !settled[name] && inReserve(is.Namespace+"/"+name) {
+				if _, known := before[name]; !known && !settled[name] && (inReserve(is.Namespace+"/"+name) || one.hasDeparted(name, now)) {
 					putEntry(&all, name, true)
 				}
 			}

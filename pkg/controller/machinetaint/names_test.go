@@ -116,6 +116,62 @@ var _ = Describe("Where names of Nodes are reused", func() {
 	})
 })
 
+var _ = Describe("An autoscaler that names a machine which has gone by then", func() {
+	names := func(a *alone) {
+		a.patch(`{"spec":{"replicas":1},"metadata":{"annotations":{%q:"c~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
+	}
+	goes := func(a *alone) {
+		Expect(a.stock.MachineV1alpha1().Machines(fixture.Namespace).Delete(context.Background(), "c", metav1.DeleteOptions{})).To(Succeed())
+		time.Sleep(time.Second)
+	}
+
+	It("gets back the replica that it took, if the machine was in reserve", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			goes(a)
+			time.Sleep(time.Minute)
+			names(a)
+			a.wrote(0)
+			Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)))
+		})
+	})
+
+	It("gets it back although the machine was the last one in reserve, and none is wanted any more", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.patch(`{"spec":{"excessReplicas":0}}`)
+			time.Sleep(time.Second)
+			goes(a)
+			a.wrote(0)
+			names(a)
+			a.wrote(0)
+			Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)))
+		})
+	})
+
+	It("does not get it back if the machine served", func() {
+		onItsOwn(3, 0, machinetaint.Options{}, func(a *alone) {
+			a.patch(`{"spec":{"excessReplicas":1}}`)
+			a.wrote(0)
+			goes(a)
+			names(a)
+			a.wrote(0)
+			Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
+		})
+	})
+
+	It("does not get it back if the machine has been gone for long, since its name may mean another one", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			goes(a)
+			time.Sleep(time.Hour)
+			names(a)
+			a.wrote(0)
+			Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
+		})
+	})
+})
+
 var _ = DescribeTable("A raise of replicas accounts for names of machines",
 	func(names, before, after string, raised int, inReserve, left string, more int) {
 		listing := func(returned string) *api.MachineDeployment {

@@ -30,6 +30,9 @@ type state struct {
 	// reportedAt is when the status was last written.
 	reportedAt time.Time
 	named      names
+	// departed are reserve machines that no longer exist, with the time until which a client may
+	// still name them.
+	departed map[string]time.Time
 	// listener wants to know of changes; nil if no batch is written.
 	listener chan struct{}
 
@@ -67,13 +70,14 @@ func (s *states) locked(key string, f func(*state)) {
 
 func (s *state) isEmpty() bool {
 	return s.memory == nil && s.freedAt.IsZero() && s.listener == nil &&
-		len(s.named.all)+len(s.resizes)+len(s.removals)+len(s.releases) == 0 && s.reduction == nil
+		len(s.named.all)+len(s.departed)+len(s.resizes)+len(s.removals)+len(s.releases) == 0 && s.reduction == nil
 }
 
 // memory returns the memory of the last plan, which is empty if there is none.
 func (s *states) memory(key string, now time.Time) (m plan.Memory) {
 	s.locked(key, func(one *state) {
 		one.visible(0, now) // forgets a reduction of long ago
+		one.forgetDeparted(now)
 		m = one.lastMemory()
 	})
 	return m
@@ -116,7 +120,7 @@ func (s *states) forgetPlans(key string) {
 // forgetDeployment removes what belongs to a MachineDeployment that no longer exists. Writes of its
 // MachineSets and Machines that are in progress end by themselves.
 func (s *states) forgetDeployment(key string) {
-	s.locked(key, func(one *state) { one.memory, one.freedAt, one.named, one.reduction = nil, time.Time{}, names{}, nil })
+	s.locked(key, func(one *state) { one.memory, one.freedAt, one.named, one.departed, one.reduction = nil, time.Time{}, names{}, nil, nil })
 }
 
 // listen reports changes of a MachineDeployment until done is called. The queue cannot, because the

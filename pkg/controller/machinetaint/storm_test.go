@@ -14,6 +14,7 @@ import (
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +63,10 @@ type guard struct {
 	// inclusive reports whether replicas include the reserve. emptied reports whether they are also 0, so that all machines are deleted, as in
 	// hibernation.
 	inclusive, emptied bool
+	// sets are the replicas of MachineSets. backward reports whether those of another class than the current one grow: the process has not
+	// seen the current one, as after a list of a cache that is behind, and takes the machines of the new MachineSet for old ones.
+	sets     map[string]int64
+	backward bool
 
 	// mu guards what follows, which the story sets.
 	mu sync.Mutex
@@ -77,7 +82,7 @@ type guard struct {
 }
 
 func newGuard(c *cluster) *guard {
-	return &guard{c: c, class: map[string]string{}, leaving: map[string]bool{}, spilled: map[string]bool{}, served: map[string]bool{}, late: map[string]bool{}, forgiven: map[string]bool{}, looked: map[string]int{}, places: newPlaces()}
+	return &guard{c: c, class: map[string]string{}, leaving: map[string]bool{}, spilled: map[string]bool{}, served: map[string]bool{}, late: map[string]bool{}, sets: map[string]int64{}, forgiven: map[string]bool{}, looked: map[string]int{}, places: newPlaces()}
 }
 
 func (g *guard) follow(w sim.Write) error {
@@ -94,13 +99,21 @@ func (g *guard) follow(w sim.Write) error {
 	}
 	switch {
 	case w.Resource == "machinedeployments":
-		g.current = class("spec", "template")
+		if is := class("spec", "template"); is != g.current {
+			g.current, g.backward = is, false
+		}
 		if _, bounded, _ := unstructured.NestedString(w.Object, "metadata", "annotations", api.BoundsAnnotation); !bounded {
 			g.unbounded = w.Time
 		}
 		g.noteExcess(w)
 		replicas, _, _ := unstructured.NestedInt64(w.Object, "spec", "replicas")
 		g.emptied = g.inclusive && replicas == 0
+	case w.Resource == "machinesets":
+		replicas, _, _ := unstructured.NestedInt64(w.Object, "spec", "replicas")
+		if was, known := g.sets[w.Name]; known && replicas > was {
+			g.backward = class("spec", "template") != g.current
+		}
+		g.sets[w.Name] = replicas
 	case w.Resource == "leases":
 		if holder, _, _ := unstructured.NestedString(w.Object, "spec", "holderIdentity"); holder != "" {
 			g.leader = holder
@@ -148,9 +161,9 @@ func (g *guard) tell(w sim.Write) {
 	replicas, _, _ := unstructured.NestedInt64(w.Object, "spec", "replicas")
 	annotations, _, _ := unstructured.NestedStringMap(w.Object, "metadata", "annotations")
 	class, _, _ := unstructured.NestedString(w.Object, "spec", "class", "name")
-	g.story = append(g.story, fmt.Sprintf("%s %s %s %s %s: replicas %d, applied %q, mark %t, priority %s, class %s, there %d, leaving %d",
+	g.story = append(g.story, fmt.Sprintf("%s %s %s %s %s: replicas %d, applied %q, mark %t, priority %s, class %s, named %q, there %d, leaving %d",
 		w.Time.Format(time.TimeOnly), w.User, w.Verb, w.Resource, w.Name, replicas, annotations[api.AppliedExcessAnnotation],
-		annotations[api.ReserveAnnotation] != "", annotations["machinepriority.machine.sapcloud.io"], class, len(g.class), len(g.leaving)))
+		annotations[api.ReserveAnnotation] != "", annotations["machinepriority.machine.sapcloud.io"], class, annotations[machineutils.TriggerDeletionByMCM], len(g.class), len(g.leaving)))
 }
 
 // bounded is I1: machines never pass max but by those that are leaving and are replaced, because they were named or are sick, or
@@ -195,13 +208,17 @@ func (g *guard) rolling() bool {
 // that wrote the MachineDeployment without what is recorded there, while the process was away, ends the patience with a surplus: nothing
 // else tells how many machines there were to be. A surplus ends when it has lasted as long as its patience. And where replicas include the
 // reserve, all machines go with the last of them: an autoscaler may remove several machines at once that could not be created, and so pass
-// its min.
+// its min. A process that has not seen the present template rolls back to the one before, until it sees it.
 func (g *guard) spared(w sim.Write) {
 	if w.User != evenkeel || g.over || g.class[w.Name] != g.current || g.rolling() && !g.inReserve() || g.isStock(w.Time) {
 		return
 	}
 	if w.Time.Sub(g.unbounded) < longestAbsence && g.serving() > g.places.least(w.Time) {
 		g.looked["surplus without a record"]++
+		return
+	}
+	if g.backward {
+		g.looked["goes back to a template"]++
 		return
 	}
 	if g.emptied {

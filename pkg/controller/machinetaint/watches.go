@@ -33,7 +33,7 @@ func (c *Controller) deploymentChanged(was, is any) {
 	before, _ := was.(*v1alpha1.MachineDeployment)
 	after, _ := is.(*v1alpha1.MachineDeployment)
 	if before != nil && after != nil && before.UID == after.UID {
-		c.states.noteNames(before, after, c.latest.inReserve)
+		c.states.noteNames(before, after, c.clock.Now(), c.latest.inReserve)
 	}
 	for _, item := range []any{was, is} {
 		if d, ok := item.(*v1alpha1.MachineDeployment); ok {
@@ -58,6 +58,9 @@ func (c *Controller) machineChanged(was, is any) {
 	for _, item := range []any{was, is} {
 		if m, ok := item.(*mcm.Machine); ok {
 			if key, found := c.stores.deploymentOf(m); found {
+				if is == nil && pool.Marked(m) {
+					c.states.noteDeparture(key, m.Name, c.clock.Now())
+				}
 				c.addGathered(key, was, is)
 			}
 		}
