@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+// nominatedFor returns a pod that is nominated for a node.
+func nominatedFor(node, name string, milli int64, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := Pod(name, milli, change...)
+	p.Status.NominatedNodeName = node
+	return p
+}
+
+// worth sets the priority of a pod.
+func worth(n int32) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.Priority = ptr.To(n) }
+}
+
+// createdAt sets since when a pod has existed.
+func createdAt(at time.Time) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(at) }
+}
+
+// besideIt has a pod run only where one with a label runs.
+func besideIt(app string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
+		}}}
+	}
+}
+
+// these are pods on a node with four CPUs, or nominated for nodes.
+func these(pods ...*corev1.Pod) []*corev1.Pod { return pods }
+
+var _ = DescribeTable("A pod that is nominated for a node with four CPUs",
+	func(want bool, pod *corev1.Pod, running, nominated []*corev1.Pod) {
+		read := func(p *corev1.Pod) *fit.Pod { return fit.NewPod(p, nothing) }
+		Expect(IsCrowdedOut(pod, NodeIn("n", "z"), running, nominated, read)).To(Equal(want))
+	},
+	Entry("has its place where nothing runs", false, nominatedFor("n", "p", 4000), nil, nil),
+	Entry("has its place beside what leaves it room", false, nominatedFor("n", "p", 1000), these(Pod("q", 3000)), nil),
+	Entry("is crowded out by what runs there", true, nominatedFor("n", "p", 1000), these(Pod("q", 4000)), nil),
+	Entry("is crowded out by two that run there", true, nominatedFor("n", "p", 1000), these(Pod("q", 2000), Pod("r", 2000)), nil),
+	Entry("is crowded out by what is more important", true, nominatedFor("n", "p", 1000), these(Pod("q", 4000, worth(1))), nil),
+	Entry("is not crowded out by what is less important, since preemption removes it", false, nominatedFor("n", "p", 1000), these(Pod("q", 4000, worth(-1))), nil),
+	Entry("is not crowded out by what has finished", false, nominatedFor("n", "p", 1000),
+		these(Pod("q", 4000, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })), nil),
+	Entry("is not crowded out by what is being deleted", false, nominatedFor("n", "p", 1000),
+		these(Pod("q", 4000, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: Noon} })), nil),
+	Entry("is not crowded out if it would not fit the empty node either", false, nominatedFor("n", "p", 5000), these(Pod("q", 4000)), nil),
+	Entry("has its place beside the one that it has to run with", false, nominatedFor("n", "p", 1000, besideIt("q")), these(Pod("q", 1000)), nil),
+
+	Entry("is crowded out by a more important one that is nominated, too", true, nominatedFor("n", "p", 1000), nil, these(nominatedFor("n", "q", 4000, worth(1)))),
+	Entry("is crowded out by an older one that is nominated, too", true, nominatedFor("n", "p", 1000, createdAt(Noon)), nil,
+		these(nominatedFor("n", "q", 4000, createdAt(Noon.Add(-time.Second))))),
+	Entry("is not crowded out by a younger one that is nominated, too", false, nominatedFor("n", "p", 1000, createdAt(Noon)), nil,
+		these(nominatedFor("n", "q", 4000, createdAt(Noon.Add(time.Second))))),
+	Entry("is not crowded out by one that is nominated for another node", false, nominatedFor("n", "p", 1000), nil, these(nominatedFor("m", "q", 4000, worth(1)))),
+	Entry("is not crowded out by its own nomination", false, nominatedFor("n", "p", 3000), nil, these(nominatedFor("n", "p", 3000))),
+	Entry("is not crowded out by one that has no place there itself", false, nominatedFor("n", "p", 2000), these(Pod("r", 2000)), these(nominatedFor("n", "q", 3000, worth(1)))),
+	Entry("is crowded out by the most important one that is nominated, which takes the room of the next", true, nominatedFor("n", "p", 2000), nil,
+		these(nominatedFor("n", "q", 2000, worth(1)), nominatedFor("n", "r", 3000, worth(2)))),
+)
