@@ -60,6 +60,7 @@ var _ = Describe("A claim whose record is gone", func() {
 
 	It("is void while there are fewer replicas than it was made for", func() {
 		Expect(claimedOf(c, d, 2, "A", "B", "C!")).To(Equal("c"))
+		Expect(claimedOf(c, d, 2, "A!", "B")).To(Equal("a"), "which another record claims for that many")
 		Expect(claimedOf(c, d, 3, "A", "B", "C")).To(Equal("a b"))
 	})
 

@@ -95,4 +95,10 @@ var _ = Describe("The pods that a Job has yet to create are expected", func() {
 		bursts.ForgetGone(find)
 		Expect(bursts).To(BeEmpty())
 	})
+
+	It("of no Job that is gone, which is forgotten", func() {
+		Expect(expects(5, 0)).To(BeTrue())
+		bursts.ForgetGone(func(string) *batchv1.Job { return nil })
+		Expect(bursts).To(BeEmpty())
+	})
 })

@@ -123,7 +123,7 @@ var _ = DescribeTable("A plan",
 	Entry("too large", "", "NoReserve:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 5000))),
 	Entry("too large, beside one that is not", "a+1(a-1)", "NoReserve:1 Released:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 5000), Pod("q", 1000))),
 	Entry("of another zone", "", "NoReserve:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000, InZone("b")))),
-	Entry("not to be told", "", "Unclear:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} }))),
+	Entry("not to be told", "", "Unclear:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000, claimsDevice))),
 
 	// Law 4: such as nobody has looked at yet.
 	Entry("nobody has been looked at", "", "", tell().pool("a", 1, 2, 10).full().waits(Pods(4, "p", 1000, Untried)...)),

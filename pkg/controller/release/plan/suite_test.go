@@ -126,6 +126,9 @@ func tolerant(p *corev1.Pod) {
 	p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: v1alpha1.ReserveTaintKey, Operator: corev1.TolerationOpExists})
 }
 
+// claimsDevice has a pod need what the rules know nothing about.
+func claimsDevice(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} }
+
 // outcomes are what becomes of how many pods, as in "HasRoom:1 Released:2".
 func outcomes(p Plan) string {
 	counts := map[string]int{}

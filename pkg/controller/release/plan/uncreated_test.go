@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
@@ -77,6 +78,57 @@ var _ = DescribeTable("Pods that a ReplicaSet has yet to make",
 		tell().pool("a", 1, 5, 10).full().waits(Pod("p", 1000)).uncreated(7, "w")),
 	Entry("count where they share a volume", "a+2(a-1 a-2)", "Released:1", 7,
 		tell().pool("a", 1, 5, 10).full().stored("p", shared, ByReplicaSet(set("w"))).uncreated(7, "w")),
+	Entry("count with one that waits, beside one of which it cannot be told where it can run", "a+2(a-1 a-2)", "Released:1 Unclear:1", 7,
+		tell().pool("a", 1, 5, 10).full().waits(Pod("p-0", 1000, ByReplicaSet(set("w")), claimsDevice), Pod("p-1", 1000, ByReplicaSet(set("w")))).uncreated(7, "w")),
 	Entry("do not count where each has a volume of its own", "a+1(a-1)", "Released:1", 0,
 		tell().pool("a", 1, 5, 10).full().stored("p", own, ByReplicaSet(set("w"))).uncreated(7, "w")),
 )
+
+var _ = DescribeTable("A ReplicaSet is to have",
+	func(want int, change func(*appsv1.ReplicaSet)) {
+		rs := set("w")
+		rs.Spec.Replicas = ptr.To[int32](7)
+		change(rs)
+		Expect(PodsOfReplicaSet(rs, "w")).To(Equal(want))
+	},
+	Entry("as many pods as its replicas", 7, func(*appsv1.ReplicaSet) {}),
+	Entry("none if it was replaced", 0, func(s *appsv1.ReplicaSet) { s.UID = "other" }),
+	Entry("none if it is being deleted", 0, func(s *appsv1.ReplicaSet) { s.DeletionTimestamp = &metav1.Time{Time: Noon} }),
+	Entry("none if its replicas are not set", 0, func(s *appsv1.ReplicaSet) { s.Spec.Replicas = nil }),
+	Entry("none if it cannot create them", 0, func(s *appsv1.ReplicaSet) {
+		s.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue}}
+	}),
+	Entry("all if it can create them again", 7, func(s *appsv1.ReplicaSet) {
+		s.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionFalse}}
+	}),
+	Entry("all, whatever another condition says", 7, func(s *appsv1.ReplicaSet) {
+		s.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: "Other", Status: corev1.ConditionTrue}}
+	}),
+)
+
+var _ = It("A ReplicaSet that does not exist is to have no pods", func() {
+	Expect(PodsOfReplicaSet(nil, "w")).To(BeZero())
+})
+
+var _ = DescribeTable("Pods like this one are created by",
+	func(want string, pod *corev1.Pod) {
+		owner := CreatorOf(pod)
+		if want == "" {
+			Expect(owner).To(BeNil())
+			return
+		}
+		Expect(owner).To(HaveField("Kind", want))
+	},
+	Entry("its ReplicaSet", "ReplicaSet", Pod("p", 1000, ByReplicaSet(set("w")))),
+	Entry("its Job", "Job", Pod("p", 1000, ownedBy("batch/v1", "Job"))),
+	Entry("nobody, if nobody owns it", "", Pod("p", 1000)),
+	Entry("nobody who creates many that are alike, if a StatefulSet does", "", Pod("p", 1000, ownedBy("apps/v1", "StatefulSet"))),
+	Entry("nobody who is known, if it is a Job of another kind", "", Pod("p", 1000, ownedBy("batch.example/v1", "Job"))),
+)
+
+// ownedBy has a controller of a kind own a pod.
+func ownedBy(version, kind string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: "w", UID: "w", Controller: ptr.To(true)}}
+	}
+}

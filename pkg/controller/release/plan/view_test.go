@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
+)
+
+// reported sets the conditions of a pod.
+func reported(conditions ...corev1.PodCondition) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.Conditions = conditions }
+}
+
+func placedBy(scheduler string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.SchedulerName = scheduler }
+}
+
+var _ = Describe("Whether a pod may justify a machine", func() {
+	unschedulable := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}
+	yes, notYet, no := []bool{true, true}, []bool{true, false}, []bool{false, false}
+
+	DescribeTable("depends on what it is, and on what its scheduler has found",
+		func(want []bool, change ...func(*corev1.Pod)) {
+			counts, tried := UsualSettings.Evaluate(Pod("p", 1000, change...))
+			Expect([]bool{counts, tried}).To(Equal(want))
+		},
+		Entry("no node", yes),
+		Entry("no node, and nothing has set a phase yet", yes, func(p *corev1.Pod) { p.Status.Phase = "" }),
+		Entry("nothing yet", notYet, Untried),
+		Entry("nothing yet, while something else is known", notYet, reported(corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})),
+		Entry("no node, and something else is known, too", yes, reported(corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}, unschedulable)),
+		Entry("an error of its own", no, reported(corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError})),
+		Entry("a node at last", no, reported(corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, Reason: corev1.PodReasonUnschedulable})),
+		Entry("a node, which it is bound to", no, func(p *corev1.Pod) { p.Spec.NodeName = "a-0" }),
+		Entry("no node, before it was bound and started", no, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }),
+		Entry("no node, and it is deleted", no, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: Noon} }),
+		Entry("no node, for a pod of another scheduler", no, placedBy("mine")),
+		Entry("no node, at the least priority that counts", yes, worth(DefaultCutoff)),
+		Entry("no node, one below that", no, worth(DefaultCutoff-1)),
+		Entry("no node, at a high priority", yes, worth(1000)),
+		Entry("no node, for a pod of a DaemonSet", no, ownedBy("apps/v1", "DaemonSet")),
+		Entry("no node, for a pod of a StatefulSet", yes, ownedBy("apps/v1", "StatefulSet")),
+	)
+
+	DescribeTable("depends on its scheduler",
+		func(want bool, schedulers []string, name string) {
+			counts, _ := Settings{Schedulers: schedulers}.Evaluate(Pod("p", 1000, placedBy(name)))
+			Expect(counts).To(Equal(want))
+		},
+		Entry("Kubernetes' own, by default", true, DefaultSchedulers(), "default-scheduler"),
+		Entry("Gardener's, by default", true, DefaultSchedulers(), "bin-packing-scheduler"),
+		Entry("no other, by default", false, DefaultSchedulers(), "mine"),
+		Entry("another that is named", true, []string{"mine"}, "mine"),
+		Entry("any, if none is named", true, nil, "mine"),
+	)
+})
