@@ -34,7 +34,6 @@ const (
 // group is machines of a pool that may be released, in the order in which they are.
 type group struct {
 	fit.Group
-	pool Pool
 	// owner is who they are dedicated to; empty if they are for all pods.
 	owner v1alpha1.Owner
 }
@@ -52,7 +51,7 @@ type nodeRole struct {
 func (r *round) classify(p Pool) {
 	due := reserve.ReleaseOrder(p.Reserve, p.Replicas)
 	next := reserve.ReleaseOrder(p.Reserve, max(p.Max, p.Replicas))
-	shared := group{pool: p, Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas-pool.Dedicated(p.Reserve.Dedicated))}}
+	shared := group{Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas-pool.Dedicated(p.Reserve.Dedicated))}}
 	ready := r.readyNodeNames()
 	usable := func(m reserve.Machine) bool { return m.Ready() && ready[p.NodeOf[m.Name]] }
 	spares := map[string]reserve.Machine{}
@@ -92,7 +91,7 @@ func (r *round) classify(p Pool) {
 	}
 	r.groups = append(r.groups, shared)
 	for owner, names := range reserve.DedicatedOrder(p.Reserve) {
-		kept := group{pool: p, owner: owner, Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas)}}
+		kept := group{owner: owner, Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas)}}
 		for _, name := range names {
 			if usable(spares[name]) {
 				node := p.NodeOf[name]
