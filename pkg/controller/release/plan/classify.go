@@ -54,12 +54,10 @@ func (r *round) classify(p Pool) {
 	shared := group{Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas-pool.Dedicated(p.Reserve.Dedicated))}}
 	ready := r.readyNodeNames()
 	usable := func(m reserve.Machine) bool { return m.Ready() && ready[p.NodeOf[m.Name]] }
-	spares := map[string]reserve.Machine{}
+	machines := make(map[string]reserve.Machine, len(p.Reserve.Machines))
 	owed := p.Replicas
 	for _, m := range p.Reserve.Machines {
-		if m.Reserve {
-			spares[m.Name] = m
-		}
+		machines[m.Name] = m
 		s := nodeRole{kind: spare, machine: m.Name}
 		switch {
 		case m.Leaving():
@@ -80,7 +78,7 @@ func (r *round) classify(p Pool) {
 		}
 	}
 	for _, name := range next {
-		m := spares[name]
+		m := machines[name]
 		if slices.Contains(due, name) {
 			continue
 		}
@@ -93,7 +91,7 @@ func (r *round) classify(p Pool) {
 	for owner, names := range reserve.DedicatedOrder(p.Reserve) {
 		kept := group{owner: owner, Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas)}}
 		for _, name := range names {
-			if usable(spares[name]) {
+			if usable(machines[name]) {
 				node := p.NodeOf[name]
 				kept.Nodes = append(kept.Nodes, node)
 				r.roles[node] = nodeRole{kind: spare, machine: name, kept: true}
