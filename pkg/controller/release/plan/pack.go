@@ -121,14 +121,14 @@ func (r *round) record(owner v1alpha1.Owner, groups []fit.Group, packing fit.Pac
 	for _, place := range packing.Places {
 		name := place.Pod.Name()
 		raise := r.opened[place.Node]
-		switch where, known := r.roles[place.Node]; {
+		switch {
 		case raise != nil:
 			r.plan.Pods[name] = Released
 			raise.For = append(raise.For, name)
 			if owner != "" {
 				raise.Nominations = append(raise.Nominations, Nomination{Pod: place.Pod, Node: place.Node})
 			}
-		case known && where.kind == coming:
+		case r.roles[place.Node].kind == coming:
 			r.plan.Pods[name] = Coming
 		default:
 			r.plan.Pods[name] = HasRoom
