@@ -48,12 +48,7 @@ func (r Raise) jsonPatch(stored any) []byte {
 		operations = append(operations, operation{"add", annotationPath(v1alpha1.AppliedReplicasAnnotation), after.Annotations[v1alpha1.AppliedReplicasAnnotation]})
 	}
 	if r.Pool.Inclusive && basis.Excess != nil {
-		key := annotationPath(v1alpha1.AppliedExcessAnnotation)
-		if text, left := after.Annotations[v1alpha1.AppliedExcessAnnotation]; left {
-			operations = append(operations, operation{"add", key, text})
-		} else {
-			operations = append(operations, operation{"remove", key, nil})
-		}
+		operations = append(operations, operation{"add", annotationPath(v1alpha1.AppliedExcessAnnotation), after.Annotations[v1alpha1.AppliedExcessAnnotation]})
 	}
 	if len(r.Claimed) > 0 {
 		operations = append(operations, operation{"add", annotationPath(v1alpha1.ClaimedAnnotation), r.claims().String()})
