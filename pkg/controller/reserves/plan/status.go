@@ -21,9 +21,9 @@ const selectorKey = "reserve.autoscaling.evenkeel.dev/uid"
 
 // readyReason returns the reason of the condition Ready.
 func (d *Decision) readyReason(sites []site, short int) {
-	asked, ready := 0, 0
+	ready := 0
 	for _, p := range d.Parts {
-		asked, ready = asked+p.Machines, ready+p.Ready
+		ready += p.Ready
 	}
 	where := fmt.Sprintf("%d of %d machines are ready in %s", min(ready, d.Desired), d.Desired, plural.Of(len(sites), "MachineDeployment"))
 	say := func(why, format string, arguments ...any) {
