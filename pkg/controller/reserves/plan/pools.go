@@ -22,8 +22,8 @@ import (
 type site struct {
 	Pool
 	replicas int
-	// room is how many spare machines it may have. lacks is why it may have none, as a reason of
-	// the condition; empty otherwise.
+	// room is how many spare machines it may have. lacks is why it may have none whatever its max,
+	// as a reason of the condition; empty otherwise.
 	room  int
 	lacks string
 	// current is what the Reserve requested there before. blocked reports whether machines could
@@ -95,10 +95,7 @@ func (s *site) spareLimit(asleep bool) (room int, lacks string) {
 	case bounds == nil:
 		return pool.Unbounded, ""
 	}
-	if room = max(0, int(bounds.Max)-s.replicas); room == 0 {
-		lacks = reason.NoRoom
-	}
-	return room, lacks
+	return max(0, int(bounds.Max)-s.replicas), ""
 }
 
 // cannotBeMade reports whether machines cannot be created, according to the machine-taint
