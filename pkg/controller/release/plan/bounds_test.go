@@ -76,6 +76,18 @@ var _ = Describe("A decision that is interrupted", func() {
 		Expect(outcomes(p)).To(Equal("BeyondBounds:4"))
 	})
 
+	DescribeTable("carries out what has been found, and no more, if it comes later",
+		func(calls int, want string) {
+			s := tell().pool("a", 1, 2, 10, dedicated("shop", 1)).full().waits(Pod("p", 4000, ofWeb), Pod("q", 4000))
+			s.Interrupted = func() bool { calls--; return calls < 0 }
+			Expect(outcomes(New(s.View))).To(Equal(want))
+		},
+		Entry("while it reads nodes", 2, "BeyondBounds:2"),
+		Entry("while it looks for machines that are dedicated", 3, "BeyondBounds:2"),
+		Entry("while it looks for machines that are for all", 4, "BeyondBounds:1 Released:1"),
+		Entry("too late", 9, "Released:2"),
+	)
+
 	It("ends at once, however many machines and DaemonSets there are", func() {
 		s := tell().pool("a", 1, 500, 1000).full().waits(Pods(4, "p", 1000)...)
 		for i := range MaxDaemons {
@@ -111,6 +123,30 @@ var _ = Describe("What one decision looks at", func() {
 		})
 	})
 
+	DescribeTable("is taken in its order, one item more for those who come first by name",
+		func(items string, limit int, wantTaken, wantLeft string) {
+			taken, left := TakeFairly(strings.Split(items, ""), func(s string) string { return s }, limit)
+			Expect(strings.Join(taken, "")).To(Equal(wantTaken))
+			Expect(strings.Join(left, "")).To(Equal(wantLeft))
+		},
+		Entry("all that there are", "baba", 4, "baba", ""),
+		Entry("half of each", "bbaa", 2, "ba", "ba"),
+		Entry("an odd number of two", "bbaa", 3, "baa", "b"),
+		Entry("two more than equal parts of three", "cccbbbaaa", 8, "ccbbbaaa", "c"),
+		Entry("none", "ab", 0, "", "ab"),
+	)
+
+	It("is the most important: by priority, then by age, then by name", func() {
+		pods := []*corev1.Pod{
+			Pod("worthless", 1, worth(-1)), Pod("usual", 1, createdAt(Noon)), Pod("same", 1, createdAt(Noon), worth(0)), Pod("older", 1, createdAt(Noon.Add(-1))),
+			Pod("usual", 1, createdAt(Noon), InNamespace("another")), Pod("worthy", 1, createdAt(Noon), worth(1)),
+		}
+		want := []string{"default/worthy", "default/older", "default/same", "another/usual", "default/usual", "default/worthless"}
+		Expect(podNames(MostImportant(pods, 6))).To(Equal(want))
+		slices.Reverse(pods)
+		Expect(podNames(MostImportant(pods, 6))).To(Equal(want))
+	})
+
 	It("is the same as if all pods were sorted, in whatever order they come", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			var all []*corev1.Pod
@@ -128,14 +164,28 @@ var _ = Describe("What one decision looks at", func() {
 		})
 	})
 
-	It("takes no more memory if far more wait", func() {
-		var all []*corev1.Pod
+	DescribeTable("takes no more memory if far more wait", func(limit int) {
+		all := []*corev1.Pod{Pod("p", 1)}
 		for i := range 20 * MaxPods {
 			all = append(all, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "crowd", Name: strconv.Itoa(i * 7919 % (20 * MaxPods))}})
 		}
 		var chosen []*corev1.Pod
-		Expect(allocated(func() { chosen = MostImportant(all, MaxPods) })).To(BeNumerically("<", 1<<20))
-		Expect(chosen).To(HaveLen(MaxPods))
+		Expect(allocated(func() { chosen = MostImportant(all, limit) })).To(BeNumerically("<", 1<<20))
+		Expect(chosen).To(HaveLen(limit))
+	},
+		Entry("some of which are considered", MaxPods),
+		Entry("none of which is considered", 1),
+	)
+
+	It("is not fewer pods if many are alike", func() {
+		p := New(tell().pool("a", 1, 5, 10).full().waits(Pods(2*MaxShapes, "p", 10)...).View)
+		Expect(outcomes(p)).To(Equal(fmt.Sprintf("Released:%d", 2*MaxShapes)))
+	})
+
+	It("is said by how many pods there are beyond", func() {
+		s := tell()
+		s.Beyond = 3
+		Expect(New(s.View).Beyond).To(Equal(3))
 	})
 })
 

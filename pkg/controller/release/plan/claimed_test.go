@@ -71,6 +71,7 @@ var _ = Describe("A claim whose record is gone", func() {
 
 	It("does not concern machines of other MachineDeployments", func() {
 		Expect(claimedOf(c, withClaims("2", ""), 3, "A", "B")).To(BeEmpty())
+		Expect(c).To(HaveLen(1), "nothing is remembered of these")
 	})
 
 	It("is remembered for a minute", func() {

@@ -73,6 +73,11 @@ var _ = DescribeTable("A plan with dedicated machines (9)",
 	Entry("its owner within max", "a+1(a-1) of these a-1", "NoReserve:1 Released:1", tell().pool("a", 1, 2, 2, dedicated("shop", 1)).full().waits(Pod("p", 4000, ofWeb), Pod("q", 4000))),
 	Entry("the room below max of one that is claimed is left for the next", "a+1(a-1) of these a-1", "NoReserve:1 Released:1",
 		tell().pool("a", 1, 2, 3, dedicated("shop", 1)).full().waits(Pod("p", 4000, ofWeb), Pod("q", 4000))),
+	Entry("its owner up to max", "a+1(a-1) of these a-1", "NoReserve:1 Released:1", tell().pool("a", 1, 2, 2, dedicated("shop", 2)).full().waits(Pods(2, "p", 4000, ofWeb)...)),
+	Entry("its owner gets none at max", "", "NoReserve:1", tell().pool("a", 2, 1, 2, dedicated("shop", 1)).full().waits(Pod("p", 4000, ofWeb))),
+	Entry("strangers get none if all the room below max is dedicated", "", "NoReserve:1", tell().pool("a", 1, 2, 2, dedicated("shop", 1)).full().waits(Pod("p", 4000))),
+	Entry("its owner in two pools", "a+1(a-1) of these a-1; b+1(b-1) of these b-1", "NoReserve:1 Released:2",
+		tell().pool("a", 1, 1, 10, dedicated("shop", 1)).pool("b", 1, 1, 10, dedicated("shop", 1)).full().waits(Pods(3, "p", 4000, ofWeb)...)),
 	Entry("room that serves comes first", "", "HasRoom:1", tell().pool("a", 1, 2, 10, dedicated("shop", 2)).waits(Pod("p", 1000, ofWeb))),
 	Entry("what is left on one that is claimed is for all", "a+1(a-1) of these a-1", "Released:2",
 		tell().pool("a", 1, 2, 10, dedicated("shop", 2)).full().waits(Pod("p", 2000, ofWeb), Pod("q", 2000))),
@@ -83,6 +88,39 @@ var _ = DescribeTable("A plan with dedicated machines (9)",
 		s.Nodes[1].Object.Status.Conditions = nil
 		return s
 	}()),
+)
+
+var _ = It("nominates the pods of an owner for the machines that are claimed for them, and no other pods (9)", func() {
+	p := New(tell().pool("a", 1, 3, 10, dedicated("shop", 2)).full().waits(Pods(2, "p", 4000, ofWeb)...).waits(Pod("q", 4000)).View)
+	Expect(claims(p)).To(Equal("a+3(a-1 a-2 a-3) of these a-1 a-2"))
+	var nominated []string
+	for _, n := range p.Raises[0].Nominations {
+		nominated = append(nominated, n.Pod.Name()+" "+n.Node)
+	}
+	Expect(nominated).To(ConsistOf("shop/p-0 a-1", "shop/p-1 a-2"))
+})
+
+// ownerName is the name of a namespace that machines are dedicated to.
+func ownerName(i int) string { return fmt.Sprintf("team-%02d", i) }
+
+var _ = DescribeTable("A pod of the last of many owners, by name, who own a machine each (7)",
+	func(owners int, want string, change ...func(*story)) {
+		var each []func(*Pool)
+		for i := range owners {
+			each = append(each, dedicated(v1alpha1.Owner(ownerName(i)), 1))
+		}
+		s := tell().pool("a", 1, owners+1, 2*owners, each...)
+		for _, f := range change {
+			f(s)
+		}
+		s.full().waits(Pod("p", 4000, RunBy(ownerName(owners-1), "Deployment", "web")))
+		Expect(claims(New(s.View))).To(Equal(want))
+	},
+	Entry("gets that of its owner if they are 64", 64, "a+1(a-64) of these a-64"),
+	Entry("gets one that is for all if they are 65", 65, "a+1(a-66)"),
+	Entry("gets that of its owner if 64 of 65 machines are ready", 65, "a+1(a-65) of these a-65", func(s *story) { s.Nodes[1].Object.Status.Conditions = nil }),
+	Entry("gets that of its owner if another one owns machines in two pools", 64, "a+1(a-64) of these a-64",
+		func(s *story) { s.pool("b", 1, 1, 10, dedicated(v1alpha1.Owner(ownerName(0)), 1)) }),
 )
 
 var _ = It("gives no dedicated machine to pods of others, whatever waits (9)", func() {

@@ -83,6 +83,18 @@ var _ = Describe("The pods that a Job has yet to create are expected", func() {
 		Expect(bursts.Expects(job(10), 6, Noon.Add(4*time.Second))).To(BeFalse())
 	})
 
+	It("no more after that, though its parallelism is written where it was one by default", func() {
+		one := job(1)
+		one.Spec.Parallelism = nil
+		Expect(bursts.Expects(one, 1, Noon)).To(BeTrue())
+		Expect(bursts.Expects(job(1), 1, Noon.Add(2*time.Second))).To(BeFalse())
+	})
+
+	It("at first, whatever its parallelism", func() {
+		Expect(bursts.Expects(job(0), 1, Noon)).To(BeTrue())
+		Expect(bursts.Expects(job(0), 1, Noon.Add(2*time.Second))).To(BeFalse())
+	})
+
 	It("of another Job of that name, too", func() {
 		jobs := map[string]*batchv1.Job{fixture.Namespace + "/j": job(9)}
 		find := func(key string) *batchv1.Job { return jobs[key] }

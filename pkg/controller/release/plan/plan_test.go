@@ -78,8 +78,27 @@ var _ = DescribeTable("A plan",
 		tell().pool("a", 2, 2, 10, machine("a-1", leaves), replicas(1)).runs("a-0", Pod("f", 4000)).waits(Pod("p", 1000))),
 	Entry("a DaemonSet will take its part", "a+2(a-1 a-2)", "Released:4", tell().pool("a", 1, 2, 10).full().waits(Pods(4, "p", 1000)...).daemon(500)),
 	Entry("of two DaemonSets only one has room", "a+2(a-1 a-2)", "Released:2", tell().pool("a", 1, 2, 10).full().waits(Pods(2, "p", 1000)...).daemon(2500).daemon(2500)),
-	Entry("a DaemonSet has taken its part", "a+1(a-1)", "Released:3", tell().pool("a", 1, 1, 10).full().waits(Pods(3, "p", 1000)...).daemon(500).
+	Entry("a DaemonSet has taken its part", "a+1(a-1)", "Released:3", tell().pool("a", 1, 1, 10).full().waits(Pods(3, "p", 1100)...).daemon(500).
 		runs("a-1", Pod("d", 500, func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{UID: "daemon"}} }))),
+
+	Entry("a DaemonSet has no room beside what runs there, and takes no part", "a+1(a-1)", "Released:1",
+		tell().pool("a", 1, 1, 10).full().runs("a-1", Pod("t", 2000, tolerant)).waits(Pod("p", 1000)).daemon(2500)),
+	Entry("room that serves before room that boots", "", "HasRoom:1", tell().pool("a", 1, 0, 10, replicas(2)).waits(Pod("p", 1000))),
+	Entry("room that is made, on a machine whose Node is not ready for the moment", "", "Coming:1", func() *story {
+		s := tell().pool("a", 1, 1, 10, replicas(2)).full().waits(Pod("p", 1000))
+		s.Nodes[1].Object.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+		return s
+	}()),
+	Entry("no room on a machine that is sick, where nothing stands in for it", "", "NoReserve:1", tell().pool("a", 2, 0, 10, machine("a-1", unknown)).full().waits(Pod("p", 1000))),
+	Entry("room that is to boot, in the zone of the pool", "", "Coming:1 NoReserve:1",
+		tell().pool("a", 1, 0, 10, replicas(2)).full().waits(Pod("p", 1000, InZone("a")), Pod("q", 1000, InZone("b")))),
+	Entry("room that is to boot, one machine each", "", "Coming:2 NoReserve:1", tell().pool("a", 1, 0, 10, replicas(3)).full().waits(Pods(3, "p", 100, Apart)...)),
+	Entry("no room on what is to boot with a taint", "b+1(b-1)", "Released:1",
+		tell().pool("a", 1, 0, 10, replicas(2), sample(func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
+		})).pool("b", 1, 1, 10).full().waits(Pod("p", 1000))),
+	Entry("no room on what is to boot without the label of a host name, if that is required", "", "NoReserve:1",
+		tell().pool("a", 1, 0, 10, replicas(2), sample(func(n *corev1.Node) { delete(n.Labels, corev1.LabelHostname) })).full().waits(Pod("p", 1000, onHost))),
 
 	// Law 2: bounds.
 	Entry("at max", "", "NoReserve:1", tell().pool("a", 2, 2, 2).full().waits(Pod("p", 1000))),
@@ -131,6 +150,18 @@ var _ = DescribeTable("A plan",
 	Entry("another has been looked at", "a+1(a-1)", "Released:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000)).waits(Pods(6, "q", 1000, Untried)...)),
 )
 
+// sample changes what machines of a pool that do not exist yet will look like.
+func sample(change func(*corev1.Node)) func(*Pool) {
+	return func(p *Pool) { change(p.Sample) }
+}
+
+// onHost has a pod run only on nodes that have a host name.
+func onHost(p *corev1.Pod) {
+	p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpExists}}}},
+	}}}
+}
+
 // daemon adds a DaemonSet that takes a part of every machine.
 func (s *story) daemon(milli int64) *story {
 	p := Pod("daemon", milli)
@@ -138,6 +169,11 @@ func (s *story) daemon(milli int64) *story {
 	s.Daemons = append(s.Daemons, Daemon{Owner: "daemon", Pod: fit.NewPod(p, nil)})
 	return s
 }
+
+var _ = It("names the pods of a raise in order", func() {
+	p := New(tell().pool("a", 1, 1, 10).full().waits(Pod("r", 100), Pod("p", 200), Pod("s", 2000), Pod("q", 1000), Pod("t", 300)).View)
+	Expect(p.Raises[0].For).To(Equal([]string{"default/p", "default/q", "default/r", "default/s", "default/t"}))
+})
 
 var _ = Describe("A plan over time", func() {
 	// again is the same story a while later, with what the plan remembers.
