@@ -34,12 +34,9 @@ type site struct {
 
 // selection decides which MachineDeployments a Reserve selects.
 func selection(p v1alpha1.ReservePools) (func(*machine.MachineDeployment) bool, error) {
-	byLabel := labels.Nothing()
-	if p.Selector != nil {
-		var err error
-		if byLabel, err = metav1.LabelSelectorAsSelector(p.Selector); err != nil {
-			return nil, fmt.Errorf("spec.pools.selector: %w", err)
-		}
+	byLabel, err := metav1.LabelSelectorAsSelector(p.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("spec.pools.selector: %w", err)
 	}
 	return func(d *machine.MachineDeployment) bool {
 		worker := pool.WorkerPoolOf(d)
