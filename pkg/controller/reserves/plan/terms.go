@@ -5,7 +5,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -99,7 +98,7 @@ func totalMachines(terms []*term, at time.Time) (machines int, active []string, 
 		}
 	}
 	slices.Sort(active)
-	return min(machines, math.MaxInt32), active, soonest, err
+	return machines, active, soonest, err
 }
 
 // copyTerms returns terms as they are now.
