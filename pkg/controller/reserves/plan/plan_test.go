@@ -78,9 +78,16 @@ var _ = It("Machines stay where they are as long as that is as even (law 2)", fu
 	Expect(spread(New(View{Now: Monday, Reserves: []*v1alpha1.Reserve{r}, Pools: two()}).Decisions[0])).To(Equal("a=1 b=2"))
 })
 
+var _ = It("Machines stay as they are where bounds are invalid (law 8)", func() {
+	r := Wish("r", Replicas(5))
+	r.Status.Pools = []v1alpha1.ReservePoolStatus{{Name: "a", DesiredReplicas: 2}}
+	Expect(spread(New(View{Now: Monday, Reserves: []*v1alpha1.Reserve{r}, Pools: []Pool{Site("a", 3, Bounds("many")), Site("b", 2)}}).Decisions[0])).To(Equal("a=2 b=3"))
+})
+
 var _ = DescribeTable("What is invalid is said, and changes nothing (law 5)",
 	func(change func(*v1alpha1.Reserve), says string) {
-		v := after(View{Now: Monday, Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(3)), Wish("s", Replicas(4))}, Pools: two()})
+		pools := append(two(), Site("c", 1, Labelled("pool", "other")))
+		v := after(View{Now: Monday, Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(3)), Wish("s", Replicas(4))}, Pools: pools})
 		change(v.Reserves[0])
 		p := New(v)
 		Expect(spread(p.Decisions[0])).To(Equal("a=2 b=1"))
@@ -88,6 +95,7 @@ var _ = DescribeTable("What is invalid is said, and changes nothing (law 5)",
 		Expect(p.Decisions[0].Message).To(ContainSubstring(says))
 		Expect(p.Decisions[1].Reason).To(Equal(reason.Complete), "law 10")
 		Expect(p.Requests).To(BeEmpty())
+		Expect(p.Again).To(BeZero(), "only a change can help")
 	},
 	Entry("an amount", Amount("lots"), "spec.amount: excess \"lots\": write a count"),
 	Entry("an amount that names a resource twice", Amount("cpu=1,cpu=2"), "name cpu only once"),
@@ -128,7 +136,9 @@ var _ = Describe("Several Reserves (law 3)", func() {
 		},
 		Entry("the field", Site("a", 3, func(d *machine.MachineDeployment) { d.Spec.ExcessReplicas = ptr.To[int32](2) }), "spec.excessReplicas"),
 		Entry("less in the field", Site("a", 3, func(d *machine.MachineDeployment) { d.Spec.ExcessReplicas = ptr.To[int32](1) }), ""),
+		Entry("the field, beside bounds that have none", Site("a", 3, Bounds("1:9"), func(d *machine.MachineDeployment) { d.Spec.ExcessReplicas = ptr.To[int32](2) }), "spec.excessReplicas"),
 		Entry("bounds", Site("a", 3, Bounds("1:9:3")), "the excess in bounds"),
+		Entry("bounds with resources whose capacity is not known", Site("a", 3, Bounds("1:9:max(3,cpu=4)")), ""),
 		Entry("bounds with resources", Sized(Site("a", 3, Bounds("1:9:cpu=16")), "4"), "the excess in bounds"),
 		Entry("a share", Site("a", 3, Annotated(machine.ShareAnnotation, "4")), "the pool's excess"),
 	)
@@ -179,6 +189,14 @@ var _ = Describe("A MachineDeployment where machines cannot be created (law 4)",
 		Expect(spread(New(v).Decisions[0])).To(Equal("a=1 b=1"))
 	})
 
+	It("keeps one for the next try, and no more, where no other can stand in", func() {
+		r := Wish("r", Replicas(1))
+		r.Status.Pools = []v1alpha1.ReservePoolStatus{{Name: "a", DesiredReplicas: 4}}
+		p := Site("a", 3)
+		Holds(4, 0, reason.CannotBeMade)(&p)
+		Expect(spread(New(View{Now: Monday, Reserves: []*v1alpha1.Reserve{r}, Pools: []Pool{p}}).Decisions[0])).To(Equal("a=1*"))
+	})
+
 	It("has room where it is the only one, which the condition shows", func() {
 		v := after(View{Now: Monday, Pools: two()[:1], Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(2))}}, "a")
 		Expect(New(v).Decisions[0].Reason).To(Equal(reason.CannotBeMade))
@@ -197,6 +215,7 @@ var _ = Describe("A MachineDeployment where machines cannot be created (law 4)",
 	It("has nothing moved where nothing is asked for any more", func() {
 		v := after(after(View{Now: Monday, Pools: two(), Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(4))}}, "a"), "a")
 		v.Reserves[0].Spec.Replicas = 0
+		Expect(spread(New(v).Decisions[0])).To(Equal("a=0 b=0"), "nothing is tried, and so nothing is blocked")
 		v = after(v)
 		Expect(spread(New(v).Decisions[0])).To(Equal("a=0 b=0"))
 		v.Reserves[0].Spec.Replicas = 2

@@ -43,6 +43,14 @@ var _ = DescribeTable("The message of a Reserve describes its progress and the r
 		"0 of 1 machines are ready in 2 MachineDeployments", Site("a", 3), Site("b", 2, Annotated(machine.DrainReserveAnnotation, "true"))),
 	Entry("without room, as long as a maximum is unknown", Wish("r", Replicas(2)), reason.MaximumUnknown,
 		"0 of 2 machines are ready in 1 MachineDeployment; there is no room for 2, because the maximum of a is not known: Gardener has created it, and it has no bounds", Site("a", 3, Labelled("worker.gardener.cloud/pool", "w"))),
+	Entry("without room for one, as long as its maximum is unknown", Wish("r", Replicas(1)), reason.MaximumUnknown,
+		"0 of 1 machines are ready in 1 MachineDeployment; there is no room for 1, because the maximum of a is not known: Gardener has created it, and it has no bounds", Site("a", 3, Labelled("worker.gardener.cloud/pool", "w"))),
+	Entry("with room, though a maximum is unknown", Wish("r", Replicas(1)), reason.Growing,
+		"0 of 1 machines are ready in 2 MachineDeployments", Site("a", 3, Labelled("worker.gardener.cloud/pool", "w")), Site("b", 2)),
+	Entry("without room for one, in a cluster that hibernates", Wish("r", Replicas(1)), reason.Hibernated,
+		"the cluster is hibernated and has no reserve", Site("a", 0, Labelled("worker.gardener.cloud/pool", "w"), Bounds("1:9"))),
+	Entry("with room, though the cluster hibernates", Wish("r", Replicas(1)), reason.Growing,
+		"0 of 1 machines are ready in 2 MachineDeployments", Site("a", 0, Labelled("worker.gardener.cloud/pool", "w"), Bounds("1:9")), Site("b", 0)),
 	Entry("where machines cannot be created", Wish("r", Replicas(2)), reason.CannotBeMade,
 		"0 of 2 machines are ready in 1 MachineDeployment; machines cannot be created in a, so others replace them where they can", holding(Site("a", 3), 1, 0, reason.CannotBeMade)),
 )
@@ -54,7 +62,8 @@ var _ = Describe("A status", func() {
 		s := NewStatus(New(v).Decisions[0], Monday)
 		Expect(s.Conditions).To(HaveLen(1))
 		Expect(s.Conditions[0]).To(And(HaveField("Type", "Ready"), HaveField("Status", metav1.ConditionFalse), HaveField("Reason", reason.Growing),
-			HaveField("ObservedGeneration", int64(2)), HaveField("LastTransitionTime", metav1.NewTime(Monday))))
+			HaveField("ObservedGeneration", int64(2)), HaveField("LastTransitionTime", metav1.NewTime(Monday)),
+			HaveField("Message", "3 of 5 machines are ready in 2 MachineDeployments; active: office-hours")))
 		s.Conditions = nil
 		end := time.Date(2026, 3, 2, 18, 0, 0, 0, time.UTC)
 		Expect(s.NextChange.Time.UTC()).To(Equal(end))
@@ -65,6 +74,15 @@ var _ = Describe("A status", func() {
 			Selector: "reserve.autoscaling.evenkeel.dev/uid=uid-of-it",
 			Pools:    []v1alpha1.ReservePoolStatus{{Name: "a", DesiredReplicas: 3, ReadyReplicas: 1}, {Name: "b", DesiredReplicas: 2, ReadyReplicas: 2}},
 		}))
+	})
+
+	It("is that of the Reserve afterwards, and the one from before stays as it was", func() {
+		r := Wish("r", Replicas(1))
+		d := New(View{Now: Monday, Reserves: []*v1alpha1.Reserve{r}, Pools: two()}).Decisions[0]
+		after := d.After(Monday)
+		Expect(after.Name).To(Equal("r"))
+		Expect(after.Status).To(Equal(NewStatus(d, Monday)))
+		Expect(r.Status).To(Equal(v1alpha1.ReserveStatus{}))
 	})
 
 	It("has no next change without schedules, and keeps the time of a condition that does not change", func() {

@@ -3,6 +3,8 @@
 package plan_test
 
 import (
+	"time"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -17,6 +19,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // reservesOf returns one Reserve.
@@ -44,6 +47,10 @@ var _ = Describe("The view of a namespace", func() {
 		source := pool.NewList(pool.Objects{Sets: []*mcm.MachineSet{set}, Machines: machines, Classes: []*mcm.MachineClass{class}})
 		return NewView(Monday, reserves, []*machine.MachineDeployment{d}, source).Pools[0]
 	}
+
+	It("has each MachineDeployment", func() {
+		Expect(seen(nil).Deployment.Name).To(Equal("a"))
+	})
 
 	It("counts spare machines if there is a Reserve", func() {
 		Expect(seen(reservesOf())).To(And(HaveField("Exist", 2), HaveField("Ready", 1)))
@@ -82,17 +89,30 @@ var _ = Describe("What is not known", func() {
 		Expect(spread(p.Decisions[0])).To(Equal("a=1"))
 	})
 
+	It("is looked for again half a minute later, and the first is reported", func() {
+		r := Wish("r", Amount("cpu=10"), scheduledAmount("memory=10Gi"))
+		r.Spec.Schedules[0].Start = "0 10 * * *"
+		r.Spec.Schedules[0].Duration = "2h"
+		p := New(View{Now: Monday, Reserves: []*v1alpha1.Reserve{r}, Pools: two()})
+		Expect(p.Again).To(Equal(30 * time.Second))
+		Expect(p.Decisions[0].Message).To(And(ContainSubstring("turn cpu=10 into machines"), Not(ContainSubstring("memory"))))
+	})
+
 	It("is the next change, if the capacity that it needs is not", func() {
 		p := New(View{Now: Monday, Reserves: reservesOf(Replicas(1), scheduledAmount("cpu=10")), Pools: two()})
 		Expect(p.Decisions[0].Next).To(BeNil())
 		Expect(p.Decisions[0].Desired).To(Equal(1))
 		p = New(View{Now: Monday, Reserves: reservesOf(Replicas(1), scheduledAmount("cpu=10")), Pools: []Pool{Sized(Site("a", 3), "4")}})
 		Expect(p.Decisions[0].Next).To(HaveField("Desired", 3))
+		p = New(View{Now: Monday, Reserves: reservesOf(Replicas(1), scheduledAmount("max(3,cpu=10)")), Pools: two()})
+		Expect(p.Decisions[0].Next).To(BeNil(), "it may be more than 3")
 	})
 
-	It("is a MachineDeployment's own excess, if its settings are invalid", func() {
+	It("is a MachineDeployment's own excess, if its settings are invalid or its capacity is not known", func() {
 		_, _, err := Site("a", 3, Bounds("many")).Own()
 		Expect(err).To(HaveOccurred())
+		_, _, err = Site("a", 3, Bounds("1:9:cpu=4")).Own()
+		Expect(err).To(MatchError(reserve.ErrUnknownCapacity))
 		n, source, err := Site("a", 3, Bounds("1:9:2")).Own()
 		Expect([]any{n, source, err}).To(Equal([]any{2, "the excess in bounds", nil}))
 	})
