@@ -209,9 +209,9 @@ func (r *round) missingDaemons(n Node) []*fit.Pod {
 	return all
 }
 
-// nodeLike returns a node like a sample, with a name of its own.
+// nodeLike returns a node that has the same room for pods as a sample, and a name of its own.
 func nodeLike(sample *corev1.Node, name string) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: sample.ObjectMeta, Spec: corev1.NodeSpec{Taints: sample.Spec.Taints}, Status: sample.Status}
+	n := &corev1.Node{Spec: corev1.NodeSpec{Taints: sample.Spec.Taints}, Status: sample.Status}
 	n.Name, n.Labels = name, maps.Clone(sample.Labels)
 	if _, ok := n.Labels[corev1.LabelHostname]; ok {
 		n.Labels[corev1.LabelHostname] = name
