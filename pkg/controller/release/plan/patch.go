@@ -67,7 +67,7 @@ func (r Raise) changedFields() *v1alpha1.MachineDeployment {
 	if r.Pool.Applied != nil {
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.AppliedReplicasAnnotation, fmt.Sprint(*r.Pool.Applied))
 	}
-	if text := r.Pool.Basis.Excess; r.Pool.Inclusive && text != nil {
+	if text := r.Pool.Basis.Excess; text != nil {
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.AppliedExcessAnnotation, *text)
 	}
 	pool.Release(d, int32(r.By))
