@@ -123,6 +123,24 @@ var _ = DescribeTable("A pod of the last of many owners, by name, who own a mach
 		func(s *story) { s.pool("b", 1, 1, 10, dedicated(v1alpha1.Owner(ownerName(0)), 1)) }),
 )
 
+var _ = DescribeTable("An owner whose pods take long to compare with nodes (7)",
+	func(want string, owners ...func(*Pool)) {
+		const serving = 700
+		ports := func(p *corev1.Pod) { // each is compared with each on a node
+			for i := range int32(fit.MaxHostPorts) {
+				p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{HostPort: 1 + i})
+			}
+		}
+		s := tell().pool("a", serving, 3, serving+10, owners...)
+		for i := range serving {
+			s.runs(fmt.Sprint("a-", i), Pod(fmt.Sprint("r-", i), 1000, ports))
+		}
+		Expect(claims(New(s.waits(Pod("p", 1000, ofWeb, ports), Pod("q", 4000, ofWeb)).View))).To(Equal(want))
+	},
+	Entry("may use all the work of a decision if it is the only one", "a+2(a-700 a-701) of these a-700 a-701", dedicated("shop", 2)),
+	Entry("may use half of it beside another one", "", dedicated("shop", 2), dedicated("ci", 1)),
+)
+
 var _ = It("gives no dedicated machine to pods of others, whatever waits (9)", func() {
 	namespaces, kinds := []string{"shop", "ci", "other"}, []string{"Deployment", "Job"}
 	owners := []v1alpha1.Owner{"shop", "ci", "ci,shop", "shop/Deployment/web", "ci/Job/web,other"}

@@ -228,4 +228,10 @@ var _ = It("bounds the room that is owed by who could use it", func() {
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("1Gi")
 	})...)
 	Expect(outcomes(New(s.View))).To(Equal("Coming:3"))
+
+	By("doing so for pods that do not exist yet, too")
+	s = tell().pool("a", 1, 0, 2_000_000_000, replicas(2_000_000_000)).full().waits(Pod("p", 1000, ByReplicaSet(set("w")))).uncreated(3, "w")
+	var p Plan
+	Expect(allocated(func() { p = New(s.View) })).To(BeNumerically("<", 1<<20))
+	Expect(outcomes(p)).To(Equal("Coming:1"))
 })

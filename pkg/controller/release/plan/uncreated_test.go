@@ -3,6 +3,9 @@
 package plan_test
 
 import (
+	"fmt"
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -48,6 +51,15 @@ func (s *story) uncreated(n int, sets ...string) *story {
 	return s
 }
 
+// machineNames are those of the first machines in reserve of the pool a.
+func machineNames(n int) string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprint("a-", i+1))
+	}
+	return strings.Join(names, " ")
+}
+
 var _ = DescribeTable("Pods that a ReplicaSet has yet to make",
 	func(wantRaises, wantOutcomes string, wantUncreated int, s *story) {
 		p := New(s.View)
@@ -78,6 +90,8 @@ var _ = DescribeTable("Pods that a ReplicaSet has yet to make",
 		tell().pool("a", 1, 5, 10).full().waits(Pod("p", 1000)).uncreated(7, "w")),
 	Entry("count where they share a volume", "a+2(a-1 a-2)", "Released:1", 7,
 		tell().pool("a", 1, 5, 10).full().stored("p", shared, ByReplicaSet(set("w"))).uncreated(7, "w")),
+	Entry("count up to a bound", fmt.Sprintf("a+46(%s)", machineNames(46)), "Released:1", MaxPods, // 110 pods each
+		tell().pool("a", 1, 60, 100).full().waits(Pod("p", 10, ByReplicaSet(set("w")))).uncreated(1_000_000, "w")),
 	Entry("have room that boots for replicas, one machine for each", "", "Coming:1", 0,
 		tell().pool("a", 1, 0, 10, replicas(5)).pool("b", 1, 5, 10).full().waits(Pod("p", 4000, ByReplicaSet(set("w")))).uncreated(3, "w")),
 	Entry("have none released if others own the machines", "a+1(a-2)", "Released:1", 0,

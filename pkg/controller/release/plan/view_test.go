@@ -40,6 +40,8 @@ var _ = Describe("Whether a pod may justify a machine", func() {
 		Entry("a node, which it is bound to", no, func(p *corev1.Pod) { p.Spec.NodeName = "a-0" }),
 		Entry("no node, before it was bound and started", no, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }),
 		Entry("no node, and it is deleted", no, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: Noon} }),
+		Entry("no node, and it has a gate", no, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }),
+		Entry("no node, before it made room on one", no, func(p *corev1.Pod) { p.Status.NominatedNodeName = "a-0" }),
 		Entry("no node, for a pod of another scheduler", no, placedBy("mine")),
 		Entry("no node, at the least priority that counts", yes, worth(DefaultCutoff)),
 		Entry("no node, one below that", no, worth(DefaultCutoff-1)),
