@@ -66,6 +66,7 @@ var _ = DescribeTable("What a Reserve asks for, and where (laws 1, 2 and 8)",
 	Entry("only such", Wish("r", Replicas(2)), []Pool{Site("a", 3, Annotated(machine.DrainReserveAnnotation, "true"))}, "a=0", reason.PoolsDrained),
 	Entry("one of a Gardener without bounds", Wish("r", Replicas(2)), []Pool{Site("a", 3, Labelled("worker.gardener.cloud/pool", "w"))}, "a=0", reason.MaximumUnknown),
 	Entry("a cluster that hibernates", Wish("r", Replicas(2)), []Pool{Site("a", 0, Labelled("worker.gardener.cloud/pool", "w"), Bounds("1:9"))}, "a=0", reason.Hibernated),
+	Entry("a cluster with one machine, which does not hibernate", Wish("r", Replicas(2)), []Pool{Site("a", 1, Labelled("worker.gardener.cloud/pool", "w"), Bounds("1:9"))}, "a=2", reason.Complete),
 	Entry("a pool without replicas that does not hibernate", Wish("r", Replicas(2)), []Pool{Site("a", 0)}, "a=2", reason.Complete),
 	Entry("one that is being deleted", Wish("r", Replicas(2)), []Pool{Site("a", 3, func(d *machine.MachineDeployment) { d.DeletionTimestamp = &metav1.Time{Time: Monday} }), Site("b", 1)}, "b=2", reason.Complete),
 	Entry("the largest number there is", Wish("r", Replicas(math.MaxInt32)), []Pool{Site("a", 3)}, "a=2147483647", reason.Complete),
@@ -91,6 +92,7 @@ var _ = DescribeTable("What is invalid is said, and changes nothing (law 5)",
 		change(v.Reserves[0])
 		p := New(v)
 		Expect(spread(p.Decisions[0])).To(Equal("a=2 b=1"))
+		Expect(p.Decisions[0].Desired).To(Equal(3))
 		Expect(p.Decisions[0].Reason).To(Equal(reason.Invalid))
 		Expect(p.Decisions[0].Message).To(ContainSubstring(says))
 		Expect(p.Decisions[1].Reason).To(Equal(reason.Complete), "law 10")
@@ -113,6 +115,14 @@ var _ = DescribeTable("What is invalid is said, and changes nothing (law 5)",
 	}, "spec.pools.selector"),
 )
 
+var _ = It("What is invalid leaves the active schedules as they were (law 5)", func() {
+	v := after(View{Now: Monday, Reserves: []*v1alpha1.Reserve{Wish("r", OfficeHours)}, Pools: two()})
+	Amount("lots")(v.Reserves[0])
+	d := New(v).Decisions[0]
+	Expect(d.Desired).To(Equal(5))
+	Expect(d.Active).To(Equal([]string{"office-hours"}))
+})
+
 var _ = Describe("Several Reserves (law 3)", func() {
 	It("count by the largest of each MachineDeployment, and say what counts there", func() {
 		v := View{Now: Monday, Pools: two(), Reserves: []*v1alpha1.Reserve{
@@ -127,6 +137,18 @@ var _ = Describe("Several Reserves (law 3)", func() {
 			}
 		}
 		Expect(counted).To(Equal([]string{"many/a:Reserve one", "many/b:", "none/a:", "none/b:", "one/a:", "same/b:Reserve many"}))
+	})
+
+	It("say nothing about what counts where the settings of a MachineDeployment are invalid", func() {
+		v := View{Now: Monday, Pools: []Pool{Site("a", 3, Bounds("many"))}}
+		for _, n := range []int32{4, 2} {
+			r := Wish(fmt.Sprint("r", n), Replicas(n))
+			r.Status.Pools = []v1alpha1.ReservePoolStatus{{Name: "a", DesiredReplicas: n}}
+			v.Reserves = append(v.Reserves, r)
+		}
+		for _, d := range New(v).Decisions {
+			Expect(d.Parts[0].CountedBy).To(BeEmpty(), d.Reserve.Name)
+		}
 	})
 
 	DescribeTable("and a MachineDeployment's own excess say so",

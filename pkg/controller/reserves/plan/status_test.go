@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -58,7 +59,7 @@ var _ = DescribeTable("The message of a Reserve describes its progress and the r
 var _ = Describe("A status", func() {
 	It("has all numbers, the schedules and the next change", func() {
 		r := Wish("r", Replicas(1), OfficeHours)
-		v := View{Now: Monday, Reserves: []*v1alpha1.Reserve{r}, Pools: []Pool{holding(Site("a", 3), 2, 1, reason.Growing), holding(Site("b", 2), 9, 9, reason.Complete)}}
+		v := View{Now: Monday, Reserves: []*v1alpha1.Reserve{r}, Pools: []Pool{holding(Site("a", 3), 2, 1, reason.Growing), holding(Site("b", 2, func(d *machine.MachineDeployment) { d.Spec.ExcessReplicas = ptr.To[int32](2) }), 9, 9, reason.Complete)}}
 		s := NewStatus(New(v).Decisions[0], Monday)
 		Expect(s.Conditions).To(HaveLen(1))
 		Expect(s.Conditions[0]).To(And(HaveField("Type", "Ready"), HaveField("Status", metav1.ConditionFalse), HaveField("Reason", reason.Growing),
@@ -72,7 +73,7 @@ var _ = Describe("A status", func() {
 		Expect(s).To(Equal(v1alpha1.ReserveStatus{
 			ObservedGeneration: 2, DesiredReplicas: 5, Replicas: 4, ReadyReplicas: 3, ActiveSchedules: []string{"office-hours"},
 			Selector: "reserve.autoscaling.evenkeel.dev/uid=uid-of-it",
-			Pools:    []v1alpha1.ReservePoolStatus{{Name: "a", DesiredReplicas: 3, ReadyReplicas: 1}, {Name: "b", DesiredReplicas: 2, ReadyReplicas: 2}},
+			Pools:    []v1alpha1.ReservePoolStatus{{Name: "a", DesiredReplicas: 3, ReadyReplicas: 1}, {Name: "b", DesiredReplicas: 2, ReadyReplicas: 2, CountedBy: "spec.excessReplicas"}},
 		}))
 	})
 

@@ -48,8 +48,10 @@ var _ = Describe("The view of a namespace", func() {
 		return NewView(Monday, reserves, []*machine.MachineDeployment{d}, source).Pools[0]
 	}
 
-	It("has each MachineDeployment", func() {
-		Expect(seen(nil).Deployment.Name).To(Equal("a"))
+	It("has the time, the Reserves and each MachineDeployment", func() {
+		a, b := Site("a", 3).Deployment, Site("b", 2).Deployment
+		v := NewView(Monday, reservesOf(), []*machine.MachineDeployment{a, b}, pool.NewList(pool.Objects{}))
+		Expect(v).To(Equal(View{Now: Monday, Reserves: reservesOf(), Pools: []Pool{{Deployment: a}, {Deployment: b}}}))
 	})
 
 	It("counts spare machines if there is a Reserve", func() {
@@ -106,6 +108,14 @@ var _ = Describe("What is not known", func() {
 		Expect(p.Decisions[0].Next).To(HaveField("Desired", 3))
 		p = New(View{Now: Monday, Reserves: reservesOf(Replicas(1), scheduledAmount("max(3,cpu=10)")), Pools: two()})
 		Expect(p.Decisions[0].Next).To(BeNil(), "it may be more than 3")
+	})
+
+	It("is the next change of any other schedule after that", func() {
+		late := Scheduled("late", "0 23 * * *", "1h", 9)
+		p := New(View{Now: Monday, Reserves: reservesOf(Replicas(1), late, scheduledAmount("cpu=10")), Pools: two()})
+		Expect(p.Decisions[0].Next).To(BeNil())
+		p = New(View{Now: Monday, Reserves: reservesOf(Replicas(1), late, scheduledAmount("1")), Pools: two()})
+		Expect(p.Decisions[0].Next).To(HaveField("Desired", 9))
 	})
 
 	It("is a MachineDeployment's own excess, if its settings are invalid or its capacity is not known", func() {
