@@ -11,7 +11,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -105,7 +104,7 @@ func (d *Decision) spread(sites []site, desired int) (short int) {
 	targets, ills, current := make([]distribute.Target, len(sites)), make([]distribute.Health, len(sites)), make([]int64, len(sites))
 	for i, s := range sites {
 		current[i] = int64(s.current)
-		targets[i] = distribute.Target{Key: s.Deployment.Name, Weight: 1, Max: int64(min(s.room, math.MaxInt32)), Current: current[i]}
+		targets[i] = distribute.Target{Key: s.Deployment.Name, Weight: 1, Max: int64(s.room), Current: current[i]}
 		ills[i] = distribute.Health{Blocked: s.blocked, Usable: int64(s.Ready), Probe: 1}
 	}
 	next := current // counts are bounded, so there are no errors
