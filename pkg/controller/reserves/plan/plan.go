@@ -215,7 +215,7 @@ func (p Pool) Own() (machines int, source string, err error) {
 	if wishes.Requested = nil; err != nil {
 		return 0, "", err
 	}
-	own, err := reserve.Effective(wishes, max(0, int(pool.Requested(p.Deployment))), p.Allocatable)
+	own, err := reserve.Effective(wishes, int(pool.Requested(p.Deployment)), p.Allocatable)
 	return own.Wish, sourceOf(wishes), err
 }
 

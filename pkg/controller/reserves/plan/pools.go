@@ -58,7 +58,7 @@ func (v View) selectedSites(selects func(*machine.MachineDeployment) bool, s v1a
 			continue
 		}
 		was := before[p.Deployment.Name]
-		one := site{Pool: p, replicas: max(0, int(pool.Requested(p.Deployment))), current: int(max(0, was.DesiredReplicas))}
+		one := site{Pool: p, replicas: int(pool.Requested(p.Deployment)), current: int(max(0, was.DesiredReplicas))}
 		one.room, one.lacks = one.spareLimit(asleep)
 		one.blocked = one.cannotBeMade(was.Blocked)
 		all = append(all, one)
