@@ -18,10 +18,7 @@ func dedications(decisions []Decision, d *machine.MachineDeployment, machines in
 		if len(each.Parts) != 1 || each.Parts[0].Deployment != d {
 			continue // a number for several MachineDeployments could not be told apart
 		}
-		asked, err := machine.ParseDedications(each.Reserve.Annotations[machine.DedicatedAnnotation])
-		if err != nil {
-			continue
-		}
+		asked, _ := machine.ParseDedications(each.Reserve.Annotations[machine.DedicatedAnnotation]) // an invalid text dedicates nothing
 		for _, a := range asked {
 			most[a.Owner] = max(most[a.Owner], a.Machines)
 		}
