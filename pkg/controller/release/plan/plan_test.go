@@ -170,6 +170,26 @@ func (s *story) daemon(milli int64) *story {
 	return s
 }
 
+var _ = It("changes nothing of what it is given", func() {
+	given := func() *story {
+		return tell().pool("a", 2, 4, 10, machine("a-1", leaves), dedicated("shop", 1), replicas(1)).full().
+			waits(Pod("p", 1000), Pod("q", 3000, ofWeb), Pod("r", 1000, InZone("b")), Pod("s", 1000, claimsDevice)).daemon(500)
+	}
+	s := given()
+	Expect(Raises(New(s.View))).NotTo(BeEmpty())
+	want := given()
+	Expect(s.Nodes).To(HaveLen(len(want.Nodes)))
+	for i, n := range s.Nodes {
+		Expect(n.Object).To(Equal(want.Nodes[i].Object))
+		Expect(n.Pods).To(HaveLen(len(want.Nodes[i].Pods)))
+	}
+	Expect(s.Pools).To(Equal(want.Pools))
+	Expect(s.Memory).To(Equal(want.Memory))
+	for i, p := range s.Waiting {
+		Expect(p.Object).To(Equal(want.Waiting[i].Object))
+	}
+})
+
 var _ = It("names the pods of a raise in order", func() {
 	p := New(tell().pool("a", 1, 1, 10).full().waits(Pod("r", 100), Pod("p", 200), Pod("s", 2000), Pod("q", 1000), Pod("t", 300)).View)
 	Expect(p.Raises[0].For).To(Equal([]string{"default/p", "default/q", "default/r", "default/s", "default/t"}))

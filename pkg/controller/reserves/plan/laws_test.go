@@ -98,6 +98,26 @@ var _ = Describe("Any plan", func() {
 		})
 	})
 
+	It("changes nothing of what it is given", func() {
+		rapid.Check(suite, func(t *rapid.T) {
+			v := drawnView(t)
+			was := View{}
+			for _, r := range v.Reserves {
+				was.Reserves = append(was.Reserves, r.DeepCopy())
+			}
+			for _, p := range v.Pools {
+				p.Deployment, p.Allocatable = p.Deployment.DeepCopy(), p.Allocatable.DeepCopy()
+				was.Pools = append(was.Pools, p)
+			}
+			for _, d := range New(v).Decisions {
+				d.After(v.Now)
+			}
+			if !equality.Semantic.DeepEqual(v.Reserves, was.Reserves) || !equality.Semantic.DeepEqual(v.Pools, was.Pools) {
+				t.Fatalf("%+v\nbefore, and now\n%+v", was, v)
+			}
+		})
+	})
+
 	It("does not depend on the order of anything", func() {
 		rapid.Check(suite, func(t *rapid.T) {
 			v := drawnView(t)
