@@ -58,6 +58,12 @@ var _ = Describe("A user of the target cluster", func() {
 		Expect(outcomes(p)).To(Equal(fmt.Sprintf("BeyondBounds:%d NoReserve:%d Released:1", 2*MaxShapes+1, MaxShapes-1)))
 	})
 
+	It("does not have pods looked at that the scheduler has not tried, if those like them are beyond the bounds", func() {
+		s := tell().pool("a", 1, 2, 10).full().waits(Pods(MaxShapes, "x", 5000, func(p *corev1.Pod) { p.Labels = map[string]string{"app": p.Name} })...)
+		s.waits(Pod("p-0", 1000), Pod("p-1", 1000, Untried))
+		Expect(New(s.View).Pods).To(And(HaveKeyWithValue("default/p-0", BeyondBounds), Not(HaveKey("default/p-1"))))
+	})
+
 	It("has DaemonSets that no machine holds count for nothing", func() {
 		s := tell().pool("a", 1, 2, 10).full().waits(Pods(4, "p", 1000)...)
 		for range 3 {

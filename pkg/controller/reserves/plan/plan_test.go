@@ -162,6 +162,8 @@ var _ = Describe("Several Reserves (law 3)", func() {
 		Entry("bounds", Site("a", 3, Bounds("1:9:3")), "the excess in bounds"),
 		Entry("bounds with resources whose capacity is not known", Site("a", 3, Bounds("1:9:max(3,cpu=4)")), ""),
 		Entry("bounds with resources", Sized(Site("a", 3, Bounds("1:9:cpu=16")), "4"), "the excess in bounds"),
+		Entry("less in the field, whatever was requested before", Site("a", 3, Annotated(machine.RequestedExcessAnnotation, "r=9"), func(d *machine.MachineDeployment) { d.Spec.ExcessReplicas = ptr.To[int32](1) }), ""),
+		Entry("a share, which comes before bounds", Site("a", 3, Annotated(machine.ShareAnnotation, "4"), Bounds("1:9:3")), "the pool's excess"),
 		Entry("a share", Site("a", 3, Annotated(machine.ShareAnnotation, "4")), "the pool's excess"),
 	)
 

@@ -71,6 +71,7 @@ var _ = Describe("The view of a namespace", func() {
 		Entry("a number", false, reservesOf(Replicas(2))),
 		Entry("a percentage", false, reservesOf(Amount("20%"))),
 		Entry("resources", true, reservesOf(Amount("cpu=10"))),
+		Entry("another resource", true, reservesOf(Amount("memory=10Gi"))),
 		Entry("a schedule's percentage", false, reservesOf(scheduledAmount("20%"))),
 		Entry("a schedule's resources", true, reservesOf(scheduledAmount("cpu=10"))),
 		Entry("one of two Reserves", true, append(reservesOf(Replicas(2)), reservesOf(Amount("cpu=10"))...)),
