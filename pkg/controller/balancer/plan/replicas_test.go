@@ -76,3 +76,26 @@ var _ = DescribeTable("A Machine as a replica",
 	Entry("unknown, with an update before it was created", "Unknown", 2*time.Hour, "", Replica{Born: noon.Add(-time.Hour)}, true),
 	Entry("terminating", "Terminating", time.Minute, "", Replica{}, false),
 )
+
+var _ = Describe("A Machine", func() {
+	at := func(status string) *unstructured.Unstructured {
+		m := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"currentStatus": map[string]any{"phase": status}}}}
+		m.SetCreationTimestamp(before(time.Hour))
+		return m
+	}
+
+	It("that is being deleted is no replica, whatever its phase", func() {
+		m := at("Running")
+		_, counts := MachineReplica(m)
+		Expect(counts).To(BeTrue())
+		m.SetDeletionTimestamp(ptr.To(before(0)))
+		_, counts = MachineReplica(m)
+		Expect(counts).To(BeFalse())
+	})
+
+	It("that does not say since when it runs has run since it was created", func() {
+		r, _ := MachineReplica(at("Running"))
+		Expect(r.StartedAt).To(BeTemporally("==", noon.Add(-time.Hour)))
+		Expect(r.Since).To(BeZero())
+	})
+})

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+)
+
+// ready are so many replicas that run, of which so many are ready, and the scale that asks for them.
+func ready(n, all int) func(*target) {
+	return func(t *target) {
+		healthy(n)(t)
+		t.Current = int64(all)
+		for range all - n {
+			t.Replicas = append(t.Replicas, crashing(time.Hour))
+		}
+	}
+}
+
+// frozen are so many machines of which there may be no more for now.
+func frozen(n int) func(*target) {
+	return func(t *target) { machines(n)(t); t.Capped = true }
+}
+
+// tier is a policy with one tier of the targets a and b.
+func tier(shares map[string]int32) v1alpha1.BalancerPolicy {
+	return v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Tiers, Tiers: []v1alpha1.Tier{{Targets: []string{"a", "b"}, Proportions: shares}}}
+}
+
+// recalling has the status remember what was written about targets.
+func recalling(v View, past ...v1alpha1.TargetStatus) View {
+	v.Balancer.Status.Targets = past
+	return v
+}
+
+var _ = Describe("The goal of each target", func() {
+	DescribeTable("depends on the policy and on what a target can take",
+		func(replicas int, policy v1alpha1.BalancerPolicy, want string, a, b target) {
+			Expect(desired(New(view(int32(replicas), policy, a, b)))).To(Equal(want))
+		},
+		Entry("in a tier, a target without a share has a share of 1", 8, tier(map[string]int32{"a": 3}), "6/2", named("a"), named("b")),
+		Entry("in a tier, each target has its own share", 8, tier(map[string]int32{"a": 3, "b": 5}), "3/5", named("a"), named("b")),
+		Entry("in a tier, a share of 0 gives nothing", 8, tier(map[string]int32{"a": 1, "b": 0}), "8/0", named("a"), named("b")),
+		Entry("in a tier, a share below 0 gives nothing", 8, tier(map[string]int32{"a": 1, "b": -1}), "8/0", named("a"), named("b")),
+		Entry("in an order, the first place of a target counts", 10, plantest.InOrder("a", "b", "a"), "10/0", named("a"), named("b")),
+		Entry("a minimum in percent is rounded down", 99, plantest.InOrder("b", "a"), "0/99", named("a", percent("1%", "100%")), named("b")),
+		Entry("a frozen machine target keeps its machines, although its maximum is higher", 10, plantest.Even(), "2/8", named("a", between(0, 5), frozen(2)), named("b")),
+		Entry("a frozen machine target is still limited by a lower maximum", 10, plantest.Even(), "3/7", named("a", between(0, 3), frozen(8)), named("b")),
+		Entry("a frozen machine target gets its minimum nevertheless", 10, plantest.Even(), "4/6", named("a", between(4, -1), frozen(2)), named("b")),
+		Entry("a target of which nothing was ever seen keeps its share", 10, plantest.Even(), "5/5", named("a", lost), named("b")),
+	)
+
+	It("is what a target that must not be changed has, also if its replicas fail and a probe is set", func() {
+		v := view(10, plantest.Even(), named("a", pods(5, 3), held), named("b"))
+		v.Balancer.Spec.Policy.Fallback.Probe = ptr.To[int32](1)
+		Expect(desired(New(v))).To(Equal("5/8"))
+	})
+
+	DescribeTable("of a target that cannot be seen is what it was scaled to",
+		func(was int32, want string) {
+			v := view(10, plantest.InOrder("b", "a"), named("a", lost), named("b"))
+			Expect(desired(New(recalling(v, v1alpha1.TargetStatus{Name: "b", Replicas: 9}, v1alpha1.TargetStatus{Name: "a", Replicas: was})))).To(Equal(want))
+		},
+		Entry("seven replicas", int32(7), "7/3"),
+		Entry("one replica", int32(1), "1/9"),
+		Entry("none", int32(0), "0/10"),
+	)
+
+	It("adds up to one replica if spec.replicas is not set", func() {
+		v := view(10, plantest.InOrder("a", "b"), named("a"), named("b"))
+		v.Balancer.Spec.Replicas = nil
+		Expect(desired(New(v))).To(Equal("1/0"))
+		Expect(New(v).Total).To(BeEquivalentTo(1))
+	})
+
+	It("reports names and shares that count for nothing in alphabetical order", func() {
+		p := New(view(10, plantest.Shares(slices.Repeat([]int32{-1}, 20)...), named("a")))
+		letters := strings.Split("abcdefghijklmnopqrst", "")
+		Expect(p.Strangers).To(Equal(letters[1:]))
+		Expect(p.Negative).To(Equal(letters))
+	})
+
+	DescribeTable("cannot be found, and nothing is scaled, if a workload reports a scale below 0",
+		func(mention string, change ...func(*target)) {
+			p := New(view(10, plantest.Even(), named("a", append(change, asked(-1))...), named("b")))
+			Expect(p.Stop.Phase).To(Equal(v1alpha1.PhaseApplyingPolicy))
+			Expect(p.Stop.Reason).To(Equal("Invalid"))
+			Expect(p.Stop.Message).To(And(ContainSubstring(mention), ContainSubstring("below 0")))
+			Expect(p.Shares[1].Moving()).To(BeFalse())
+		},
+		Entry("of a target that is to be scaled", "move towards [5 5]"),
+		Entry("of a target that must not be changed", `target "a"`, held),
+	)
+})
+
+var _ = Describe("A Balancer that shares a target with an older one", func() {
+	v := view(10, plantest.Even(), named("a", healthy(3)), named("b", healthy(4)))
+	v.Rival, v.Contested = "older", "b"
+
+	It("stops, and names the target and the other Balancer", func() {
+		Expect(New(v).Stop).To(Equal(Hold{Phase: v1alpha1.PhaseApplyingPolicy, Reason: "Conflict",
+			Message: "target b is scaled by the older Balancer older: remove it from one of the two"}))
+	})
+
+	It("leaves every target as it is", func() {
+		for i, n := range []int64{3, 4} {
+			s := New(v).Shares[i]
+			Expect([]int64{s.Current, s.Base, s.Desired, s.Next}).To(Equal([]int64{n, n, n, n}))
+		}
+		Expect(New(v).Current()).To(Equal(Outcome{3, 4}))
+	})
+})
+
+var _ = Describe("One step towards the goals", func() {
+	small := func(targets ...target) string { return next(New(view(8, plantest.InOrder("a", "c", "b"), targets...))) }
+
+	It("removes what the ready replicas of a target that must not be changed allow", func() {
+		Expect(small(named("a", ready(2, 4), held), named("b", healthy(4), in(v1alpha1.Drained)), named("c", ready(2, 4), between(0, 4)))).To(Equal("4/2/4"))
+	})
+
+	It("removes what the usable replicas of a blocked target allow", func() {
+		Expect(small(named("a", pods(4, 2), between(0, 4)), named("b", healthy(4), in(v1alpha1.Drained)), named("c", ready(2, 4), between(0, 4)))).To(Equal("4/2/4 O2"))
+	})
+
+	It("removes no machine before others are ready, if any of them may go, ready or not", func() {
+		anyMayGo := func(t *target) { t.AnyMayGo = true }
+		Expect(next(New(view(4, plantest.InOrder("b", "a"), named("a", ready(2, 4), anyMayGo), named("b", asked(4)))))).To(Equal("4/4"))
+		Expect(next(New(view(4, plantest.InOrder("b", "a"), named("a", ready(2, 4)), named("b", asked(4)))))).To(Equal("2/4"), "of pods, those that are not ready go first")
+	})
+
+	It("adds one at a time if only the first target consists of machines", func() {
+		Expect(next(New(view(8, plantest.InOrder("b", "a"), named("a", machines(8)), named("b"))))).To(Equal("8/1"))
+	})
+
+	It("rounds the surge in percent up, and not beyond", func() {
+		v := view(10, plantest.InOrder("b", "a"), named("a", healthy(10)), named("b"))
+		v.Balancer.Spec.Transition = &v1alpha1.Transition{MaxSurge: ptr.To(intstr.FromString("10%"))}
+		Expect(next(New(v))).To(Equal("10/1"))
+	})
+})
