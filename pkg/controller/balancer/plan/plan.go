@@ -158,7 +158,7 @@ func bounds(t Target, total int64, b *v1alpha1.Balancer) (lo, hi int64) {
 	if t.Hold != (Hold{}) && t.Known {
 		return t.Current, t.Current
 	}
-	if m := memory(b, t.Spec.Name); t.Hold != (Hold{}) && m.Name != "" && m.Replicas > 0 {
+	if m := memory(b, t.Spec.Name); t.Hold != (Hold{}) && m.Replicas > 0 {
 		return int64(m.Replicas), int64(m.Replicas)
 	}
 	lo, hi = resolveLimit(t.Spec.MinReplicas, total, 0), distribute.Unbounded
