@@ -143,10 +143,7 @@ func (p *Plan) setGoals(v View, d doctor) error {
 		return err
 	}
 	for i := range p.Shares {
-		s := &p.Shares[i]
-		if s.Base, s.Desired = well.Replicas[i], placed.Replicas[i]; s.Hold != (Hold{}) && v.Targets[i].Known {
-			s.Desired = s.Current // left alone, not even for a probe
-		}
+		p.Shares[i].Base, p.Shares[i].Desired = well.Replicas[i], placed.Replicas[i]
 	}
 	p.Overflow, p.Deficit, p.ShareError = placed.Overflow, placed.Deficit, well.MaxShareError
 	return nil
