@@ -207,7 +207,7 @@ func (p *Plan) setNext(v View) error {
 		default:
 			usable += s.Desired
 		}
-		if t.AnyMayGo && t.Known {
+		if t.AnyMayGo {
 			extra += current[i] - ready[i]
 			ready[i] = current[i]
 		}
