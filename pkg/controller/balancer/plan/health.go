@@ -19,7 +19,7 @@ type health struct {
 	observed, ready int64
 	// notStarted is how many have failed to start in time, including those that were never created.
 	notStarted int64
-	// usable is how many replicas a blocked target is assumed to run.
+	// usable is how many replicas a blocked target is assumed to run; of others, it is not used.
 	usable  int64
 	blocked bool
 
@@ -46,7 +46,7 @@ func (d doctor) examine(t Target, memory v1alpha1.TargetStatus) health {
 	}
 	h.observed, h.ready = t.counts()
 	if d.fallback == nil {
-		return health{observed: h.observed, ready: h.ready, usable: h.observed}
+		return health{observed: h.observed, ready: h.ready}
 	}
 	wanted := t.Current
 	if t.Absent {
