@@ -40,6 +40,7 @@ var _ = Describe("Hostile sizes (law 8)", func() {
 		for _, d := range p.Decisions {
 			if s := plan.NewStatus(d, Now); s.Replicas == nil {
 				Expect(d.Problem.Reason).To(Equal(reason.TooManyBuffers))
+				Expect(d.Problem.Message).To(Equal("at most 10000 buffers have chunks, and namespaces take turns"))
 				Expect(d.Buffer.Namespace).To(Equal("big"), "namespaces take turns")
 				refused++
 			}

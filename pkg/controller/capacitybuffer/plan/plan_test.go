@@ -78,10 +78,13 @@ var _ = DescribeTable("How many machines hold the chunks, and where (laws 4, 5 a
 	Entry("where the node selector allows", []plan.Buffer{Chunks("b", 2, "cpu=1", selecting("b"))}, []plan.Pool{Site("a", "cpu=2", 9), Site("b", "cpu=8", 9)}, "b=1", "2 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("each on its own machine", []plan.Buffer{Chunks("b", 3, "cpu=1", apart)}, []plan.Pool{Site("a", "cpu=8", 9)}, "a=3", "3 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("each in its own pool, where there are too few", []plan.Buffer{Chunks("b", 3, "cpu=1", apartBy("pool"))}, []plan.Pool{Site("a", "cpu=8", 9), Site("b", "cpu=8", 9)}, "a=1 b=1", "3 Provisioning=DoesNotFit Ready=DoesNotFit"),
+	Entry("together where machines have no name by which to keep apart", []plan.Buffer{Chunks("b", 3, "cpu=1", apart)}, []plan.Pool{Site("a", "cpu=8", 9, func(p *plan.Pool) { p.Node.Labels = nil })}, "a=1", "3 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("a chunk that tolerates everything", []plan.Buffer{Chunks("b", 5, "cpu=1", tolerant)}, []plan.Pool{Site("a", "cpu=4", 9)}, "a=2", "5 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("in the pool that is named", []plan.Buffer{Chunks("b", 2, "cpu=1", InPool("b"))}, []plan.Pool{Site("a", "cpu=2", 9), Site("b", "cpu=8", 9)}, "b=1", "2 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("in the worker pool that is named", []plan.Buffer{Chunks("b", 4, "cpu=1", InPool("w"))}, []plan.Pool{Site("a", "cpu=8", 9), Site("b", "cpu=2", 4, worker("w")), Site("c", "cpu=2", 9, worker("w"))},
 		"c=2", "4 Provisioning=MachinesRequested Ready=Complete"),
+	Entry("in the worker pool that is named, where the node selector allows", []plan.Buffer{Chunks("b", 2, "cpu=1", InPool("w"), selecting("b"))}, []plan.Pool{Site("a", "cpu=2", 9, worker("w")), Site("b", "cpu=2", 9, worker("w"))},
+		"b=1", "2 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("in a pool that does not exist", []plan.Buffer{Chunks("b", 2, "cpu=1", InPool("x"))}, []plan.Pool{Site("a", "cpu=2", 9)}, "", "2 Provisioning=PoolNotFound Ready=PoolNotFound"),
 	Entry("a chunk that is too large", []plan.Buffer{Chunks("b", 2, "cpu=9")}, []plan.Pool{Site("a", "cpu=2", 9)}, "", "2 Provisioning=DoesNotFit Ready=DoesNotFit"),
 	Entry("a chunk that is too large beside one that is not", []plan.Buffer{Chunks("b", 2, "cpu=9"), Chunks("c", 1, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9)}, "a=1",
@@ -125,6 +128,29 @@ var _ = Describe("A status", func() {
 		Expect(s.PodTemplateRef.Name).To(Equal("web"))
 		Expect(*s.PodTemplateGeneration).To(BeEquivalentTo(7))
 		Expect(*s.ProvisioningStrategy).To(Equal(v1beta1.StrategyReserved))
+	})
+
+	It("names no PodTemplate for a workload", func() {
+		s := plan.NewStatus(plan.New(plan.View{Buffers: []plan.Buffer{NewBuffer("b", "{"+ByWorkload+", replicas: 1}", WithWorkload(3, one))}}).Decisions[0], Now)
+		Expect(s.PodTemplateRef).To(BeNil())
+		Expect(s.Replicas).To(HaveValue(BeEquivalentTo(1)))
+	})
+
+	It("has the generation and the time that it is about", func() {
+		d := plan.New(plan.View{Buffers: []plan.Buffer{Chunks("b", 5, "cpu=1")}}).Decisions[0]
+		after := d.After(Now)
+		Expect(after.Status).To(Equal(plan.NewStatus(d, Now)))
+		Expect(after.Status.Conditions).To(HaveEach(And(HaveField("ObservedGeneration", BeEquivalentTo(2)), HaveField("LastTransitionTime", Equal(metav1.NewTime(Now))))))
+		Expect(d.Buffer.Status.Conditions).To(BeEmpty(), "the buffer of the view is unchanged")
+	})
+
+	It("says whether the buffer or a quota wants no chunks", func() {
+		message := func(n int, quotas ...*corev1.ResourceQuota) string {
+			d := plan.New(plan.View{Buffers: []plan.Buffer{Chunks("b", n, "cpu=1")}, Quotas: quotas}).Decisions[0]
+			return plan.NewStatus(d, Now).Conditions[3].Message
+		}
+		Expect(message(0)).To(Equal("the buffer asks for no chunks now"))
+		Expect(message(1, Quota("q", "cpu=0", ""))).To(Equal("ResourceQuotas leave no room for chunks: q"))
 	})
 
 	It("keeps the conditions of others, and the time of a condition that does not change", func() {

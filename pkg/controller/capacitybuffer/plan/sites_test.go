@@ -40,6 +40,7 @@ var _ = DescribeTable("Where a MachineDeployment has room for eight chunks of on
 	},
 	Entry("without machines for workload", "a=2", Site("a", "cpu=4", 2, serving(0))),
 	Entry("in a cluster that hibernates, not", "", Site("a", "cpu=4", 9, serving(0), ofWorker("w"))),
+	Entry("in a cluster with one machine, it has", "a=2", Site("a", "cpu=4", 9, serving(1), ofWorker("w"))),
 	Entry("without machines for workload, beside one that has some", "a=2", Site("a", "cpu=4", 9, serving(0), ofWorker("w")), Site("b", "cpu=1", 4)),
 	Entry("where machines cannot be created, not", "b=2", Site("a", "cpu=4", 9, reports(machine.ReserveReady, reason.CannotBeMade)), Site("b", "cpu=4", 9)),
 	Entry("where another condition says so, it does", "a=1 b=1", Site("a", "cpu=4", 9, reports("Available", reason.CannotBeMade)), Site("b", "cpu=4", 9)),
@@ -53,6 +54,30 @@ var _ = It("Machines cannot be created where the machine-taint controller says s
 	Holds(0, reason.CannotBeMade)(&v.Pools[0])
 	Expect(Requests(plan.New(v))).To(Equal("a=1 b=2"))
 })
+
+var _ = It("Machines cannot be created where the Reserve says so, whatever the machine-taint controller reports (law 7)", func() {
+	v := After(plan.View{Buffers: []plan.Buffer{Chunks("b", 8, "cpu=1")}, Pools: []plan.Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 5)}})
+	v.Reserves[0].Status.Pools = []autoscaling.ReservePoolStatus{{Name: "a", Blocked: true}}
+	Holds(0, reason.Growing)(&v.Pools[0])
+	Expect(Requests(plan.New(v))).To(Equal("a=1 b=2"))
+})
+
+var _ = It("A Reserve of no machines keeps no chunks where it is", func() {
+	v := plan.View{Buffers: []plan.Buffer{Chunks("b", 1, "cpu=1")}, Pools: []plan.Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 9)}, Reserves: reserved("b", 0)}
+	Expect(Requests(plan.New(v))).To(Equal("a=1 b=-"))
+})
+
+var _ = DescribeTable("Where chunks stay or go, by the size of machines relative to the largest (law 4)",
+	func(from, to, want string) {
+		v := After(plan.View{Buffers: []plan.Buffer{Chunks("b", 1, "cpu=1")}, Pools: []plan.Pool{Site("b", from, 9)}})
+		v.Pools = append(v.Pools, Site("a", to, 9))
+		Expect(Requests(plan.New(v))).To(Equal(want))
+	},
+	Entry("they stay on machines with half the CPU, for half the memory", "cpu=8,memory=16Gi", "cpu=16,memory=8Gi", ""),
+	Entry("they stay on machines with half the memory, for half the CPU", "cpu=16,memory=8Gi", "cpu=8,memory=16Gi", ""),
+	Entry("they go to machines with a quarter of the CPU, for twice the memory", "cpu=16,memory=8Gi", "cpu=4,memory=16Gi", "a=1"),
+	Entry("they stay on machines with a quarter of the CPU, for half the memory", "cpu=4,memory=16Gi", "cpu=16,memory=8Gi", ""),
+)
 
 var _ = Describe("Smaller machines", func() {
 	It("are preferred among as many, also to those that are requested already (law 4)", func() {
