@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 )
@@ -49,7 +48,7 @@ var _ = Describe("Owners of machines (laws 8 and 11)", func() {
 		func(annotation, kind string) {
 			b := NewBuffer("b", "{scalableRef: {apiGroup: example.com, kind: "+kind+", name: web}, replicas: 1}", dedicated(annotation))
 			b.Scale, b.Newest = rolledOut(one).Scale, rolledOut(one).Newest
-			Expect(plan.New(plan.View{Buffers: []plan.Buffer{b}}).Decisions[0].Problem.Reason).To(Equal(reason.DedicationInvalid))
+			Expect(plan.New(plan.View{Buffers: []plan.Buffer{b}}).Decisions[0].Problem.Message).To(HavePrefix("annotation dedicated: %q is neither", annotation))
 		},
 		Entry("another word, for a workload", "true", "Rollout"),
 		Entry("a workload whose kind would be read as more than one", "workload", `"Roll=9 out"`),
@@ -63,13 +62,13 @@ var _ = Describe("Owners of machines (laws 8 and 11)", func() {
 	})
 
 	It("keep their machines from counting for all pods, which prefer the machines that they have (law 6)", func() {
-		common, owned := Chunks("c", 1, "cpu=1"), Chunks("b", 1, "cpu=1", dedicated("namespace"))
+		common, owned := Chunks("c", 1, "cpu=1"), Chunks("b", 2, "cpu=3", dedicated("namespace"))
 		v := After(plan.View{Buffers: []plan.Buffer{owned, common}, Pools: []plan.Pool{Site("b", "cpu=4", 9)}})
-		Expect(dedications(v)).To(Equal("b: shop=1"))
+		Expect([]string{Spread(v), dedications(v)}).To(Equal([]string{"b=3", "b: shop=2"}))
 		v.Pools = append(v.Pools, Site("a", "cpu=4", 9))
 		Expect(plan.New(v).Requests).To(BeEmpty())
 		v.Buffers = []plan.Buffer{Chunks("c", 2, "cpu=3")}
-		Expect(Requests(plan.New(v))).To(Equal("a=1 b=1"), "only one of the two in b was for all")
+		Expect(Requests(plan.New(v))).To(Equal("a=1 b=1"), "only one of those in b was for all")
 	})
 
 	It("keep their machines while a buffer that cannot be read keeps others", func() {

@@ -61,21 +61,44 @@ var _ = It("At least 20 machines of each MachineDeployment are considered, howev
 	Expect(p.Decisions[0].Lack.Message).To(ContainSubstring("at most 20 machines of each MachineDeployment"))
 })
 
-var _ = It("Too many different chunks are refused although machines could be created (law 8)", func() {
-	var v plan.View
-	for i := range 20 {
-		v.Pools = append(v.Pools, Site(fmt.Sprintf("p%02d", i), "cpu=16", 9999))
-	}
-	for i := range 1000 {
-		v.Buffers = append(v.Buffers, Chunks(fmt.Sprintf("b%04d", i), 1, fmt.Sprintf("cpu=%dm", 1000+i)))
-	}
-	reasons := map[string]int{}
-	for _, d := range plan.New(v).Decisions {
-		if d.Lack != nil {
-			reasons[d.Lack.Reason+": "+d.Lack.Message]++
+var _ = Describe("Many different chunks for one of 20 MachineDeployments (law 8)", func() {
+	different := func(n int, change ...func(*plan.Buffer)) plan.View {
+		var v plan.View
+		for i := range 20 {
+			v.Pools = append(v.Pools, Site(fmt.Sprintf("p%02d", i), "cpu=16", 9999))
 		}
+		for i := range n {
+			v.Buffers = append(v.Buffers, Chunks(fmt.Sprintf("b%04d", i), 1, fmt.Sprintf("cpu=%dm", 1000+i), append(change, selecting("p00"))...))
+		}
+		return v
 	}
-	Expect(reasons).To(HaveKeyWithValue(reason.LimitReached+": there is no room for 1 of 1 chunk: there are too many different chunks to find a place for each", 200))
+	// without counts decisions by the reason why chunks have no place.
+	without := func(v plan.View) map[string]int {
+		all := map[string]int{}
+		for _, d := range plan.New(v).Decisions {
+			if d.Lack != nil {
+				all[d.Lack.Reason+": "+d.Lack.Message]++
+			}
+		}
+		return all
+	}
+	const tooMany = reason.LimitReached + ": there is no room for 1 of 1 chunk: there are too many different chunks to find a place for each"
+
+	It("have a place if they are a few hundred", func() {
+		Expect(without(different(300))).To(BeEmpty())
+	})
+
+	It("have none if there are ten owners, of which each has a tenth of the work", func() {
+		v := different(300, dedicated("namespace"))
+		for i := range 9 {
+			v.Buffers = append(v.Buffers, Chunks(fmt.Sprint("z", i), 1, "cpu=1", dedicated(fmt.Sprint("namespace/n", i))))
+		}
+		Expect(without(v)).To(HaveKey(tooMany))
+	})
+
+	It("have none, although machines could be created, if they are a thousand", func() {
+		Expect(without(different(1000))).To(HaveKeyWithValue(tooMany, 200))
+	})
 })
 
 var _ = Describe("Equal chunks of two buffers", func() {

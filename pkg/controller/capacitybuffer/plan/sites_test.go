@@ -68,15 +68,15 @@ var _ = It("A Reserve of no machines keeps no chunks where it is", func() {
 })
 
 var _ = DescribeTable("Where chunks stay or go, by the size of machines relative to the largest (law 4)",
-	func(from, to, want string) {
-		v := After(plan.View{Buffers: []plan.Buffer{Chunks("b", 1, "cpu=1")}, Pools: []plan.Pool{Site("b", from, 9)}})
+	func(requests, from, to, want string) {
+		v := After(plan.View{Buffers: []plan.Buffer{Chunks("b", 1, requests)}, Pools: []plan.Pool{Site("b", from, 9)}})
 		v.Pools = append(v.Pools, Site("a", to, 9))
 		Expect(Requests(plan.New(v))).To(Equal(want))
 	},
-	Entry("they stay on machines with half the CPU, for half the memory", "cpu=8,memory=16Gi", "cpu=16,memory=8Gi", ""),
-	Entry("they stay on machines with half the memory, for half the CPU", "cpu=16,memory=8Gi", "cpu=8,memory=16Gi", ""),
-	Entry("they go to machines with a quarter of the CPU, for twice the memory", "cpu=16,memory=8Gi", "cpu=4,memory=16Gi", "a=1"),
-	Entry("they stay on machines with a quarter of the CPU, for half the memory", "cpu=4,memory=16Gi", "cpu=16,memory=8Gi", ""),
+	Entry("they stay on machines with half the CPU, for half the memory", "memory=1Gi", "cpu=8,memory=16Gi", "cpu=16,memory=8Gi", ""),
+	Entry("they stay on machines with half the memory, for half the CPU", "cpu=1", "cpu=16,memory=8Gi", "cpu=8,memory=16Gi", ""),
+	Entry("they go to machines with a quarter of the CPU, for twice the memory", "cpu=1", "cpu=16,memory=8Gi", "cpu=4,memory=16Gi", "a=1"),
+	Entry("they stay on machines with a quarter of the CPU, for half the memory", "cpu=1", "cpu=4,memory=16Gi", "cpu=16,memory=8Gi", ""),
 )
 
 var _ = Describe("Smaller machines", func() {
