@@ -48,7 +48,7 @@ func ownerOf(b *v1beta1.CapacityBuffer) (machine.Owner, *Problem) {
 // owner returns the owner of a buffer, or why it does not own pods like this one.
 func (b *Buffer) owner() (machine.Owner, *Problem) {
 	owner, why := ownerOf(b.Object)
-	if why == nil && owner != "" && b.Newest != nil && !owner.Owns(b.Newest) {
+	if owner != "" && b.Newest != nil && !owner.Owns(b.Newest) {
 		return "", problem(reason.DedicationInvalid, "annotation dedicated: the pods of %s %s have another controller: use \"namespace\"", b.Object.Spec.ScalableRef.Kind, b.Object.Spec.ScalableRef.Name)
 	}
 	return owner, why
