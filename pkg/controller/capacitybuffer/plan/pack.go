@@ -120,11 +120,11 @@ func nextRequests(sites []site, target []int) []int {
 	return now
 }
 
-// allReady reports whether this many machines are ready, except at sites where they cannot be
-// created.
+// allReady reports whether this many machines are ready. bestPacking uses no others of a site where
+// machines cannot be created.
 func allReady(sites []site, machines []int) bool {
 	for i, s := range sites {
-		if s.ready < machines[i] && !s.blocked {
+		if s.ready < machines[i] {
 			return false
 		}
 	}
