@@ -168,7 +168,7 @@ func (c *class) hasChunks() bool {
 // settle packs the chunks of a class.
 func (c *class) settle(work int) {
 	if !c.hasChunks() {
-		c.target = packing{machines: make([]int, len(c.sites)), placed: make([]int, len(c.shapes)), sites: make([]map[int]bool, len(c.shapes))}
+		c.target = packing{placed: make([]int, len(c.shapes))}
 		c.standing = c.target
 		return
 	}
