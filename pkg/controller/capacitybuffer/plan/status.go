@@ -26,14 +26,11 @@ const maxNames = 5
 // change.
 func NewStatus(d Decision, now time.Time) v1beta1.CapacityBufferStatus {
 	s := v1beta1.CapacityBufferStatus{ProvisioningStrategy: ptr.To(v1beta1.StrategyReserved), Conditions: slices.Clone(d.Buffer.Status.Conditions)}
-	if d.Problem != nil && d.Problem.unread && d.Chunks > 0 {
-		s.Replicas = ptr.To(int32(d.Chunks)) // as many as there were
-	}
-	if d.Problem == nil {
+	if d.Problem == nil || d.Chunks > 0 { // with a problem, as many as there were
 		s.Replicas = ptr.To(int32(d.Chunks))
-		if d.Template != nil && d.Buffer.Spec.PodTemplateRef != nil {
-			s.PodTemplateRef, s.PodTemplateGeneration = &v1beta1.LocalObjectRef{Name: d.Template.Name}, ptr.To(d.Template.Generation)
-		}
+	}
+	if d.Problem == nil && d.Buffer.Spec.PodTemplateRef != nil {
+		s.PodTemplateRef, s.PodTemplateGeneration = &v1beta1.LocalObjectRef{Name: d.Template.Name}, ptr.To(d.Template.Generation)
 	}
 	for _, c := range []struct {
 		kind string
