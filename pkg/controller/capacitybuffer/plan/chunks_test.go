@@ -112,6 +112,14 @@ var _ = DescribeTable("How many chunks a buffer has (laws 1 and 2)",
 	Entry("a kind of another group", "scalableRef: {apiGroup: example.com, kind: Deployment, name: web}, percentage: 20", reason.WorkloadUnread),
 )
 
+var _ = It("The smallest of several limits counts, in whatever order they are read (law 2)", func() {
+	spec := PodSpec("cpu=1,memory=1,ephemeral-storage=1,example.com/a=1,example.com/b=1")
+	b := NewBuffer("b", "{"+ByTemplate+", limits: {cpu: 9, memory: 8, ephemeral-storage: 7, example.com/a: 6, example.com/b: 5}}", WithTemplate(spec))
+	for range 20 {
+		Expect(plan.New(plan.View{Buffers: []plan.Buffer{b}}).Decisions[0].Asked).To(Equal(5))
+	}
+})
+
 func important(s *corev1.PodSpec) { s.PriorityClassName = "important" }
 
 // ends has a pod end after a minute.
