@@ -59,6 +59,14 @@ var _ = Describe("What the status remembers of a target", func() {
 			Expect(told(v).Targets[0].UnstartedSince).To(HaveValue(Equal(before(30 * time.Second))))
 		})
 
+		It("does not begin before the workload's controller has seen the latest change", func() {
+			v := five(having(well, well, well, well), v1alpha1.TargetStatus{})
+			v.Targets[0].Current, v.Targets[0].Settling = 5, true
+			Expect(told(v).Targets[0]).To(And(HaveField("UnstartedSince", BeNil()), HaveField("NotStarted", BeZero()), HaveField("Reason", BeEmpty())))
+			v.Targets[0].Settling = false
+			Expect(told(v).Targets[0].UnstartedSince).To(HaveValue(Equal(before(0))))
+		})
+
 		It("ends the wait for a replica that was never created", func() {
 			v := five(having(well, well, well, well), v1alpha1.TargetStatus{UnstartedSince: ago(20 * time.Second)})
 			v.Targets[0].Current = 5

@@ -70,7 +70,9 @@ var _ = Describe("The goal of each target", func() {
 	DescribeTable("of a target that cannot be seen is what it was scaled to",
 		func(was int32, want string) {
 			v := view(10, plantest.InOrder("b", "a"), named("a", lost), named("b"))
-			Expect(desired(New(recalling(v, v1alpha1.TargetStatus{Name: "b", Replicas: 9}, v1alpha1.TargetStatus{Name: "a", Replicas: was})))).To(Equal(want))
+			p := New(recalling(v, v1alpha1.TargetStatus{Name: "b", Replicas: 9}, v1alpha1.TargetStatus{Name: "a", Replicas: was}))
+			Expect(desired(p)).To(Equal(want))
+			Expect(p.Current()).To(Equal(Outcome{int64(was), 0}))
 		},
 		Entry("seven replicas", int32(7), "7/3"),
 		Entry("one replica", int32(1), "1/9"),
