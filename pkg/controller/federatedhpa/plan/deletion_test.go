@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
+)
+
+func orphaning(s *Spec) { s.DeletionPolicy = v1alpha1.Orphan }
+
+func starting(c *plan.Cluster) {
+	c.Starting, c.Reachable, c.Absent, c.Since = true, false, false, time.Time{}
+}
+
+// silent is a cluster that has never answered.
+func silent(c *plan.Cluster) { c.Reachable, c.Absent = false, false }
+
+// deletedObject is a view in which the user has deleted the object.
+func deletedObject(v plan.View) plan.View {
+	v.Object.DeletionTimestamp = ago(time.Minute)
+	return v
+}
+
+// sentOnce is a view in which one order, and no more, was once sent to a cluster.
+func sentOnce(v plan.View, name string) plan.View {
+	entry(&v, name).Epoch = 1
+	return v
+}
+
+var _ = Describe("A deleted object", func() {
+	gone, remains := true, false
+
+	DescribeTable("removes its autoscalers, and is gone once none is left",
+		func(v plan.View, done bool, expected ...string) {
+			p := plan.New(deletedObject(v))
+			Expect(orders(p)).To(ConsistOf(expected))
+			Expect(p.Gone).To(Equal(done))
+		},
+		Entry("nothing is left", view(Federated(1, 10), none("a")), gone),
+		Entry("an autoscaler is left", view(Federated(1, 10), has("a", 1, 10, 3)), remains, "a gone"),
+		Entry("one of two is left", view(Federated(1, 10), has("a", 1, 10, 3), none("b")), remains, "a gone"),
+		Entry("a cluster with an autoscaler is out of reach", view(Federated(1, 10), has("a", 1, 10, 3, away)), remains),
+		Entry("a cluster with an autoscaler waits after a failure", view(Federated(1, 10), has("a", 1, 10, 3, pausing)), remains),
+		Entry("a removal is under way", view(Federated(1, 10), has("a", 1, 10, 3, busy(0, 0))), remains),
+		Entry("a cluster has never answered, and nothing was sent there", view(Federated(1, 10), but(none("a"), silent)), gone),
+		Entry("a cluster has never answered, and something was sent there", sentOnce(view(Federated(1, 10), but(none("a"), silent)), "a"), remains),
+		Entry("a cluster has nothing left of what was sent there", sentOnce(view(Federated(1, 10), none("a")), "a"), gone),
+		Entry("a cluster is about to answer", view(Federated(1, 10), but(none("a"), starting)), remains),
+		Entry("a cluster is no longer registered", remembers(view(Federated(1, 10), plan.Cluster{Name: "a"}), "a", confirmed(1, 10)), gone),
+		Entry("a cluster is no longer registered, and is being written to", view(Federated(1, 10), has("a", 1, 10, 3, unregistered, busy(0, 0))), remains),
+		Entry("another one is no longer registered", remembers(view(Federated(1, 10), has("a", 1, 10, 3), plan.Cluster{Name: "b"}), "b", confirmed(1, 10)), remains, "a gone"),
+		Entry("an autoscaler may still be created", remembers(view(Federated(1, 10), none("a")), "a", outstanding(1, 9, "")), remains, "a 1..1"),
+		Entry("all stay, if it orphans them", view(Federated(1, 10, orphaning), has("a", 1, 10, 3)), gone),
+		Entry("all stay, but one is being written to", view(Federated(1, 10, orphaning), has("a", 1, 10, 3, busy(1, 5))), remains),
+		Entry("all stay, but the first is being written to", view(Federated(1, 10, orphaning), has("a", 1, 5, 3, busy(1, 4)), has("b", 1, 5, 3)), remains),
+	)
+
+	It("aims at nothing in any cluster, each of which is leaving", func() {
+		v := deletedObject(view(Federated(1, 10), has("a", 1, 5, 3), has("b", 1, 5, 3, away)))
+		p := plan.New(v)
+		Expect(aims(p)).To(Equal("-/-"))
+		Expect(least(p)).To(Equal("-/-"))
+		s := status(v, p)
+		Expect(s.Clusters[0].State).To(Equal(v1alpha1.Leaving))
+		Expect(s.Clusters[1].State).To(Equal(v1alpha1.StateUnreachable))
+	})
+
+	It("removes its workloads after the autoscalers", func() {
+		v := deletedObject(view(Federated(1, 10, withTemplate), but(none("a"), runs(exists, ours))))
+		p := plan.New(v)
+		Expect(p.Placings).To(Equal([]plan.WorkloadWrite{{Cluster: "a", Operation: plan.Remove, Version: "7", UID: "w"}}))
+		Expect(p.Gone).To(BeFalse())
+		v.Clusters[0].Workload = plan.Workload{Known: true}
+		Expect(plan.New(v).Gone).To(BeTrue())
+	})
+
+	It("leaves its workloads if it orphans them", func() {
+		p := plan.New(deletedObject(view(Federated(1, 10, withTemplate, orphaning), but(none("a"), runs(exists, ours)))))
+		Expect(p.Placings).To(BeEmpty())
+		Expect(p.Gone).To(BeTrue())
+	})
+
+	DescribeTable("says what it waits for",
+		func(message string, clusters ...plan.Cluster) {
+			v := deletedObject(view(Federated(1, 10), clusters...))
+			conditions := status(v, plan.New(v)).Conditions
+			Expect(meta.FindStatusCondition(conditions, "Ready")).To(And(HaveField("Reason", "Deleting"), HaveField("Message", message)))
+		},
+		Entry("clusters that answer", "the objects in clusters are being removed", has("a", 1, 5, 3), none("b")),
+		Entry("one that does not", "the objects in clusters are being removed; unreachable: b", has("a", 1, 5, 3), has("b", 1, 5, 3, away)),
+		Entry("not for one that is no longer registered", "the objects in clusters are being removed", has("a", 1, 5, 3, unregistered)),
+	)
+
+	It("makes no other statement", func() {
+		v := deletedObject(view(Federated(1, 10), has("a", 1, 10, 3)))
+		for _, kind := range []string{"Balanced", "Limited", "OverCommitted", "MinExceeded", "JoiningBlocked"} {
+			Expect(condition(v, kind)).To(Equal("Unknown Deleting"))
+		}
+		Expect(condition(v, "ClustersUnreachable")).To(Equal("False AllReached"))
+	})
+})
+
+var _ = Describe("An object that must not be acted on", func() {
+	conflict := plan.Hold{Reason: "Conflict", Message: "old is older"}
+	stopped := func(clusters ...plan.Cluster) plan.View {
+		v := view(Federated(1, 8, withTemplate), clusters...)
+		v.Stop = conflict
+		return v
+	}
+
+	It("keeps what it has, and changes nothing", func() {
+		v := stopped(has("a", 1, 10, 3, runs()), none("b"))
+		p := plan.New(v)
+		Expect(p.Stop).To(Equal(conflict))
+		Expect(p.Orders).To(BeEmpty())
+		Expect(p.Placings).To(BeEmpty())
+		Expect(aims(p)).To(Equal("10/-"))
+		s := status(v, p)
+		Expect(s.Clusters[0].State).To(Equal(v1alpha1.Used))
+		Expect(s.Clusters[1].State).To(Equal(v1alpha1.Idle))
+	})
+
+	It("says why, and makes no other statement", func() {
+		v := stopped(has("a", 1, 10, 3))
+		Expect(condition(v, "Ready")).To(Equal("False Conflict"))
+		for _, kind := range []string{"Balanced", "Limited", "OverCommitted", "MinExceeded", "JoiningBlocked"} {
+			Expect(condition(v, kind)).To(Equal("Unknown Conflict"))
+		}
+	})
+})
+
+var _ = Describe("A paused object", func() {
+	It("shows what it would do, and sends nothing", func() {
+		v := view(Federated(1, 8, func(s *Spec) { s.Paused = true }), has("a", 1, 10, 3))
+		p := plan.New(v)
+		Expect(aims(p)).To(Equal("8"))
+		Expect(p.Orders).To(BeEmpty())
+		Expect(condition(v, "Ready")).To(Equal("False Paused"))
+	})
+})
