@@ -106,6 +106,10 @@ var _ = Describe("A cluster's autoscaler", func() {
 		Entry("no division by zero", says("TooManyReplicas", external("0", "3")), "Max", 11),
 		Entry("fewer than its minimum", says("TooFewReplicas", utilization(50, 5)), "Min", 1),
 		Entry("nothing known, below its minimum", says("TooFewReplicas"), "Min", 0),
+		Entry("nothing known, where another metric was read", says("TooFewReplicas", but(utilization(50, 5), func(r *reading) { r.status.Resource.Name = "memory" })), "Min", 0),
+		Entry("nothing known, where the numbers are beyond all measure", says("TooFewReplicas", external("1E999", "1E999")), "Min", 0),
+		Entry("one fewer than its minimum, where metrics say more than the condition", says("TooFewReplicas", utilization(50, 60)), "Min", 1),
+		Entry("exactly what a metric asks for, in spite of inexact numbers", says("TooManyReplicas", perPod("1400m", "2100m")), "Max", 15),
 	)
 
 	It("is not limited by bounds that it has not seen yet", func() {
@@ -123,4 +127,91 @@ var _ = Describe("A cluster's autoscaler", func() {
 		h.Status.Conditions = append(h.Status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse, Reason: "FailedGetExternalMetric", Message: "no"})
 		Expect(plan.LocalOf(h).Inactive).To(Equal(plan.Hold{Reason: "FailedGetExternalMetric", Message: "no"}))
 	})
+
+	DescribeTable("says nothing by a metric that does not fit its target",
+		func(r reading, change func(*reading)) {
+			Expect(plan.LocalOf(says("TooManyReplicas", but(r, change))).Demand).To(BeEquivalentTo(11))
+		},
+		Entry("another type", utilization(50, 120), func(r *reading) { r.status.Type = "ContainerResource" }),
+		Entry("another resource", utilization(50, 120), func(r *reading) { r.status.Resource.Name = "memory" }),
+		Entry("a resource without its target", utilization(50, 120), func(r *reading) { r.spec.Resource = nil }),
+		Entry("a resource without its value", utilization(50, 120), func(r *reading) { r.status.Resource = nil }),
+		Entry("another resource of a container", inContainer(50, 75), func(r *reading) { r.status.ContainerResource.Name = "memory" }),
+		Entry("another container", inContainer(50, 75), func(r *reading) { r.status.ContainerResource.Container = "b" }),
+		Entry("a container without its target", inContainer(50, 75), func(r *reading) { r.spec.ContainerResource = nil }),
+		Entry("a container without its value", inContainer(50, 75), func(r *reading) { r.status.ContainerResource = nil }),
+		Entry("another metric of pods", perPod("1", "2"), func(r *reading) { r.status.Pods.Metric.Name = "errors" }),
+		Entry("pods without their target", perPod("1", "2"), func(r *reading) { r.spec.Pods = nil }),
+		Entry("pods without their value", perPod("1", "2"), func(r *reading) { r.status.Pods = nil }),
+		Entry("another metric of an object", onObject("10", "17"), func(r *reading) { r.status.Object.Metric.Name = "errors" }),
+		Entry("another object", onObject("10", "17"), func(r *reading) { r.status.Object.DescribedObject.Name = "blog" }),
+		Entry("an object without its target", onObject("10", "17"), func(r *reading) { r.spec.Object = nil }),
+		Entry("an object without its value", onObject("10", "17"), func(r *reading) { r.status.Object = nil }),
+		Entry("another external metric", external("10", "13"), func(r *reading) { r.status.External.Metric.Name = "errors" }),
+		Entry("an external metric without its target", external("10", "13"), func(r *reading) { r.spec.External = nil }),
+		Entry("an external metric without its value", external("10", "13"), func(r *reading) { r.status.External = nil }),
+		Entry("a utilization that was not measured", utilization(50, 120), func(r *reading) { r.status.Resource.Current.AverageUtilization = nil }),
+		Entry("a utilization of nothing", utilization(0, 120), func(*reading) {}),
+		Entry("an average that was not measured", perPod("1", "2"), func(r *reading) { r.status.Pods.Current.AverageValue = nil }),
+		Entry("an average of nothing", perPod("0", "2"), func(*reading) {}),
+		Entry("a value that was not measured", external("10", "13"), func(r *reading) { r.status.External.Current.Value = nil }),
+	)
+
+	DescribeTable("needs fewer than its minimum of 5",
+		func(r reading, demand int) {
+			h := says("TooFewReplicas", r)
+			*h.Spec.MinReplicas, h.Status.DesiredReplicas = 5, 5
+			Expect(plan.LocalOf(h).Demand).To(BeEquivalentTo(demand))
+		},
+		Entry("as its metrics say", utilization(50, 10), 2),
+		Entry("at least one fewer, whatever its metrics say", utilization(50, 50), 4),
+		Entry("some, where the numbers are small", utilization(50, 1), 1),
+	)
+
+	It("is limited only while its condition is true", func() {
+		h := says("TooManyReplicas", utilization(50, 120))
+		h.Status.Conditions[0].Status = corev1.ConditionFalse
+		Expect(plan.LocalOf(h).Limit).To(BeEmpty())
+		Expect(plan.LocalOf(h).Demand).To(BeEquivalentTo(10))
+	})
+
+	It("needs no more replicas than it runs for a total, even where the autoscaler rounded up", func() {
+		h := says("TooManyReplicas", inTotal("1", "1001m"))
+		h.Spec.MaxReplicas, h.Status.CurrentReplicas = 10, 100
+		Expect(plan.LocalOf(h).Demand).To(BeEquivalentTo(100))
+	})
+
+	DescribeTable("has bounds and replicas that make sense, whatever it reports",
+		func(lo *int32, hi, current, desired int32, expected plan.Bounds, runs, wished int) {
+			h := &autoscalingv2.HorizontalPodAutoscaler{Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MinReplicas: lo, MaxReplicas: hi}}
+			h.ResourceVersion, h.UID = "7", "u"
+			h.Status.CurrentReplicas, h.Status.DesiredReplicas = current, desired
+			l := plan.LocalOf(h)
+			Expect(l.Bounds).To(Equal(expected))
+			Expect([]int64{l.Current, l.Desired}).To(Equal([]int64{int64(runs), int64(wished)}))
+			Expect([]string{l.Version, l.UID}).To(Equal([]string{"7", "u"}))
+		},
+		Entry("as usual", ptr.To[int32](2), int32(10), int32(3), int32(4), plan.Bounds{Min: 2, Max: 10}, 3, 4),
+		Entry("no minimum, which means 1", nil, int32(10), int32(0), int32(0), plan.Bounds{Min: 1, Max: 10}, 0, 0),
+		Entry("a minimum of zero", ptr.To[int32](0), int32(10), int32(0), int32(0), plan.Bounds{Min: 0, Max: 10}, 0, 0),
+		Entry("a minimum above the maximum", ptr.To[int32](12), int32(10), int32(3), int32(4), plan.Bounds{Min: 10, Max: 10}, 3, 4),
+		Entry("negative numbers", ptr.To[int32](-2), int32(-3), int32(-4), int32(-5), plan.Bounds{Min: 0, Max: 1}, 0, 0),
+		Entry("no maximum", ptr.To[int32](1), int32(0), int32(3), int32(4), plan.Bounds{Min: 1, Max: 1}, 3, 4),
+	)
+
+	DescribeTable("keeps a limit only as long as it is at that bound",
+		func(reason string, desired int32, limit string) {
+			h := says(reason)
+			h.Status.DesiredReplicas = desired
+			Expect(plan.LocalOf(h).Limit).To(BeEquivalentTo(limit))
+		},
+		Entry("at its maximum", "TooManyReplicas", int32(10), "Max"),
+		Entry("below its maximum", "TooManyReplicas", int32(9), ""),
+		Entry("above a maximum that was lowered", "TooManyReplicas", int32(12), "Max"),
+		Entry("at its minimum", "TooFewReplicas", int32(2), "Min"),
+		Entry("above its minimum", "TooFewReplicas", int32(3), ""),
+		Entry("below a minimum that was raised", "TooFewReplicas", int32(1), "Min"),
+		Entry("scaled up as fast as allowed", "ScaleUpLimit", int32(5), "Rate"),
+		Entry("scaled down as fast as allowed", "ScaleDownLimit", int32(5), "Rate"),
+	)
 })

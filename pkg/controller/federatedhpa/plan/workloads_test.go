@@ -38,12 +38,12 @@ func busy(lo, hi int64) func(*plan.Cluster) {
 	return func(c *plan.Cluster) { c.InFlight, c.Sent = &plan.Bounds{Min: lo, Max: hi}, noon }
 }
 
-// but is a cluster that differs in some way.
-func but(c plan.Cluster, change ...func(*plan.Cluster)) plan.Cluster {
+// but is something that differs in some way.
+func but[T any](it T, change ...func(*T)) T {
 	for _, f := range change {
-		f(&c)
+		f(&it)
 	}
-	return c
+	return it
 }
 
 var _ = Describe("Workloads", func() {
