@@ -16,6 +16,8 @@ import (
 
 func orphaning(s *Spec) { s.DeletionPolicy = v1alpha1.Orphan }
 
+func paused(s *Spec) { s.Paused = true }
+
 func starting(c *plan.Cluster) {
 	c.Starting, c.Reachable, c.Absent, c.Since = true, false, false, time.Time{}
 }
@@ -139,7 +141,7 @@ var _ = Describe("An object that must not be acted on", func() {
 
 var _ = Describe("A paused object", func() {
 	It("shows what it would do, and sends nothing", func() {
-		v := view(Federated(1, 8, func(s *Spec) { s.Paused = true }), has("a", 1, 10, 3))
+		v := view(Federated(1, 8, paused), has("a", 1, 10, 3))
 		p := plan.New(v)
 		Expect(aims(p)).To(Equal("8"))
 		Expect(p.Orders).To(BeEmpty())

@@ -82,7 +82,7 @@ var _ = Describe("Workloads", func() {
 		Entry("without a placement", func(*Spec) {}),
 		Entry("with a placement by others", func(s *Spec) { s.Placement = &v1alpha1.Placement{Mode: v1alpha1.External} }),
 		Entry("with a placement of no mode", func(s *Spec) { s.Placement = &v1alpha1.Placement{} }),
-		Entry("while the object is paused", func(s *Spec) { withTemplate(s); s.Paused = true }),
+		Entry("while the object is paused", func(s *Spec) { withTemplate(s); paused(s) }),
 	)
 
 	It("are placed in each cluster for itself", func() {
