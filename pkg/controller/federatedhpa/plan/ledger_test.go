@@ -208,6 +208,7 @@ var _ = Describe("Replicas that do not become ready", func() {
 		Entry("where the workload is missing", has("a", 1, 10, 3, deleted), nil, ago(0)),
 		Entry("as before while the cluster is out of reach", has("a", 1, 10, 3, away), ago(time.Hour), ago(time.Hour)),
 		Entry("no longer, once the autoscaler is gone", but(none("a"), pausing), ago(time.Hour), nil),
+		Entry("no longer, where an autoscaler that is gone is created again", none("a"), ago(time.Hour), nil),
 	)
 
 	DescribeTable("are said after the start timeout",

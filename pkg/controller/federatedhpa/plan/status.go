@@ -76,7 +76,7 @@ func (s *ClusterPlan) status() v1alpha1.ClusterStatus {
 			e.CurrentReplicas, e.LimitedBy = 0, ""
 		}
 		e.ReadyReplicas = clampInt32(s.cluster.Workload.Ready)
-	} else if !s.hasAutoscaler() {
+	} else if s.Confirmed.Max == 0 { // it had none when it was last seen
 		e.CurrentReplicas, e.DesiredReplicas, e.ReadyReplicas, e.LimitedBy, e.Demand, e.NotReadySince = 0, 0, 0, "", 0, nil
 	}
 	if s.role == idle || s.role == waiting {
