@@ -3,8 +3,11 @@
 package plan_test
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
@@ -25,6 +28,7 @@ var _ = Describe("Status", func() {
 		func(expected string, c plan.Cluster) {
 			Expect(state(view(Federated(1, 10), c), "a")).To(Equal(expected))
 		},
+		func(expected string, _ plan.Cluster) string { return expected },
 		Entry(nil, "Used ", has("a", 1, 10, 3)),
 		Entry(nil, "Joining ", none("a")),
 		Entry(nil, "Frozen FailedGetResourceMetric", has("a", 1, 10, 3, inactive)),
@@ -60,5 +64,76 @@ var _ = Describe("Status", func() {
 	It("is ready with nobody to use only if it says so", func() {
 		v := view(Federated(1, 10))
 		Expect(condition(v, v1alpha1.ConditionReady)).To(Equal("False NoClusters"))
+	})
+
+	DescribeTable("says what a cluster is for",
+		func(expected string, v plan.View) { Expect(state(v, "a")).To(Equal(expected)) },
+		Entry("nothing, while others are enough", "Idle ", view(Federated(1, 10, Strict), none("a"), has("b", 1, 10, 3))),
+		Entry("nothing, for lack of room", "Waiting NoRoom", view(Federated(2, 10), none("a"), has("b", 1, 10, 10))),
+		Entry("nothing, though it has a part that is being removed", "Leaving ", view(Federated(1, 10, Strict), has("a", 1, 5, 3, func(c *plan.Cluster) { c.Selected = false }), none("b"))),
+		Entry("its share, which does not become ready", "Used Stuck", since(view(Federated(1, 10), has("a", 1, 10, 3, readyCondition(1))), "a", time.Hour)),
+		Entry("its share, of which nothing exists", "Used NoWorkload", since(view(Federated(1, 10), has("a", 1, 10, 3, deleted)), "a", time.Hour)),
+		Entry("its share, kept though it is no longer registered", "Unreachable NotRegistered", remembers(view(Federated(1, 10), plan.Cluster{Name: "a"}), "a", confirmed(1, 10))),
+		Entry("nothing any more, since it was released", "absent", remembers(view(Federated(1, 10, released("a")), plan.Cluster{Name: "a"}), "a", confirmed(1, 10))),
+		Entry("its share, though it was released, since it is registered", "Used ", view(Federated(1, 10, released("a")), has("a", 1, 10, 3))),
+		Entry("its share, though another was released", "Unreachable NotRegistered", remembers(view(Federated(1, 10, released("b")), plan.Cluster{Name: "a"}), "a", confirmed(1, 10))),
+		Entry("joining, though its workload is refused", "Joining WorkloadRefused", view(Federated(1, 10), but(none("a"), func(c *plan.Cluster) { c.Workload.Fault = plan.Hold{Reason: "WorkloadRefused"} }))),
+	)
+
+	DescribeTable("shows what a cluster runs and asks for",
+		func(c plan.Cluster, expected v1alpha1.ClusterStatus) {
+			v := view(Federated(1, 10), c)
+			*entry(&v, "a") = v1alpha1.ClusterStatus{Name: "a", ConfirmedMinReplicas: 1, ConfirmedMaxReplicas: 10, CurrentReplicas: 21, DesiredReplicas: 22, ReadyReplicas: 23, LimitedBy: "Max", Demand: 24}
+			s := status(v, plan.New(v)).Clusters[0]
+			Expect(v1alpha1.ClusterStatus{CurrentReplicas: s.CurrentReplicas, DesiredReplicas: s.DesiredReplicas, ReadyReplicas: s.ReadyReplicas, LimitedBy: s.LimitedBy, Demand: s.Demand}).To(Equal(expected))
+		},
+		Entry("within its bounds", has("a", 1, 10, 3, func(c *plan.Cluster) { c.Local.Current, c.Workload.Ready = 4, 2 }),
+			v1alpha1.ClusterStatus{CurrentReplicas: 4, DesiredReplicas: 3, ReadyReplicas: 2}),
+		Entry("at its maximum", has("a", 1, 10, 10, wants(15)), v1alpha1.ClusterStatus{CurrentReplicas: 10, DesiredReplicas: 10, ReadyReplicas: 10, LimitedBy: "Max", Demand: 15}),
+		Entry("at its minimum", has("a", 5, 10, 5, wantsLess(2)), v1alpha1.ClusterStatus{CurrentReplicas: 5, DesiredReplicas: 5, ReadyReplicas: 5, LimitedBy: "Min"}),
+		Entry("at its maximum, but it does not scale", has("a", 1, 10, 10, wants(15), inactive), v1alpha1.ClusterStatus{CurrentReplicas: 10, DesiredReplicas: 10, ReadyReplicas: 10, LimitedBy: "Max"}),
+		Entry("of a workload that is missing", has("a", 1, 10, 10, wants(15), deleted), v1alpha1.ClusterStatus{DesiredReplicas: 10}),
+		Entry("as before, while it is out of reach", has("a", 1, 10, 3, away), v1alpha1.ClusterStatus{CurrentReplicas: 21, DesiredReplicas: 22, ReadyReplicas: 23, LimitedBy: "Max", Demand: 24}),
+		Entry("as before, while nothing is known", but(none("a"), silent), v1alpha1.ClusterStatus{CurrentReplicas: 21, DesiredReplicas: 22, ReadyReplicas: 23, LimitedBy: "Max", Demand: 24}),
+		Entry("nothing, once the autoscaler is gone", but(none("a"), pausing), v1alpha1.ClusterStatus{}),
+	)
+
+	DescribeTable("remembers in which version it saw the bounds of a cluster",
+		func(c plan.Cluster, before func(*v1alpha1.ClusterStatus), expected string) {
+			Expect(ledgerOf(remembers(view(Federated(1, 10, paused), c), "a", before), "a").ConfirmedVersion).To(Equal(expected))
+		},
+		Entry("for the first time", has("a", 1, 10, 3), confirmed(1, 10), "100"),
+		Entry("in the one before, as long as they stay", has("a", 1, 10, 3), sawVersion("90", 1, 10), "90"),
+		Entry("in the latest one, if they changed", has("a", 1, 10, 3), sawVersion("90", 1, 9), "100"),
+		Entry("in the present one, if the later one no longer exists", has("a", 1, 10, 3, verified("200")), sawVersion("200", 1, 10), "100"),
+		Entry("in the later one, until that is seen again", has("a", 1, 10, 3), sawVersion("200", 1, 9), "200"),
+		Entry("in the one before, while nothing is known", but(none("a"), silent), sawVersion("90", 1, 10), "90"),
+		Entry("in none, once the autoscaler is gone", but(none("a"), shows("100")), sawVersion("90", 1, 10), ""),
+	)
+
+	DescribeTable("forgets how a cluster came and went",
+		func(v plan.View, kept bool) {
+			e := entry(&v, "a")
+			e.OnDemand, e.QuietSince, e.MovedAt, e.RemovableAfter = true, ago(time.Minute), ago(time.Minute), ago(time.Second)
+			s := ledgerOf(v, "a")
+			Expect(s.OnDemand).To(BeFalse())
+			Expect(s.QuietSince).To(BeNil())
+			Expect(s.MovedAt != nil).To(Equal(kept))
+			Expect(s.RemovableAfter != nil).To(Equal(kept))
+		},
+		Entry("once it is idle", view(Federated(1, 10, Strict), none("a"), has("b", 1, 10, 3)), false),
+		Entry("while it waits", view(Federated(2, 10), none("a"), has("b", 1, 10, 10)), false),
+		Entry("but not its times while an autoscaler is used", view(Federated(1, 10), has("a", 1, 10, 3)), true),
+	)
+
+	It("keeps the times of conditions that do not change, and renews those of others", func() {
+		v := view(Federated(2, 20), has("a", 1, 20, 5))
+		v.Object.Status = status(v, plan.New(v))
+		v.Now, v.Object.Generation = noon.Add(time.Minute), 4
+		v.Clusters[0].Reachable = false
+		s := status(v, plan.New(v))
+		Expect(s.ObservedGeneration).To(BeEquivalentTo(4))
+		Expect(meta.FindStatusCondition(s.Conditions, "Limited").LastTransitionTime.Time).To(Equal(noon))
+		Expect(meta.FindStatusCondition(s.Conditions, "ClustersUnreachable").LastTransitionTime.Time).To(Equal(noon.Add(time.Minute)))
 	})
 })
