@@ -67,6 +67,27 @@ func extreme(random *rand.Rand) *resource.Quantity {
 }
 
 var _ = Describe("More clusters than an object can hold", func() {
+	crowd := func(n int, make func(name string) plan.Cluster) plan.View {
+		v := view(Federated(1, 3000))
+		for i := range n {
+			v.Clusters = append(v.Clusters, make(fmt.Sprintf("c%03d", i)))
+		}
+		return v
+	}
+
+	DescribeTable("are counted",
+		func(v plan.View, kept, omitted int) {
+			p := plan.New(v)
+			Expect(p.Clusters).To(HaveLen(kept))
+			Expect(p.Omitted).To(Equal(omitted))
+		},
+		Entry("if there are just as many as it can", crowd(256, none), 256, 0),
+		Entry("if there is one more", crowd(257, none), 256, 1),
+		Entry("if there are two more", crowd(258, none), 256, 2),
+		Entry("but not if the last ones are not selected", view(Federated(1, 3000), append(crowd(256, none).Clusters, but(none("z"), unselected))...), 256, 0),
+		Entry("but not where all have a part, which none loses", crowd(258, func(name string) plan.Cluster { return has(name, 1, 5, 3) }), 258, 0),
+	)
+
 	It("leave the lowest tiers and those that something was promised to, and are said", func() {
 		v := view(Federated(1, 3000))
 		for i := range 400 {

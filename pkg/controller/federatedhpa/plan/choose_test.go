@@ -37,11 +37,21 @@ func absentUnknown(c *plan.Cluster) { c.Absent = false }
 var _ = Describe("Clusters", func() {
 	DescribeTable("that cannot be used get nothing",
 		func(change func(*plan.Cluster)) {
-			Expect(aims(plan.New(view(Federated(2, 10), but(none("a"), change), none("b"))))).To(Equal("-/10"))
+			Expect(aims(plan.New(view(Federated(1, 10, Strict), but(none("a"), change), none("b"))))).To(Equal("-/10"))
 		},
 		Entry("after a failure, for a while", pausing),
 		Entry("before their autoscaler is known", absentUnknown),
 		Entry("if they are not selected", unselected),
+		Entry("if they refuse", refusing),
+		Entry("if they are out of reach", away),
+		Entry("if somebody else scales there", func(c *plan.Cluster) { c.Foreign = plan.Hold{Reason: "NameTaken"} }),
+	)
+
+	DescribeTable("that are lost keep their place",
+		func(v plan.View, expected string) { Expect(aims(plan.New(v))).To(Equal(expected)) },
+		Entry("while they are out of reach", view(Federated(1, 10, Strict), has("a", 1, 5, 3, away), none("b")), "5/-"),
+		Entry("while they are not registered", remembers(view(Federated(1, 10, Strict), plan.Cluster{Name: "a"}, none("b")), "a", confirmed(1, 5)), "5/-"),
+		Entry("until their share is lent", view(Federated(1, 10, Strict, released("a")), has("a", 1, 5, 3, away), none("b")), "5/10"),
 	)
 
 	DescribeTable("stay or leave when the maximum has too little room",
@@ -64,6 +74,7 @@ var _ = Describe("Clusters", func() {
 		Entry("not from a preferred minimum", view(Federated(2, 10, Prefer("a", atLeast(9))), has("a", 9, 10, 0), none("b"), none("c")), "9/1/-"),
 		Entry("not from the one replica that a cluster may need at any time", view(Federated(1, 2), has("a", 1, 2, 0), none("b"), none("c")), "1/1/-"),
 		Entry("from replicas that do not become ready", since(view(Federated(2, 10), has("a", 1, 10, 10, readyCondition(2)), none("b")), "a", time.Hour), "3/7"),
+		Entry("not from replicas that may yet become ready", view(Federated(2, 10), has("a", 1, 10, 10, readyCondition(2)), none("b")), "10/-"),
 		Entry("from what a reduction on its way leaves", view(Federated(2, 10), has("a", 1, 10, 3, busy(1, 6)), none("b")), "6/4"),
 	)
 

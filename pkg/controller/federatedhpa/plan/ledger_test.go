@@ -142,6 +142,15 @@ var _ = Describe("An order in the ledger", func() {
 		Expect(plan.New(v).Clusters[0].Counted.Min).To(BeEquivalentTo(3))
 	})
 
+	It("counts with what the cluster had, while it is out of reach", func() {
+		Expect(aims(plan.New(view(Federated(1, 10), has("a", 1, 10, 3, away, busy(1, 3)))))).To(Equal("10"))
+	})
+
+	It("no longer matters once it is answered", func() {
+		answered := func(c *plan.Cluster) { c.Sent = noon }
+		Expect(aims(plan.New(view(Federated(1, 10), has("a", 1, 10, 3, pausing, answered))))).To(Equal("10"))
+	})
+
 	It("widens with each that follows on the same base", func() {
 		v := remembers(view(Federated(4, 8), has("a", 3, 10, 10)), "a", outstanding(2, 9, "100"))
 		p := plan.New(v)

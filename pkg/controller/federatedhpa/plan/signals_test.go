@@ -61,6 +61,13 @@ func inTotal(target, average string) reading {
 	return r
 }
 
+func onObjectInTotal(target, average string) reading {
+	r := onObject(target, average)
+	r.spec.Object.Target = autoscalingv2.MetricTarget{AverageValue: quantity(target)}
+	r.status.Object.Current = autoscalingv2.MetricValueStatus{AverageValue: quantity(average)}
+	return r
+}
+
 func inContainer(target, current int32) reading {
 	return reading{
 		autoscalingv2.MetricSpec{Type: "ContainerResource", ContainerResource: &autoscalingv2.ContainerResourceMetricSource{Name: "cpu", Container: "a", Target: autoscalingv2.MetricTarget{AverageUtilization: &target}}},
@@ -109,6 +116,11 @@ var _ = Describe("A cluster's autoscaler", func() {
 		Entry("nothing known, where another metric was read", says("TooFewReplicas", but(utilization(50, 5), func(r *reading) { r.status.Resource.Name = "memory" })), "Min", 0),
 		Entry("nothing known, where the numbers are beyond all measure", says("TooFewReplicas", external("1E999", "1E999")), "Min", 0),
 		Entry("one fewer than its minimum, where metrics say more than the condition", says("TooFewReplicas", utilization(50, 60)), "Min", 1),
+		Entry("nothing known, where nothing was measured", says("TooFewReplicas", but(utilization(50, 5), func(r *reading) { r.status.Resource.Current.AverageUtilization = nil })), "Min", 0),
+		Entry("a value, though its average was measured, too", says("TooManyReplicas", but(external("10", "13"), func(r *reading) { r.status.External.Current.AverageValue = quantity("2") })), "Max", 13),
+		Entry("no more than a total on an object, though its average is rounded up", says("TooManyReplicas", onObjectInTotal("3333m", "4333m")), "Max", 13),
+		Entry("the one of several that can be read", says("TooManyReplicas", external("1E999", "1E999"), utilization(50, 120)), "Max", 24),
+		Entry("as much as the target, however small that is", says("TooManyReplicas", utilization(1, 2)), "Max", 20),
 		Entry("exactly what a metric asks for, in spite of inexact numbers", says("TooManyReplicas", perPod("1400m", "2100m")), "Max", 15),
 	)
 
@@ -154,6 +166,7 @@ var _ = Describe("A cluster's autoscaler", func() {
 		Entry("a utilization of nothing", utilization(0, 120), func(*reading) {}),
 		Entry("an average that was not measured", perPod("1", "2"), func(r *reading) { r.status.Pods.Current.AverageValue = nil }),
 		Entry("an average of nothing", perPod("0", "2"), func(*reading) {}),
+		Entry("a value without a target", external("10", "13"), func(r *reading) { r.spec.External.Target.Value = nil }),
 		Entry("a value that was not measured", external("10", "13"), func(r *reading) { r.status.External.Current.Value = nil }),
 	)
 
@@ -167,6 +180,12 @@ var _ = Describe("A cluster's autoscaler", func() {
 		Entry("at least one fewer, whatever its metrics say", utilization(50, 50), 4),
 		Entry("some, where the numbers are small", utilization(50, 1), 1),
 	)
+
+	It("needs none, though its minimum of 1 does not allow that", func() {
+		h := says("TooFewReplicas", utilization(50, 20))
+		*h.Spec.MinReplicas, h.Status.DesiredReplicas = 1, 1
+		Expect(plan.LocalOf(h).Demand).To(BeZero())
+	})
 
 	It("is limited only while its condition is true", func() {
 		h := says("TooManyReplicas", utilization(50, 120))

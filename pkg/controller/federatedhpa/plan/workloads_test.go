@@ -75,6 +75,12 @@ var _ = Describe("Workloads", func() {
 		Expect(plan.New(v).Placings).To(BeEmpty())
 	})
 
+	It("are not removed while their autoscaler waits for room", func() {
+		v := view(Federated(2, 10, withTemplate), has("a", 1, 10, 3), but(none("b"), runs(exists, ours)))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..5"}))
+		Expect(plan.New(v).Placings).To(BeEmpty())
+	})
+
 	DescribeTable("are left alone",
 		func(change func(*Spec)) {
 			Expect(plan.New(view(Federated(1, 10, change), has("a", 1, 10, 0, runs()))).Placings).To(BeEmpty())

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
+)
+
+// drifted is a cluster whose autoscaler was edited by others.
+func drifted(c *plan.Cluster) { c.Local.Drifted = true }
+
+// unclaimed is a cluster whose autoscaler was not applied by the server yet.
+func unclaimed(c *plan.Cluster) { c.Local.Unclaimed = true }
+
+var _ = Describe("Orders", func() {
+	DescribeTable("are sent",
+		func(v plan.View, expected ...string) { Expect(orders(plan.New(v))).To(ConsistOf(expected)) },
+		Entry("to nobody, if all is as it should be", view(Federated(2, 10), has("a", 1, 5, 3), has("b", 1, 5, 3))),
+		Entry("where something else was edited", view(Federated(2, 10), has("a", 1, 5, 3, drifted), has("b", 1, 5, 3)), "a 1..5"),
+		Entry("where a cluster was lowered by others, unless it cannot be written to", view(Federated(2, 10), has("a", 1, 4, 3, pausing), has("b", 1, 5, 3)), "b 1..6"),
+		Entry("not where one is on its way", view(Federated(2, 10), has("a", 1, 4, 3, busy(1, 5)), has("b", 1, 5, 3))),
+		Entry("not to a cluster that refuses", view(Federated(2, 10), has("a", 1, 5, 3, drifted, refusing), has("b", 1, 5, 3))),
+		Entry("not to a cluster out of reach", view(Federated(2, 10), has("a", 1, 5, 3, drifted, away), has("b", 1, 5, 3))),
+		Entry("not for a creation that cannot have happened", view(Federated(1, 10), but(none("a"), unselected))),
+	)
+
+	It("change, create and remove what was seen, in that version", func() {
+		v := view(Federated(2, 10), has("a", 1, 5, 3, unclaimed), none("b"), has("c", 1, 5, 3, unselected))
+		Expect(plan.New(v).Orders).To(Equal([]plan.Order{{Cluster: "c", Operation: plan.Remove, Was: plan.Bounds{Min: 1, Max: 5}, Version: "100", UID: "c"}}))
+		v.Clusters[2] = but(none("c"), unselected)
+		Expect(plan.New(v).Orders).To(Equal([]plan.Order{{Cluster: "b", Operation: plan.Create, Bounds: plan.Bounds{Min: 1, Max: 5}, Epoch: 1}}))
+		v.Clusters[1] = has("b", 1, 4, 3)
+		v.Clusters[0].Local.Min = 2
+		Expect(plan.New(v).Orders).To(Equal([]plan.Order{
+			{Cluster: "a", Operation: plan.Change, Bounds: plan.Bounds{Min: 1, Max: 5}, Was: plan.Bounds{Min: 2, Max: 5}, Version: "100", UID: "a", Unclaimed: true, Epoch: 1},
+			{Cluster: "b", Operation: plan.Change, Bounds: plan.Bounds{Min: 1, Max: 5}, Was: plan.Bounds{Min: 1, Max: 4}, Version: "100", UID: "b", Epoch: 1},
+		}))
+	})
+
+	It("are looked after once a second", func() {
+		Expect(plan.New(view(Federated(1, 10), none("a"))).Again).To(Equal(time.Second))
+		Expect(plan.New(view(Federated(1, 10), has("a", 1, 10, 3))).Again).To(BeZero())
+	})
+
+	DescribeTable("enter the ledger only if they may raise a maximum or lower a minimum",
+		func(v plan.View, order string, entered bool) {
+			p := plan.New(v)
+			Expect(orders(p)).To(Equal([]string{order}))
+			Expect(status(v, p).Clusters[0].Outstanding != nil).To(Equal(entered))
+		},
+		Entry("a maximum is raised", view(Federated(1, 10), has("a", 1, 9, 3)), "a 1..10", true),
+		Entry("a maximum is lowered", view(Federated(1, 10), has("a", 1, 11, 3)), "a 1..10", false),
+		Entry("a minimum is raised", view(Federated(2, 10), has("a", 1, 10, 3)), "a 2..10", false),
+		Entry("a minimum is lowered", view(Federated(1, 10), has("a", 2, 10, 3)), "a 1..10", true),
+		Entry("something else is corrected", view(Federated(1, 10), has("a", 1, 10, 3, drifted)), "a 1..10", false),
+	)
+
+	DescribeTable("are remembered by their time if they move bounds",
+		func(c plan.Cluster, moved bool) {
+			v := view(Federated(1, 10), c)
+			v.Now = noon.Add(300 * time.Millisecond)
+			Expect(ledgerOf(v, "a").MovedAt.Equal(ago(0))).To(Equal(moved))
+		},
+		Entry("a maximum", has("a", 1, 9, 3), true),
+		Entry("a minimum", has("a", 2, 10, 3), true),
+		Entry("nothing of both", has("a", 1, 10, 3, drifted), false),
+	)
+
+	It("count at once as what they may do", func() {
+		p := plan.New(view(Federated(1, 10), has("a", 2, 9, 3)))
+		Expect(p.Clusters[0].Confirmed).To(Equal(plan.Bounds{Min: 2, Max: 9}))
+		Expect(p.Clusters[0].Counted).To(Equal(plan.Bounds{Min: 1, Max: 10}))
+	})
+})
+
+var _ = Describe("A maximum below the present minimum", func() {
+	atMost := func(a, b int32) []func(*Spec) { return []func(*Spec){Prefer("a", AtMost(a)), Prefer("b", AtMost(b))} }
+
+	It("waits until others have raised their minimum, if nobody waits for it", func() {
+		v := view(Federated(6, 12, atMost(2, 6)...), has("a", 5, 6, 5), has("b", 1, 6, 3))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 5..5", "b 4..6"}))
+		carried(&v)
+		Expect(aims(plan.New(v))).To(Equal("2/6"))
+		Expect(least(plan.New(v))).To(Equal("2/4"))
+	})
+
+	It("waits, too, where some room is left", func() {
+		v := view(Federated(6, 12, atMost(2, 10)...), has("a", 5, 9, 5), has("b", 1, 2, 2))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 5..5", "b 2..2"}))
+	})
+
+	It("takes its minimum with it, if a raise waits for the room", func() {
+		v := view(Federated(6, 12, atMost(2, 10)...), has("a", 5, 10, 5), has("b", 1, 2, 2))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 2..2", "b 2..2"}))
+	})
+
+	It("takes its minimum with it, if the maxima add up to too much", func() {
+		v := view(Federated(6, 12, atMost(2, 6)...), has("a", 5, 10, 5), has("b", 1, 6, 3))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 2..2", "b 4..6"}))
+	})
+})
+
+var _ = Describe("Raises", func() {
+	It("do not wait for others if there is room for all that is asked for", func() {
+		v := view(Federated(2, 30, Prefer("a", AtMost(8)), Prefer("b", AtMost(4))), has("a", 1, 5, 5), has("b", 1, 10, 2))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..8", "b 1..4"}))
+	})
+
+	// doubtful is a cluster that may have a maximum of 15, while bounds are sent to it.
+	doubtful := func(lo, hi int64) plan.View {
+		return remembers(view(Federated(2, 30), has("a", 1, 10, 10, wants(24)), has("b", 1, 10, 2, busy(lo, hi))), "b", outstanding(1, 15, "100"))
+	}
+
+	It("do not wait for an order that lowers no maximum", func() {
+		Expect(orders(plan.New(doubtful(2, 10)))).To(Equal([]string{"a 1..15"}))
+	})
+
+	It("wait for one that does", func() {
+		Expect(orders(plan.New(doubtful(1, 9)))).To(BeEmpty())
+	})
+
+	It("go to those that have less first, and take from nobody", func() {
+		v := remembers(view(Federated(3, 40), has("a", 1, 12, 12, wants(30)), has("b", 1, 2, 2, wants(30)), has("c", 1, 3, 2, busy(1, 3))), "c", outstanding(1, 20, "100"))
+		Expect(orders(plan.New(v))).To(Equal([]string{"b 1..8"}))
+	})
+
+	DescribeTable("of unknown outcome",
+		func(v plan.View, expected ...string) {
+			Expect(orders(plan.New(remembers(v, "a", outstanding(1, 18, "100"))))).To(ConsistOf(expected))
+		},
+		Entry("are repeated as far as they still are wanted", view(Federated(2, 20), has("a", 1, 10, 10, wants(30)), has("b", 1, 2, 2)), "a 1..17"),
+		Entry("are taken back if the sum may be too high", view(Federated(2, 20), has("a", 1, 10, 10, wants(30)), has("b", 1, 8, 8)), "a 1..10"),
+	)
+
+	It("are taken back as far as possible where a creation of unknown outcome may be too much", func() {
+		v := remembers(view(Federated(2, 20), none("a"), has("b", 1, 8, 8)), "a", outstanding(1, 18, ""))
+		Expect(orders(plan.New(v))).To(ContainElement("a 1..1"))
+	})
+})
+
+var _ = Describe("A creation of unknown outcome that nobody wants any more", func() {
+	unwanted := func(change ...func(*Spec)) plan.View {
+		v := view(Federated(1, 12, change...), but(none("a"), unselected))
+		v.Now = noon.Add(time.Second - time.Nanosecond)
+		return remembers(v, "a", outstanding(1, 9, ""))
+	}
+
+	It("is made as small as possible, also where the maxima may add up to too much", func() {
+		v := view(Federated(1, 12), but(none("a"), unselected), has("b", 1, 12, 5))
+		Expect(orders(plan.New(remembers(v, "a", outstanding(1, 9, ""))))).To(Equal([]string{"a 1..1"}))
+	})
+
+	It("may take effect for three minutes, which the ledger has in whole seconds", func() {
+		Expect(ledgerOf(unwanted(), "a").RemovableAfter.Time).To(Equal(noon.Add(3 * time.Minute)))
+	})
+
+	It("is not removable before a second creation was sent", func() {
+		Expect(ledgerOf(view(Federated(1, 12), none("a")), "a").RemovableAfter).To(BeNil())
+	})
+
+	It("gets zero at least where that is asked for", func() {
+		Expect(orders(plan.New(unwanted(allowZero)))).To(Equal([]string{"a 0..1"}))
+	})
+
+	removable := func(after time.Duration, lo, hi int64) plan.View {
+		v := view(Federated(1, 12), has("a", lo, hi, hi, unselected, unclaimed))
+		entry(&v, "a").RemovableAfter = ptr.To(*ago(-after))
+		return v
+	}
+
+	DescribeTable("is removed after that time, and small until then",
+		func(v plan.View, again time.Duration, expected ...string) {
+			p := plan.New(v)
+			Expect(orders(p)).To(ConsistOf(expected))
+			Expect(p.Again).To(Equal(again))
+		},
+		Entry("it is small", removable(time.Minute, 1, 1), time.Minute),
+		Entry("it is larger", removable(time.Minute, 1, 9), time.Second, "a 1..1"),
+		Entry("its minimum is larger", removable(time.Minute, 5, 9), time.Second, "a 1..1"),
+		Entry("its minimum is smaller", removable(time.Minute, 0, 9), time.Second, "a 0..1"),
+		Entry("not a moment too early", removable(time.Nanosecond, 1, 1), time.Nanosecond),
+		Entry("in time", removable(0, 1, 1), time.Second, "a gone"),
+	)
+
+	It("is changed in the version that was seen", func() {
+		Expect(plan.New(removable(time.Minute, 1, 9)).Orders).To(Equal([]plan.Order{
+			{Cluster: "a", Operation: plan.Change, Bounds: plan.Bounds{Min: 1, Max: 1}, Was: plan.Bounds{Min: 1, Max: 9}, Version: "100", UID: "a", Unclaimed: true},
+		}))
+	})
+})
+
+var _ = Describe("A share that is lent", func() {
+	It("keeps the bounds that it had", func() {
+		v := view(Federated(2, 20, released("a")), has("a", 3, 10, 5, away), has("b", 2, 20, 5))
+		p := plan.New(v)
+		Expect(p.Clusters[0].Aim).To(Equal(plan.Bounds{Min: 3, Max: 10}))
+		Expect(orders(p)).To(BeEmpty())
+	})
+
+	It("needs no time any more if it was released before its time", func() {
+		v := view(Federated(2, 20, func(s *Spec) {
+			s.Unreachable = &v1alpha1.Unreachable{Policy: v1alpha1.ReleaseAfter, AfterSeconds: ptr.To[int32](600), Released: []string{"a"}}
+		}), has("a", 3, 10, 5, away), has("b", 2, 20, 5))
+		Expect(plan.New(v).Again).To(BeZero())
+	})
+
+	It("is lent at once by default", func() {
+		v := view(Federated(2, 20, func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Policy: v1alpha1.ReleaseAfter} }), has("a", 3, 10, 5, away), has("b", 2, 10, 5))
+		Expect(orders(plan.New(v))).To(Equal([]string{"b 2..20"}))
+	})
+})
