@@ -136,7 +136,7 @@ func dispensable(extra *ClusterPlan, base []*ClusterPlan, r rules) bool {
 	}
 	room, free := int64(0), r.max
 	for _, s := range base {
-		if s.role != used || s.limited || s.stuck || s.isFixed() {
+		if s.limited || s.stuck || s.isFixed() {
 			return false
 		}
 		room += max(0, s.max-s.desired())
@@ -183,7 +183,7 @@ func (p *Plan) joinOnDemand(r rules, candidates []*ClusterPlan) {
 		return
 	}
 	for _, s := range candidates {
-		if s.role == joining || s.role == waiting || s.role == used && !s.saturated() {
+		if s.role == joining || s.role == used && !s.saturated() {
 			return
 		}
 	}
