@@ -47,7 +47,7 @@ func (p *Plan) orderBounds(r rules, now time.Time) {
 	pressing := budget < 0 || budget == 0 && len(raises) > 0
 	more := p.moreToCome()
 	for _, s := range p.clusterPlans() {
-		if s.isFixed() || s.Lent {
+		if s.isFixed() {
 			continue
 		}
 		to := Bounds{Max: s.Aim.Max}
@@ -79,14 +79,7 @@ const awhile = time.Second
 // moreToCome reports whether reductions are being sent, or may be confirmed at any moment.
 func (p *Plan) moreToCome() bool {
 	for _, s := range p.clusterPlans() {
-		c := s.cluster
-		switch {
-		case s.Lent || !c.Reachable:
-		case c.InFlight != nil:
-			if c.InFlight.Max < s.Confirmed.Max && s.fresh {
-				return true
-			}
-		case !s.isFixed() && s.Aim.Max < s.Confirmed.Max:
+		if s.fresh && s.cluster.InFlight.Max < s.Confirmed.Max || !s.isFixed() && s.Aim.Max < s.Confirmed.Max {
 			return true
 		}
 	}
