@@ -29,11 +29,7 @@ func (p *Plan) divideMaxima(r rules, now time.Time) {
 		}
 	}
 	p.Room = max(0, room)
-	if mayRest(hands, p.Room, moving) {
-		for _, s := range hands {
-			s.Aim.Max = s.Confirmed.Max
-		}
-	} else {
+	if !mayRest(hands, p.Room, moving) {
 		p.partition(r, now, hands)
 	}
 	for _, s := range hands {
@@ -47,15 +43,15 @@ func (p *Plan) divideMaxima(r rules, now time.Time) {
 // mayRest reports whether maximums may stay as they are: no cluster needs more, joins or leaves, and
 // the whole maximum is given out. What is left over while bounds move may be for a joining cluster.
 func mayRest(hands []*ClusterPlan, room int64, moving bool) bool {
-	var sum, lowest, highest int64
+	var sum, highest int64
 	for _, s := range hands {
 		switch {
 		case s.role == joining, s.limited && !s.stuck && s.Confirmed.Max < s.max, s.Confirmed.Max > s.max, s.Confirmed.Max < s.Aim.Min:
 			return false
 		}
-		sum, lowest, highest = sum+s.Confirmed.Max, lowest+max(1, s.Aim.Min), highest+s.max
+		sum, highest = sum+s.Confirmed.Max, highest+s.max
 	}
-	whole := max(min(room, highest), min(lowest, room))
+	whole := min(room, highest)
 	return sum == whole || moving && sum < whole
 }
 
@@ -73,7 +69,7 @@ func (p *Plan) partition(r rules, now time.Time, hands []*ClusterPlan) {
 		}
 	}
 	for _, s := range hands { // once a cluster that keeps its maximum now may give some of it, the plan may change
-		if left := s.cooling(r, now); needed && left > 0 && s.Confirmed.Max > s.desired()+r.headroom {
+		if left := s.cooling(r, now); needed && s.Confirmed.Max > s.desired()+r.headroom {
 			p.Again = requeue.Sooner(p.Again, left)
 		}
 	}
@@ -126,9 +122,6 @@ func (s *ClusterPlan) setMaximum(r rules, now time.Time, needed bool, hold hold)
 // setJoiningWants sets what joining clusters want: a part of what is to spare, by weight, unless a
 // cluster of a lower tier needs it.
 func (p *Plan) setJoiningWants(hands []*ClusterPlan) {
-	if len(hands) == 0 {
-		return
-	}
 	first := slices.MinFunc(hands, func(a, b *ClusterPlan) int { return cmp.Compare(a.tier, b.tier) }).tier
 	spare, weights := p.Room, int64(0)
 	for _, s := range hands {

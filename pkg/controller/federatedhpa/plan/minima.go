@@ -18,12 +18,10 @@ func (p *Plan) divideMinima(r rules, now time.Time) {
 	for _, s := range p.clusterPlans() {
 		switch {
 		case s.Lent || s.role == idle || s.role == waiting:
-			s.Aim.Min = 0
 		case s.isFixed():
 			s.Aim.Min = s.heldBounds().Min
 			total, room = total-s.Aim.Min, room-s.heldBounds().Max
 		case s.role == leaving:
-			s.Aim.Min = 0
 		default:
 			hands = append(hands, s)
 		}
@@ -34,8 +32,7 @@ func (p *Plan) divideMinima(r rules, now time.Time) {
 	switch aim, sum := minimaAim(hands, least, total); {
 	case sum == aim && r.minima:
 		p.shiftMinima(hands, floors, aim)
-	case sum == aim:
-		keepMinimaOf(hands)
+	case sum == aim: // they stay
 	case sum > aim && total >= sumCounts(floors): // a shift is in progress, or the sum must fall: clusters that need less give
 		setMinima(hands, distributeShares(total, targetsOf(hands, func(i int, s *ClusterPlan) (lo, hi, current int64) {
 			return floors[i], s.Confirmed.Min, s.Confirmed.Min
@@ -48,12 +45,6 @@ func (p *Plan) divideMinima(r rules, now time.Time) {
 func setMinima(hands []*ClusterPlan, minima []int64) {
 	for i, s := range hands {
 		s.Aim.Min = minima[i]
-	}
-}
-
-func keepMinimaOf(hands []*ClusterPlan) {
-	for _, s := range hands {
-		s.Aim.Min = s.Confirmed.Min
 	}
 }
 
