@@ -113,7 +113,7 @@ func (p *Plan) wakeFor(s *ClusterPlan, r rules, now time.Time) {
 	if s.cluster.Starting {
 		p.Again = requeue.Sooner(p.Again, Youth)
 	}
-	if since := s.entry.NotReadySince; since != nil && !s.stuck && s.cluster.Reachable {
+	if since := s.entry.NotReadySince; since != nil && s.cluster.Reachable {
 		p.Again = requeue.Sooner(p.Again, r.start-now.Sub(since.Time))
 	}
 	if s.behind && s.cluster.Reachable {
@@ -152,13 +152,10 @@ func (p *Plan) dismantle(r rules, now time.Time) {
 			continue
 		case s.hasAutoscaler():
 			p.Gone = false
-		case !s.cluster.Absent && !s.cluster.Starting && s.entry.Epoch == 0:
-			continue // nothing was ever sent there
-		case !s.cluster.Absent:
+		case !s.cluster.Absent && (s.cluster.Starting || s.entry.Epoch != 0): // what was sent may be there
 			p.Gone = false
-			continue
 		}
-		if s.Aim = (Bounds{}); s.hasAutoscaler() && !s.isFixed() {
+		if s.Aim = (Bounds{}); !s.isFixed() {
 			p.orderFor(s, Bounds{}, r, now)
 		}
 	}

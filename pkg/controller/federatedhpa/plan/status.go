@@ -80,10 +80,7 @@ func (s *ClusterPlan) status() v1alpha1.ClusterStatus {
 		e.CurrentReplicas, e.DesiredReplicas, e.ReadyReplicas, e.LimitedBy, e.Demand, e.NotReadySince = 0, 0, 0, "", 0, nil
 	}
 	if s.role == idle || s.role == waiting {
-		e.OnDemand, e.QuietSince = false, nil
-		if s.entry.Outstanding == nil {
-			e.MovedAt, e.RemovableAfter = nil, nil
-		}
+		e.OnDemand, e.QuietSince, e.MovedAt, e.RemovableAfter = false, nil, nil, nil
 	}
 	var why Hold
 	e.State, why = s.clusterState()
