@@ -88,6 +88,11 @@ var _ = Describe("More clusters than an object can hold", func() {
 		Entry("but not where all have a part, which none loses", crowd(258, func(name string) plan.Cluster { return has(name, 1, 5, 3) }), 258, 0),
 	)
 
+	It("are said, even if it is only one", func() {
+		Expect(condition(crowd(257, none), "Ready")).To(Equal("False TooManyClusters"))
+		Expect(said(crowd(258, none), "Ready")).To(Equal("an object can use at most 256 clusters, and 2 more are selected: narrow spec.clusterSelector"))
+	})
+
 	It("leave the lowest tiers and those that something was promised to, and are said", func() {
 		v := view(Federated(1, 3000))
 		for i := range 400 {

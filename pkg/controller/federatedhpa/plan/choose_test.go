@@ -72,6 +72,7 @@ var _ = Describe("Clusters", func() {
 		Entry("not from what one out of reach has, though another may give", view(Federated(2, 10), has("a", 1, 6, 1, away), has("b", 1, 4, 3), none("c")), "6/3/1"),
 		Entry("from what one out of reach has lent", view(Federated(2, 10, released("a")), has("a", 1, 10, 10, away), none("b")), "10/10"),
 		Entry("not from a preferred minimum", view(Federated(2, 10, Prefer("a", atLeast(9))), has("a", 9, 10, 0), none("b"), none("c")), "9/1/-"),
+		Entry("from what is beyond a preferred minimum, which its maximum limits", view(Federated(2, 10, Prefer("a", between(8, 5))), has("a", 5, 5, 5), none("b"), none("c"), none("d")), "5/2/2/1"),
 		Entry("not from the one replica that a cluster may need at any time", view(Federated(1, 2), has("a", 1, 2, 0), none("b"), none("c")), "1/1/-"),
 		Entry("from replicas that do not become ready", since(view(Federated(2, 10), has("a", 1, 10, 10, readyCondition(2)), none("b")), "a", time.Hour), "3/7"),
 		Entry("not from replicas that may yet become ready", view(Federated(2, 10), has("a", 1, 10, 10, readyCondition(2)), none("b")), "10/-"),
@@ -130,6 +131,12 @@ var _ = Describe("Clusters on demand", func() {
 		v := onDemand(view(Federated(2, 10, Strict, OnDemand), has("a", 1, 5, 3), has("b", 1, 5, 1)), "b", time.Minute)
 		Expect(ledgerOf(v, "b").OnDemand).To(BeFalse())
 		Expect(ledgerOf(v, "b").QuietSince).To(BeNil())
+	})
+
+	It("stay on demand while one that is wanted anyway is there", func() {
+		v := onDemand(view(Federated(1, 10, Strict, OnDemand), has("a", 1, 5, 3), has("b", 1, 5, 3)), "a")
+		Expect(ledgerOf(v, "a").OnDemand).To(BeTrue())
+		Expect(ledgerOf(v, "b").OnDemand).To(BeFalse())
 	})
 
 	It("are those beyond the minimum once it falls", func() {

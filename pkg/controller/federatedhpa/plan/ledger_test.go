@@ -192,6 +192,7 @@ var _ = Describe("The time since when a cluster has been out of reach", func() {
 		Entry("not before the time", unreachableFor(view(Federated(1, 10, lending), has("a", 1, 10, 3, away)), 599*time.Second), false, time.Second),
 		Entry("after the time", unreachableFor(view(Federated(1, 10, lending), has("a", 1, 10, 3, away)), 600*time.Second), true, time.Duration(0)),
 		Entry("not without that policy", unreachableFor(view(Federated(1, 10), has("a", 1, 10, 3, away)), time.Minute), false, time.Duration(0)),
+		Entry("not without that policy, though a time is set", unreachableFor(view(Federated(1, 10, func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{AfterSeconds: ptr.To[int32](600)} }), has("a", 1, 10, 3, away)), time.Minute), false, time.Duration(0)),
 		Entry("not without a share", unreachableFor(view(Federated(1, 10, lending), but(none("a"), away)), time.Minute), false, time.Duration(0)),
 		Entry("not without a share, however long", unreachableFor(view(Federated(1, 10, lending), but(none("a"), away)), time.Hour), false, time.Duration(0)),
 		Entry("at once if it was released", unreachableFor(view(Federated(1, 10, releasing), has("a", 1, 10, 3, away)), 0), true, time.Duration(0)),

@@ -37,6 +37,8 @@ var _ = Describe("Maxima", func() {
 		Entry("if a cluster joins at zero", view(Federated(2, 10, allowZero), has("a", 0, 10, 3), none("b")), "5/5"),
 		Entry("if a minimum rises above one", view(Federated(12, 20, Prefer("a", atLeast(8))), has("a", 2, 5, 5), has("b", 10, 15, 10)), "9/11"),
 		Entry("by the cluster that has more, where an odd one is left", view(Federated(2, 15), has("a", 1, 5, 1), has("b", 1, 8, 1)), "7/8"),
+		Entry("evenly, if a preference names no weight", view(Federated(2, 12, Prefer("a", AtMost(10))), none("a"), none("b")), "6/6"),
+		Entry("to no more than all may have, though a preference names more", view(Federated(1, 12, Prefer("a", AtMost(50))), none("a")), "12"),
 		Entry("to one each at least", view(Federated(1, 2), has("a", 1, 5, 5), has("b", 1, 5, 0)), "1/1"),
 	)
 
@@ -55,6 +57,7 @@ var _ = Describe("Maxima", func() {
 		Entry("are their part by weight", view(Federated(2, 20, Prefer("b", Weight(3))), has("a", 1, 12, 12, wants(30)), none("b")), "15/5"),
 		Entry("are one, where a lower tier needs the rest", view(Federated(2, 20, Prefer("b", Tier(1))), has("a", 1, 12, 12, wants(30)), none("b")), "19/1"),
 		Entry("are one, where a lower tier needs the rest, whatever its name", view(Federated(2, 20, Prefer("a", Tier(1))), none("a"), has("b", 1, 12, 12, wants(30))), "1/19"),
+		Entry("are one, where a lower tier needs the rest, whatever headroom others keep", view(Federated(2, 20, Prefer("b", Tier(1)), func(s *Spec) { Rebalance(s).Headroom = ptr.To[int32](3) }), has("a", 1, 12, 12, wants(30)), none("b")), "19/1"),
 		Entry("are no more than is preferred", view(Federated(2, 20, Prefer("b", AtMost(2))), has("a", 1, 12, 12, wants(30)), none("b")), "18/2"),
 		Entry("are all, if there is nobody else", view(Federated(1, 20), none("a")), "20"),
 	)

@@ -31,6 +31,9 @@ var _ = Describe("Minima", func() {
 		Entry("unless they are different and still add up", view(Federated(4, 10), has("a", 3, 5, 3), has("b", 1, 5, 3)), "3/1"),
 		Entry("once they have to rise, for the cluster that has more where an odd one is left", view(Federated(7, 20), has("a", 2, 10, 2), has("b", 4, 10, 4)), "3/4"),
 		Entry("once they have to fall", view(Federated(4, 20), has("a", 2, 10, 2), has("b", 6, 10, 6)), "2/2"),
+		Entry("once they have to fall, whoever needs fewer, if they may not move", view(Federated(4, 20), has("a", 3, 10, 3, wantsLess(1)), has("b", 3, 10, 7)), "2/2"),
+		Entry("once they have to fall, except where they hinder, if they may move", view(Federated(4, 20, Minima), has("a", 3, 10, 3, wantsLess(1)), has("b", 3, 10, 7)), "1/3"),
+		Entry("as far as there is room, and the odd one where it is already", view(Federated(6, 10), has("a", 1, 10, 5), has("b", 3, 10, 4), none("c")), "2/3/1"),
 		Entry("whatever the weights and tiers of clusters", view(Federated(4, 20, Prefer("a", Weight(3)), Prefer("b", Tier(1))), none("a"), none("b")), "2/2"),
 		Entry("of one, if none is asked for", view(Federated(1, 10, func(s *Spec) { s.MinReplicas = nil }), has("a", 1, 10, 3)), "1"),
 	)
@@ -42,6 +45,8 @@ var _ = Describe("Minima", func() {
 		Entry("for more, only as far as the preferred maximum allows", view(Federated(2, 20, Prefer("a", between(8, 5))), none("a"), none("b")), "5/1"),
 		Entry("for a maximum below the present minimum", view(Federated(6, 20, Prefer("a", AtMost(4))), has("a", 5, 10, 5), has("b", 1, 10, 5)), "3/3"),
 		Entry("for a maximum at the present minimum", view(Federated(6, 20, Prefer("a", AtMost(5))), has("a", 5, 10, 5), has("b", 1, 10, 5)), "5/1"),
+		Entry("for more, not where there is no room at all", view(Federated(1, 10, allowZero, Prefer("a", atLeast(1))), has("a", 0, 1, 1), has("b", 0, 10, 3, away)), "0/0"),
+		Entry("for something else, which leave the minimum at zero", view(Federated(1, 10, allowZero, Prefer("b", Weight(1))), none("a"), none("b")), "1/0"),
 		Entry("for a cluster by its name before those for all", view(Federated(2, 20, Prefer("*", atLeast(2)), Prefer("a", atLeast(4))), none("a"), none("b")), "4/2"),
 	)
 
@@ -54,6 +59,7 @@ var _ = Describe("Minima", func() {
 		Entry("with what is on its way to them", view(Federated(4, 20), has("a", 3, 10, 3, busy(1, 10)), has("b", 1, 10, 3)), "1/3"),
 		Entry("not once their share is lent", view(Federated(4, 20, released("a")), has("a", 3, 10, 3, away), has("b", 1, 10, 3)), "3/4"),
 		Entry("not once they leave", view(Federated(4, 10), has("a", 2, 5, 3, unselected), has("b", 2, 5, 3)), "-/4"),
+		Entry("not if somebody else scales there", view(Federated(4, 10), has("a", 3, 5, 3), has("b", 1, 5, 3), but(none("c"), func(c *plan.Cluster) { c.Foreign = plan.Hold{Reason: "NameTaken"} })), "3/1/-"),
 		Entry("not if they only wait", view(Federated(4, 4), has("a", 4, 4, 4), none("b")), "4/-"),
 	)
 

@@ -228,7 +228,7 @@ var _ = Describe("Escrow", func() {
 		p := plan.New(v)
 		Expect(orders(p)).To(BeEmpty())
 		Expect(p.Again).To(Equal(time.Second))
-		v.Clusters[2].Sent = noon.Add(-2 * time.Second)
+		v.Clusters[2].Sent = noon.Add(-time.Second)
 		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..17"}))
 	})
 })

@@ -119,6 +119,7 @@ var _ = Describe("A cluster's autoscaler", func() {
 		Entry("nothing known, where nothing was measured", says("TooFewReplicas", but(utilization(50, 5), func(r *reading) { r.status.Resource.Current.AverageUtilization = nil })), "Min", 0),
 		Entry("a value, though its average was measured, too", says("TooManyReplicas", but(external("10", "13"), func(r *reading) { r.status.External.Current.AverageValue = quantity("2") })), "Max", 13),
 		Entry("no more than a total on an object, though its average is rounded up", says("TooManyReplicas", onObjectInTotal("3333m", "4333m")), "Max", 13),
+		Entry("an average, though its utilization was measured, too", says("TooManyReplicas", but(perPod("100m", "150m"), func(r *reading) { r.status.Pods.Current.AverageUtilization = ptr.To[int32](120) })), "Max", 15),
 		Entry("the one of several that can be read", says("TooManyReplicas", external("1E999", "1E999"), utilization(50, 120)), "Max", 24),
 		Entry("as much as the target, however small that is", says("TooManyReplicas", utilization(1, 2)), "Max", 20),
 		Entry("exactly what a metric asks for, in spite of inexact numbers", says("TooManyReplicas", perPod("1400m", "2100m")), "Max", 15),
