@@ -170,10 +170,11 @@ func (s *ClusterPlan) frozen() bool {
 }
 
 // isFixed reports whether nothing can be written to the cluster now; heldBounds returns what it keeps
-// in the meantime. A cluster that does not answer at once is treated like an unreachable one.
+// in the meantime. A cluster that does not answer at once is treated like an unreachable one. If
+// another client took the name of the autoscaler, it can be neither changed nor created.
 func (s *ClusterPlan) isFixed() bool {
 	c := s.cluster
-	return s.behind || !c.Reachable || c.Pausing || c.InFlight != nil || c.Fault != Hold{}
+	return s.behind || c.Local == nil && !c.Absent || !c.Reachable || c.Pausing || c.InFlight != nil || c.Fault != Hold{}
 }
 
 func (s *ClusterPlan) heldBounds() Bounds {
