@@ -4,6 +4,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,12 +79,7 @@ const awhile = time.Second
 
 // moreToCome reports whether reductions are being sent, or may be confirmed at any moment.
 func (p *Plan) moreToCome() bool {
-	for _, s := range p.clusterPlans() {
-		if s.fresh && s.cluster.InFlight.Max < s.Confirmed.Max || !s.isFixed() && s.Aim.Max < s.Confirmed.Max {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.clusterPlans(), func(s *ClusterPlan) bool { return s.Aim.Max < s.Confirmed.Max })
 }
 
 // raises distributes the budget: what the counted maxima leave of maxReplicas. A negative budget
