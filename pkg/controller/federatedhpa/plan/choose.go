@@ -96,7 +96,7 @@ func (p *Plan) wantedClusters(r rules, candidates []*ClusterPlan) int {
 func (p *Plan) roomFor(r rules) int {
 	room, kept := r.max, int64(0)
 	for _, s := range p.clusterPlans() {
-		if s.isFixed() && s.hasAutoscaler() && !s.Lent {
+		if s.isFixed() && !s.Lent {
 			room -= s.heldBounds().Max
 			if s.candidate() {
 				kept++
@@ -153,11 +153,9 @@ func (p *Plan) admitJoining(r rules) {
 		if s.role != joining {
 			continue
 		}
-		if room < 1 {
+		if room--; room < 0 {
 			s.role = waiting
-			continue
 		}
-		room--
 	}
 }
 
@@ -166,7 +164,7 @@ func (p *Plan) spareReplicas(r rules) int64 {
 	room := r.max
 	for _, s := range p.clusterPlans() {
 		switch {
-		case s.Lent || !s.hasAutoscaler():
+		case s.Lent:
 		case s.isFixed():
 			room -= s.heldBounds().Max
 		case s.role == used:
