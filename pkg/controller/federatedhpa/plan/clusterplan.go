@@ -54,7 +54,7 @@ func newClusterPlan(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.T
 	s := ClusterPlan{Name: c.Name, cluster: c, entry: entry, preference: r.prefer(c.Name)}
 	s.entry.Name = c.Name
 	s.behind = behind(entry, c)
-	if !s.behind && settled(entry.Outstanding, entry.Epoch, c) {
+	if o := entry.Outstanding; o != nil && !s.behind && settled(*o, entry.Epoch, c) {
 		s.entry.Outstanding = nil
 	}
 	switch {
@@ -101,10 +101,8 @@ func (s *ClusterPlan) UnseenVersion() string {
 
 // settled reports whether nothing that was sent can still take effect: it took effect, was
 // rejected, or its base version is gone.
-func settled(o *v1alpha1.Outstanding, epoch int64, c Cluster) bool {
+func settled(o v1alpha1.Outstanding, epoch int64, c Cluster) bool {
 	switch {
-	case o == nil:
-		return true
 	case c.InFlight != nil:
 		return false
 	case c.Rejected > 0 && c.Rejected == epoch && !o.Repeated:
