@@ -92,6 +92,11 @@ var _ = Describe("A maximum below the present minimum", func() {
 		Expect(least(plan.New(v))).To(Equal("2/4"))
 	})
 
+	It("waits, too, if it is one", func() {
+		v := view(Federated(6, 12, atMost(1, 6)...), has("a", 5, 6, 5), has("b", 1, 6, 3))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 5..5", "b 5..6"}))
+	})
+
 	It("waits, too, where some room is left", func() {
 		v := view(Federated(6, 12, atMost(2, 10)...), has("a", 5, 9, 5), has("b", 1, 2, 2))
 		Expect(orders(plan.New(v))).To(Equal([]string{"a 5..5", "b 2..2"}))
@@ -106,6 +111,19 @@ var _ = Describe("A maximum below the present minimum", func() {
 		v := view(Federated(6, 12, atMost(2, 6)...), has("a", 5, 10, 5), has("b", 1, 6, 3))
 		Expect(orders(plan.New(v))).To(Equal([]string{"a 2..2", "b 4..6"}))
 	})
+})
+
+var _ = Describe("Minima", func() {
+	DescribeTable("are lowered as far as others have risen",
+		func(v plan.View, expected ...string) { Expect(orders(plan.New(v))).To(ConsistOf(expected)) },
+		Entry("not before a raise is confirmed, whichever comes first", view(Federated(6, 20, Minima), has("a", 3, 10, 7), has("b", 3, 10, 3, wantsLess(1))), "a 5..10"),
+		Entry("to their goals, if these are enough", view(Federated(2, 20), has("a", 5, 10, 5), has("b", 5, 10, 5)), "a 1..10", "b 1..10"),
+		Entry("by no more together than there is beyond what is asked for", view(Federated(6, 30), has("a", 4, 10, 4), has("b", 4, 10, 4), has("c", 1, 10, 5)), "a 2..10", "b 3..10", "c 2..10"),
+		Entry("by nothing that belongs to a share that is lent", view(Federated(4, 20, released("a")), has("a", 3, 10, 5, away), has("b", 5, 10, 5), has("c", 1, 10, 5)), "b 3..10", "c 2..10"),
+		Entry("to less than is asked for, if the maximum allows no more", view(Federated(5, 10, Prefer("a", AtMost(2))), has("a", 5, 10, 5)), "a 2..2"),
+		Entry("to less than all are to have, if that is more than is asked for", view(Federated(1, 15, Prefer("*", AtMost(5))), has("a", 3, 5, 3), has("b", 1, 5, 1), none("c")), "a 1..5", "c 1..5"),
+		Entry("to nothing with the autoscaler", view(Federated(4, 10, Prefer("b", AtMost(5))), has("a", 3, 5, 3, unselected), has("b", 1, 5, 3)), "a gone", "b 4..5"),
+	)
 })
 
 var _ = Describe("Raises", func() {

@@ -25,6 +25,7 @@ var _ = Describe("Maxima", func() {
 		Entry("if all is given out", view(Federated(2, 20), has("a", 1, 5, 3), has("b", 1, 15, 3)), "5/15"),
 		Entry("if who asks for more may not have more", view(Federated(2, 20, Prefer("a", AtMost(5))), has("a", 1, 5, 5, wants(9)), has("b", 1, 5, 2), has("c", 1, 10, 2)), "5/5/10"),
 		Entry("if who asks for more does not get what it has", late(view(Federated(2, 20), has("a", 1, 5, 5, wants(9), readyCondition(2)), has("b", 1, 15, 2)), "a"), "5/15"),
+		Entry("if one is at its minimum", view(Federated(5, 20), has("a", 4, 4, 4), has("b", 1, 16, 3)), "4/16"),
 		Entry("if more would be left than all may have", view(Federated(2, 20, Prefer("*", AtMost(6))), has("a", 1, 6, 3), has("b", 1, 6, 3)), "6/6"),
 		Entry("while others still move, and what they leave is for those that join", view(Federated(2, 20), has("a", 1, 10, 3, busy(1, 5)), has("b", 1, 10, 3)), "5/10"),
 		Entry("while others still move, whichever comes first", view(Federated(2, 20), has("a", 1, 10, 3), has("b", 1, 10, 3, busy(1, 5))), "10/5"),
@@ -34,11 +35,12 @@ var _ = Describe("Maxima", func() {
 		Entry("if some are left", view(Federated(2, 20), has("a", 1, 5, 3), has("b", 1, 10, 3)), "10/10"),
 		Entry("if some are left while an order does not end", view(Federated(2, 20), has("a", 1, 5, 3, func(c *plan.Cluster) { c.InFlight, c.Sent = &plan.Bounds{Min: 1, Max: 3}, noon.Add(-time.Minute) }), has("b", 1, 10, 3)), "5/15"),
 		Entry("if they are too much, while others move as well", view(Federated(2, 10), has("a", 1, 10, 3, busy(1, 5)), has("b", 1, 8, 3)), "5/5"),
-		Entry("if a cluster joins at zero", view(Federated(2, 10, allowZero), has("a", 0, 10, 3), none("b")), "5/5"),
+		Entry("if a cluster joins at zero", view(Federated(1, 10, allowZero), has("a", 1, 10, 3), none("b")), "5/5"),
 		Entry("if a minimum rises above one", view(Federated(12, 20, Prefer("a", atLeast(8))), has("a", 2, 5, 5), has("b", 10, 15, 10)), "9/11"),
 		Entry("by the cluster that has more, where an odd one is left", view(Federated(2, 15), has("a", 1, 5, 1), has("b", 1, 8, 1)), "7/8"),
 		Entry("evenly, if a preference names no weight", view(Federated(2, 12, Prefer("a", AtMost(10))), none("a"), none("b")), "6/6"),
 		Entry("to no more than all may have, though a preference names more", view(Federated(1, 12, Prefer("a", AtMost(50))), none("a")), "12"),
+		Entry("by one at least, if somebody asks for an unknown number more", view(Federated(2, 20), has("a", 1, 10, 10, wants(0)), has("b", 1, 10, 3)), "11/9"),
 		Entry("to one each at least", view(Federated(1, 2), has("a", 1, 5, 5), has("b", 1, 5, 0)), "1/1"),
 	)
 
@@ -57,7 +59,8 @@ var _ = Describe("Maxima", func() {
 		Entry("are their part by weight", view(Federated(2, 20, Prefer("b", Weight(3))), has("a", 1, 12, 12, wants(30)), none("b")), "15/5"),
 		Entry("are one, where a lower tier needs the rest", view(Federated(2, 20, Prefer("b", Tier(1))), has("a", 1, 12, 12, wants(30)), none("b")), "19/1"),
 		Entry("are one, where a lower tier needs the rest, whatever its name", view(Federated(2, 20, Prefer("a", Tier(1))), none("a"), has("b", 1, 12, 12, wants(30))), "1/19"),
-		Entry("are one, where a lower tier needs the rest, whatever headroom others keep", view(Federated(2, 20, Prefer("b", Tier(1)), func(s *Spec) { Rebalance(s).Headroom = ptr.To[int32](3) }), has("a", 1, 12, 12, wants(30)), none("b")), "19/1"),
+		Entry("are one, where a lower tier needs the rest, whatever headroom others keep", view(Federated(2, 20, Prefer("b", Tier(1)), func(s *Spec) { Rebalance(s).Headroom = ptr.To[int32](3) }), has("a", 1, 12, 12, wants(14)), none("b")), "19/1"),
+		Entry("are all that is left, where others have a higher tier", view(Federated(2, 20, Prefer("a", Tier(1))), has("a", 1, 12, 12, wants(30)), none("b")), "13/7"),
 		Entry("are no more than is preferred", view(Federated(2, 20, Prefer("b", AtMost(2))), has("a", 1, 12, 12, wants(30)), none("b")), "18/2"),
 		Entry("are all, if there is nobody else", view(Federated(1, 20), none("a")), "20"),
 	)
@@ -77,6 +80,7 @@ var _ = Describe("Maxima", func() {
 
 	DescribeTable("that move in steps", table,
 		Entry("keep the rest", view(Federated(2, 20, func(s *Spec) { Rebalance(s).MaxStepPercent = ptr.To[int32](25) }), has("a", 1, 10, 1), has("b", 1, 10, 10, wants(30))), "5/15"),
+		Entry("of a percentage of the maximum", view(Federated(2, 300, func(s *Spec) { Rebalance(s).MaxStepPercent = ptr.To[int32](50) }), has("a", 1, 200, 1), has("b", 1, 100, 100, wants(300))), "50/250"),
 		Entry("of a percentage that is rounded up", view(Federated(2, 18, func(s *Spec) { Rebalance(s).MaxStepPercent = ptr.To[int32](20) }), has("a", 1, 9, 1), has("b", 1, 9, 9, wants(30))), "5/13"),
 	)
 

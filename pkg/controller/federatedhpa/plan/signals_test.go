@@ -99,6 +99,7 @@ var _ = Describe("A cluster's autoscaler", func() {
 		Entry("utilization", says("TooManyReplicas", utilization(50, 120)), "Max", 24),
 		Entry("what a container uses", says("TooManyReplicas", inContainer(50, 75)), "Max", 15),
 		Entry("a value per pod", says("TooManyReplicas", perPod("100m", "150m")), "Max", 15),
+		Entry("a value per pod, of which nothing was rounded", says("TooManyReplicas", perPod("1", "1201m")), "Max", 13),
 		Entry("a value", says("TooManyReplicas", external("10", "13")), "Max", 13),
 		Entry("a value on an object", says("TooManyReplicas", onObject("10", "17")), "Max", 17),
 		Entry("its part of a total", says("TooManyReplicas", inTotal("1", "2500m")), "Max", 25),
@@ -193,6 +194,13 @@ var _ = Describe("A cluster's autoscaler", func() {
 		h.Status.Conditions[0].Status = corev1.ConditionFalse
 		Expect(plan.LocalOf(h).Limit).To(BeEmpty())
 		Expect(plan.LocalOf(h).Demand).To(BeEquivalentTo(10))
+	})
+
+	It("is limited whatever else is true of it", func() {
+		h := says("TooManyReplicas", utilization(50, 120))
+		h.Status.Conditions = append(h.Status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionTrue, Reason: "ValidMetricFound"})
+		Expect(plan.LocalOf(h).Limit).To(Equal(v1alpha1.ByMax))
+		Expect(plan.LocalOf(h).Inactive).To(BeZero())
 	})
 
 	It("needs no more replicas than it runs for a total, even where the autoscaler rounded up", func() {
