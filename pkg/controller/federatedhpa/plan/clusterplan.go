@@ -81,7 +81,7 @@ func newClusterPlan(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.T
 // cluster than this hub sees now.
 func behind(entry v1alpha1.ClusterStatus, c Cluster) bool {
 	switch {
-	case entry.ConfirmedVersion == "" || entry.ConfirmedVersion == c.Verified:
+	case entry.ConfirmedVersion == c.Verified:
 		return false
 	case c.Local != nil:
 		return IsNewer(entry.ConfirmedVersion, c.Local.Version)

@@ -17,8 +17,7 @@ func (p *Plan) divideMaxima(r rules, now time.Time) {
 	for _, s := range p.clusterPlans() {
 		moving = moving || s.fresh
 		switch {
-		case s.Lent:
-			s.Aim = s.Confirmed
+		case s.Lent: // it keeps its bounds
 		case s.role == idle || s.role == waiting || s.role == leaving && !s.isFixed():
 			s.Aim = Bounds{}
 		case s.isFixed():
