@@ -158,6 +158,12 @@ var _ = Describe("Raises", func() {
 		Entry("are taken back if the sum may be too high", view(Federated(2, 20), has("a", 1, 10, 10, wants(30)), has("b", 1, 8, 8)), "a 1..10"),
 	)
 
+	It("are taken back if the sum may be too high, even if they are what is wanted", func() {
+		v := remembers(view(Federated(2, 20), has("a", 1, 10, 10, wants(30)), has("b", 1, 10, 8)), "a", outstanding(1, 11, "100"))
+		Expect(aims(plan.New(v))).To(Equal("11/9"))
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..10", "b 1..9"}))
+	})
+
 	It("are taken back as far as possible where a creation of unknown outcome may be too much", func() {
 		v := remembers(view(Federated(2, 20), none("a"), has("b", 1, 8, 8)), "a", outstanding(1, 18, ""))
 		Expect(orders(plan.New(v))).To(ContainElement("a 1..1"))
