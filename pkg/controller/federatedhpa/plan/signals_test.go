@@ -194,6 +194,7 @@ var _ = Describe("A cluster's autoscaler", func() {
 		h.Status.Conditions[0].Status = corev1.ConditionFalse
 		Expect(plan.LocalOf(h).Limit).To(BeEmpty())
 		Expect(plan.LocalOf(h).Demand).To(BeEquivalentTo(10))
+		Expect(plan.LocalOf(h).Inactive).To(BeZero(), "an autoscaler without a limit is active")
 	})
 
 	It("is limited whatever else is true of it", func() {

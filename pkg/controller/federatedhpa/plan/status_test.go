@@ -98,6 +98,13 @@ var _ = Describe("Status", func() {
 		Entry("nothing, once the autoscaler is gone", but(none("a"), pausing), v1alpha1.ClusterStatus{}),
 	)
 
+	It("shows the bounds that a cluster has, and those that it is to have", func() {
+		v := view(Federated(2, 20), has("a", 3, 9, 5), has("b", 1, 10, 3))
+		s := ledgerOf(v, "a")
+		Expect([]int32{s.ConfirmedMinReplicas, s.ConfirmedMaxReplicas}).To(Equal([]int32{3, 9}))
+		Expect([]int32{s.MinReplicas, s.MaxReplicas}).To(Equal([]int32{1, 10}))
+	})
+
 	DescribeTable("remembers in which version it saw the bounds of a cluster",
 		func(c plan.Cluster, before func(*v1alpha1.ClusterStatus), expected string) {
 			Expect(ledgerOf(remembers(view(Federated(1, 10, paused), c), "a", before), "a").ConfirmedVersion).To(Equal(expected))
