@@ -58,9 +58,6 @@ func demandOf(hpa *autoscalingv2.HorizontalPodAutoscaler, l *Local) int64 {
 	case v1alpha1.ByMax:
 		return max(demand, l.Max+1)
 	case v1alpha1.ByMin:
-		if ratio == 0 {
-			return 0
-		}
 		return max(0, min(demand, l.Min-1))
 	}
 	return l.Desired
