@@ -19,11 +19,11 @@ func (r *round) moveOne(group []*zone) {
 	goal := evenReplicas(group)
 	from, to := surplus(group, goal), deficit(group, goal)
 	pending := pendingTaker(group)
-	if pending != nil && (from == nil || to == nil || pending != to && goal[pending] <= pending.replicas || pending.health.blocked && !pending.health.probing) {
+	if pending != nil && goal[pending] <= pending.replicas {
 		r.dropMove(pending)
 		return
 	}
-	if from == nil || to == nil {
+	if from == nil { // and so is to: the goals have the sum of the replicas
 		return
 	}
 	if pending != nil {
@@ -142,8 +142,6 @@ func (r *round) obstacle(group []*zone, from, to *zone) string {
 	}
 	for _, z := range []*zone{from, to} {
 		switch {
-		case z.Rollout.Spread:
-			return z.name + " is being updated"
 		case z.growth() > 0:
 			return z.name + " is growing"
 		case z.health.serving < z.replicas:
@@ -169,9 +167,6 @@ func (r *round) askReserve(from, to *zone) {
 	n := 1
 	if to.bounds != nil && to.replicas+has+1 > int(to.bounds.Max) {
 		n = 0
-	}
-	if n == 0 && has == 0 {
-		return // the kernel gave it no room then
 	}
 	to.next.move = &v1alpha1.Move{ID: to.Object.ResourceVersion, From: from.name, Reserve: int32(n)}
 	to.next.why = "create a machine for a move from " + from.name
