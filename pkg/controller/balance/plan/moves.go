@@ -150,8 +150,7 @@ func (r *round) finishSplit(z *zone) {
 	for _, n := range z.move.To {
 		moved += int(n)
 	}
-	z.next.replicas = max(z.replicas-moved, min(z.replicas, z.applied))
-	z.next.applied = min(z.applied, z.next.replicas)
+	z.next.replicas = max(z.replicas-moved, z.applied)
 	z.next.move = nil
 	z.next.why = "split growth"
 	z.next.addEvent(Event{Reason: EventMoved, Message: fmt.Sprintf("Moved %d of the requested replicas to %s", moved, takersText(z.move.To))})
@@ -201,7 +200,7 @@ func (r *round) finishMove(z *zone) {
 		return
 	}
 	z.next.replicas = z.replicas - 1
-	z.next.applied = max(0, min(z.applied-1, z.next.replicas))
+	z.next.applied = max(0, z.applied-1)
 	z.next.move, z.next.gone = nil, victim
 	z.next.why = "hand a replica over"
 	z.next.addEvent(Event{Reason: EventMoved, Message: fmt.Sprintf("Machine %s is deleted because its replica moved to %s", victim, takersText(z.move.To))})

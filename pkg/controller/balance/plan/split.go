@@ -82,7 +82,7 @@ func (z *zone) hasGrowthToGive() bool {
 // growthToGive returns the replicas of a member that have no machine yet: beyond base, this number
 // more.
 func (z *zone) growthToGive() (base, more int) {
-	base = min(z.applied, z.replicas)
+	base = z.applied
 	if z.health.blocked {
 		base -= z.uncreated()
 	}
