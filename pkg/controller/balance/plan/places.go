@@ -246,7 +246,7 @@ func (r *round) whyNotEvictable(m Machine) string {
 // reasonOf returns the reason at the beginning of a message.
 func reasonOf(why string) string {
 	reason, _, found := strings.Cut(why, ":")
-	if !found || strings.Contains(reason, " ") {
+	if !found {
 		return "NoMachineEligible"
 	}
 	return reason

@@ -93,7 +93,7 @@ func readMember(m Member, s Settings) *zone {
 	z.given = d.Annotations[v1alpha1.GivenBoundsAnnotation]
 	z.derived = derived(z.share, d.Annotations[v1alpha1.BoundsAnnotation])
 	z.next = draft{
-		replicas: z.replicas, applied: z.applied, held: z.held, share: z.share, move: z.move,
+		replicas: z.replicas, share: z.share, move: z.move,
 		bounds: d.Annotations[v1alpha1.BoundsAnnotation], given: z.given,
 	}
 	return z

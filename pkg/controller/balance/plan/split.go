@@ -116,10 +116,10 @@ func (r *round) giveGrowth(z *zone, takers []*zone, sizes []int, left int) bool 
 		r.blocks[z.name] = "NoRoom"
 	}
 	if moved == 0 {
-		z.next.applied, z.next.held = z.replicas, true
+		z.next.applied = z.replicas
 		return false
 	}
-	z.next.applied, z.next.held = z.replicas-moved, true
+	z.next.applied = z.replicas - moved
 	z.next.move = &v1alpha1.Move{ID: z.Object.ResourceVersion, To: to}
 	z.next.why = "split growth"
 	return true
