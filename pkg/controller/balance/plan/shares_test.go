@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 )
@@ -41,6 +42,13 @@ var _ = Describe("A pool's excess", func() {
 		Entry("with the odd one where least is", "1/1/2", poolOf("4", 3, 3, 2)),
 		Entry("not with the first by accident", "0/1/0", poolOf("1", 3, 2, 3)),
 		Entry("with the first by name where all are the same", "2/1/1", poolOf("4", 3, 3, 3)),
+		Entry("with the one that has it, though another has as few machines", "0/1/0", with(poolOf("1", 3, 3, 3), 1, share(1), ready(1))),
+		Entry("with the one that has it, though another has one machine less", "0/1/0", with(poolOf("1", 3, 4, 3), 1, share(1), ready(1))),
+		Entry("with another that has two machines less, and until that one is ready with both", "1/1/0", with(poolOf("1", 3, 5, 3), 1, share(1), ready(1))),
+		Entry("with the first that has it, though others have one machine less", "1/0/0", with(poolOf("1", 4, 3, 3), 0, share(1), ready(1))),
+		Entry("with another that has two machines less than the first", "1/1/0", with(poolOf("1", 5, 3, 3), 0, share(1), ready(1))),
+		Entry("with the odd one where it is", "1/2/1", with(with(with(poolOf("4", 3, 3, 3), 0, share(1), ready(1)), 1, share(2), ready(2)), 2, share(1), ready(1))),
+		Entry("with the odd one where it is, which is no machine for a move", "0/0/1", with(with(poolOf("1", 3, 3, 3), 1, share(1), ready(1), move(v1alpha1.Move{ID: "1", From: "a", Reserve: 1})), 2, share(1), ready(1))),
 		Entry("in percent of the pool's replicas, once", "1/0/0", poolOf("10%", 3, 3, 3)),
 		Entry("in resources, by what a machine has for pods", "1/1/1", poolOf("cpu=9", 1, 1, 1)),
 		Entry("in the percentage of a resource", "1/1/1", poolOf("cpu=25%", 3, 3, 4)),
