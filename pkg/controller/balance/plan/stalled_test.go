@@ -25,7 +25,6 @@ var _ = Describe("A promised machine", func() {
 			hold(&m.Machines[i], pod("p-"+name, name, safe("false")))
 		}
 	}
-	asked := func(n int32) Change { return func(m *Member) { m.Object.Spec.Replicas = n } }
 
 	DescribeTable("that cannot go", func(want string, members ...Member) {
 		w := newWorld(members...)
