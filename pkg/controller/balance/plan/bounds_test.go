@@ -51,6 +51,32 @@ var _ = Describe("Bounds", func() {
 		Expect(shares(v, New(v))).To(Equal("3/1/0"))
 	})
 
+	It("contain no share of a machine that was created for a move, in a pool without an excess", func() {
+		v := worker(view(continuous("a", 4), created("b", 1)), between(1, 5), between(1, 5))
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:5/1:5"))
+	})
+
+	It("contain no machine that was created for a move", func() {
+		v := worker(view(continuous("a", 4, Labelled("p"), Excess("2"), share(1), ready(1)), created("b", 1, Labelled("p"), Excess("2"), share(2), ready(1))), between(1, 5), between(1, 5))
+		Expect(shares(v, New(v))).To(Equal("1/2"))
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:5:1/1:5:1"))
+	})
+
+	It("of an older offer do not limit growth", func() {
+		v := worker(view(NewMember("a", 6, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), given("1:2"))), between(1, 9), between(1, 9))
+		Expect(writes(New(v))).To(ContainSubstring(`"to":{"b":2}`))
+	})
+
+	It("of a user limit growth, whatever is offered", func() {
+		v := worker(view(NewMember("a", 6, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), bounds("1:3"))), between(1, 9), between(1, 9))
+		Expect(writes(New(v))).To(ContainSubstring(`"to":{"b":1}`))
+	})
+
+	It("that were given once do not limit growth any more when nothing is offered", func() {
+		v := view(NewMember("a", 6, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), given("1:2")))
+		Expect(writes(New(v))).To(Equal(`a: applied-replicas=4 move={"id":"11","to":{"b":2}}; b: -bounds -given-bounds`))
+	})
+
 	It("are the user's where a user wrote them", func() {
 		v := worker(view(with(poolOf("3", 1, 1, 1), 0, bounds("1:7"))...), three(between(1, 3))...)
 		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:7/1:3:1/1:3:1"))

@@ -75,6 +75,75 @@ var _ = Describe("Bounds of a pool by its worker's annotation", func() {
 		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:2:1/1:2:1/1:2:1"))
 	})
 
+	It("give way to a Worker that does not mention the zone", func() {
+		v := view(shoot(says(v1alpha1.BoundsAnnotation, "3:9:4"), 1, 1)...)
+		v.Garden = Garden{Known: true, Here: true, Bounds: map[string]v1alpha1.Bounds{"ns-p-z1": between(1, 2)}}
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:2:1/-"))
+	})
+
+	It("are split without a Gardener, too", func() {
+		v := view(shoot(says(v1alpha1.BoundsAnnotation, "3:9:4"), 1, 1, 1)...)
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:3:2/1:3:1/1:3:1"))
+	})
+
+	It("come before those of a flag", func() {
+		v := view(shoot(says(v1alpha1.BoundsAnnotation, "3:9"), 1, 1, 1)...)
+		v.Settings.Bounds = map[string]v1alpha1.Bounds{"ns-p-z1": between(5, 9)}
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:3/1:3/1:3"))
+	})
+
+	It("are not those of a MachineDeployment without a pool", func() {
+		v := view(shoot(says(v1alpha1.BoundsAnnotation, "3:9"), 1, 1)...)
+		v.Members[1].Object.Labels = nil
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("3:9/-"))
+	})
+
+	It("are split over the zones that stay", func() {
+		v := view(shoot(says(v1alpha1.BoundsAnnotation, "2:8"), 1, 1, 1)...)
+		beingDeleted(&v.Members[1])
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:4/-/1:4"))
+	})
+
+	DescribeTable("give the first zones one more, by the names", func(want string, names ...string) {
+		v := view()
+		for _, name := range names {
+			m := NewMember(name, 1, Labelled("p"))
+			m.Object.Spec.Template.Spec.NodeTemplateSpec.Annotations = says(v1alpha1.BoundsAnnotation, "1:3")
+			v.Members = append(v.Members, m)
+		}
+		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal(want))
+	},
+		Entry("of zones in the order of their numbers", "0:1/1:2", "ns-p-z10", "ns-p-z9"),
+		Entry("of zones in the order of their pools' names", "0:1/1:2", "ns-q-z1", "ns-p-z2"),
+		Entry("in the order of the names without numbers", "0:1/1:2", "ns-b", "ns-a"),
+		Entry("in the order of the names with the same number", "0:1/1:2", "ns-p-z1", "ns-p-z01"),
+	)
+
+	It("are split once the newest zone is ten seconds old", func() {
+		for age, want := range map[time.Duration]string{10*time.Second - 1: "-/-", 10 * time.Second: "1:2/1:2"} {
+			v := view(shoot(says(v1alpha1.BoundsAnnotation, "2:4"), 1, 1)...)
+			v.Members[1].Object.CreationTimestamp = metav1.NewTime(Noon.Add(-age))
+			Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal(want), "%v", age)
+		}
+	})
+
+	It("that a zone has count while another zone is new", func() {
+		v := stockRights(view(shoot(says(v1alpha1.BoundsAnnotation, "2:6:4"), 1, 1)...))
+		given("1:3:1")(&v.Members[0])
+		young(&v.Members[1])
+		p := New(v)
+		Expect(shares(v, p)).To(Equal("2/-"))
+		Expect(after(v, p, v1alpha1.BoundsAnnotation)).To(Equal("1:3:1/-"))
+	})
+
+	It("are split by what the valid annotations say while another zone's is invalid", func() {
+		v := stockRights(view(shoot(says(v1alpha1.BoundsAnnotation, "2:6:2"), 1, 1)...))
+		v.Members[1].Object.Spec.Template.Spec.NodeTemplateSpec.Annotations = says(v1alpha1.BoundsAnnotation, "many")
+		p := New(v)
+		Expect(after(v, p, v1alpha1.BoundsAnnotation)).To(Equal("1:3:1/1:3:1"))
+		Expect(condition(p, "ns-p-z2", ConditionShare)).To(Equal("False Invalid"))
+	})
+
 	It("are not split before all zones are there", func() {
 		v := stockRights(view(shoot(says(v1alpha1.BoundsAnnotation, "3:9:4"), 3)...))
 		young(&v.Members[0])
@@ -153,6 +222,28 @@ var _ = Describe("A Gardener whose Worker may not be read", func() {
 		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("-"))
 	})
 
+	It("gives no growth to a member whose max is not known (law 11)", func() {
+		growing := func() View {
+			v := view(shoot(nil, 2, 2)...)
+			for i := range v.Members {
+				ScaleUp(&v.Members[i])
+				Applied(2)(&v.Members[i])
+			}
+			v.Members[0].Object.Spec.Replicas = 6
+			return v
+		}
+		Expect(writes(New(stockRights(growing())))).To(Equal("ns-p-z1: applied-replicas=6"))
+		v := growing()
+		v.Garden = Garden{}
+		Expect(writes(New(v))).To(Equal("ns-p-z1: applied-replicas=6"), "while nothing is known of a Gardener")
+		Expect(writes(New(growing()))).To(ContainSubstring("move"), "without a Gardener, there is no max")
+		v = stockRights(growing())
+		for i := range v.Members {
+			v.Members[i].Object.Labels = map[string]string{}
+		}
+		Expect(writes(New(v))).To(ContainSubstring("move"), "Gardener did not create these")
+	})
+
 	It("writes nothing where nothing is asked for", func() {
 		v := stockRights(view(shoot(nil, 1, 0)...))
 		p := New(v)
@@ -178,55 +269,5 @@ var _ = Describe("A Gardener of which nothing is known yet", func() {
 		v := view(shoot(says(v1alpha1.PoolExcessAnnotation, "2"), 1)...)
 		v.Garden = Garden{Known: true, Here: true}
 		Expect(shares(v, New(v))).To(Equal("0"))
-	})
-})
-
-var _ = Describe("Hibernation without the right to read the Cluster", func() {
-	asleep := func(v View) string { return condition(New(v), "ns-p-z1", ConditionShare) }
-	reserve := says(v1alpha1.BoundsAnnotation, "0:9:2")
-	condemn := func(members []Member) []Member {
-		for _, m := range members {
-			for i := range m.Machines {
-				m.Machines[i].Object.Labels["force-deletion"] = "True"
-			}
-		}
-		return members
-	}
-
-	DescribeTable("is recognized (law 13)", func(want string, v View) { Expect(asleep(v)).To(Equal(want)) },
-		Entry("by replicas of 0", "True Hibernated", stockRights(view(shoot(reserve, 0, 0)...))),
-		Entry("not while a zone runs", "True Spread", stockRights(view(shoot(reserve, 0, 1)...))),
-		Entry("by machines that are to be deleted by force", "True Hibernated", stockRights(view(condemn(shoot(reserve, 1, 1))...))),
-		Entry("not by some of them", "True Spread", stockRights(view(append(condemn(shoot(reserve, 1)), shoot(reserve, 1, 1)[1])...))),
-	)
-
-	It("is what the Cluster says where that can be read", func() {
-		v := view(shoot(reserve, 0, 0)...)
-		v.Garden = Garden{Known: true, Here: true, ClusterKnown: true, Bounds: map[string]v1alpha1.Bounds{"ns-p-z1": between(0, 5)}}
-		Expect(asleep(v)).To(Equal("True Spread"))
-		v.Garden.Hibernated = true
-		Expect(asleep(v)).To(Equal("True Hibernated"))
-	})
-
-	It("is nothing that clusters without a Gardener know", func() {
-		v := view(shoot(reserve, 0, 0)...)
-		Expect(asleep(v)).To(Equal("True Spread"))
-	})
-
-	It("ends the reserve, and brings it back", func() {
-		w := newWorld(shoot(reserve, 1, 1)...)
-		w.Garden = stockRights(w.View).Garden
-		w.settle()
-		Expect(w.shares()).To(Equal("1/1"))
-		for i := range w.Members {
-			w.Members[i].Object.Spec.Replicas = 0
-		}
-		w.settle()
-		Expect(w.shares()).To(Equal("0/0"))
-		for i := range w.Members {
-			w.Members[i].Object.Spec.Replicas = 1
-		}
-		w.settle()
-		Expect(w.shares()).To(Equal("1/1"))
 	})
 })
