@@ -274,7 +274,7 @@ func (r *round) buildPlan() Plan {
 func (r *round) nextCheck() time.Duration {
 	var soonest time.Duration
 	at := func(t time.Time) {
-		if d := t.Sub(r.Now); !t.IsZero() && d > 0 && (soonest == 0 || d < soonest) {
+		if d := t.Sub(r.Now); d > 0 && (soonest == 0 || d < soonest) {
 			soonest = d
 		}
 	}

@@ -41,8 +41,8 @@ func (r *round) readPortions() {
 // invalid, and while the pool is being created.
 func (r *round) splitBounds(zones []*zone) {
 	said := slices.DeleteFunc(slices.Clone(zones), func(z *zone) bool { return z.whole == nil })
-	invalid := slices.ContainsFunc(zones, func(z *zone) bool { return z.whole == nil && z.worker()[v1alpha1.BoundsAnnotation] != "" })
-	if len(said) == 0 && !invalid {
+	set := slices.ContainsFunc(zones, func(z *zone) bool { return z.worker()[v1alpha1.BoundsAnnotation] != "" })
+	if !set {
 		return
 	}
 	young := slices.ContainsFunc(zones, func(z *zone) bool { return r.Now.Before(z.Object.CreationTimestamp.Add(settleTime)) })

@@ -76,16 +76,13 @@ func (r *round) splitGrowth(group []*zone) bool {
 
 // hasGrowthToGive reports whether a member has replicas without machines that others may take.
 func (z *zone) hasGrowthToGive() bool {
-	return !z.excluded() && (z.growth() > 0 || z.health.blocked && z.uncreated() > 0)
+	return !z.excluded() && (z.growth() > 0 || z.uncreated() > 0)
 }
 
 // growthToGive returns the replicas of a member that have no machine yet: beyond base, this number
 // more.
 func (z *zone) growthToGive() (base, more int) {
-	base = z.applied
-	if z.health.blocked {
-		base -= z.uncreated()
-	}
+	base = z.applied - z.uncreated()
 	return base, z.replicas - base
 }
 
