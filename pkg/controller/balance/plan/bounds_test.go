@@ -96,6 +96,18 @@ var _ = Describe("Bounds", func() {
 		Expect(w.each(func(m Member) string { return m.Object.Annotations[v1alpha1.BoundsAnnotation] })).To(Equal("1:3:1/1:3:1/1:3:1"))
 	})
 
+	It("are ours again in one write where a user took ours away", func() {
+		v := worker(view(NewMember("a", 1, Annotate(v1alpha1.GivenBoundsAnnotation, "1:3"))), between(1, 3))
+		Expect(writes(New(v))).To(Equal("a: bounds=1:3"))
+	})
+
+	It("that were given limit growth while nobody knows whether there is a Gardener", func() {
+		v := view(NewMember("a", 6, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), given("1:3")))
+		v.Garden = Garden{}
+		v.Settings.Bounds = map[string]v1alpha1.Bounds{"b": between(1, 9)}
+		Expect(writes(New(v))).To(ContainSubstring(`"to":{"b":1}`))
+	})
+
 	It("are left while nobody knows whether there is a Gardener", func() {
 		v := view(NewMember("a", 1, given("1:3")))
 		v.Garden.Known = false
@@ -135,6 +147,19 @@ var _ = Describe("Bounds", func() {
 		Expect(after(v, p, v1alpha1.BoundsAnnotation)).To(Equal("many/1:3:1/1:3:1"))
 	})
 })
+
+var _ = DescribeTable("The field for excess, while a share or bounds take its place,", func(want string, changes ...Change) {
+	Expect(writes(New(view(NewMember("a", 1, changes...))))).To(Equal(want))
+},
+	Entry("has its reserve of one kept", "a: share=2 own-excess=1", Excess("2"), ExcessField(1)),
+	Entry("has no reserve to keep", "a: share=2", Excess("2"), ExcessField(0)),
+	Entry("has what it contained first kept, not what it shows since", "", bounds("1:9:2"), ExcessField(2), kept(1)),
+	Entry("has what it shows kept nowhere", "", bounds("1:9:2"), ExcessField(2)),
+	Entry("is restored after that", "a: excess=1 -share -own-excess", bounds("1:9"), ExcessField(2), kept(1), share(2)),
+	Entry("is restored after that where a client has removed it", "a: excess=1 -share -own-excess", bounds("1:9"), kept(1), share(2)),
+	Entry("has nothing to restore where it shows the same", "a: -share -own-excess", bounds("1:9"), ExcessField(1), kept(1), share(2)),
+	Entry("is 0 again if it was empty", "a: excess=0 -share", bounds("1:9"), ExcessField(2), share(2)),
+)
 
 var _ = Describe("Bounds by flag", func() {
 	DescribeTable("are read", func(text, want string) {

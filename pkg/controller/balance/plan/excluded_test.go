@@ -45,6 +45,32 @@ var _ = DescribeTable("Whether growth of a MachineDeployment is split with anoth
 	Entry("one whose annotation is off", false, "", Mode(v1alpha1.BalanceOff)),
 )
 
+var _ = Describe("A MachineDeployment that is frozen", func() {
+	It("gives nothing that it cannot create", func() {
+		Expect(writes(New(view(NewMember("a", 3, ScaleUp, Applied(3), frozen, stuck(1)), NewMember("b", 3, ScaleUp, Applied(3)))))).To(BeEmpty())
+		Expect(writes(New(view(NewMember("a", 3, ScaleUp, Applied(3), stuck(1)), NewMember("b", 3, ScaleUp, Applied(3)))))).To(ContainSubstring("move"), "it would otherwise")
+	})
+
+	It("says so while the target cluster does not answer", func() {
+		v := view(NewMember("a", 3, ScaleUp, Applied(3), frozen), NewMember("b", 3, ScaleUp, Applied(3)))
+		v.Unreachable = "silent"
+		p := New(v)
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False Frozen"))
+		Expect(condition(p, "b", ConditionBalanced)).To(Equal("False " + ReasonUnreachable))
+		Expect(message(p, "b", ConditionBalanced)).To(Equal("silent"))
+	})
+
+	DescribeTable("keeps its share", func(want string, changes ...Change) {
+		v := view(append(poolOf("3", 3, 3), NewMember("c", 3, append(changes, frozen, Labelled("p"))...))...)
+		Expect(shares(v, New(v))).To(Equal(want))
+	},
+		Entry("of two", "1/0/2", share(2), ready(2)),
+		Entry("of none", "2/1/0", share(0)),
+		Entry("of none yet", "2/1/0"),
+		Entry("without what was for a move", "1/1/1", share(2), ready(2), move(v1alpha1.Move{ID: "1", From: "a", Reserve: 1})),
+	)
+})
+
 var _ = It("An annotation that is invalid counts as off, whatever the default is", func() {
 	v := view(
 		NewMember("a", 7, Applied(3), ready(3), Annotate(v1alpha1.BalanceAnnotation, "sideways")),

@@ -4,6 +4,7 @@ package plan_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -156,6 +157,23 @@ var _ = Describe("A pool's excess", func() {
 		Expect(*w.Members[3].Object.Spec.ExcessReplicas).To(BeEquivalentTo(2), "the field is what it was")
 	})
 
+	It("that cannot be counted leaves shares as they are, without what was for a move that ended", func() {
+		v := view(NewMember("a", 3, Labelled("p"), Excess("licence=1"), share(2), move(v1alpha1.Move{ID: "1", From: "b", Reserve: 1})), NewMember("b", 3, Labelled("p"), share(1)), NewMember("c", 3, Labelled("p")))
+		Expect(shares(v, New(v))).To(Equal("1/1/-"))
+		Continuous(&v.Members[0])
+		Continuous(&v.Members[1])
+		v.Members[0].Machines, v.Members[0].Object.Spec.Replicas = v.Members[0].Machines[:1], 1
+		Expect(shares(v, New(v))).To(Equal("2/1/-"), "the move goes on")
+	})
+
+	It("is the same for members in any order", func() {
+		v := view(with(with(with(poolOf("4", 3, 3, 3), 1, failingReserve), 2, failingReserve), 0, bounds("1:4"))...)
+		want := message(New(v), "a", ConditionShare)
+		Expect(want).To(HaveSuffix("in b, c"))
+		slices.Reverse(v.Members)
+		Expect(message(New(v), "a", ConditionShare)).To(Equal(want))
+	})
+
 	It("tells how it is", func() {
 		p := New(view(with(poolOf("4", 3, 3, 3), 0, share(2))...))
 		Expect(condition(p, "a", ConditionShare)).To(Equal("True Spread"))
@@ -245,9 +263,11 @@ var _ = Describe("Shares, by law", func() {
 })
 
 var _ = It("asks for as many machines as a quantity needs of the smallest kind", func() {
-	members := poolOf("cpu=8", 1, 1)
-	members[1].Template.Allocatable = members[1].Template.Allocatable.DeepCopy()
-	members[1].Template.Allocatable["cpu"] = resource.MustParse("3900m")
-	v := view(members...)
-	Expect(Sum(shares(v, New(v)))).To(Equal(3))
+	for smallest := range 2 {
+		members := poolOf("cpu=8", 1, 1)
+		members[smallest].Template.Allocatable = members[smallest].Template.Allocatable.DeepCopy()
+		members[smallest].Template.Allocatable["cpu"] = resource.MustParse("3900m")
+		v := view(members...)
+		Expect(Sum(shares(v, New(v)))).To(Equal(3))
+	}
 })

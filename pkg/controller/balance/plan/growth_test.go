@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+var _ = Describe("Growth over groups, in a tie,", func() {
+	It("goes to the favoured one", func() {
+		sizes, left := SplitEvenly([]Group{ng(1, 1, 10), ng(2, 1, 10)}, 1, "ng2")
+		Expect(text(sizes, left)).To(Equal("1/2"))
+	})
+
+	It("goes to the first by name where none is favoured", func() {
+		sizes, left := SplitEvenly([]Group{ng(2, 1, 10), ng(1, 1, 10)}, 1, "")
+		Expect(text(sizes, left)).To(Equal("1/2"))
+	})
+})
+
+var _ = It("Groups that share a name get no growth", func() {
+	sizes, left := SplitEvenly([]Group{ng(1, 1, 10), ng(1, 2, 10)}, 3, "ng1")
+	Expect(text(sizes, left)).To(Equal("1/2/left 3"))
+})
+
+var _ = Describe("A member that asks for no growth", func() {
+	It("is not blocked by its pods while another grows", func() {
+		v := view(NewMember("a", 2, ScaleUp, Applied(2), holding(InZone("a"))), NewMember("b", 5, ScaleUp, Applied(2)))
+		p := New(v)
+		Expect(writes(p)).To(ContainSubstring(`"to":{"a":1}`))
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal("True Even"))
+		Expect(p.Blocks).To(BeEmpty())
+	})
+})
+
+var _ = DescribeTable("Growth goes", func(want string, members ...Member) {
+	Expect(writes(New(view(members...)))).To(Equal(want))
+},
+	Entry("to the members where its pods can run, past one where they cannot", `a: applied-replicas=3 move={"id":"11","to":{"c":1}}`,
+		NewMember("a", 4, ScaleUp, Applied(2), holding(InZone("c"))), NewMember("b", 2, ScaleUp, Applied(2)), NewMember("c", 2, ScaleUp, Applied(2))),
+	Entry("to others from a later member, where that of an earlier one stays",
+		`a: applied-replicas=4; c: applied-replicas=3 move={"id":"11","to":{"b":1}}`,
+		NewMember("a", 4, ScaleUp, Applied(2), holding(InZone("a"))), NewMember("b", 2, ScaleUp, Applied(2)), NewMember("c", 4, ScaleUp, Applied(2))),
+	Entry("to others as far as machines cannot be created", `a: applied-replicas=2 move={"id":"11","to":{"b":1}}`,
+		NewMember("a", 3, ScaleUp, Applied(3), stuck(1)), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere if machines in reserve cannot be created", "",
+		NewMember("a", 3, ScaleUp, Applied(3), failingReserve), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere if other machines stand in for those that cannot be created", "",
+		NewMember("a", 3, ScaleUp, Applied(3), machines(NewMachine("a-x", exhausted))), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("to a promised machine's member only as what it applies, once it is not balanced",
+		`a: applied-replicas=6; b: r=4 applied-replicas=4 move={"id":"1","from":"a","taken":1}`,
+		NewMember("a", 6, Mode(v1alpha1.BalanceOff), Applied(4), promises("a", "b")), continuous("b", 3)),
+)
+
+var _ = Describe("A machine's pods", func() {
+	// apart is not to run twice in a region.
+	apart := func(p *corev1.Pod) {
+		p.Labels = map[string]string{"app": "x"}
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelTopologyRegion, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
+		}}}}
+	}
+	// region is a view with all Nodes, and with pods on the machines of a.
+	region := func(pods ...[]*fit.Pod) View {
+		v := view(continuous("a", len(pods)), created("b", 1))
+		v.Members[1].Fresh.Labels[corev1.LabelTopologyRegion] = "r"
+		for i, all := range pods {
+			m := &v.Members[0].Machines[i]
+			hold(m, all...)
+			n := node(m.Object.Name)
+			n.Labels[corev1.LabelTopologyRegion] = "r"
+			v.Nodes = append(v.Nodes, fit.Node{Object: n, Pods: all})
+		}
+		return v
+	}
+	goes := func(v View) string {
+		m, err := v1alpha1.ParseMove(of(New(v), "a").Write.Annotations[v1alpha1.MoveAnnotation])
+		if err != nil {
+			return "none"
+		}
+		return m.Machine
+	}
+	some := func(pods ...*fit.Pod) []*fit.Pod { return pods }
+
+	It("do not keep themselves from another zone", func() {
+		Expect(goes(region(some(pod("x", "a-0", apart)), some(pod("y", "a-1"), pod("z", "a-1")), some(pod("u", "a-2"), pod("v", "a-2"))))).To(Equal("a-0"))
+	})
+
+	It("keep others from the zone as long as they stay", func() {
+		Expect(goes(region(some(pod("x", "a-0", apart)), some(pod("y", "a-1", apart)), some(pod("z", "a-2", apart))))).To(Equal("none"))
+	})
+
+	It("stay where they are, and take no room elsewhere, if one of them could not go", func() {
+		bound := pod("bound", "a-0", InZone("a"))
+		Expect(goes(region(some(pod("x", "a-0", Large), bound), some(pod("y", "a-1", Large), pod("z", "a-1")), some(pod("u", "a-2", InZone("a")))))).To(Equal("a-1"))
+		Expect(goes(region(some(pod("x", "a-0", apart), bound), some(pod("y", "a-1", apart), pod("z", "a-1")), some(pod("u", "a-2", InZone("a")))))).To(Equal("none"))
+	})
+
+	It("that were promised to go come first, wherever their machine is", func() {
+		for _, name := range []string{"a-0", "a-1", "a-2"} {
+			v := view(continuous("a", 3, move(v1alpha1.Move{ID: "1", To: map[string]int32{"b": 1}, Machine: name})), continuous("b", 3, took("1", "a")))
+			hold(&v.Members[0].Machines[0], pod("x", "a-0"))
+			hold(&v.Members[0].Machines[1], pod("y", "a-1"))
+			hold(&v.Members[0].Machines[2], pod("z", "a-2"))
+			Expect(of(New(v), "a").Write.Gone).To(Equal(name))
+		}
+	})
+
+	It("may go while Nodes are ready", func() {
+		v := view(continuous("a", 4), created("b", 1))
+		for _, name := range []string{"u", "v", "w", "x", "y", "z"} {
+			n := node(name)
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+			v.Nodes = append(v.Nodes, fit.Node{Object: n})
+		}
+		Expect(goes(v)).To(Equal("a-0"))
+	})
+})
