@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
@@ -64,6 +65,18 @@ var _ = Describe("The condition of a pool's excess that cannot be counted", func
 		Expect(condition(p, "b", ConditionShare)).To(Equal("False ExcessUnknown"))
 		Expect(message(p, "b", ConditionShare)).To(ContainSubstring("its machines do not offer that resource"))
 	})
+
+	DescribeTable("says what is missing where only some machines offer it, whichever come first by name", func(offering int) {
+		members := poolOf("licence=1", 3, 3)
+		members[offering].Template.Allocatable = members[offering].Template.Allocatable.DeepCopy()
+		members[offering].Template.Allocatable["licence"] = resource.MustParse("1")
+		p := New(view(members...))
+		Expect(condition(p, "a", ConditionShare)).To(Equal("False ExcessUnknown"))
+		Expect(message(p, "a", ConditionShare)).To(ContainSubstring("its machines do not offer that resource"))
+	},
+		Entry("the first", 0),
+		Entry("the second", 1),
+	)
 
 	It("says so where no member has a valid one", func() {
 		p := New(view(NewMember("a", 3, Excess("many"), Labelled("p")), NewMember("b", 3, Labelled("p"))))

@@ -103,8 +103,11 @@ func leastOf(pool []*zone) corev1.ResourceList {
 		case least == nil:
 			least = room
 		default:
-			for name, q := range room {
-				if has, ok := least[name]; ok && q.Cmp(has) < 0 {
+			for name, has := range least {
+				switch q, ok := room[name]; {
+				case !ok:
+					delete(least, name)
+				case q.Cmp(has) < 0:
 					least[name] = q
 				}
 			}
