@@ -60,10 +60,9 @@ func (r *round) continuePromise(z *zone) {
 }
 
 // pauseMove leaves a move as it is until a machine can be deleted, which can take days. Meanwhile,
-// growth stays where it is requested.
+// growth stays where it is requested; see [round.awaitMove].
 func (z *zone) pauseMove(reason, why string) {
 	z.verdict, z.stalled = falseVerdict(reason, why), true
-	z.next.applied = z.next.replicas
 }
 
 // arrived reports whether everything that a member gives has arrived.

@@ -17,8 +17,8 @@ func ParseNodes(text string) (namespace, name string, bounds v1alpha1.Bounds, er
 	if len(limits) == 2 {
 		limits = append(limits[:2:2], "0")
 	}
-	namespace, name, ok := strings.Cut(parts[len(parts)-1], ".")
-	if len(limits) != 3 || !ok || namespace == "" || name == "" {
+	namespace, name, _ = strings.Cut(parts[len(parts)-1], ".")
+	if len(limits) != 3 || namespace == "" || name == "" {
 		return "", "", bounds, fmt.Errorf("%.80q: write min:max:excess:namespace.name, as in 1:10:2:default.pool-z1", text)
 	}
 	if bounds, err = v1alpha1.ParseBounds(strings.Join(limits, ":")); err != nil {
