@@ -176,9 +176,16 @@ var _ = Describe("Bounds by flag", func() {
 
 	DescribeTable("are refused", func(text string) {
 		_, _, _, err := ParseNodes(text)
-		Expect(err).To(HaveOccurred())
+		Expect(err).To(MatchError(ContainSubstring("write min:max:excess:namespace.name, as in 1:10:2:default.pool-z1")))
 	},
 		Entry(nil, ""), Entry(nil, "pool"), Entry(nil, "1:ns.pool"), Entry(nil, "1:2:3:4:ns.pool"), Entry(nil, "1:2:pool"),
-		Entry(nil, "1:2:.pool"), Entry(nil, "1:2:ns."), Entry(nil, "a:2:ns.pool"), Entry(nil, "3:2:ns.pool"), Entry(nil, "1:2:x:ns.pool"),
+		Entry(nil, "1:2:.pool"), Entry(nil, "1:2:ns."), Entry(nil, "ns.pool"), Entry(nil, "."),
+	)
+
+	DescribeTable("are refused with what is wrong about the numbers", func(text, want string) {
+		_, _, _, err := ParseNodes(text)
+		Expect(err).To(MatchError(And(HavePrefix("%q: bounds ", text), ContainSubstring(want))))
+	},
+		Entry(nil, "a:2:ns.pool", "write min:max"), Entry(nil, "3:2:ns.pool", "min must not be above max"), Entry(nil, "1:2:x:ns.pool", "write min:max"),
 	)
 })

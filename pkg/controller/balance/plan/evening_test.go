@@ -101,6 +101,8 @@ var _ = Describe("A machine for a move", func() {
 			`c: share=1 move={"id":"11","from":"a","reserve":1}`, continuous("a", 4), continuous("b", 4), continuous("c", 1), continuous("d", 1)),
 		Entry("beside the member's own reserve",
 			`b: share=3 move={"id":"11","from":"a","reserve":1} own-excess=2`, continuous("a", 4), continuous("b", 1, ExcessField(2), ready(2))),
+		Entry("beside the reserve of the member's bounds",
+			`b: share=3 move={"id":"11","from":"a","reserve":1}`, continuous("a", 4), continuous("b", 1, bounds("0:9:2"), ready(2))),
 		Entry("as far as max has room for it beside the reserve",
 			`b: share=3 move={"id":"11","from":"a","reserve":1} own-excess=2`, continuous("a", 4), continuous("b", 1, ExcessField(2), ready(2), bounds("0:4"))),
 		Entry("from the reserve where max has no room for another",

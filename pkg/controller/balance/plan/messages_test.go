@@ -93,6 +93,8 @@ var _ = DescribeTable("The condition of growth that stays where it is requested 
 },
 	Entry("that no member has room", "NoRoom", "no similar MachineDeployment has room for the requested growth",
 		view(NewMember("a", 6, ScaleUp, Applied(2), bounds("1:3")), NewMember("b", 2, ScaleUp, Applied(2), bounds("1:2")))),
+	Entry("that no member has room for one replica", "NoRoom", "no similar MachineDeployment has room for the requested growth",
+		view(NewMember("a", 3, ScaleUp, Applied(2), bounds("1:2")), NewMember("b", 2, ScaleUp, Applied(2), bounds("1:2")))),
 	Entry("that no member has room, since zones fail", "NoRoom",
 		"no similar MachineDeployment has room for the requested growth, because machines cannot be created in b",
 		view(NewMember("a", 6, ScaleUp, Applied(2), bounds("1:3")), NewMember("b", 2, ScaleUp, Applied(2), failingReserve))),

@@ -265,6 +265,14 @@ var _ = Describe("A Gardener of which nothing is known yet", func() {
 		}
 	})
 
+	It("gives to other members what is missing beside a share that stays as it is", func() {
+		v := view(shoot(says(v1alpha1.PoolExcessAnnotation, "3"), 1, 1)...)
+		v.Garden = Garden{}
+		share(2)(&v.Members[0])
+		bounds("1:9")(&v.Members[1])
+		Expect(shares(v, New(v))).To(Equal("2/1"))
+	})
+
 	It("has no reserve before the Worker has bounds", func() {
 		v := view(shoot(says(v1alpha1.PoolExcessAnnotation, "2"), 1)...)
 		v.Garden = Garden{Known: true, Here: true}

@@ -60,6 +60,7 @@ var _ = Describe("A pool's excess", func() {
 		Entry("the largest that they name", "2/1/1", append(poolOf("1", 3, 3), NewMember("c", 3, Labelled("p"), Excess("4")))),
 		Entry("that stays where one is frozen", "2/1/1", with(poolOf("4", 9, 3, 3), 0, frozen, share(2), ready(2))),
 		Entry("over one that is paused, since it scales", "2/1/1", with(poolOf("4", 3, 3, 3), 0, paused)),
+		Entry("over all members of the pool, though their machines differ", "1/1/1", with(poolOf("3", 3, 3, 3), 1, nodeLabel("x", "y"))),
 		Entry("of similar ones, without a pool's label", "2/1/1", []Member{NewMember("a", 1, Excess("4")), NewMember("b", 1, Excess("4")), NewMember("c", 1)}),
 		Entry("not over others", "3/-", []Member{NewMember("a", 1, Excess("3")), NewMember("b", 1, nodeLabel("x", "y"))}),
 		Entry("of one alone", "5", poolOf("5", 3)),
