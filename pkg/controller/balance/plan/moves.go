@@ -102,12 +102,12 @@ func (r *round) continueGiving(z *zone) {
 // or through others: for those that it gives to, and for the one that it took from. If two members
 // waited for each other, neither would ever take.
 func (r *round) waitsFor(z *zone, name string, asked map[string]bool) bool {
-	if z == nil || z.move == nil || z.moveNotBegun() || asked[z.name] {
+	if z == nil || z.moveNotBegun() || asked[z.name] {
 		return false
 	}
 	asked[z.name] = true
 	before := slices.Collect(maps.Keys(z.move.To))
-	if z.move.From != "" && r.stillGives(z.move.From, z.move.ID) {
+	if r.stillGives(z.move.From, z.move.ID) {
 		before = append(before, z.move.From)
 	}
 	return slices.ContainsFunc(before, func(other string) bool {
