@@ -51,6 +51,8 @@ var _ = DescribeTable("Growth goes", func(want string, members ...Member) {
 		NewMember("a", 4, ScaleUp, Applied(2), holding(InZone("a"))), NewMember("b", 2, ScaleUp, Applied(2)), NewMember("c", 4, ScaleUp, Applied(2))),
 	Entry("to others as far as machines cannot be created", `a: applied-replicas=2 move={"id":"11","to":{"b":1}}`,
 		NewMember("a", 3, ScaleUp, Applied(3), stuck(1)), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("not to a member that is being deleted", "a: applied-replicas=6",
+		NewMember("a", 6, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), beingDeleted)),
 	Entry("nowhere if machines in reserve cannot be created", "",
 		NewMember("a", 3, ScaleUp, Applied(3), failingReserve), NewMember("b", 3, ScaleUp, Applied(3))),
 	Entry("nowhere if other machines stand in for those that cannot be created", "",

@@ -298,7 +298,7 @@ var _ = Describe("The machine that goes", func() {
 
 	It("is no machine that somebody ranked or preserves", func() {
 		v := three(some(), some(), some(pod("x", "a-2")))
-		v.Members[0].Machines[0].Object.Annotations["machinepriority.machine.sapcloud.io"] = "7"
+		v.Members[0].Machines[0].Object.Annotations["machinepriority.machine.sapcloud.io"] = "4" // 3 is the default
 		v.Members[0].Machines[1].Preserved = true
 		Expect(gone(v)).To(Equal("a-2"))
 	})

@@ -144,6 +144,17 @@ var _ = Describe("Again", func() {
 		Expect(New(v).Again).To(Equal(time.Nanosecond))
 	})
 
+	It("is not lost where something else is due just now", func() {
+		v := view(NewMember("a", 1), NewMember("b", 0, machines(failing("ResourceExhausted", time.Minute))))
+		v.Memory.Paused = map[string]time.Time{"a": Noon.Add(2 * time.Minute)}
+		v.Memory.Failing = map[string]Failure{"b": {Failures: 1, Since: Born, Until: Noon}}
+		Expect(New(v).Again).To(Equal(2 * time.Minute))
+	})
+
+	It("is not because of a new member whose bounds are not split", func() {
+		Expect(New(view(NewMember("a", 1, young))).Again).To(BeZero())
+	})
+
 	It("is the soonest of all, wherever it is in the order", func() {
 		v := view(NewMember("a", 1), NewMember("b", 1), NewMember("c", 1))
 		v.Memory.Paused = map[string]time.Time{"a": Noon.Add(2 * time.Minute), "b": Noon.Add(time.Minute), "c": Noon.Add(3 * time.Minute)}
