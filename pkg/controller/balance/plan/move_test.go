@@ -365,15 +365,6 @@ var _ = Describe("The machine that goes", func() {
 		Expect(of(New(v), "a").Write.IsEmpty()).To(BeTrue())
 	})
 
-	It("is not deleted again where the mode is off", func() {
-		v := view(NewMember("a", 3))
-		Annotate(machineutils.TriggerDeletionByMCM, "a-0~2026-03-01T11:59:45Z")(&v.Members[0])
-		Annotate(machineutils.LastDeploymentReplicaChangeByScalerTime, "2026-03-01T11:59:44Z")(&v.Members[0])
-		Expect(of(New(v), "a").Write.IsEmpty()).To(BeTrue())
-		ScaleUp(&v.Members[0])
-		Expect(of(New(v), "a").Write.Annotations).To(HaveKey(machineutils.LastDeploymentReplicaChangeByScalerTime))
-	})
-
 	It("waits for the end of a rollout, in which a smaller number would take others", func() {
 		v := arrived()
 		v.Members[0].Rollout.Spread = true

@@ -3,6 +3,7 @@
 package plan_test
 
 import (
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,3 +121,19 @@ var _ = DescribeTable("The condition during a move says", func(says, text string
 	Entry("that replicas are being moved, of another member of the group", "Moving", "replicas are being moved",
 		continuous("a", 3), continuous("b", 4, promises("b", "c")), created("c", 2)),
 )
+
+var _ = Describe("A machine that was named for deletion and still exists", func() {
+	named := func(changes ...Change) View {
+		return view(NewMember("a", 3, append(changes,
+			Annotate(machineutils.TriggerDeletionByMCM, "a-0~2026-03-01T11:59:45Z"),
+			Annotate(machineutils.LastDeploymentReplicaChangeByScalerTime, "2026-03-01T11:59:44Z"))...))
+	}
+
+	It("is deleted after all", func() {
+		Expect(of(New(named(ScaleUp)), "a").Write.Annotations).To(HaveKeyWithValue(machineutils.LastDeploymentReplicaChangeByScalerTime, "2026-03-01T12:00:00Z"))
+	})
+
+	It("is left to others where the mode is off", func() {
+		Expect(of(New(named()), "a").Write.IsEmpty()).To(BeTrue())
+	})
+})
