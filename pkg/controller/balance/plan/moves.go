@@ -133,7 +133,7 @@ func (z *zone) dropTaker(name string) {
 // takeReplicas gives replicas to a member. If it has a part in another move, it gets them after
 // that move, which records what it took.
 func (r *round) takeReplicas(z, from *zone, n int) {
-	if z.next.move != z.move || z.move != nil && !z.moveNotBegun() {
+	if z.next.move != z.move || hasBegun(z.move) {
 		return
 	}
 	z.next.replicas += n

@@ -118,10 +118,7 @@ func (r *round) buildGroups() {
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {
 		alike := r.similarMembers(pools[pool])
 		for _, members := range alike {
-			group := slices.DeleteFunc(slices.Clone(members), func(z *zone) bool { return !z.balanced() })
-			if len(group) > 0 {
-				r.groups = append(r.groups, group)
-			}
+			r.groups = append(r.groups, slices.DeleteFunc(slices.Clone(members), func(z *zone) bool { return !z.balanced() }))
 		}
 		if pool == "" {
 			r.pools = append(r.pools, alike...)

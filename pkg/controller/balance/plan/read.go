@@ -166,8 +166,8 @@ func poolOf(d *v1alpha1.MachineDeployment, keys []string) string {
 // derived reports whether a share, or bounds with a third part, take precedence over the field for
 // excess.
 func derived(share *int, bounds string) bool {
-	b, err := v1alpha1.ParseBounds(bounds)
-	return share != nil || err == nil && b.Excess != nil
+	b, _ := v1alpha1.ParseBounds(bounds) // invalid bounds have no third part
+	return share != nil || b.Excess != nil
 }
 
 // maxReplicas returns the most replicas that its bounds allow. The replicas that it has are always
