@@ -3,6 +3,8 @@
 package plan_test
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -114,6 +116,14 @@ var _ = Describe("A machine's pods", func() {
 			hold(&v.Members[0].Machines[2], pod("z", "a-2"))
 			Expect(of(New(v), "a").Write.Gone).To(Equal(name))
 		}
+	})
+
+	It("that are newer than others stay, wherever they are in the list", func() {
+		Expect(goes(region(
+			some(pod("x", "a-0", aged(time.Minute)), pod("y", "a-0", aged(time.Hour))),
+			some(pod("z", "a-1", aged(time.Hour)), pod("u", "a-1", aged(30*time.Minute))),
+			some(pod("v", "a-2", aged(time.Minute)), pod("w", "a-2", aged(time.Hour))),
+		))).To(Equal("a-1"))
 	})
 
 	It("may go while Nodes are ready", func() {

@@ -3,6 +3,8 @@
 package plan_test
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +45,13 @@ var _ = DescribeTable("The condition of a pool's excess says", func(says, text s
 	Entry("what has no room, and what to do about it", "False NoRoom",
 		"there is no room for 2 machines of the pool's excess of 4: raise max in the bounds, or lower the excess",
 		view(with(poolOf("4", 3), 0, bounds("1:5"))...)),
+	Entry("what has no room, be it one machine", "False NoRoom",
+		"there is no room for 1 machines of the pool's excess of 4: raise max in the bounds, or lower the excess",
+		view(with(poolOf("4", 3), 0, bounds("1:6"))...)),
+	Entry("what has no room while a max is not known, be it one machine", "False MaximumUnknown",
+		"the maximum of this pool is not known, so there is no room for 1 of the 4 machines in reserve: "+
+			"set the worker annotation "+v1alpha1.BoundsAnnotation+", for example \"3:9:4\" for minimum, maximum and excess",
+		stockRights(view(with(poolOf("4", 3, 3), 0, bounds("1:6"))...))),
 	Entry("what has no room since zones fail", "False NoRoom",
 		"there is no room for 2 machines of the pool's excess of 4: raise max in the bounds, or lower the excess, because machines cannot be created in b",
 		view(with(with(poolOf("4", 3, 3), 0, bounds("1:5")), 1, failingReserve)...)),
@@ -135,6 +144,8 @@ var _ = DescribeTable("The condition says why no machine of a member may go", fu
 		view(continuous("a", 3, holding(odd)), created("b", 1))),
 	Entry("where no node template is known for the other member", "PodsBound", "PodsBound: no node template is known for b",
 		view(continuous("a", 3, holding()), created("b", 1, func(m *Member) { m.Fresh = nil }))),
+	Entry("by the machine that would go first", "NotSafeToEvict", "NotSafeToEvict: pod default/x must not be evicted",
+		view(continuous("a", 3, holding(InZone("a")), func(m *Member) { m.Machines[1].Workload[0] = pod("x", "a-1", safe("false"), aged(2*time.Hour)) }), created("b", 1))),
 	Entry("where a budget is used up", "PodDisruptionBudget", "PodDisruptionBudget: default/q allows no eviction of pod default/x",
 		budgeted(budget("q", 0), continuous("a", 3, holding(app("q"))), created("b", 1))),
 )

@@ -244,6 +244,18 @@ var _ = Describe("A Gardener whose Worker may not be read", func() {
 		Expect(writes(New(v))).To(ContainSubstring("move"), "Gardener did not create these")
 	})
 
+	It("moves no machine between members whose max is not known (law 11)", func() {
+		v := view(shoot(nil, 4, 1)...)
+		for i := range v.Members {
+			Continuous(&v.Members[i])
+			Applied([]int{4, 1}[i])(&v.Members[i])
+		}
+		Expect(writes(New(v))).To(ContainSubstring("move"), "without a Gardener, there is no max")
+		p := New(stockRights(v))
+		Expect(writes(p)).To(BeEmpty())
+		Expect(condition(p, "ns-p-z1", ConditionBalanced)).To(Equal("True Even"))
+	})
+
 	It("writes nothing where nothing is asked for", func() {
 		v := stockRights(view(shoot(nil, 1, 0)...))
 		p := New(v)

@@ -160,6 +160,23 @@ var _ = Describe("A pool's excess", func() {
 		Expect(*w.Members[3].Object.Spec.ExcessReplicas).To(BeEquivalentTo(2), "the field is what it was")
 	})
 
+	It("is spread over the pool of the first label that a member has", func() {
+		v := view(with(poolOf("2", 3, 3), 1, nodeLabel("x", "y"))...)
+		v.Settings.PoolLabels = []string{"first", PoolLabel, "last"}
+		v.Members[1].Object.Labels["last"] = "q"
+		Expect(shares(v, New(v))).To(Equal("1/1"))
+		v.Members[1].Object.Labels["first"] = "q"
+		Expect(shares(v, New(v))).To(Equal("2/2"))
+	})
+
+	It("asks a zone that fails for one machine at most, whatever its part is", func() {
+		v := view(with(poolOf("9", 2, 2, 2), 2, share(0))...)
+		v.Memory.Failing = map[string]Failure{"c": {Since: Noon.Add(-time.Minute), Failures: 1, Until: Noon}}
+		Expect(shares(v, New(v))).To(Equal("5/4/1"))
+		v.Memory.Failing = map[string]Failure{"c": {Since: Noon.Add(-time.Minute), Failures: 1, Until: Noon.Add(time.Second)}}
+		Expect(shares(v, New(v))).To(Equal("5/4/0"))
+	})
+
 	It("that cannot be counted leaves shares as they are, without what was for a move that ended", func() {
 		v := view(NewMember("a", 3, Labelled("p"), Excess("licence=1"), share(2), move(v1alpha1.Move{ID: "1", From: "b", Reserve: 1})), NewMember("b", 3, Labelled("p"), share(1)), NewMember("c", 3, Labelled("p")))
 		Expect(shares(v, New(v))).To(Equal("1/1/-"))
