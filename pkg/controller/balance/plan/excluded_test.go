@@ -40,6 +40,8 @@ var _ = DescribeTable("Whether growth of a MachineDeployment is split with anoth
 	Entry("one that is frozen", false, "False Frozen", frozen),
 	Entry("one that is frozen by its label", false, "False Frozen", frozenLabel),
 	Entry("one that is not frozen any more", true, "True Even", unfrozen),
+	Entry("one that is new and has no MachineSet yet", true, "True Even", noSet),
+	Entry("one that is being updated", true, "True Even", rollout),
 	Entry("one with another condition", true, "True Even", available),
 	Entry("one whose annotation is invalid", false, "False Invalid", Annotate(v1alpha1.BalanceAnnotation, "sideways")),
 	Entry("one whose annotation is off", false, "", Mode(v1alpha1.BalanceOff)),

@@ -43,6 +43,12 @@ var _ = Describe("A member that asks for no growth", func() {
 	})
 })
 
+var _ = It("No machine moves while growth is split", func() {
+	p := New(view(NewMember("a", 6, Continuous, Applied(2)), continuous("b", 2)))
+	Expect(writes(p)).To(ContainSubstring(`"to":{"b":2}`))
+	Expect(condition(p, "b", ConditionBalanced)).To(Equal("True Even"), "it does not wait for growth either")
+})
+
 var _ = DescribeTable("Growth goes", func(want string, members ...Member) {
 	Expect(writes(New(view(members...)))).To(Equal(want))
 },

@@ -25,6 +25,7 @@ var _ = Describe("Hibernation without the right to read the Cluster", func() {
 
 	DescribeTable("is recognized (law 13)", func(want string, v View) { Expect(asleep(v)).To(Equal(want)) },
 		Entry("by replicas of 0", "True Hibernated", stockRights(view(shoot(reserve, 0, 0)...))),
+		Entry("by replicas of 0 of the only zone", "True Hibernated", stockRights(view(shoot(reserve, 0)...))),
 		Entry("not while a zone runs", "True Spread", stockRights(view(shoot(reserve, 0, 1)...))),
 		Entry("by machines that are to be deleted by force", "True Hibernated", stockRights(view(condemn(shoot(reserve, 1, 1))...))),
 		Entry("by replicas of 0 of all that stay", "True Hibernated", stockRights(view(with(shoot(reserve, 0, 0, 2), 2, beingDeleted)...))),

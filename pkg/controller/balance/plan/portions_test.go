@@ -81,6 +81,11 @@ var _ = Describe("Bounds of a pool by its worker's annotation", func() {
 		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:2:1/-"))
 	})
 
+	It("without an excess ask for no reserve", func() {
+		p := New(stockRights(view(shoot(says(v1alpha1.BoundsAnnotation, "3:9"), 1, 1, 1)...)))
+		Expect(condition(p, "ns-p-z1", ConditionShare)).To(BeEmpty())
+	})
+
 	It("are split without a Gardener, too", func() {
 		v := view(shoot(says(v1alpha1.BoundsAnnotation, "3:9:4"), 1, 1, 1)...)
 		Expect(after(v, New(v), v1alpha1.BoundsAnnotation)).To(Equal("1:3:2/1:3:1/1:3:1"))
