@@ -74,7 +74,7 @@
 //     other values.
 //  12. Named. If a reserve machine is named for deletion while more than R serve and run, the
 //     client that named it lowered R for it, and R is restored, once, also if the machine is gone
-//     by then.
+//     by then, or was already gone when it was named.
 //  13. Which excess counts: the share of a pool, else the excess in bounds, else the field, else
 //     none; and what a Reserve requests, if that is more. Percentages and resources are rounded up
 //     to machines; of several, the largest counts ([Effective]).
