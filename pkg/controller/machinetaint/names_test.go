@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -157,6 +158,40 @@ var _ = Describe("An autoscaler that names a machine which has gone by then", fu
 			names(a)
 			a.wrote(0)
 			Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
+		})
+	})
+
+	It("does not get it back if the machine has left the reserve to serve, whether it is there or not", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.patch(`{"spec":{"replicas":3}}`)
+			a.wrote(0)
+			names(a)
+			a.wrote(0)
+			Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
+			goes(a)
+			a.wrote(0)
+			Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
+		})
+	})
+
+	It("takes no machine that serves until it gets it back, also where another controller of the process saw the name first", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			ctx := context.Background()
+			a.wrote(0)
+			goes(a)
+			a.Hold("machinedeployments", controllerUser)
+			names(a)
+			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(ctx, "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			named, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(ctx, "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			a.taint.ObserveUpdate(ctx, named)
+			time.Sleep(time.Second)
+			Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
+			a.Release("machinedeployments", controllerUser)
+			a.wrote(0)
+			Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)))
 		})
 	})
 

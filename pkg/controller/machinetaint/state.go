@@ -120,7 +120,9 @@ func (s *states) forgetPlans(key string) {
 // forgetDeployment removes what belongs to a MachineDeployment that no longer exists. Writes of its
 // MachineSets and Machines that are in progress end by themselves.
 func (s *states) forgetDeployment(key string) {
-	s.locked(key, func(one *state) { one.memory, one.freedAt, one.named, one.departed, one.reduction = nil, time.Time{}, names{}, nil, nil })
+	s.locked(key, func(one *state) {
+		one.memory, one.freedAt, one.named, one.departed, one.reduction = nil, time.Time{}, names{}, nil, nil
+	})
 }
 
 // listen reports changes of a MachineDeployment until done is called. The queue cannot, because the
