@@ -91,6 +91,25 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		})
 	})
 
+	It("a machine that serves stays while another one may be in reserve that the controller does not see yet (I3)", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			ctx := context.Background()
+			a.Hold("machines", controllerUser)
+			set, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Get(ctx, "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			a.machine(set, true)
+			time.Sleep(time.Second)
+			Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
+			a.Release("machines", controllerUser)
+			time.Sleep(time.Second)
+			Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict), "it is in reserve")
+			a.patch(`{"spec":{"replicas":1}}`)
+			time.Sleep(time.Second)
+			Expect(a.refusesDeletion("a")).To(Succeed())
+		})
+	})
+
 	It("a machine that serves goes only at the version that was seen, after a reduction of the excess that may be the reason (I3)", func() {
 		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)

@@ -137,10 +137,10 @@ func (d decision) removalConflict(set *mcm.MachineSet, m *mcm.Machine) (ours boo
 
 // isNeeded reports whether a machine serves, no rollout replaces it, and no more machines serve
 // than workload needs, or will need once replicas are restored, without those that are deleted
-// anyway. In a rollout,
-// machine-controller-manager deletes machines of each MachineSet when it is shown a smaller total,
-// for example after a client removed the record of the excess. Without a reserve, that is left to
-// machine-controller-manager.
+// anyway, and without those that this controller does not see yet: they may be in reserve. In a
+// rollout, machine-controller-manager deletes machines of each MachineSet when it is shown a smaller
+// total, for example after a client removed the record of the excess. Without a reserve, that is
+// left to machine-controller-manager.
 func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool {
 	if d.isMarked(m) || !followsDeployment(set) && set.Name != pool.CurrentSet(d.deployment, d.Sets(d.deployment.UID)) {
 		return false
@@ -148,6 +148,7 @@ func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool 
 	serving, reserve, named := 0, 0, pool.Named(d.deployment)
 	for _, other := range d.seenMachines(d.deployment) {
 		switch {
+		case other.UID != m.UID && !d.isKnown(other):
 		case d.isMarked(other):
 			reserve++ // also a leaving one: MCM is still carrying out the change for which it leaves
 		case !deletedAnyway(other, named) && (other.UID == m.UID || !d.state.isRemoved(other.UID, d.now)):

@@ -130,6 +130,11 @@ func (l *latest) inReserve(machine string) bool {
 	return m != nil && pool.Marked(m)
 }
 
+// isKnown reports whether the store shows a Machine that machine-controller-manager sees.
+func (l *latest) isKnown(seen *mcm.Machine) bool {
+	return stores.Find[mcm.Machine](l.stores.machines, keyOf(seen)) != nil
+}
+
 // wasMarked reports whether a Machine is in reserve, or was.
 func (l *latest) wasMarked(seen *mcm.Machine) bool {
 	m := stores.Find[mcm.Machine](l.stores.machines, seen.Namespace+"/"+seen.Name)

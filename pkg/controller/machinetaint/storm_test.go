@@ -125,7 +125,7 @@ func (g *guard) follow(w sim.Write) error {
 			g.late[w.Name] = true
 			g.looked["created by one that leads no more"]++
 		}
-		g.bounded(!g.places.reserve[w.Name])
+		g.bounded(!g.places.reserve[w.Name], w.Time)
 	case w.Effect == sim.Deleted:
 		delete(g.class, w.Name)
 		delete(g.late, w.Name)
@@ -168,12 +168,16 @@ func (g *guard) tell(w sim.Write) {
 
 // bounded is I1: machines never pass max but by those that are leaving and are replaced, because they were named or are sick, or
 // because a client wrote the MachineDeployment without bounds and excess, and machine-controller-manager deletes what is too many then,
-// at the latest a minute after that. A machine for workload does not wait for those either that served when they were told to go, which
+// at the latest a minute after that. Until then, it may also create machines for the excess without a max. A machine for workload does not wait for those either that served when they were told to go, which
 // may take hours to drain; one of the reserve does. An instance that stood still while another one took the lease sends what it had
 // decided to create, and no API server refuses that. In a rollout machine-controller-manager counts machines by the status of its MachineSets, and where that is late it passes its surge,
 // and so max.
-func (g *guard) bounded(serves bool) {
+func (g *guard) bounded(serves bool, now time.Time) {
 	if g.rolling() {
+		return
+	}
+	if now.Sub(g.unbounded) < time.Minute {
+		g.looked["created without bounds"]++
 		return
 	}
 	g.looked["I1"]++
