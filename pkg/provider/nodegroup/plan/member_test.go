@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -26,6 +27,22 @@ var _ = Describe("A member", func() {
 		Expect(running().Serves()).To(BeTrue())
 	})
 
+	DescribeTable("leaves once it is being deleted, is named for deletion, or will be replaced",
+		func(phase mcm.MachinePhase, change func(*Member), leaving bool) {
+			m := Member{Machine: pool.Machine{Object: Machine(phase)}}
+			change(&m)
+			Expect(m.Leaving()).To(Equal(leaving))
+			Expect(m.Serves()).To(Equal(!leaving))
+		},
+		Entry("not while it runs", mcm.MachineRunning, func(*Member) {}, false),
+		Entry("deleted, which the stores do not show yet", mcm.MachineRunning, func(m *Member) { m.Gone = true }, true),
+		Entry("named for deletion", mcm.MachineRunning, func(m *Member) { m.Named = true }, true),
+		Entry("deleted", mcm.MachineRunning, func(m *Member) { Deleted(m.Object) }, true),
+		Entry("failed", mcm.MachineFailed, func(*Member) {}, true),
+		Entry("not when it has failed and is preserved", mcm.MachineFailed, func(m *Member) { m.Preserved = true }, false),
+		Entry("not for a health that is unknown", mcm.MachineUnknown, func(*Member) {}, false),
+	)
+
 	It("is counted by machine-controller-manager until it terminates", func() {
 		for phase, counted := range map[mcm.MachinePhase]bool{"": true, mcm.MachineRunning: true, mcm.MachineFailed: true, mcm.MachineTerminating: false} {
 			m := Member{Machine: pool.Machine{Object: Machine(phase, Deleted), Named: true}}
@@ -43,8 +60,33 @@ var _ = Describe("A group", func() {
 		Expect(dedicated(Bounded("1:9", 3)).Max()).To(BeEquivalentTo(6))
 		Expect(dedicated(Bounded("1:9", 8)).Max()).To(BeEquivalentTo(8))
 		Expect(dedicated(Bounded("1:2", 1)).Max()).To(BeEquivalentTo(1))
+		Expect(dedicated(Bounded("0:2", 0)).Max()).To(BeZero(), "all that it may have is dedicated")
 		_, err := NewRaise(dedicated(Bounded("1:9", 5)), 5, 2)
 		Expect(status.Code(err)).To(Equal(codes.OutOfRange))
+	})
+
+	DescribeTable("is a MachineDeployment with bounds that is not being deleted; the error is",
+		func(change func(*v1alpha1.MachineDeployment), want codes.Code, text string) {
+			d := Deployment("1:5", 3)
+			change(d)
+			g, err := NewGroup(d)
+			Expect(status.Code(err)).To(Equal(want))
+			Expect(status.Convert(err).Message()).To(ContainSubstring(text))
+			Expect(g).To(BeZero())
+		},
+		Entry("not found, if it is being deleted", func(d *v1alpha1.MachineDeployment) { d.DeletionTimestamp = &metav1.Time{Time: Noon} },
+			codes.NotFound, "MachineDeployment pool is being deleted"),
+		Entry("not found, without the annotation", func(d *v1alpha1.MachineDeployment) { d.Annotations = nil },
+			codes.NotFound, "MachineDeployment pool has no annotation "+v1alpha1.BoundsAnnotation),
+		Entry("a failed precondition, if nobody can read the bounds", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "5:1" },
+			codes.FailedPrecondition, "MachineDeployment pool: "),
+	)
+
+	It("has the MachineDeployment and its bounds", func() {
+		d := Deployment("1:5", 3)
+		g, err := NewGroup(d)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(g).To(Equal(Group{Deployment: d, Bounds: v1alpha1.Bounds{Min: 1, Max: 5}}))
 	})
 
 	It("counts replicas below zero as none", func() {

@@ -59,6 +59,7 @@ var _ = Describe("A patch without an answer", func() {
 		switch {
 		case err != nil:
 			Expect(status.Code(err)).To(Equal(codes.Aborted))
+			Expect(ok).To(BeFalse(), "what is unknown is not done")
 			return unknown
 		case ok:
 			return done

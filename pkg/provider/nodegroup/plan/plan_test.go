@@ -20,6 +20,7 @@ var _ = Describe("A raise", func() {
 			c, err := NewRaise(g, g.Replicas(), int32(delta))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(inWords(c)).To(Equal(want))
+			Expect(c.IsEmpty()).To(BeFalse())
 		},
 		Entry("by one", Bounded("1:5:2", 3), 1, "3>4"),
 		Entry("up to max: the reserve gives way (rule 1)", Bounded("1:5:2", 3, excess+"2,max=5"), 2, "3>5"),
@@ -29,6 +30,7 @@ var _ = Describe("A raise", func() {
 		Entry("unsplit where growth is split", Bounded("1:9", 3, balanced+"ScaleUp", unsplit+"3"), 2, "3>5 5"),
 		Entry("where a mode has just begun: nothing is split that was there before", Bounded("1:9", 3, balanced+"Continuous"), 2, "3>5"),
 		Entry("unsplit where the mode is the default and shows by its annotation alone", Bounded("1:9", 3, unsplit+"3"), 2, "3>5 5"),
+		Entry("at once, where none of the growth has been split yet", Bounded("1:9", 3, unsplit+"0"), 2, "3>5 2"),
 		Entry("what is being split goes on being split", Bounded("1:20", 9, unsplit+"3"), 2, "9>11 5"),
 		Entry("where the annotation is invalid, which counts as none", Bounded("1:9", 3, unsplit+"x"), 1, "3>4"),
 		Entry("of workload alone, where replicas include the reserve", Bounded("1:9", 7, included), 1, "5>6 of 8"),
@@ -111,6 +113,7 @@ var _ = Describe("A removal", func() {
 		Entry("of both kinds", Bounded("1:5", 3), "SSSR", "cd", "3>2 c~"+NoonText+",d~"+NoonText+passed),
 		Entry("where growth is split", Bounded("1:9", 5, unsplit+"5"), "SSSSS", "a", "5>4 a~"+NoonText+passed+" 4"),
 		Entry("while growth is being split", Bounded("1:9", 8, unsplit+"5"), "SSSSS", "a", "8>7 a~"+NoonText+passed+" 4"),
+		Entry("while growth is being split, of the only machine there may be", Bounded("0:9", 3, unsplit+"1"), "S", "a", "3>2 a~"+NoonText+passed+" 0"),
 		Entry("while growth is being split, where replicas would reach max and the machines do not", Bounded("1:9:2", 8, unsplit+"5", excess+"2,max=9"), "SSSSSRR", "a",
 			"8>7 a~"+NoonText+passed+" 4"),
 		Entry("where what may be acted on is out of date", Bounded("1:9", 3, unsplit+"5"), "SSS", "a", "3>2 a~"+NoonText+passed+" 2"),
