@@ -90,15 +90,12 @@ func machineSpecific(label string) bool {
 	return label == "node.gardener.cloud/machine-name" || label == "alpha.eksctl.io/instance-id" || strings.HasPrefix(label, "node.machine.sapcloud.io/")
 }
 
-// withFormerNames adds two labels under their former names: kube-controller-manager does so on
-// every Node, and pods may select by them. The caller adds the third one, of the instance type.
+// withFormerNames adds two labels of a class under their former names: kube-controller-manager does
+// so on every Node, and pods may select by them. The caller adds the third one, of the instance
+// type.
 func withFormerNames(labels map[string]string) map[string]string {
 	all := maps.Clone(labels)
-	for former, label := range map[string]string{"beta.kubernetes.io/os": corev1.LabelOSStable, "beta.kubernetes.io/arch": corev1.LabelArchStable} {
-		if value, ok := labels[label]; ok {
-			all[former] = value
-		}
-	}
+	all["beta.kubernetes.io/os"], all["beta.kubernetes.io/arch"] = labels[corev1.LabelOSStable], labels[corev1.LabelArchStable]
 	return all
 }
 
