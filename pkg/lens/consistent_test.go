@@ -139,23 +139,27 @@ var _ = Describe("A list (L4.1)", func() {
 		})
 	})
 
-	It("does not wait again for what was shown, where the store claims an older version", func() {
-		claim := ""
-		inWorld(1, func(w world) {
-			older := w.create(machine("a"))
-			w.create(machine("b"))
-			Expect(w.listed()).To(ConsistOf("a", "b"))
-			claim = older.ResourceVersion
-			go func() {
+	DescribeTable("does not wait again for what was shown, whatever version the store claims after that",
+		func(claimed func(older string) string) {
+			claim := ""
+			inWorld(1, func(w world) {
+				older := w.create(machine("a"))
+				w.create(machine("b"))
+				Expect(w.listed()).To(ConsistOf("a", "b"))
+				claim = claimed(older.ResourceVersion)
+				go func() {
+					time.Sleep(time.Hour)
+					w.stop()
+				}()
+				Expect(took(func() { Expect(w.listed()).To(ConsistOf("a", "b")) })).To(BeZero())
 				time.Sleep(time.Hour)
-				w.stop()
-			}()
-			Expect(took(func() { Expect(w.listed()).To(ConsistOf("a", "b")) })).To(BeZero())
-			time.Sleep(time.Hour)
-		}, func(in machineinformers.Interface) machineinformers.Interface {
-			return claiming{Interface: in, informer: claimingInformer{in.Machines().Informer(), &claim}}
-		})
-	})
+			}, func(in machineinformers.Interface) machineinformers.Interface {
+				return claiming{Interface: in, informer: claimingInformer{in.Machines().Informer(), &claim}}
+			})
+		},
+		Entry("an older one", func(older string) string { return older }),
+		Entry("none that is a number", func(string) string { return "none" }),
+	)
 
 	DescribeTable("shows every kind of write",
 		func(write func(world, *v1alpha1.Machine), shown func(*v1alpha1.Machine) bool) {

@@ -27,13 +27,14 @@ type storedNodes struct {
 	cache.SharedIndexInformer
 	store    cache.Indexer
 	handlers cache.ResourceEventHandler
+	ended    error
 }
 
 func (s *storedNodes) GetIndexer() cache.Indexer { return s.store }
 
 func (s *storedNodes) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	s.handlers = h
-	return nil, nil
+	return nil, s.ended
 }
 
 // remove takes a Node away as a watch does.
@@ -91,6 +92,13 @@ var _ = Describe("Nodes", func() {
 		_, err = lister.Get("other")
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 		Expect(factory.Core().V1().Nodes().Informer()).To(BeIdenticalTo(informer))
+	})
+
+	It("cannot come from an informer that has ended", func() {
+		ended := errors.New("informer has ended")
+		_, _, err := NodesFromStore(server, &storedNodes{store: store, ended: ended})
+		Expect(err).To(MatchError(ended))
+		Expect(err).To(MatchError(ContainSubstring("follow nodes: ")))
 	})
 
 	It("come from the store, as copies", func(ctx SpecContext) {

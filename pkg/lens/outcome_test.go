@@ -38,6 +38,28 @@ func firstly(n int, err error) func(sim.Write) error {
 	}
 }
 
+// overtaken has a create fail, and somebody else use its name after it was looked up in vain and before it is repeated.
+func overtaken(w world, ours *v1alpha1.Machine, change func(*v1alpha1.Machine)) (*v1alpha1.Machine, error) {
+	looked := make(chan string, 1)
+	w.server.OnWrite(firstly(1, noAnswer))
+	w.server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+		if r.User == "ours" && r.Verb == "get" {
+			looked <- r.Name
+		}
+		return 0, 0
+	})
+	go func() {
+		defer GinkgoRecover()
+		m := machine(<-looked)
+		change(m)
+		time.Sleep(10 * time.Millisecond)
+		_, err := w.others.Machines(ns).Create(w, m, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		<-looked
+	}()
+	return w.machines().Create(w, ours, metav1.CreateOptions{})
+}
+
 var _ = Describe("An unknown outcome (L4.3)", func() {
 	DescribeTable("of a create is settled: there is one machine, and no error",
 		func(err error, prepare func(*sim.Server, func(sim.Write) error)) {
@@ -116,31 +138,9 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 		})
 	})
 
-	// overtaken has a create fail, and somebody else use its name after it was looked up in vain and before it is repeated.
-	overtaken := func(w world, change func(*v1alpha1.Machine)) (*v1alpha1.Machine, error) {
-		looked := make(chan string, 1)
-		w.server.OnWrite(firstly(1, noAnswer))
-		w.server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
-			if r.User == "ours" && r.Verb == "get" {
-				looked <- r.Name
-			}
-			return 0, 0
-		})
-		go func() {
-			defer GinkgoRecover()
-			m := machine(<-looked)
-			change(m)
-			time.Sleep(10 * time.Millisecond)
-			_, err := w.others.Machines(ns).Create(w, m, metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			<-looked
-		}()
-		return w.machines().Create(w, unnamed(), metav1.CreateOptions{})
-	}
-
 	It("of a create that is still under way makes no second one", func() {
 		inWorld(1, func(w world) {
-			made, err := overtaken(w, func(*v1alpha1.Machine) {})
+			made, err := overtaken(w, unnamed(), func(*v1alpha1.Machine) {})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(w.stored()).To(HaveLen(1))
 			Expect(w.listed()).To(ConsistOf(made.Name))
@@ -149,7 +149,7 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 
 	It("of a create is not mistaken for another owner's machine", func() {
 		inWorld(1, func(w world) {
-			_, err := overtaken(w, func(m *v1alpha1.Machine) { m.OwnerReferences[0].UID = "another" })
+			_, err := overtaken(w, unnamed(), func(m *v1alpha1.Machine) { m.OwnerReferences[0].UID = "another" })
 			Expect(apierrors.IsAlreadyExists(err)).To(BeTrue())
 		})
 	})
@@ -242,6 +242,7 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 			made.Spec.ProviderID = "x"
 			_, err := w.machines().Update(w, made, metav1.UpdateOptions{})
 			Expect(apierrors.IsTimeout(err)).To(BeTrue())
+			Expect(w.count("evenkeel_lens_unknown_outcomes_total")).To(BeEquivalentTo(1))
 			Expect(w.listed()).To(ConsistOf("a"))
 			held, err := w.informers.Machines().Lister().Machines(ns).Get("a")
 			Expect(err).NotTo(HaveOccurred())

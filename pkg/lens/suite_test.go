@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/lens"
@@ -52,6 +53,15 @@ type world struct {
 	others    machineclient.MachineV1alpha1Interface
 	metrics   *prometheus.Registry
 	stop      context.CancelFunc
+	log       ktesting.Buffer
+}
+
+// logged are the messages of a clientset about itself.
+func (w world) logged() (messages []string) {
+	for _, entry := range w.log.Data() {
+		messages = append(messages, entry.Message)
+	}
+	return messages
 }
 
 // inWorld runs a body in virtual time, which is free to stop the clientset. Changes are of the informers that it follows.
@@ -65,9 +75,10 @@ func inWorldWith(options lens.Options, seed uint64, body func(world), changes ..
 		defer GinkgoRecover()
 		server := sim.New(sim.Options{Seed: seed, Resources: sim.Machine})
 		defer server.Close()
-		ctx, stop := context.WithCancel(context.Background())
+		logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true)))
+		ctx, stop := context.WithCancel(klog.NewContext(context.Background(), logger))
 		defer stop()
-		w := world{Context: ctx, server: server, stop: stop, metrics: prometheus.NewRegistry()}
+		w := world{Context: ctx, server: server, stop: stop, metrics: prometheus.NewRegistry(), log: logger.GetSink().(ktesting.Underlier).GetBuffer()}
 		w.others = versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1()
 		options.Registerer = w.metrics
 		w.client = lens.New(ctx, versioned.NewForConfigOrDie(server.ConfigFor("ours")), options)

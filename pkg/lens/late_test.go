@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lens_test
+
+import (
+	"context"
+	"time"
+
+	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	dto "github.com/prometheus/client_model/go"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+// waits is what a histogram of the waits for machines contains.
+func (w world) waits(name string) *dto.Histogram {
+	GinkgoHelper()
+	families, err := w.metrics.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == name && m.Label[0].GetValue() == "machines" {
+				return m.GetHistogram()
+			}
+		}
+	}
+	return nil
+}
+
+var _ = Describe("A watch that is late", func() {
+	It("is logged once, and so is that it has caught up", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a"))
+			Expect(w.logged()).To(BeEmpty())
+			w.server.Lag("machines", sim.Constantly(lag))
+			w.create(machine("b"))
+			w.create(machine("c"))
+			Expect(w.logged()).To(HaveExactElements("The watch is late: decisions wait for it"))
+			Expect(w.listed()).To(ConsistOf("a", "b", "c"))
+			Expect(w.listed()).To(HaveLen(3))
+			Expect(w.logged()).To(HaveExactElements("The watch is late: decisions wait for it", "The watch has caught up"))
+		})
+	})
+
+	It("is logged by a list, too, where the write before it did not wait for long", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(lag))
+			ctx, cancel := context.WithTimeout(w, time.Second)
+			defer cancel()
+			_, err := w.machines().Create(ctx, machine("a"), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(w.logged()).To(BeEmpty())
+			Expect(w.listed()).To(ConsistOf("a"))
+			Expect(w.logged()).To(HaveExactElements("The watch is late: decisions wait for it", "The watch has caught up"))
+		})
+	})
+
+	It("shows in the metrics: how long a write waited, and how long a decision after it", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(lag))
+			w.create(machine("a"))
+			Expect(w.waits("evenkeel_lens_write_wait_seconds").GetSampleSum()).To(BeEquivalentTo(2))
+			w.listed()
+			w.listed()
+			Expect(w.waits("evenkeel_lens_decision_wait_seconds").GetSampleSum()).To(BeEquivalentTo(3))
+			Expect(w.count("evenkeel_lens_decision_wait_seconds")).To(BeEquivalentTo(1), "of those that did not wait, none is counted")
+		})
+	})
+
+	DescribeTable("is measured from a millisecond to a minute", func(name string) {
+		inWorld(1, func(w world) {
+			var bounds []float64
+			for _, bucket := range w.waits(name).GetBucket() {
+				bounds = append(bounds, bucket.GetUpperBound())
+			}
+			Expect(bounds).To(Equal([]float64{.001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60}))
+		})
+	},
+		Entry("before a write returns", "evenkeel_lens_write_wait_seconds"),
+		Entry("before a decision", "evenkeel_lens_decision_wait_seconds"),
+	)
+
+	It("is not late where the store shows the object that was written, whatever version it claims to have", func() {
+		claim := "1"
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(300*time.Millisecond))
+			Expect(took(func() { w.create(machine("a")) })).To(Equal(300 * time.Millisecond))
+			Expect(w.count("evenkeel_lens_write_wait_timeouts_total")).To(BeZero())
+		}, func(in machineinformers.Interface) machineinformers.Interface {
+			return claiming{Interface: in, informer: claimingInformer{in.Machines().Informer(), &claim}}
+		})
+	})
+})

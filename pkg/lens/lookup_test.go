@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lens_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/lens"
+)
+
+const unanswered = "The outcome of a write is unknown and cannot be looked up; asking on"
+
+var _ = Describe("A look-up of what a write has done (L4.3)", func() {
+	DescribeTable("is logged once, when it has failed five times",
+		func(answers time.Duration, want []string) {
+			inWorld(1, func(w world) {
+				w.server.AfterWrite(firstly(1, noAnswer))
+				w.server.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "ours")
+				time.AfterFunc(answers, func() { w.server.Trouble("machines", sim.Trouble{}, "ours") })
+				_, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(w.logged()).To(ConsistOf(want))
+			})
+		},
+		Entry("and goes on for an hour", time.Hour, []string{unanswered}),
+		Entry("and not when the fifth one succeeds", 500*time.Millisecond, []string{}),
+	)
+
+	It("ends with the clientset; the deletion then returns what the server said", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a", finalizer))
+			w.server.AfterWrite(firstly(1, serverError))
+			w.server.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Throttled}}, "ours")
+			time.AfterFunc(time.Minute, w.stop)
+			Expect(took(func() {
+				Expect(w.machines().Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Satisfy(apierrors.IsInternalError))
+			})).To(Equal(time.Minute))
+		})
+	})
+
+	It("is not made for a machine without any name: what the server said is returned at once", func() {
+		inWorld(1, func(w world) {
+			time.AfterFunc(time.Minute, w.stop)
+			w.server.OnWrite(firstly(1, serverError))
+			Expect(took(func() {
+				_, err := w.machines().Create(w, machine(""), metav1.CreateOptions{})
+				Expect(err).To(Satisfy(apierrors.IsInternalError))
+			})).To(BeZero())
+		})
+	})
+
+	It("takes no owned machine for one that has no owner", func() {
+		inWorld(1, func(w world) {
+			m := unnamed()
+			m.OwnerReferences = nil
+			_, err := overtaken(w, m, func(*v1alpha1.Machine) {})
+			Expect(apierrors.IsAlreadyExists(err)).To(BeTrue())
+			Expect(w.stored()).To(HaveLen(1))
+		})
+	})
+})
+
+var _ = Describe("A machine that is created by a prefix", func() {
+	It("never gets the name of one that is there", func() {
+		inWorld(1, func(w world) {
+			rand.Seed(7)
+			taken := "pool-" + rand.String(5)
+			w.create(machine(taken))
+			rand.Seed(7) // the same name is drawn again
+			made := w.create(unnamed())
+			Expect(made.Name).NotTo(Equal(taken))
+			Expect(w.listed()).To(ConsistOf(taken, made.Name))
+		})
+	})
+})
+
+var _ = Describe("A deletion while the watch is late", func() {
+	It("of a machine that the store shows does not wait for what else was written", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a", finalizer))
+			w.server.Lag("machines", sim.Constantly(lag))
+			w.create(machine("b"))
+			Expect(took(func() { Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed()) })).To(BeZero())
+		})
+	})
+
+	It("of a machine that the store has never shown is not requested any more once the clientset has stopped", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(time.Hour))
+			w.create(machine("a"))
+			_, err := w.others.Machines(ns).Create(w, machine("theirs"), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.AfterFunc(time.Minute, w.stop)
+			Expect(w.machines().Delete(context.Background(), "theirs", metav1.DeleteOptions{})).To(MatchError(lens.ErrStopped))
+			Expect(w.stored()).To(HaveLen(2))
+		})
+	})
+})
