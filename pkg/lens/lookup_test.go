@@ -58,6 +58,16 @@ var _ = Describe("A look-up of what a write has done (L4.3)", func() {
 		})
 	})
 
+	It("is not made for a deletion without a name, which fails as it does with a plain clientset", func() {
+		inWorld(1, func(w world) {
+			ctx, cancel := context.WithTimeout(w, time.Minute)
+			defer cancel()
+			want := w.plain().MachineV1alpha1().Machines(ns).Delete(ctx, "", metav1.DeleteOptions{})
+			Expect(want).To(HaveOccurred())
+			Expect(took(func() { Expect(w.machines().Delete(ctx, "", metav1.DeleteOptions{})).To(MatchError(want.Error())) })).To(BeZero())
+		})
+	})
+
 	It("takes no owned machine for one that has no owner", func() {
 		inWorld(1, func(w world) {
 			m := unnamed()

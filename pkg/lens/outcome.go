@@ -24,6 +24,10 @@ const (
 	nameLength   = 63
 )
 
+// errNoName is returned instead of an answer where there is no name to ask for. It does not leave
+// the package.
+var errNoName = errors.New("object has no name")
+
 // outcomeUnknown reports whether a write that failed with this error may have taken effect, or may
 // still do so.
 func outcomeUnknown(err error) bool { return written.Outcome(err) == written.Unknown }
@@ -97,7 +101,7 @@ func (k *kindClient[T, L]) awaitLive(ctx context.Context, name string) {
 // decided without an answer.
 func (k *kindClient[T, L]) readLive(ctx context.Context, name string) (T, error) {
 	if name == "" {
-		return k.blank(), apierrors.NewNotFound(k.tracker.groupResource(), name)
+		return k.blank(), errNoName
 	}
 	for attempt := 1; ; attempt++ {
 		found, err := k.Get(ctx, name, metav1.GetOptions{})
