@@ -26,6 +26,7 @@ func (s scalable[T, L]) UpdateScale(ctx context.Context, name string, scale *aut
 	result, err := s.inner.UpdateScale(ctx, name, scale, o)
 	switch {
 	case outcomeUnknown(err):
+		s.c.metrics.unknown.WithLabelValues(s.tracker.resource).Inc()
 		s.awaitLive(ctx, name)
 	case err == nil:
 		s.tracker.awaitWrite(ctx, s.tracker.recordWrite(s.objectKey(name), result.GetResourceVersion()))

@@ -62,6 +62,7 @@ var _ = Describe("A scale", func() {
 			w.server.AfterWrite(firstly(1, tooLate))
 			_, err := w.scale(d, 5)
 			Expect(apierrors.IsTimeout(err)).To(BeTrue())
+			Expect(w.count("evenkeel_lens_unknown_outcomes_total")).To(BeEquivalentTo(1))
 			Expect(w.held()).To(BeEquivalentTo(5))
 		})
 	})
