@@ -111,10 +111,7 @@ func (m *nodeStore) recordWrite(name string, node *corev1.Node, err error) (*cor
 
 // nodeDeleted forgets a Node that the store no longer contains.
 func (m *nodeStore) nodeDeleted(object any) {
-	name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
-	if err != nil {
-		return
-	}
+	name, _ := cache.DeletionHandlingMetaNamespaceKeyFunc(object) // a Node has a name
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.pending, name)

@@ -55,7 +55,7 @@ func (k *kindClient[T, L]) createOnce(ctx context.Context, object T, o metav1.Cr
 		switch {
 		case lookErr == nil && sameOwner(found, object):
 			return found, nil
-		case lookErr == nil || !apierrors.IsNotFound(lookErr) || attempt == maxAttempts || result == written.Refused:
+		case !apierrors.IsNotFound(lookErr) || attempt == maxAttempts || result == written.Refused:
 			return made, doubt
 		}
 		if k.c.pause(ctx, attempt) != nil {

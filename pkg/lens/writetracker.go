@@ -260,10 +260,7 @@ func (h *writeTracker) storedObject(key string) (metav1.Object, bool) {
 	if h.store == nil {
 		return nil, false
 	}
-	item, found, err := h.store.GetByKey(key)
-	if err != nil || !found {
-		return nil, false
-	}
+	item, _, _ := h.store.GetByKey(key) // nil if there is none; an informer's store does not fail
 	object, err := meta.Accessor(item)
 	return object, err == nil
 }
