@@ -336,17 +336,6 @@ var _ = Describe("A list (L4.1)", func() {
 			Expect(w.informers.MachineDeployments().Lister().List(labels.Everything())).To(HaveLen(1))
 		})
 	})
-
-	It("returns the very objects of the store", func() {
-		inWorld(1, func(w world) {
-			w.create(machine("a"))
-			list, err := w.informers.Machines().Lister().List(labels.Everything())
-			Expect(err).NotTo(HaveOccurred())
-			held, err := w.informers.Machines().Lister().Machines(ns).Get("a")
-			Expect(err).NotTo(HaveOccurred())
-			Expect(list[0]).To(BeIdenticalTo(held))
-		})
-	})
 })
 
 var _ = Describe("A write (L4.2)", func() {

@@ -45,6 +45,17 @@ var _ = Describe("A watch that is late", func() {
 		})
 	})
 
+	It("is logged with the versions that were written and are shown", func() {
+		inWorld(1, func(w world) {
+			before := w.create(machine("a"))
+			w.server.Lag("machines", sim.Constantly(lag))
+			after := w.create(machine("b"))
+			Expect(w.details()).To(Equal(map[string]string{"resource": "machines", "written": after.ResourceVersion, "shown": before.ResourceVersion}))
+			Expect(w.listed()).To(HaveLen(2))
+			Expect(w.details()).To(Equal(map[string]string{"resource": "machines", "shown": after.ResourceVersion}))
+		})
+	})
+
 	It("is logged by a list, too, where the write before it did not wait for long", func() {
 		inWorld(1, func(w world) {
 			w.server.Lag("machines", sim.Constantly(lag))
@@ -92,5 +103,23 @@ var _ = Describe("A watch that is late", func() {
 		}, func(in machineinformers.Interface) machineinformers.Interface {
 			return claiming{Interface: in, informer: claimingInformer{in.Machines().Informer(), &claim}}
 		})
+	})
+})
+
+var _ = It("The metrics of each kind are there before anything happens", func() {
+	inWorld(1, func(w world) {
+		families, err := w.metrics.Gather()
+		Expect(err).NotTo(HaveOccurred())
+		series := map[string][]string{}
+		for _, family := range families {
+			for _, m := range family.Metric {
+				series[family.GetName()] = append(series[family.GetName()], m.Label[0].GetValue())
+			}
+		}
+		kinds := []string{"machinedeployments", "machines", "machinesets"}
+		Expect(series).To(Equal(map[string][]string{
+			"evenkeel_lens_write_wait_seconds": kinds, "evenkeel_lens_write_wait_timeouts_total": kinds,
+			"evenkeel_lens_decision_wait_seconds": kinds, "evenkeel_lens_unknown_outcomes_total": kinds,
+		}))
 	})
 })

@@ -35,6 +35,16 @@ var _ = Describe("A look-up of what a write has done (L4.3)", func() {
 		Entry("and not when the fifth one succeeds", 500*time.Millisecond, []string{}),
 	)
 
+	It("is logged with the object's kind and name", func() {
+		inWorld(1, func(w world) {
+			w.server.AfterWrite(firstly(1, noAnswer))
+			w.server.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "ours")
+			time.AfterFunc(time.Minute, func() { w.server.Trouble("machines", sim.Trouble{}, "ours") })
+			made := w.create(unnamed())
+			Expect(w.details()).To(Equal(map[string]string{"resource": "machines", "object": ns + "/" + made.Name}))
+		})
+	})
+
 	It("ends with the clientset; the deletion then returns what the server said", func() {
 		inWorld(1, func(w world) {
 			w.create(machine("a", finalizer))

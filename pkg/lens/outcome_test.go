@@ -38,6 +38,9 @@ func firstly(n int, err error) func(sim.Write) error {
 	}
 }
 
+// pauses is how long this many pauses between attempts take: each is twice as long as the one before it.
+func pauses(n int) time.Duration { return (1<<n - 1) * 50 * time.Millisecond }
+
 // overtaken has a create fail, and somebody else use its name after it was looked up in vain and before it is repeated.
 func overtaken(w world, ours *v1alpha1.Machine, change func(*v1alpha1.Machine)) (*v1alpha1.Machine, error) {
 	looked := make(chan string, 1)
@@ -178,10 +181,15 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 
 	It("of a create is reported if the server goes on failing without effect", func() {
 		inWorld(1, func(w world) {
-			w.server.OnWrite(firstly(1000, serverError))
-			made, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{})
-			Expect(apierrors.IsInternalError(err)).To(BeTrue())
-			Expect(made).NotTo(BeNil())
+			requests := 0
+			w.server.OnWrite(func(sim.Write) error { requests++; return serverError })
+			Expect(took(func() {
+				made, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{})
+				Expect(apierrors.IsInternalError(err)).To(BeTrue())
+				Expect(made).NotTo(BeNil())
+			})).To(Equal(pauses(4)))
+			Expect(requests).To(Equal(5))
+			Expect(w.count("evenkeel_lens_unknown_outcomes_total")).To(BeEquivalentTo(5))
 			Expect(w.stored()).To(BeEmpty())
 		})
 	})

@@ -5,6 +5,7 @@ package lens_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -54,6 +55,18 @@ type world struct {
 	metrics   *prometheus.Registry
 	stop      context.CancelFunc
 	log       ktesting.Buffer
+}
+
+// details are the keys and values of the last message.
+func (w world) details() map[string]string {
+	GinkgoHelper()
+	entries := w.log.Data()
+	Expect(entries).NotTo(BeEmpty())
+	all, pairs := map[string]string{}, entries[len(entries)-1].ParameterKVList
+	for i := 0; i < len(pairs); i += 2 {
+		all[fmt.Sprint(pairs[i])] = fmt.Sprint(pairs[i+1])
+	}
+	return all
 }
 
 // logged are the messages of a clientset about itself.

@@ -29,6 +29,15 @@ func (w world) deployment() *v1alpha1.MachineDeployment {
 	return d
 }
 
+// set makes a MachineSet with three replicas.
+func (w world) set() *v1alpha1.MachineSet {
+	GinkgoHelper()
+	s := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set", Namespace: ns}, Spec: v1alpha1.MachineSetSpec{Replicas: 3}}
+	s, err := w.client.MachineV1alpha1().MachineSets(ns).Create(w, s, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return s
+}
+
 func (w world) scale(d *v1alpha1.MachineDeployment, replicas int32) (*autoscalingv1.Scale, error) {
 	return w.client.MachineV1alpha1().MachineDeployments(ns).UpdateScale(w, d.Name, &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: ns, ResourceVersion: d.ResourceVersion}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas},
@@ -52,6 +61,20 @@ var _ = Describe("A scale", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(scale.Spec.Replicas).To(BeEquivalentTo(5))
 			Expect(w.held()).To(BeEquivalentTo(5))
+		})
+	})
+
+	It("of a MachineSet returns when the store shows it (L4.2)", func() {
+		inWorld(1, func(w world) {
+			s := w.set()
+			w.server.Lag("machinesets", sim.Constantly(time.Second))
+			_, err := w.client.MachineV1alpha1().MachineSets(ns).UpdateScale(w, s.Name, &autoscalingv1.Scale{
+				ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: ns}, Spec: autoscalingv1.ScaleSpec{Replicas: 5},
+			}, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			s, err = w.informers.MachineSets().Lister().MachineSets(ns).Get("set")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(s.Spec.Replicas).To(BeEquivalentTo(5))
 		})
 	})
 
@@ -117,18 +140,29 @@ var _ = Describe("A clientset that has stopped", func() {
 		})
 	})
 
-	It("ends a list that waits", func() {
+	DescribeTable("ends a list that waits", func(resource string, create func(world), list func(world) error) {
 		inWorld(1, func(w world) {
-			w.server.Lag("machines", sim.Constantly(time.Hour))
-			w.create(machine("a"))
+			w.server.Lag(resource, sim.Constantly(time.Hour))
+			create(w)
 			go func() {
 				time.Sleep(time.Minute)
 				w.stop()
 			}()
-			_, err := w.informers.Machines().Lister().List(labels.Everything())
-			Expect(err).To(MatchError(lens.ErrStopped))
+			Expect(list(w)).To(MatchError(lens.ErrStopped))
 		})
-	})
+	},
+		Entry("of machines", "machines",
+			func(w world) { w.create(machine("a")) },
+			func(w world) error { return second(w.informers.Machines().Lister().List(labels.Everything())) }),
+		Entry("of machine sets", "machinesets",
+			func(w world) { w.set() },
+			func(w world) error { return second(w.informers.MachineSets().Lister().List(labels.Everything())) }),
+		Entry("of machine deployments", "machinedeployments",
+			func(w world) { w.deployment() },
+			func(w world) error {
+				return second(w.informers.MachineDeployments().Lister().List(labels.Everything()))
+			}),
+	)
 })
 
 var _ = Describe("A deletion", func() {
@@ -161,7 +195,9 @@ var _ = Describe("A deletion", func() {
 			w.create(machine("a", finalizer))
 			requests := 0
 			w.server.OnWrite(func(sim.Write) error { requests++; return serverError })
-			Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Satisfy(apierrors.IsInternalError))
+			Expect(took(func() {
+				Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Satisfy(apierrors.IsInternalError))
+			})).To(Equal(pauses(4)))
 			Expect(requests).To(Equal(5))
 			Expect(w.count("evenkeel_lens_unknown_outcomes_total")).To(BeEquivalentTo(5))
 		})
@@ -220,64 +256,6 @@ var _ = Describe("A creation", func() {
 		Entry("that has none", func(m *v1alpha1.Machine) { m.OwnerReferences = nil }),
 		Entry("that none controls", func(m *v1alpha1.Machine) { m.OwnerReferences[0].Controller = nil }),
 	)
-})
-
-var _ = Describe("A list", func() {
-	DescribeTable("from the server", func(o metav1.ListOptions, names ...string) {
-		inWorld(1, func(w world) {
-			time.Sleep(2 * time.Minute)
-			w.create(machine("a"))
-			w.server.Stale("machines", time.Minute)
-			list, err := w.machines().List(w, o)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(list.Items).To(HaveLen(len(names)))
-		})
-	},
-		Entry("shows the present state", metav1.ListOptions{}, "a"),
-		Entry("at version 0 shows the present state, too", metav1.ListOptions{ResourceVersion: "0"}, "a"),
-		Entry("not older than version 0 may show a cached state", metav1.ListOptions{ResourceVersion: "0", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}),
-	)
-
-	It("with a selector begins with the machines that come first", func() {
-		first := func(m *v1alpha1.Machine) bool { return m.Labels["first"] != "" }
-		inWorldWith(lens.Options{First: first}, 1, func(w world) {
-			for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
-				m := machine(name)
-				m.Labels = map[string]string{"pool": "x"}
-				if name > "c" {
-					m.Labels["first"] = "yes"
-				}
-				w.create(m)
-			}
-			lister := w.informers.Machines().Lister()
-			for range 20 {
-				list, err := lister.List(labels.SelectorFromSet(labels.Set{"pool": "x"}))
-				Expect(err).NotTo(HaveOccurred())
-				Expect(list).To(HaveLen(6))
-				Expect(list[:3]).To(HaveEach(Satisfy(first)))
-				Expect(list[3:]).NotTo(ContainElement(Satisfy(first)))
-				Expect(lister.List(labels.Everything())).To(HaveLen(6))
-			}
-		})
-	})
-})
-
-var _ = It("The metrics of each kind are there before anything happens", func() {
-	inWorld(1, func(w world) {
-		families, err := w.metrics.Gather()
-		Expect(err).NotTo(HaveOccurred())
-		series := map[string][]string{}
-		for _, family := range families {
-			for _, m := range family.Metric {
-				series[family.GetName()] = append(series[family.GetName()], m.Label[0].GetValue())
-			}
-		}
-		kinds := []string{"machinedeployments", "machines", "machinesets"}
-		Expect(series).To(Equal(map[string][]string{
-			"evenkeel_lens_write_wait_seconds": kinds, "evenkeel_lens_write_wait_timeouts_total": kinds,
-			"evenkeel_lens_decision_wait_seconds": kinds, "evenkeel_lens_unknown_outcomes_total": kinds,
-		}))
-	})
 })
 
 func second[T any](_ T, err error) error { return err }
