@@ -3,6 +3,7 @@
 package lens_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -25,6 +27,42 @@ import (
 )
 
 var errBroken = errors.New("store is broken")
+
+// claiming has an informer of machines whose store claims a version, if that is set: as the stores of client-go
+// do after a resync with some of its feature gates off.
+type claiming struct {
+	machineinformers.Interface
+	informer claimingInformer
+}
+
+func (c claiming) Machines() machineinformers.MachineInformer {
+	return claimingMachines{c.Interface.Machines(), c.informer}
+}
+
+type claimingMachines struct {
+	machineinformers.MachineInformer
+	informer claimingInformer
+}
+
+func (m claimingMachines) Informer() cache.SharedIndexInformer { return m.informer }
+
+type claimingInformer struct {
+	cache.SharedIndexInformer
+	claim *string
+}
+
+func (i claimingInformer) GetIndexer() cache.Indexer {
+	return claimingStore{i.SharedIndexInformer.GetIndexer(), i.claim}
+}
+
+type claimingStore struct {
+	cache.Indexer
+	claim *string
+}
+
+func (s claimingStore) LastStoreSyncResourceVersion() string {
+	return cmp.Or(*s.claim, s.Indexer.LastStoreSyncResourceVersion())
+}
 
 // broken has a lister of machines that fails.
 type broken struct{ machineinformers.Interface }
