@@ -31,8 +31,9 @@ var _ = Describe("A look-up of what a write has done (L4.3)", func() {
 				Expect(w.logged()).To(ConsistOf(want))
 			})
 		},
+		Entry("and goes on", pauses(4)+time.Millisecond, []string{unanswered}),
 		Entry("and goes on for an hour", time.Hour, []string{unanswered}),
-		Entry("and not when the fifth one succeeds", 500*time.Millisecond, []string{}),
+		Entry("and not when the fifth one succeeds", pauses(4)-time.Millisecond, []string{}),
 	)
 
 	It("is logged with the object's kind and name", func() {
@@ -78,15 +79,19 @@ var _ = Describe("A look-up of what a write has done (L4.3)", func() {
 		})
 	})
 
-	It("takes no owned machine for one that has no owner", func() {
-		inWorld(1, func(w world) {
-			m := unnamed()
-			m.OwnerReferences = nil
-			_, err := overtaken(w, m, func(*v1alpha1.Machine) {})
-			Expect(apierrors.IsAlreadyExists(err)).To(BeTrue())
-			Expect(w.stored()).To(HaveLen(1))
-		})
-	})
+	DescribeTable("takes no machine for one that was created where only one of the two has an owner",
+		func(ours, theirs []metav1.OwnerReference) {
+			inWorld(1, func(w world) {
+				m := unnamed()
+				m.OwnerReferences = ours
+				_, err := overtaken(w, m, func(m *v1alpha1.Machine) { m.OwnerReferences = theirs })
+				Expect(apierrors.IsAlreadyExists(err)).To(BeTrue())
+				Expect(w.stored()).To(HaveLen(1))
+			})
+		},
+		Entry("theirs", nil, unnamed().OwnerReferences),
+		Entry("ours", unnamed().OwnerReferences, nil),
+	)
 })
 
 var _ = Describe("A machine that is created by a prefix", func() {
@@ -124,4 +129,27 @@ var _ = Describe("A deletion while the watch is late", func() {
 			Expect(w.stored()).To(HaveLen(2))
 		})
 	})
+
+	DescribeTable("returns when the store shows it, whatever the kind",
+		func(resource string, create func(world), remove func(world) error, left func(world) int) {
+			inWorld(1, func(w world) {
+				create(w)
+				w.server.Lag(resource, sim.Constantly(time.Second))
+				Expect(took(func() { Expect(remove(w)).To(Succeed()) })).To(Equal(time.Second))
+				Expect(left(w)).To(BeZero())
+			})
+		},
+		Entry("of a machine set", "machinesets",
+			func(w world) { w.set() },
+			func(w world) error {
+				return w.client.MachineV1alpha1().MachineSets(ns).Delete(w, "set", metav1.DeleteOptions{})
+			},
+			func(w world) int { return len(w.informers.MachineSets().Informer().GetStore().List()) }),
+		Entry("of a machine deployment", "machinedeployments",
+			func(w world) { w.deployment() },
+			func(w world) error {
+				return w.client.MachineV1alpha1().MachineDeployments(ns).Delete(w, "pool", metav1.DeleteOptions{})
+			},
+			func(w world) int { return len(w.informers.MachineDeployments().Informer().GetStore().List()) }),
+	)
 })

@@ -176,8 +176,10 @@ var _ = Describe("Nodes", func() {
 	})
 
 	It("that are gone are not waited for", func(ctx SpecContext) {
-		fails = apierrors.NewNotFound(corev1.Resource("nodes"), "n")
 		_, err := client.CoreV1().Nodes().Update(ctx, node("5", ""), metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		fails = apierrors.NewNotFound(corev1.Resource("nodes"), "n")
+		_, err = client.CoreV1().Nodes().Update(ctx, node("5", ""), metav1.UpdateOptions{})
 		Expect(err).To(MatchError(fails))
 		Expect(read(ctx)).To(Equal("store"))
 	})

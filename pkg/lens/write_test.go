@@ -6,15 +6,19 @@ import (
 	"context"
 	"time"
 
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 )
+
+var dryRun = []string{metav1.DryRunAll}
 
 var _ = Describe("A write (L4.2)", func() {
 	It("returns when the store shows it", func() {
@@ -61,6 +65,56 @@ var _ = Describe("A write (L4.2)", func() {
 				Expect(err).NotTo(HaveOccurred())
 				Expect(w.listed()).To(ConsistOf("a"))
 			})).To(BeZero())
+		})
+	})
+
+	DescribeTable("that is a dry run changes nothing", func(write func(world, *v1alpha1.Machine) error) {
+		inWorld(1, func(w world) {
+			made := w.create(machine("a"))
+			changed := made.DeepCopy()
+			changed.Spec.ProviderID, changed.Status.CurrentStatus.Phase = "x", v1alpha1.MachineFailed
+			Expect(write(w, changed)).To(Succeed())
+			Expect(w.stored()).To(HaveExactElements(HaveField("ResourceVersion", made.ResourceVersion)))
+		})
+	},
+		Entry("of a create", func(w world, _ *v1alpha1.Machine) error {
+			return second(w.machines().Create(w, machine("b"), metav1.CreateOptions{DryRun: dryRun}))
+		}),
+		Entry("of a create by a prefix", func(w world, _ *v1alpha1.Machine) error {
+			return second(w.machines().Create(w, unnamed(), metav1.CreateOptions{DryRun: dryRun}))
+		}),
+		Entry("of an update", func(w world, m *v1alpha1.Machine) error {
+			return second(w.machines().Update(w, m, metav1.UpdateOptions{DryRun: dryRun}))
+		}),
+		Entry("of a status update", func(w world, m *v1alpha1.Machine) error {
+			return second(w.machines().UpdateStatus(w, m, metav1.UpdateOptions{DryRun: dryRun}))
+		}),
+		Entry("of a patch", func(w world, m *v1alpha1.Machine) error {
+			return second(w.machines().Patch(w, m.Name, types.MergePatchType, []byte(`{"spec":{"providerID":"x"}}`), metav1.PatchOptions{DryRun: dryRun}))
+		}),
+		Entry("of a delete", func(w world, m *v1alpha1.Machine) error {
+			return w.machines().Delete(w, m.Name, metav1.DeleteOptions{DryRun: dryRun})
+		}),
+	)
+
+	It("that patches a subresource changes that", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a"))
+			patch := []byte(`{"spec":{"providerID":"x"},"status":{"currentStatus":{"phase":"Running"}}}`)
+			after, err := w.machines().Patch(w, "a", types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(after.Status.CurrentStatus.Phase).To(Equal(v1alpha1.MachineRunning))
+			Expect(after.Spec.ProviderID).To(BeEmpty())
+		})
+	})
+
+	It("that deletes keeps its preconditions", func() {
+		inWorld(1, func(w world) {
+			w.create(machine("a"))
+			another := metav1.NewPreconditionDeleteOptions("another")
+			err := w.machines().Delete(w, "a", *another)
+			Expect(err).To(Satisfy(apierrors.IsConflict))
+			Expect(w.listed()).To(ConsistOf("a"))
 		})
 	})
 
