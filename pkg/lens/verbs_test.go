@@ -170,6 +170,7 @@ var _ = Describe("A deletion", func() {
 		inWorld(1, func(w world) {
 			w.create(machine("a"))
 			w.server.Lag("machines", sim.Constantly(lag))
+			time.AfterFunc(time.Hour, w.stop)
 			Expect(took(func() {
 				Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})).To(Succeed())
 				Expect(w.machines().Delete(w, "none", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})).To(Satisfy(apierrors.IsNotFound))
