@@ -112,8 +112,8 @@ func (k *kindClient[T, L]) readLive(ctx context.Context, name string) (T, error)
 			klog.FromContext(k.c.stop).Error(err, "The outcome of a write is unknown and cannot be looked up; asking on",
 				"resource", k.tracker.resource, "object", klog.KRef(k.namespace, name))
 		}
-		if err := k.c.pause(ctx, attempt); err != nil {
-			return found, err
+		if ended := k.c.pause(ctx, attempt); ended != nil {
+			return k.blank(), ended
 		}
 	}
 }
