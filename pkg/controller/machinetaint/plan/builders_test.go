@@ -64,14 +64,21 @@ func heldBy(s plan.Settings, name string, change ...machineChange) plan.Machine 
 	}}, change...)...)
 }
 
-func unchanged(*plan.Machine)                          {}
-func idle(m *plan.Machine)                             { m.Pods, m.NonTolerating = 0, 0 }
-func occupied(m *plan.Machine)                         { m.Pods, m.NonTolerating = 1, 1 }
-func withTolerantPod(m *plan.Machine)                  { m.Pods, m.NonTolerating = 1, 0 }
-func uncreated(m *plan.Machine)                        { m.Object.Spec.ProviderID = "" }
-func withoutNode(m *plan.Machine)                      { m.Node = nil }
-func leaving(m *plan.Machine)                          { m.Object.DeletionTimestamp = &metav1.Time{Time: noon} }
-func nodeLeaving(m *plan.Machine)                      { m.Node.DeletionTimestamp = &metav1.Time{Time: noon} }
+func unchanged(*plan.Machine)         {}
+func idle(m *plan.Machine)            { m.Pods, m.NonTolerating = 0, 0 }
+func occupied(m *plan.Machine)        { m.Pods, m.NonTolerating = 1, 1 }
+func withTolerantPod(m *plan.Machine) { m.Pods, m.NonTolerating = 1, 0 }
+func uncreated(m *plan.Machine)       { m.Object.Spec.ProviderID = "" }
+func withoutNode(m *plan.Machine)     { m.Node = nil }
+func leaving(m *plan.Machine)         { m.Object.DeletionTimestamp = &metav1.Time{Time: noon} }
+func nodeLeaving(m *plan.Machine)     { m.Node.DeletionTimestamp = &metav1.Time{Time: noon} }
+
+// condemned is the first to be deleted, as machine-controller-manager sees it.
+func condemned(m *plan.Machine) {
+	annotated(machineutils.MachinePriority, "2")(m)
+	m.SeenPriority = 2
+}
+
 func templateOf(m *plan.Machine) *mcm.NodeTemplateSpec { return &m.Object.Spec.NodeTemplateSpec }
 
 func in(phase mcm.MachinePhase) machineChange {

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+const (
+	complete = "3 of 3 machines serve, 2 of 2 in reserve, 2 of these ready"
+	none     = "2 of 2 machines serve, 0 of 0 in reserve, 0 of these ready"
+	surplus  = "3 of 3 machines serve, 2 of 0 in reserve, 2 of these ready; waiting for surplus machines to be deleted"
+	noAnswer = "the API server does not respond; until it answers, nothing changes that depends on Nodes or pods: "
+	isPruned = "; the API server does not store spec.excessReplicas: install the CustomResourceDefinitions of this release, or use the annotation"
+)
+
+func pruned(v *plan.View) { v.Pruned = true }
+
+// leftover keeps a MachineDeployment without a reserve from being left alone.
+func leftover(v *plan.View) { note(api.ReturnedAnnotation, "gone")(v) }
+
+var _ = DescribeTable("The report of a MachineDeployment",
+	func(v plan.View, count, ready int, silent bool, reason reserve.Reason, message string) {
+		Expect(plan.New(v).Report).To(Equal(plan.Report{Reserve: int32(count), Ready: int32(ready), Silent: silent, Reason: reason, Message: message}))
+	},
+	Entry("counts the reserve", atRest(), 2, 2, false, reserve.Complete, complete),
+	Entry("counts the ready reserve", atRest(machine("r1", in(mcm.MachinePending))), 2, 1, false, reserve.NotReady,
+		"3 of 3 machines serve, 2 of 2 in reserve, 1 of these ready"),
+	Entry("is silent if there is no reserve", unreserved(leftover), 0, 0, true, reserve.NotWanted, none),
+	Entry("is silent if there is no reserve, also if the target cluster does not respond", unreserved(leftover, unreachable), 0, 0, true, reserve.NotWanted, none),
+	Entry("is silent if there is none, and it is to be given up", unreserved(leftover, draining), 0, 0, true, reserve.NotWanted, none),
+	Entry("says that the target cluster does not respond", atRest(unreachable), 2, 2, false, plan.ClusterUnreachable, noAnswer+complete),
+	Entry("says so, too, while no machine is in reserve yet", changed(fleet(2, 1, serving("s1"), serving("s2")), unreachable), 0, 0, false, plan.ClusterUnreachable,
+		noAnswer+"2 of 2 machines serve, 0 of 1 in reserve, 0 of these ready"),
+	Entry("says that the reserve is given up", atRest(draining), 2, 2, false, plan.Draining, "the reserve is being removed: "+surplus),
+	Entry("says so, too, if an annotation asks for it", atRest(note(api.DrainReserveAnnotation, "true")), 2, 2, false, plan.Draining, "the reserve is being removed: "+surplus),
+	Entry("says so until the last machine is gone", changed(fleet(2, 1, held("r1"), serving("s1"), serving("s2")), draining), 1, 1, false, plan.Draining,
+		"the reserve is being removed: 2 of 2 machines serve, 1 of 0 in reserve, 1 of these ready; waiting for surplus machines to be deleted"),
+	Entry("says so until the last machine is gone, also if no excess is applied any more",
+		changed(fleet(2, 1, held("r1", condemned), serving("s1"), serving("s2")), draining), 1, 1, false, plan.Draining,
+		"the reserve is being removed: 2 of 2 machines serve, 1 of 0 in reserve, 1 of these ready; waiting for surplus machines to be deleted"),
+	Entry("says so while an excess is still applied",
+		changed(fleet(2, 1, serving("s1"), serving("s2")), draining, func(v *plan.View) { v.Behind = true }), 0, 0, false, plan.Draining,
+		"the reserve is being removed: 2 of 2 machines serve, 0 of 0 in reserve, 0 of these ready; waiting for surplus machines to be deleted"),
+	Entry("says before that that the target cluster does not respond", atRest(draining, unreachable), 2, 2, false, plan.ClusterUnreachable, noAnswer+surplus),
+	Entry("says first what is wrong with the settings", atRest(unreachable, note(api.DrainReserveAnnotation, "maybe")), 2, 2, false, plan.AnnotationInvalid,
+		`drain-reserve "maybe": write true or false; until this is fixed, the reserve stays as it is: `+complete),
+	Entry("says how many of them replicas include",
+		atRest(inclusive, replicas(5), note(api.AppliedExcessAnnotation, "2,counted=2,replicas=5")), 2, 2, false, reserve.Complete, complete+"; spec.replicas includes 2 of them"),
+	Entry("says that, too, if the target cluster does not respond",
+		atRest(unreachable, inclusive, replicas(5), note(api.AppliedExcessAnnotation, "2,counted=2,replicas=5")), 2, 2, false, plan.ClusterUnreachable,
+		noAnswer+complete+"; spec.replicas includes 2 of them"),
+	Entry("says that the API server does not store the field", atRest(pruned), 2, 2, false, reserve.Complete, complete+isPruned),
+)
+
+var _ = DescribeTable("Settings that cannot be used leave the reserve as it is",
+	func(reason reserve.Reason, message string, change ...viewChange) {
+		p := plan.New(atRest(change...))
+		Expect(p.Report.Reason).To(Equal(reason))
+		Expect(p.Report.Message).To(HavePrefix(message))
+		Expect(p.Report.Message).To(HaveSuffix("; until this is fixed, the reserve stays as it is: " + complete))
+		expectAtRest(p)
+	},
+	Entry("if bounds cannot be read", plan.BoundsInvalid, `bounds "many"`, note(api.BoundsAnnotation, "many")),
+	Entry("if it cannot be read where the reserve is counted", plan.AnnotationInvalid, `accounting "here"`, note(api.AccountingAnnotation, "here")),
+	Entry("if it cannot be read whether it is to be given up", plan.AnnotationInvalid, `drain-reserve "maybe"`, note(api.DrainReserveAnnotation, "maybe")),
+	Entry("if the capacity of a machine is not known", plan.CapacityUnknown,
+		"turn cpu=8 into machines: capacity of a machine is not known: give the MachineClass a nodeTemplate", note(api.BoundsAnnotation, "1:9:cpu=8")),
+	Entry("if a machine does not have the resource", plan.CapacityUnknown,
+		"turn nvidia.com/gpu=8 into machines: capacity of a machine is not known: its machines do not offer that resource",
+		note(api.BoundsAnnotation, "1:9:nvidia.com/gpu=8"), func(v *plan.View) {
+			v.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+		}),
+)
+
+var _ = Describe("The status of a MachineDeployment", func() {
+	now := metav1.NewTime(noon)
+	other := mcm.MachineDeploymentCondition{Type: "Available", Status: mcm.ConditionTrue}
+	reported := func(conditions ...mcm.MachineDeploymentCondition) *api.MachineDeployment {
+		d := &api.MachineDeployment{}
+		d.Status.ExcessReplicas, d.Status.ReadyExcessReplicas, d.Status.Conditions = 2, 1, conditions
+		return d
+	}
+
+	It("loses the numbers and the condition, and nothing else, if there is nothing to report", func() {
+		d := reported(other, mcm.MachineDeploymentCondition{Type: api.ReserveReady})
+		s := plan.NewStatus(d, plan.Report{Silent: true}, now)
+		Expect(s.Conditions).To(Equal([]mcm.MachineDeploymentCondition{other}))
+		Expect([]int32{s.ExcessReplicas, s.ReadyExcessReplicas}).To(Equal([]int32{0, 0}))
+		Expect(d.Status.Conditions).To(HaveLen(2), "the object of the view stays as it was")
+	})
+
+	It("gets the condition beside those of others", func() {
+		s := plan.NewStatus(reported(other), plan.Report{Reserve: 3, Ready: 2, Reason: reserve.NotReady, Message: "2 of 3"}, now)
+		Expect([]int32{s.ExcessReplicas, s.ReadyExcessReplicas}).To(Equal([]int32{3, 2}))
+		Expect(s.Conditions).To(Equal([]mcm.MachineDeploymentCondition{other, {
+			Type: api.ReserveReady, Status: mcm.ConditionFalse, Reason: "NotReady", Message: "2 of 3", LastUpdateTime: now, LastTransitionTime: now,
+		}}))
+	})
+
+	It("shows the condition wherever it stands", func() {
+		Expect(plan.Condition(reported(other))).To(BeNil())
+		for _, all := range [][]mcm.MachineDeploymentCondition{{other, {Type: api.ReserveReady, Reason: "AtMax"}}, {{Type: api.ReserveReady, Reason: "AtMax"}, other}} {
+			Expect(plan.Condition(reported(all...))).To(HaveValue(HaveField("Reason", "AtMax")))
+			s := plan.NewStatus(reported(all...), plan.Report{Reason: reserve.Complete}, now)
+			Expect(s.Conditions).To(And(HaveLen(2), ContainElement(HaveField("Reason", "Complete")), ContainElement(other)))
+		}
+	})
+})
