@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"maps"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+const twoCounted = "2,counted=2,replicas=5"
+
+// included is a fleet at rest whose replicas include its reserve.
+func included(change ...viewChange) plan.View {
+	return atRest(append([]viewChange{replicas(5), note(api.AppliedExcessAnnotation, twoCounted)}, change...)...)
+}
+
+// undecided has not been told yet where any reserve is to be counted.
+func undecided(v *plan.View) {
+	v.Settings.Accounting = func(*api.MachineDeployment) pool.Accounting { return "" }
+}
+
+func additive(v *plan.View)   { v.Accounting = pool.Additive }
+func hibernate(v *plan.View)  { v.AllLeaving = true }
+func rollingOut(v *plan.View) { v.Rollout = true }
+
+// remembered is what the last plan knew to be applied.
+func remembered(applied string) viewChange {
+	return func(v *plan.View) { v.Memory.Applied, v.Memory.UID = applied, "uid" }
+}
+
+// numbers expects a plan to add to spec.replicas, and to write this record of the excess.
+func numbers(v plan.View, added int, applied string) {
+	GinkgoHelper()
+	before := maps.Clone(v.Deployment.Annotations)
+	p := plan.New(v)
+	Expect(p.Idle).To(BeFalse())
+	Expect(p.Deployment.Replicas).To(Equal(added))
+	text, written := p.Deployment.Annotations[api.AppliedExcessAnnotation]
+	if applied == "" {
+		Expect(written).To(BeFalse(), text)
+	} else {
+		Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, applied))
+		Expect(p.Memory.Applied).To(Equal(applied))
+	}
+	Expect(v.Deployment.Annotations).To(Equal(before), "the object of the view stays as it was")
+}
+
+var _ = DescribeTable("Replicas", numbers,
+	Entry("do not include the reserve, by default", atRest(), 0, ""),
+	Entry("include the reserve if the MachineDeployment wants that", atRest(note(api.AccountingAnnotation, "Inclusive")), 2, twoCounted),
+	Entry("include it if the MachineDeployment wants that, whatever the default", atRest(additive, note(api.AccountingAnnotation, "Inclusive")), 2, twoCounted),
+	Entry("include it if that is the default", atRest(inclusive), 2, twoCounted),
+	Entry("do not include it if the MachineDeployment does not want that", atRest(inclusive, note(api.AccountingAnnotation, "Additive")), 0, ""),
+	Entry("include it no more if that is the default", included(additive), -2, "2"),
+	Entry("include it as before if there is no default", included(), 0, ""),
+	Entry("that a client lowered include less of the reserve", included(replicas(4)), 0, "2,counted=1,replicas=4"),
+	Entry("that a client lowered by the whole reserve include none of it", included(replicas(3)), 0, "2"),
+	Entry("include it as before while settings cannot be read", included(note(api.BoundsAnnotation, "many")), 0, ""),
+	Entry("raised by a client, are raised for workload, and the record follows", included(replicas(6)), 0, "2,counted=2,replicas=6"),
+	Entry("include only machines that have a Node", atRest(inclusive, machine("r1", withoutNode, in(mcm.MachinePending))), 1, "2,counted=1,replicas=4"),
+	Entry("do not fall below min when the reserve is given up", included(inclusive, draining, note(api.BoundsAnnotation, "4:9")), 0, "1,max=9,counted=1,replicas=5"),
+	Entry("may fall to min when the reserve is given up", included(inclusive, draining, note(api.BoundsAnnotation, "3:9")), 0, "2,max=9,counted=2,replicas=5"),
+	Entry("grow for a named reserve machine, of which a client lowered them", atRest(replicas(2), machine("r1", named)), 1, ""),
+	Entry("grow for named reserve machines that are gone", atRest(replicas(1), func(v *plan.View) { v.NamedGone = 2 }), 2, ""),
+	Entry("do not grow twice for a named machine", atRest(replicas(2), machine("r1", named), note(api.ReturnedAnnotation, "r1")), 0, ""),
+)
+
+func named(m *plan.Machine) { m.Named = true }
+
+var _ = DescribeTable("The names of machines for which replicas grew",
+	func(v plan.View, written ...string) {
+		text, changed := plan.New(v).Deployment.Annotations[api.ReturnedAnnotation]
+		Expect(changed).To(Equal(len(written) > 0))
+		if changed {
+			Expect(text).To(Equal(written[0]))
+		}
+	},
+	Entry("are recorded", atRest(replicas(2), machine("r1", named)), "r1"),
+	Entry("are added to others", atRest(replicas(2), machine("r1", named), machine("r2", named), note(api.ReturnedAnnotation, "r2")), "r1,r2"),
+	Entry("stay while the machines exist", atRest(machine("r1", named), note(api.ReturnedAnnotation, "r1"))),
+	Entry("go with the machines", atRest(machine("r1", named), note(api.ReturnedAnnotation, "gone,r1")), "r1"),
+	Entry("may be empty", atRest(note(api.ReturnedAnnotation, ",")), ""),
+)
+
+var _ = DescribeTable("A new reserve",
+	func(waits bool, change ...viewChange) {
+		v := changed(fleet(2, -1, serving("s1"), serving("s2")), append([]viewChange{excess(1)}, change...)...)
+		p := plan.New(v)
+		Expect(p.Idle).To(Equal(waits))
+		if waits {
+			Expect(p).To(Equal(plan.Plan{Idle: true}))
+		}
+	},
+	Entry("waits until it is known where it is to be counted", true, undecided),
+	Entry("does not wait where it always stays as it is", false),
+	Entry("does not wait once that is known", false, undecided, additive),
+	Entry("does not wait if the MachineDeployment says it", false, undecided, note(api.AccountingAnnotation, "Additive")),
+	Entry("does not wait if it exists already", false, undecided, note(api.AppliedExcessAnnotation, "1")),
+	Entry("does not wait if it existed for the last plan", false, undecided, remembered("1")),
+)
+
+var _ = Describe("A record of the excess that a client removed", func() {
+	lost := func(change ...viewChange) plan.View {
+		return atRest(append([]viewChange{note(api.AppliedExcessAnnotation, ""), remembered("2")}, change...)...)
+	}
+
+	It("is written again before anything else changes", func() {
+		numbers(lost(), 0, "2")
+		numbers(lost(excess(1), machine("r2", condemned)), 0, "2")
+		numbers(lost(replicas(2), machine("r1", named)), 0, "2")
+		Expect(plan.New(lost(replicas(2), machine("r1", named))).Deployment.Annotations).NotTo(HaveKey(api.ReturnedAnnotation))
+	})
+
+	It("is written again with the replicas that it was for", func() {
+		v := lost(replicas(4), remembered(twoCounted))
+		numbers(v, 0, twoCounted)
+		Expect(plan.New(v).Memory.Lowered.Times).To(BeZero(), "the reduction is not settled yet")
+	})
+
+	It("starts no patience and no delay before", func() {
+		v := lost(machine("r1", occupied))
+		Expect(plan.New(v).Memory.SurplusSince).To(BeZero())
+		note(api.AppliedExcessAnnotation, "2")(&v)
+		Expect(plan.New(v).Memory.SurplusSince).To(Equal(noon))
+		v = lost(machine("r1", condemned, in(mcm.MachinePending)))
+		v.Settings.BootPatience = time.Minute
+		Expect(plan.New(v).Memory.Retry.Failures).To(BeZero())
+		note(api.AppliedExcessAnnotation, "2")(&v)
+		Expect(plan.New(v).Memory.Retry.Failures).To(Equal(1))
+	})
+
+	It("counts only for the MachineDeployment that it was of", func() {
+		v := lost()
+		v.Memory.UID = "another"
+		Expect(plan.New(v).Rule.Applied.Excess).To(Equal(2), "a new excess")
+		v.Deployment.Spec.ExcessReplicas = nil
+		note(api.WantedExcessAnnotation, "")(&v)
+		Expect(plan.New(v).Rule.Applied.Excess).To(BeZero())
+	})
+
+	It("does not count beside a record that is there", func() {
+		numbers(atRest(remembered("1")), 0, "")
+	})
+})
+
+var _ = Describe("A reserve that replicas include, of which record and memory are lost", func() {
+	lost := func(change ...viewChange) plan.View {
+		return included(append([]viewChange{inclusive, note(api.AppliedExcessAnnotation, "")}, change...)...)
+	}
+	found := func(v plan.View) int {
+		p := plan.New(v)
+		if text := p.Deployment.Annotations[api.AppliedExcessAnnotation]; p.Rule.Applied.Counted > 0 && p.Deployment.Replicas == 0 {
+			Expect(text).To(HaveSuffix("replicas=5"))
+			return p.Rule.Applied.Counted
+		}
+		return 0
+	}
+
+	DescribeTable("is found again", func(count int, change ...viewChange) {
+		Expect(found(lost(change...))).To(Equal(count))
+	},
+		Entry("as the machines that replicas leave room for", 2),
+		Entry("without those that serve", 1, machine("r2", func(m *plan.Machine) { *m = serving("r2") })),
+		Entry("without those that boot", 1, machine("r2", withoutNode, in(mcm.MachinePending))),
+		Entry("without those that leave", 1, machine("r2", leaving)),
+		Entry("with those whose Node does not respond", 2, machine("r2", withoutNode, in(mcm.MachineUnknown))),
+		Entry("as far as it is desired", 1, excess(1)),
+		Entry("but not if none is desired", 0, excess(0)),
+		Entry("but not if replicas do not include it", 0, additive),
+		Entry("but not while machines are replaced", 0, rollingOut),
+		Entry("but not if the last plan knew of none", 0, remembered("")),
+	)
+
+	It("does not serve", func() {
+		Expect(machineWrites(plan.New(lost()))).To(BeEmpty())
+		Expect(machineWrites(plan.New(lost(additive)))).To(Equal([]string{"r1 released (Released) priority 3", "r2 released (Released) priority 3"}))
+	})
+})
+
+var _ = DescribeTable("When the cluster hibernates or is deleted",
+	func(v plan.View, desired string, applied int) {
+		hibernate(&v)
+		p := plan.New(v)
+		Expect(p.Report.Message).To(ContainSubstring(desired))
+		Expect(p.Rule.Applied.Excess).To(Equal(applied))
+	},
+	Entry("a reserve that replicas include goes with them", included(inclusive, replicas(0)), "of 0 in reserve", 0),
+	Entry("a reserve that replicas include is desired no more", included(inclusive, replicas(1)), "of 0 in reserve", 2),
+	Entry("a reserve beside replicas stays", atRest(replicas(0)), "of 2 in reserve", 2),
+)
+
+var _ = DescribeTable("A reduction of replicas that include the reserve",
+	func(lasting bool, entry metav1.ManagedFieldsEntry) {
+		v := included(inclusive, replicas(4))
+		v.Deployment.ManagedFields = []metav1.ManagedFieldsEntry{entry}
+		p := plan.New(v)
+		Expect(p.Memory.Lowered.Times).To(Equal(1))
+		Expect(p.Memory.Lowered.Lasting).To(Equal(lasting))
+	},
+	Entry("lasts if an extension of Gardener made it", true, entry("gardener-extension-provider-gcp", "Update", 0, noClaim)),
+	Entry("is tried again after a while if another client made it", false, entry("autoscaler", "Update", 0, noClaim)),
+	Entry("is another client's if the extension wrote something else", false, entry("gardener-extension-provider-gcp", "Update", 0, `{"f:spec":{"f:paused":{}}}`)),
+	Entry("is another client's if the extension wrote only status", false, func() metav1.ManagedFieldsEntry {
+		e := entry("gardener-extension-provider-gcp", "Update", 0, noClaim)
+		e.Subresource = "status"
+		return e
+	}()),
+)
