@@ -45,6 +45,7 @@ func owned(excess int32, recorded, owners string, entries ...metav1.ManagedField
 	return plan.View{Now: at(60).Time, Deployment: d}
 }
 
+const gitopsAt5 = `[{"manager":"gitops","operation":"Apply","time":"2026-11-22T09:00:05Z"}]`
 const gitopsAt0 = `[{"manager":"gitops","operation":"Apply","time":"2026-11-22T09:00:00Z"}]`
 
 var _ = Describe("The owner of spec.excessReplicas", func() {
@@ -94,6 +95,13 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 		Entry("a client that does not know the field", owned(none, "2", gitopsAt0, entry("gitops", apply, 0, noClaim), entry("autoscaler", update, 9, noClaim)), false),
 		Entry("a client that does not know it, after the owner updated something else", owned(none, "2", `[{"manager":"gitops","operation":"Update","time":"2026-11-22T09:00:00Z"}]`, entry("gitops", update, 7, noClaim), entry("autoscaler", update, 9, noClaim)), false),
 		Entry("a client that does not know it, within the second of an update of the owner", owned(none, "2", `[{"manager":"gitops","operation":"Update","time":"2026-11-22T09:00:00Z"}]`, entry("gitops", update, 9, noClaim), entry("autoscaler", update, 9, noClaim)), false),
+		Entry("an apply of one who owned nothing else, and has updated something before", owned(none, "2", gitopsAt5, entry("gitops", update, 2, noClaim)), true),
+		Entry("an update of something else by an owner that applied", owned(none, "2", gitopsAt0, entry("gitops", update, 9, noClaim)), false),
+		Entry("an entry without a time", owned(none, "2", gitopsAt0, entry("gitops", apply, 0, noClaim), func() metav1.ManagedFieldsEntry {
+			e := entry("gitops", apply, 9, noClaim)
+			e.Time = nil
+			return e
+		}()), false),
 		Entry("a write that leaves no trace", owned(none, "2", gitopsAt0, entry("gitops", apply, 0, noClaim)), false),
 		Entry("an API server that does not keep the field", owned(none, "2", gitopsAt0, entry("gitops", apply, 9, claim)), false),
 		Entry("a status written by the owner", owned(none, "2", gitopsAt0, entry("gitops", apply, 0, noClaim), func() metav1.ManagedFieldsEntry {

@@ -83,10 +83,32 @@ var _ = Describe("A MachineDeployment that was restored without annotations", fu
 		Entry("that its pool does not have", func(v *plan.View) {
 			v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = nil
 		}),
+		Entry("that its pool does not have, whatever the machines are", func(v *plan.View) {
+			v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{"other": "1"}
+		}),
+		Entry("without a machine in reserve", func(v *plan.View) {
+			v.Machines = v.Machines[:3]
+			note(api.ReturnedAnnotation, "gone")(v)
+		}),
+		Entry("that is there already, and asks for none", func(v *plan.View) { v.Deployment.Annotations[api.ShareAnnotation] = "0" }),
+		Entry("if its settings cannot be read", func(v *plan.View) { v.Deployment.Annotations[api.DrainReserveAnnotation] = "maybe" }),
+		Entry("if the last plan knew its reserve", func(v *plan.View) { v.Memory = plan.Memory{UID: "restored", Applied: twoCounted} }),
 		Entry("where its reserve is on record", func(v *plan.View) {
 			v.Deployment.Annotations[api.AppliedExcessAnnotation] = "2,max=9,counted=2,replicas=5"
 		}),
 		Entry("where it asks for a reserve itself", func(v *plan.View) { v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2" }),
+	)
+
+	DescribeTable("waits for its share", func(change func(*plan.View)) {
+		v := restored()
+		change(&v)
+		Expect(plan.New(v)).To(Equal(plan.Plan{Idle: true, Again: 5*time.Minute - 3*time.Second}))
+	},
+		Entry("also of a pool whose excess is not in bounds", func(v *plan.View) {
+			v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{api.PoolExcessAnnotation: "2"}
+		}),
+		Entry("also after plans that knew of no reserve", func(v *plan.View) { v.Memory = plan.Memory{UID: "restored"} }),
+		Entry("whatever was known of another of its name", func(v *plan.View) { v.Memory = plan.Memory{UID: "before", Applied: twoCounted} }),
 	)
 
 	It("does not count machines that are leaving when it finds its reserve again", func() {

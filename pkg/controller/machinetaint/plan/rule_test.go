@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// applied sets the record of the excess.
+func applied(text string) viewChange { return note(api.AppliedExcessAnnotation, text) }
+
+var _ = Describe("A machine leaves the reserve", func() {
+	needed := func(change ...viewChange) []string {
+		return machineWrites(plan.New(atRest(append([]viewChange{replicas(4)}, change...)...)))
+	}
+	first, second := []string{"r1 released (Released) priority 3"}, []string{"r2 released (Released) priority 3"}
+	forShop := []viewChange{note(api.DedicatedAnnotation, "shop=1"), machine("r1", annotated(api.DedicatedAnnotation, "shop"))}
+
+	It("from the current MachineSet first", func() {
+		Expect(needed()).To(Equal(first))
+		Expect(needed(machine("r1", func(m *plan.Machine) { m.Set = "old" }))).To(Equal(second))
+	})
+
+	It("only if it is not being deleted", func() {
+		deleting := []viewChange{replicas(5), machine("r1", condemned), func(v *plan.View) { v.SetReplicas = 4 }}
+		Expect(needed(deleting...)).To(Equal(second))
+	})
+
+	It("only if it is not dedicated, unless a pod of its owner claims it", func() {
+		Expect(needed(forShop...)).To(Equal(second))
+		Expect(needed(append(forShop, note(api.ClaimedAnnotation, "4:r1"))...)).To(Equal([]string{`r1 released (Released) priority 3 owner ""`, `r2 owner "shop"`}))
+	})
+
+	It("and not for a claim of more replicas than there are", func() {
+		Expect(needed(append(forShop, note(api.ClaimedAnnotation, "5:r1"))...)).To(Equal(second))
+	})
+
+	It("also if it is dedicated, where max leaves no room for that", func() {
+		Expect(needed(append(forShop, note(api.BoundsAnnotation, "1:4"), applied("2,max=4"))...)).To(Equal([]string{`r1 released (Released) priority 3 owner ""`, "r2 priority 2"}))
+	})
+})
+
+var _ = DescribeTable("The applied excess",
+	func(v plan.View, text string) {
+		p := plan.New(v)
+		Expect(p.Idle).To(BeFalse())
+		got, written := p.Deployment.Annotations[api.AppliedExcessAnnotation]
+		Expect(written).To(Equal(text != "unchanged"), got)
+		if written {
+			Expect(got).To(Equal(text))
+		}
+	},
+	Entry("grows with the desired one", atRest(excess(3)), "3"),
+	Entry("does not grow while machines are replaced", atRest(excess(3), rollingOut), "unchanged"),
+	Entry("grows up to max", atRest(excess(4), note(api.BoundsAnnotation, "1:6")), "3,max=6"),
+	Entry("falls once the machine to delete is deleted first", atRest(excess(1), machine("r2", condemned)), "1"),
+	Entry("does not fall before the machine to delete has its priority", atRest(excess(1)), "unchanged"),
+	Entry("does not fall before machine-controller-manager sees that priority",
+		atRest(excess(1), machine("r2", annotated(machineutils.MachinePriority, "2"))), "unchanged"),
+	Entry("does not fall while MachineSets may ask for more machines",
+		atRest(excess(1), machine("r2", condemned), func(v *plan.View) { v.MaxSetReplicas = 6 }), "unchanged"),
+	Entry("does not fall while machine-controller-manager sees other machines",
+		atRest(excess(1), machine("r2", condemned), func(v *plan.View) { v.Behind = true }), "unchanged"),
+	Entry("is removed with the last machine", changed(fleet(2, 1, held("r1", condemned), serving("s1"), serving("s2")), excess(0)), ""),
+	Entry("stays while bounds cannot be read", atRest(note(api.BoundsAnnotation, "many"), applied("2,max=6")), "unchanged"),
+)
+
+var _ = DescribeTable("Bounds that cannot be read leave room for the reserve as before",
+	func(text, reserved string) {
+		p := plan.New(atRest(note(api.BoundsAnnotation, "many"), applied(text)))
+		Expect(p.Report.Message).To(ContainSubstring(reserved))
+		Expect(p.Report.Reason).To(Equal(plan.BoundsInvalid))
+	},
+	Entry("all of it", "2", "2 of 2 in reserve, 2 of these ready"),
+	Entry("up to the max that was known", "2,max=4", "2 of 1 in reserve, 2 of these ready"),
+	Entry("none above the max that was known", "2,max=2", "2 of 0 in reserve, 2 of these ready; max 2 leaves room for 0 of the 2 desired"),
+)
+
+var _ = Describe("How many machines may be too many before machine-controller-manager freezes", func() {
+	surge := func(n intstr.IntOrString) *mcm.UpdateConfiguration { return &mcm.UpdateConfiguration{MaxSurge: &n} }
+	rolling := func(n intstr.IntOrString) mcm.MachineDeploymentStrategy {
+		return mcm.MachineDeploymentStrategy{RollingUpdate: &mcm.RollingUpdateMachineDeployment{UpdateConfiguration: *surge(n)}}
+	}
+	inPlace := func(n intstr.IntOrString) mcm.MachineDeploymentStrategy {
+		return mcm.MachineDeploymentStrategy{InPlaceUpdate: &mcm.InPlaceUpdateMachineDeployment{UpdateConfiguration: *surge(n)}}
+	}
+	// grows reports whether the excess grows beside three that serve while this many are being deleted.
+	grows := func(strategy mcm.MachineDeploymentStrategy, safetyUp, deleted int) bool {
+		v := changed(fleet(3, 2, serving("s1"), serving("s2"), serving("s3")), applied(""))
+		for _, name := range []string{"d1", "d2", "d3", "d4"}[:deleted] {
+			v.Machines = append([]plan.Machine{serving(name, leaving)}, v.Machines...)
+		}
+		v.Deployment.Spec.Strategy, v.Settings.SafetyUp = strategy, safetyUp
+		return plan.New(v).Rule.Applied.Excess == 2
+	}
+
+	DescribeTable("limits growth while others are being deleted", func(strategy mcm.MachineDeploymentStrategy, safetyUp, margin int) {
+		Expect(grows(strategy, safetyUp, margin-1)).To(BeTrue(), "one less than the margin")
+		Expect(grows(strategy, safetyUp, margin)).To(BeFalse(), "the margin")
+	},
+		Entry("by the surge of a rollout", rolling(intstr.FromInt32(1)), 0, 1),
+		Entry("by the surge and what the flag allows beyond it", rolling(intstr.FromInt32(1)), 2, 3),
+		Entry("by the surge of updates in place", inPlace(intstr.FromInt32(2)), 1, 3),
+		Entry("by a surge in percent of what machine-controller-manager sees, rounded up", rolling(intstr.FromString("40%")), 1, 3),
+	)
+
+	DescribeTable("limits nothing", func(strategy mcm.MachineDeploymentStrategy) {
+		Expect(grows(strategy, 1, 4)).To(BeTrue())
+		Expect(grows(strategy, 0, 1)).To(BeTrue())
+	},
+		Entry("without a strategy", mcm.MachineDeploymentStrategy{}),
+		Entry("without a surge", mcm.MachineDeploymentStrategy{RollingUpdate: &mcm.RollingUpdateMachineDeployment{}}),
+		Entry("with a surge that cannot be read", rolling(intstr.FromString("many"))),
+	)
+})
+
+var _ = Describe("Patience", func() {
+	crowded := func(change ...viewChange) plan.View {
+		return atRest(append([]viewChange{machine("r1", occupied)}, change...)...)
+	}
+
+	It("with machines beyond replicas begins when they serve, and is kept", func() {
+		p := plan.New(crowded())
+		Expect(p.Memory.SurplusSince).To(Equal(noon))
+		Expect(p.Again).To(Equal(time.Hour))
+		p = plan.New(crowded(func(v *plan.View) { v.Memory.SurplusSince = eleven.Add(time.Minute) }))
+		Expect(p.Memory.SurplusSince).To(Equal(eleven.Add(time.Minute)))
+		Expect(p.Again).To(Equal(time.Minute))
+		Expect(p.Rule.Victims).To(BeEmpty())
+	})
+
+	It("ends after the time of the settings", func() {
+		p := plan.New(crowded(func(v *plan.View) { v.Memory.SurplusSince = eleven }))
+		Expect(p.Rule.Victims).To(ConsistOf(HaveField("Why", reserve.Surplus)))
+	})
+
+	It("spares machines whose pods must not be evicted", func() {
+		p := plan.New(crowded(func(v *plan.View) {
+			v.Memory.SurplusSince = eleven
+			for i := range v.Machines {
+				v.Machines[i].Pinned = true
+			}
+		}))
+		Expect(p.Rule.Victims).To(BeEmpty())
+		Expect(p.Report.Message).To(ContainSubstring("runs a pod that must not be evicted"))
+	})
+
+	It("does not run while many Nodes of the cluster are not ready", func() {
+		p := plan.New(crowded(func(v *plan.View) { v.Unhealthy, v.Memory.SurplusSince = true, eleven }))
+		Expect(p.Memory.SurplusSince).To(BeZero())
+		Expect(p.Report.Message).To(ContainSubstring("so many Nodes of the cluster are not ready"))
+	})
+
+	It("with machines that do not become ready is that of the settings", func() {
+		v := atRest(machine("r1", in(mcm.MachinePending)))
+		Expect(plan.New(v).Report.Reason).To(Equal(reserve.NotReady))
+		v.Settings.BootPatience = 2 * time.Hour
+		Expect(plan.New(v).Again).To(Equal(time.Hour))
+		v.Settings.BootPatience = time.Hour
+		Expect(plan.New(v).Report.Reason).To(Equal(reserve.CannotBeMade))
+	})
+
+	It("with machines that could not be created is kept from plan to plan", func() {
+		retry := reserve.Retry{Failures: 2, Until: noon.Add(3 * time.Minute)}
+		p := plan.New(changed(fleet(2, 2, held("r1"), serving("s1"), serving("s2")), applied("1"), func(v *plan.View) { v.Memory.Retry = retry }))
+		Expect(p.Memory.Retry).To(Equal(retry))
+		Expect(p.Again).To(Equal(3 * time.Minute))
+		Expect(p.Report.Reason).To(Equal(reserve.CannotBeMade))
+	})
+
+	It("after a reduction of replicas is kept from plan to plan", func() {
+		lowered := reserve.Lowered{Times: 2, Until: noon.Add(4 * time.Minute), Replicas: 5, Wish: 3, Max: pool.Unbounded}
+		p := plan.New(included(excess(3), func(v *plan.View) { v.Memory.Lowered = lowered }))
+		Expect(p.Memory.Lowered).To(Equal(lowered))
+		Expect(p.Again).To(Equal(4 * time.Minute))
+		Expect(p.Report.Reason).To(Equal(reserve.ReplicasLowered))
+	})
+
+	It("with another client that writes the field ends the sooner of both", func() {
+		v := atRest(note(api.BoundsAnnotation, "1:9:2"), machine("r1", occupied), applied("2,max=9"))
+		v.Memory.FieldConflict = plan.FieldConflict{Writes: 1, Until: noon.Add(time.Minute)}
+		Expect(plan.New(v).Again).To(Equal(time.Minute))
+		v.Memory.FieldConflict.Until = noon.Add(2 * time.Hour)
+		Expect(plan.New(v).Again).To(Equal(time.Hour))
+		v.Deployment.Spec.ExcessReplicas = ptr.To[int32](9)
+		Expect(plan.New(v).Deployment.Field).To(BeNil())
+	})
+})
