@@ -23,6 +23,11 @@ func included(change ...viewChange) plan.View {
 	return atRest(append([]viewChange{replicas(5), note(api.AppliedExcessAnnotation, twoCounted)}, change...)...)
 }
 
+// oneIncluded is a fleet at rest whose replicas include its only machine in reserve.
+func oneIncluded(change ...viewChange) plan.View {
+	return changed(fleet(4, 1, held("r1"), serving("s1"), serving("s2"), serving("s3")), append([]viewChange{note(api.AppliedExcessAnnotation, "1,counted=1,replicas=4")}, change...)...)
+}
+
 // undecided has not been told yet where any reserve is to be counted.
 func undecided(v *plan.View) {
 	v.Settings.Accounting = func(*api.MachineDeployment) pool.Accounting { return "" }
@@ -62,6 +67,9 @@ var _ = DescribeTable("Replicas", numbers,
 	Entry("do not include it if the MachineDeployment does not want that", atRest(inclusive, note(api.AccountingAnnotation, "Additive")), 0, ""),
 	Entry("include it no more if that is the default", included(additive), -2, "2"),
 	Entry("include it as before if there is no default", included(), 0, ""),
+	Entry("include a single machine as before if there is no default", oneIncluded(), 0, ""),
+	Entry("raised by a client beside a single machine, are raised for workload", oneIncluded(replicas(5)), 0, "1,counted=1,replicas=5"),
+	Entry("include machines that get their Nodes while settings cannot be read", atRest(inclusive, note(api.BoundsAnnotation, "many")), 2, twoCounted),
 	Entry("that a client lowered include less of the reserve", included(replicas(4)), 0, "2,counted=1,replicas=4"),
 	Entry("that a client lowered by the whole reserve include none of it", included(replicas(3)), 0, "2"),
 	Entry("include it as before while settings cannot be read", included(note(api.BoundsAnnotation, "many")), 0, ""),
@@ -101,6 +109,7 @@ var _ = DescribeTable("A new reserve",
 		}
 	},
 	Entry("waits until it is known where it is to be counted", true, undecided),
+	Entry("waits for that if there was none for the last plan", true, undecided, remembered("")),
 	Entry("does not wait where it always stays as it is", false),
 	Entry("does not wait once that is known", false, undecided, additive),
 	Entry("does not wait if the MachineDeployment says it", false, undecided, note(api.AccountingAnnotation, "Additive")),
@@ -148,7 +157,9 @@ var _ = Describe("A record of the excess that a client removed", func() {
 	})
 
 	It("does not count beside a record that is there", func() {
-		numbers(atRest(remembered("1")), 0, "")
+		v := atRest(remembered("1"), note(api.BoundsAnnotation, "many"))
+		numbers(v, 0, "")
+		Expect(plan.New(v).Report.Message).To(ContainSubstring("2 of 2 in reserve"))
 	})
 })
 
@@ -156,19 +167,23 @@ var _ = Describe("A reserve that replicas include, of which record and memory ar
 	lost := func(change ...viewChange) plan.View {
 		return included(append([]viewChange{inclusive, note(api.AppliedExcessAnnotation, "")}, change...)...)
 	}
-	found := func(v plan.View) int {
-		p := plan.New(v)
-		if text := p.Deployment.Annotations[api.AppliedExcessAnnotation]; p.Rule.Applied.Counted > 0 && p.Deployment.Replicas == 0 {
-			Expect(text).To(HaveSuffix("replicas=5"))
-			return p.Rule.Applied.Counted
+	// found is how many of the five replicas are the reserve's.
+	found := func(v plan.View) int { return 5 - plan.New(v).Rule.Replicas }
+	serve := func(names ...string) viewChange {
+		return func(v *plan.View) {
+			for _, name := range names {
+				v.Machines = append(v.Machines, serving(name))
+			}
 		}
-		return 0
 	}
 
 	DescribeTable("is found again", func(count int, change ...viewChange) {
 		Expect(found(lost(change...))).To(Equal(count))
 	},
 		Entry("as the machines that replicas leave room for", 2),
+		Entry("as the machines that replicas leave room for beside those that serve", 1, serve("s4")),
+		Entry("but not if replicas leave room for none", 0, serve("s4", "s5")),
+		Entry("but not if replicas leave less than room for none", 0, serve("s4", "s5", "s6")),
 		Entry("without those that serve", 1, machine("r2", func(m *plan.Machine) { *m = serving("r2") })),
 		Entry("without those that boot", 1, machine("r2", withoutNode, in(mcm.MachinePending))),
 		Entry("without those that leave", 1, machine("r2", leaving)),
@@ -179,6 +194,15 @@ var _ = Describe("A reserve that replicas include, of which record and memory ar
 		Entry("but not while machines are replaced", 0, rollingOut),
 		Entry("but not if the last plan knew of none", 0, remembered("")),
 	)
+
+	It("is as large as desired for the replicas without it", func() {
+		Expect(plan.New(lost(note(api.BoundsAnnotation, "1:9:50%"))).Deployment.Field).To(BeNil(), "half of three, as it shows already")
+		Expect(plan.New(lost(note(api.BoundsAnnotation, "1:9:50%"))).Report.Message).To(ContainSubstring("2 of 2 in reserve"))
+	})
+
+	It("is recorded again", func() {
+		numbers(lost(), 0, twoCounted)
+	})
 
 	It("does not serve", func() {
 		Expect(machineWrites(plan.New(lost()))).To(BeEmpty())
@@ -194,9 +218,24 @@ var _ = DescribeTable("When the cluster hibernates or is deleted",
 		Expect(p.Rule.Applied.Excess).To(Equal(applied))
 	},
 	Entry("a reserve that replicas include goes with them", included(inclusive, replicas(0)), "of 0 in reserve", 0),
-	Entry("a reserve that replicas include is desired no more", included(inclusive, replicas(1)), "of 0 in reserve", 2),
+	Entry("a reserve that replicas include is desired no more", included(inclusive), "of 0 in reserve", 2),
+	Entry("a reserve that replicas include falls no lower while replicas remain", included(inclusive, replicas(1)), "of 0 in reserve", 2),
 	Entry("a reserve beside replicas stays", atRest(replicas(0)), "of 2 in reserve", 2),
 )
+
+var _ = Describe("Without hibernation", func() {
+	It("a reserve that replicas include goes machine by machine, also at zero replicas", func() {
+		Expect(plan.New(included(inclusive, replicas(0))).Rule.Applied.Excess).To(Equal(2))
+	})
+})
+
+var _ = Describe("Growth that is still to be split over zones", func() {
+	It("waits as before when replicas grow for a machine that is gone", func() {
+		p := plan.New(atRest(replicas(2), note(api.AppliedReplicasAnnotation, "2"), func(v *plan.View) { v.NamedGone = 1 }))
+		Expect(p.Deployment.Replicas).To(Equal(1))
+		Expect(entries(p.Deployment.Annotations)).To(Equal([]string{"applied-replicas=3"}))
+	})
+})
 
 var _ = DescribeTable("A reduction of replicas that include the reserve",
 	func(lasting bool, entry metav1.ManagedFieldsEntry) {

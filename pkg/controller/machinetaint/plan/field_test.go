@@ -55,6 +55,8 @@ var _ = DescribeTable("The field spec.excessReplicas",
 	Entry("is not recorded twice", owned(2, "2", "")),
 	Entry("is recorded no more when it is 0", owned(0, "2", ""), "wanted-excess="),
 	Entry("is restored when it vanishes", owned(-1, "2", ""), "field=2", "restored"),
+	Entry("is restored to a value of several digits", owned(-1, "12", ""), "field=12", "restored"),
+	Entry("that is absent has no owner, whatever the API server tracks", changed(owned(-1, "", "", entry("gitops", "Apply", 0, claim)), leftover)),
 	Entry("is not restored where the API server does not store it", changed(owned(-1, "2", ""), pruned)),
 	Entry("is not restored from a record of 0", changed(owned(-1, "0", "")), "wanted-excess="),
 	Entry("is not restored from a record below 0", changed(owned(-1, "-1", "")), "wanted-excess="),
@@ -179,6 +181,16 @@ var _ = Describe("A restored field", func() {
 		for i, is := range []bool{false, false, false, true} {
 			Expect(strings.Contains(all[i].FieldsV1.GetRawString(), "f:excessReplicas")).To(Equal(is), "%d", i)
 		}
+	})
+
+	It("stays with an owner that has it", func() {
+		Expect(managed(entry("gitops", "Apply", 0, claim))).To(BeNil())
+	})
+
+	It("is taken from nobody but this controller", func() {
+		timeless := entry("kubectl", "Update", 9, claim)
+		timeless.Time = nil
+		Expect(managed(timeless)[0].FieldsV1.GetRawString()).To(Equal(claim))
 	})
 
 	It("leaves fields as they are that cannot be read", func() {

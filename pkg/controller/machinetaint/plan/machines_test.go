@@ -43,6 +43,7 @@ var _ = DescribeTable("Machines are written",
 	Entry("not while the target cluster does not respond", atRest(unreachable, machine("r1", occupied))),
 	Entry("where workload needs one more", atRest(replicas(4)), "r1 released (Released) priority 3"),
 	Entry("not where one that serves runs pods", atRest(replicas(2))),
+	Entry("not where one that serves is empty and needed", atRest(machine("s3", idle))),
 	Entry("where one that serves is empty and not needed", atRest(replicas(2), excess(3), note(api.AppliedExcessAnnotation, "3"), machine("s3", idle)), "s3 held (Retired) priority 5"),
 	Entry("where a priority is not that of the reserve", atRest(machine("r1", annotated(machineutils.MachinePriority, ""))), "r1 priority 5"),
 	Entry("where one is dedicated", atRest(note(api.DedicatedAnnotation, "shop=1")), `r1 owner "shop"`),
@@ -54,6 +55,12 @@ var _ = DescribeTable("Machines are written",
 	Entry("in the order of their names where none is to serve",
 		atRest(machine("r1", annotated(machineutils.MachinePriority, "")), machine("r2", annotated(machineutils.MachinePriority, ""))), "r1 priority 5", "r2 priority 5"),
 )
+
+var _ = Describe("A claim of a machine that serves already", func() {
+	It("is removed", func() {
+		Expect(entries(plan.New(atRest(note(api.ClaimedAnnotation, "3:s1"))).Deployment.Annotations)).To(Equal([]string{"claimed="}))
+	})
+})
 
 var _ = DescribeTable("The mark of a machine in reserve",
 	func(s plan.Settings, change machineChange, renewed bool) {

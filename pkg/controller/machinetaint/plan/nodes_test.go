@@ -178,6 +178,7 @@ var _ = DescribeTable("What machine-controller-manager recorded of the mark on a
 		`{"metadata":{"annotations":{"mine":"1","`+mark+`":"`+since+`"}},"spec":{"taints":[{"key":"mine","effect":"NoExecute"},{"key":"`+api.ReserveTaintKey+`","effect":"NoSchedule"}]}}`,
 		`{"metadata":{"annotations":{"mine":"1"}},"spec":{"taints":[{"key":"mine","effect":"NoExecute"}]}}`),
 	Entry("leaves the record as it is if it has nothing of the mark", `{"metadata":{"annotations":{"mine":"1"}},"spec":{}}`, ""),
+	Entry("leaves the record as it is if only a part of it can be read", `{"metadata":{"annotations":{"`+mark+`":"`+since+`"}},"spec":"broken"}`, ""),
 	Entry("leaves the record as it is if it cannot be read", `{`, ""),
 )
 

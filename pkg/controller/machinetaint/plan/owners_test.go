@@ -97,6 +97,8 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 		Entry("a client that does not know it, within the second of an update of the owner", owned(none, "2", `[{"manager":"gitops","operation":"Update","time":"2026-11-22T09:00:00Z"}]`, entry("gitops", update, 9, noClaim), entry("autoscaler", update, 9, noClaim)), false),
 		Entry("an apply of one who owned nothing else, and has updated something before", owned(none, "2", gitopsAt5, entry("gitops", update, 2, noClaim)), true),
 		Entry("an update of something else by an owner that applied", owned(none, "2", gitopsAt0, entry("gitops", update, 9, noClaim)), false),
+		Entry("such an apply, after another applied before", owned(none, "2", gitopsAt5, entry("kubectl", apply, 2, noClaim)), true),
+		Entry("an entry of the owner from before it was seen to own the field", owned(none, "2", gitopsAt5, entry("gitops", apply, 2, noClaim)), false),
 		Entry("an entry without a time", owned(none, "2", gitopsAt0, entry("gitops", apply, 0, noClaim), func() metav1.ManagedFieldsEntry {
 			e := entry("gitops", apply, 9, noClaim)
 			e.Time = nil

@@ -41,8 +41,12 @@ var _ = DescribeTable("The report of a MachineDeployment",
 	Entry("says that the target cluster does not respond", atRest(unreachable), 2, 2, false, plan.ClusterUnreachable, noAnswer+complete),
 	Entry("says so, too, while no machine is in reserve yet", changed(fleet(2, 1, serving("s1"), serving("s2")), unreachable), 0, 0, false, plan.ClusterUnreachable,
 		noAnswer+"2 of 2 machines serve, 0 of 1 in reserve, 0 of these ready"),
+	Entry("is not silent while a reserve is desired and has no machine yet", fleet(2, 1, serving("s1"), serving("s2")), 0, 0, false, reserve.Growing,
+		"2 of 2 machines serve, 0 of 1 in reserve, 0 of these ready"),
 	Entry("says that the reserve is given up", atRest(draining), 2, 2, false, plan.Draining, "the reserve is being removed: "+surplus),
 	Entry("says so, too, if an annotation asks for it", atRest(note(api.DrainReserveAnnotation, "true")), 2, 2, false, plan.Draining, "the reserve is being removed: "+surplus),
+	Entry("says so, too, if the option asks for it and an annotation does not", atRest(draining, note(api.DrainReserveAnnotation, "false")), 2, 2, false, plan.Draining, "the reserve is being removed: "+surplus),
+	Entry("does not say so if the annotation says no", atRest(note(api.DrainReserveAnnotation, "false")), 2, 2, false, reserve.Complete, complete),
 	Entry("says so until the last machine is gone", changed(fleet(2, 1, held("r1"), serving("s1"), serving("s2")), draining), 1, 1, false, plan.Draining,
 		"the reserve is being removed: 2 of 2 machines serve, 1 of 0 in reserve, 1 of these ready; waiting for surplus machines to be deleted"),
 	Entry("says so until the last machine is gone, also if no excess is applied any more",
@@ -56,6 +60,8 @@ var _ = DescribeTable("The report of a MachineDeployment",
 		`drain-reserve "maybe": write true or false; until this is fixed, the reserve stays as it is: `+complete),
 	Entry("says how many of them replicas include",
 		atRest(inclusive, replicas(5), note(api.AppliedExcessAnnotation, "2,counted=2,replicas=5")), 2, 2, false, reserve.Complete, complete+"; spec.replicas includes 2 of them"),
+	Entry("says that replicas include a single one", oneIncluded(), 1, 1, false, reserve.Complete,
+		"3 of 3 machines serve, 1 of 1 in reserve, 1 of these ready; spec.replicas includes 1 of them"),
 	Entry("says that, too, if the target cluster does not respond",
 		atRest(unreachable, inclusive, replicas(5), note(api.AppliedExcessAnnotation, "2,counted=2,replicas=5")), 2, 2, false, plan.ClusterUnreachable,
 		noAnswer+complete+"; spec.replicas includes 2 of them"),
@@ -105,6 +111,12 @@ var _ = Describe("The status of a MachineDeployment", func() {
 		Expect(s.Conditions).To(Equal([]mcm.MachineDeploymentCondition{other, {
 			Type: api.ReserveReady, Status: mcm.ConditionFalse, Reason: "NotReady", Message: "2 of 3", LastUpdateTime: now, LastTransitionTime: now,
 		}}))
+	})
+
+	It("corrects a status that does not fit the reason", func() {
+		wrong := mcm.MachineDeploymentCondition{Type: api.ReserveReady, Status: mcm.ConditionTrue, Reason: "NotReady", Message: "2 of 3"}
+		s := plan.NewStatus(reported(wrong), plan.Report{Reason: reserve.NotReady, Message: "2 of 3"}, now)
+		Expect(s.Conditions).To(HaveExactElements(And(HaveField("Status", mcm.ConditionFalse), HaveField("LastTransitionTime", now))))
 	})
 
 	It("shows the condition wherever it stands", func() {

@@ -91,6 +91,7 @@ var _ = Describe("A MachineDeployment that was restored without annotations", fu
 			note(api.ReturnedAnnotation, "gone")(v)
 		}),
 		Entry("that is there already, and asks for none", func(v *plan.View) { v.Deployment.Annotations[api.ShareAnnotation] = "0" }),
+		Entry("where a Reserve requests one machine", func(v *plan.View) { v.Deployment.Annotations[api.RequestedExcessAnnotation] = "shop=1" }),
 		Entry("if its settings cannot be read", func(v *plan.View) { v.Deployment.Annotations[api.DrainReserveAnnotation] = "maybe" }),
 		Entry("if the last plan knew its reserve", func(v *plan.View) { v.Memory = plan.Memory{UID: "restored", Applied: twoCounted} }),
 		Entry("where its reserve is on record", func(v *plan.View) {

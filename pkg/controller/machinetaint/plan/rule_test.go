@@ -36,6 +36,7 @@ var _ = Describe("A machine leaves the reserve", func() {
 	It("only if it is not being deleted", func() {
 		deleting := []viewChange{replicas(5), machine("r1", condemned), func(v *plan.View) { v.SetReplicas = 4 }}
 		Expect(needed(deleting...)).To(Equal(second))
+		Expect(needed(deleting[:2]...)).To(Equal([]string{"r1 released (Released) priority 3", "r2 released (Released) priority 3"}))
 	})
 
 	It("only if it is not dedicated, unless a pod of its owner claims it", func() {
