@@ -150,7 +150,7 @@ func (w *desired) updateRecord(d *v1alpha1.MachineDeployment, pruned bool, at ti
 		if len(now) == 0 {
 			w.managed = restoreOwners(d, before, at)
 		}
-	case w.recorded != nil && !pruned:
+	case !pruned:
 		w.field, w.restored = w.recorded, true
 	}
 }

@@ -75,11 +75,8 @@ func freezeMargin(v View) int {
 	case strategy.InPlaceUpdate != nil:
 		surge = strategy.InPlaceUpdate.MaxSurge
 	}
-	if surge == nil {
-		return 0
-	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(surge, v.Memory.Visible(v.Deployment), true)
-	if err != nil {
+	if err != nil { // also without a surge
 		return 0
 	}
 	return n + v.Settings.SafetyUp

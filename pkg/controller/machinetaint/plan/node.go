@@ -94,8 +94,9 @@ func (m Machine) heldSince(s Settings, now time.Time) string {
 	if value := m.Object.Spec.NodeTemplateSpec.Annotations[v1alpha1.ReserveAnnotation]; value != "" {
 		return value
 	}
-	if mark, err := v1alpha1.ParseReserve(m.Object.Annotations[v1alpha1.ReserveAnnotation]); err == nil && mark.Annotations[v1alpha1.ReserveAnnotation] != "" {
-		return mark.Annotations[v1alpha1.ReserveAnnotation]
+	mark, _ := v1alpha1.ParseReserve(m.Object.Annotations[v1alpha1.ReserveAnnotation]) // empty if it cannot be parsed
+	if value := mark.Annotations[v1alpha1.ReserveAnnotation]; value != "" {
+		return value
 	}
 	return laterMark(m.Object, s, now).Annotations[v1alpha1.ReserveAnnotation]
 }

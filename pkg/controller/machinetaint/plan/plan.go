@@ -129,7 +129,7 @@ func (v View) HasNoReserve() bool { return hasNoReserve(v, desiredReserve(v)) }
 // hasNoReserve is HasNoReserve for what is desired.
 func hasNoReserve(v View, w desired) bool {
 	d := v.Deployment
-	if w.problem != nil || w.Wish > 0 || v.NamedGone > 0 || w.field != nil || w.recorded != nil || w.abandonedBy != "" || w.fieldConflict.Writes > 0 || reported(d) {
+	if w.problem != nil || w.Wish > 0 || v.NamedGone > 0 || w.field != nil || w.recorded != nil || w.fieldConflict.Writes > 0 || reported(d) {
 		return false
 	}
 	if v.Memory.AppliedTo(d).Excess > 0 {
