@@ -42,8 +42,8 @@ func (v View) presentAccounting() pool.Accounting {
 
 // recoveredExcess returns the applied excess if replicas include reserve machines, and both the
 // record of that and the memory of it are lost: as many machines in reserve as replicas leave room
-// for beside those that serve. It is empty if nothing is lost,
-// or no reserve is desired.
+// for beside those that serve. It is empty if nothing is lost, or no reserve is
+// desired.
 func recoveredExcess(v View, w desired) string {
 	d := v.Deployment
 	if _, there := d.Annotations[v1alpha1.AppliedExcessAnnotation]; there || v.Memory.UID == d.UID || v.Rollout || w.accounting != pool.Inclusive {

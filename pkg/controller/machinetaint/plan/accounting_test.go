@@ -79,6 +79,7 @@ var _ = DescribeTable("Replicas", numbers,
 	Entry("may fall to min when the reserve is given up", included(inclusive, draining, note(api.BoundsAnnotation, "3:9")), 0, "2,max=9,counted=2,replicas=5"),
 	Entry("grow for a named reserve machine, of which a client lowered them", atRest(replicas(2), machine("r1", named)), 1, ""),
 	Entry("grow for named reserve machines that are gone", atRest(replicas(1), func(v *plan.View) { v.NamedGone = 2 }), 2, ""),
+	Entry("below 0 are left for machine-controller-manager to reject", atRest(replicas(-1)), 0, ""),
 	Entry("do not grow twice for a named machine", atRest(replicas(2), machine("r1", named), note(api.ReturnedAnnotation, "r1")), 0, ""),
 )
 
@@ -97,6 +98,16 @@ var _ = DescribeTable("The names of machines for which replicas grew",
 	Entry("stay while the machines exist", atRest(machine("r1", named), note(api.ReturnedAnnotation, "r1"))),
 	Entry("go with the machines", atRest(machine("r1", named), note(api.ReturnedAnnotation, "gone,r1")), "r1"),
 	Entry("may be empty", atRest(note(api.ReturnedAnnotation, ",")), ""),
+)
+
+var _ = DescribeTable("The record of machines for which replicas grew is read",
+	func(text string, names ...string) {
+		d := atRest(note(api.ReturnedAnnotation, text)).Deployment
+		Expect(maps.Keys(plan.Returned(d))).To(ConsistOf(names))
+	},
+	Entry("as their names", "r2,r1", "r1", "r2"),
+	Entry("without empty ones", ",r1,", "r1"),
+	Entry("as none if there is none", ""),
 )
 
 var _ = DescribeTable("A new reserve",

@@ -112,6 +112,12 @@ var _ = Describe("A MachineDeployment that was restored without annotations", fu
 		Entry("whatever was known of another of its name", func(v *plan.View) { v.Memory = plan.Memory{UID: "before", Applied: twoCounted} }),
 	)
 
+	It("waits for its share for five minutes to the last instant", func() {
+		v := restored()
+		v.Now = v.Deployment.CreationTimestamp.Add(5*time.Minute - 1)
+		Expect(plan.New(v)).To(Equal(plan.Plan{Idle: true, Again: 1}))
+	})
+
 	It("does not count machines that are leaving when it finds its reserve again", func() {
 		v := restored()
 		v.Deployment.Annotations[api.ShareAnnotation], v.Deployment.Annotations[api.BoundsAnnotation] = "2", "3:9:2"
