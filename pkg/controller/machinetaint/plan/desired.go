@@ -182,10 +182,7 @@ func recordedOwners(d *v1alpha1.MachineDeployment) []v1alpha1.ExcessOwner {
 	if !set {
 		return nil
 	}
-	owners, err := v1alpha1.ParseExcessOwners(text)
-	if err != nil {
-		return nil
-	}
+	owners, _ := v1alpha1.ParseExcessOwners(text)
 	return owners
 }
 
