@@ -148,9 +148,10 @@ var _ = Describe("The record of who owns the field", func() {
 	})
 
 	It("has no client whose fields cannot be read, or that has none", func() {
+		twice := entry("twice", "Apply", 1, `{"f:spec":{"f:excessReplicas":{}},"f:spec":[]}`)
 		empty, garbage, timeless, status := entry("empty", "Apply", 1, claim), entry("garbage", "Apply", 1, "{"), entry("timeless", "Apply", 1, claim), entry("status", "Apply", 1, claim)
 		empty.FieldsV1, timeless.Time, status.Subresource = nil, nil, "status"
-		Expect(names(recorded(empty, garbage, timeless, status, entry("gitops", "Apply", 1, claim)))).To(Equal([]string{"gitops Apply"}))
+		Expect(names(recorded(empty, twice, garbage, timeless, status, entry("gitops", "Apply", 1, claim)))).To(Equal([]string{"gitops Apply"}))
 	})
 })
 

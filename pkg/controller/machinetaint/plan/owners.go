@@ -64,7 +64,7 @@ func contains(f metav1.ManagedFieldsEntry, field string) bool {
 	var fields struct {
 		Spec map[string]json.RawMessage `json:"f:spec"`
 	}
-	if f.FieldsV1 == nil || json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) != nil {
+	if json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields) != nil {
 		return false
 	}
 	_, is := fields.Spec[field]
