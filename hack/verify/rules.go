@@ -194,6 +194,9 @@ func layered(s source) []string {
 		if layerOf(inner) > layerOf(s.path) {
 			wrong = append(wrong, fmt.Sprintf("imports point down, not up to %s", inner))
 		}
+		if strings.HasSuffix(inner, "/plantest") {
+			wrong = append(wrong, inner+" is for tests")
+		}
 		if a, b := controllerOf(s.path), controllerOf(inner); a != "" && b != "" && a != b && b != "internal" {
 			wrong = append(wrong, fmt.Sprintf("controller %s must not import controller %s", a, b))
 		}
