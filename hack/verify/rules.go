@@ -93,8 +93,8 @@ var purePackages = []string{
 	"pkg/distribute", "pkg/fit", "pkg/pool", "pkg/reserve", "pkg/schedule", "pkg/similar", "internal/overview", "internal/sizing",
 }
 
-// decides reports whether a file makes decisions: those of the pure packages, and of the package plan
-// of a controller or provider. Such a file must be pure.
+// decides reports whether a file makes decisions: those of the pure packages, and of the package
+// plan of a controller or provider. Such a file must be pure.
 func (s source) decides() bool {
 	parts := strings.Split(s.path, "/")
 	switch {

@@ -63,8 +63,8 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Start exports traces until the returned function is called, which waits for a moment until the last
-// of them are sent. If the collector does not answer, spans are dropped and nothing waits.
+// Start exports traces until the returned function is called, which waits for a moment until the
+// last of them are sent. If the collector does not answer, spans are dropped and nothing waits.
 func (o *Options) Start(ctx context.Context, service, version string) (stop func(), err error) {
 	if o.Endpoint == "" {
 		return func() {}, nil

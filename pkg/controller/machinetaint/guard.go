@@ -15,6 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // guards refuse what machine-controller-manager decided before the applied excess grew: it would
@@ -154,3 +155,10 @@ func (c *Controller) seenSetChanged(was, is any) {
 
 // InReserve reports whether a Machine that machine-controller-manager sees is in reserve.
 func (c *Controller) InReserve(shown *mcm.Machine) bool { return c.latest.isMarked(shown) }
+
+// ineffective reports whether a write is known to have changed nothing. A conflict counts, since
+// guards are called for each attempt.
+func ineffective(err error) bool {
+	result := written.Outcome(err)
+	return result == written.Refused || result == written.Conflict
+}

@@ -295,10 +295,3 @@ func putEntry[K comparable, V any](m *map[K]V, key K, value V) {
 
 // passed reports whether a time is set and over.
 func passed(until, now time.Time) bool { return !until.IsZero() && now.After(until) }
-
-// ineffective reports whether a write is known to have changed nothing. A conflict counts, since
-// guards are called for each attempt.
-func ineffective(err error) bool {
-	result := written.Outcome(err)
-	return result == written.Refused || result == written.Conflict
-}
