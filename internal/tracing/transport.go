@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Transport records a span for each request that is part of a trace, and sends its identity along, so
-// that an API server can continue the trace.
+// Transport records a span for each request that is part of a trace, and sends its identity along,
+// so that an API server can continue the trace.
 func Transport(next http.RoundTripper) http.RoundTripper { return transport{next} }
 
 type transport struct{ next http.RoundTripper }
