@@ -41,6 +41,7 @@ var ours = []localcluster.Program{{Name: "machine-controller"}, {Name: "machine-
 var stages = map[string]stage{
 	"docs/install.md": {bare: true, commands: []string{monitored}},
 	"docs/metrics.md": {bare: true, commands: []string{monitored, "helm install evenkeel charts/evenkeel --namespace kube-system"}},
+	"docs/tracing.md": {bare: true, commands: []string{"helm install evenkeel charts/evenkeel --namespace kube-system"}},
 	// One cluster is hub and member.
 	"docs/federation.md": {bare: true, programs: []localcluster.Program{hub}, commands: []string{
 		`user=$(kubectl config view -o jsonpath='{.users[0].name}')`, `cluster=$(kubectl config view -o jsonpath='{.clusters[0].name}')`,
