@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"maps"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -136,5 +135,5 @@ func (z *zone) allocatable() corev1.ResourceList {
 	if z.Template == nil {
 		return nil
 	}
-	return maps.Clone(z.Template.Allocatable)
+	return z.Template.Allocatable
 }

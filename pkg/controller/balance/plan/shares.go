@@ -11,6 +11,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/distribute"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -94,26 +95,12 @@ func (z *zone) misread() bool {
 
 // leastOf returns what every machine of a pool offers to pods, nil if that is unknown for all of
 // them.
-func leastOf(pool []*zone) corev1.ResourceList {
-	var least corev1.ResourceList
-	for _, z := range pool {
-		room := z.allocatable()
-		switch {
-		case room == nil:
-		case least == nil:
-			least = room
-		default:
-			for name, has := range least {
-				switch q, ok := room[name]; {
-				case !ok:
-					delete(least, name)
-				case q.Cmp(has) < 0:
-					least[name] = q
-				}
-			}
-		}
+func leastOf(zones []*zone) corev1.ResourceList {
+	all := make([]corev1.ResourceList, len(zones))
+	for i, z := range zones {
+		all[i] = z.allocatable()
 	}
-	return least
+	return pool.LeastAmounts(all)
 }
 
 // spread spreads this number of machines over a pool. Shares grow at once. If a share moves to

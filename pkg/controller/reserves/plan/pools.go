@@ -109,27 +109,10 @@ func (s *site) cannotBeMade(before bool) bool {
 // workload returns the replicas of all, and the least that each of their machines offers to pods;
 // nil if nothing is known.
 func workload(all []site) (replicas int, least corev1.ResourceList) {
-	for _, s := range all {
+	amounts := make([]corev1.ResourceList, len(all))
+	for i, s := range all {
 		replicas += s.replicas
-		switch {
-		case s.Allocatable == nil:
-		case least == nil:
-			least = s.Allocatable.DeepCopy()
-		default:
-			lowerAmounts(least, s.Allocatable)
-		}
+		amounts[i] = s.Allocatable
 	}
-	return replicas, least
-}
-
-// lowerAmounts lowers amounts to those of another machine, and drops resources that it lacks.
-func lowerAmounts(least, other corev1.ResourceList) {
-	for name, has := range least {
-		switch q, known := other[name]; {
-		case !known:
-			delete(least, name)
-		case q.Cmp(has) < 0:
-			least[name] = q
-		}
-	}
+	return replicas, pool.LeastAmounts(amounts)
 }
