@@ -161,10 +161,10 @@ func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool 
 // unsettledNames counts the reserve machines that a client named when it lowered replicas, and for
 // which these may still be restored (law 12 of package reserve), also those that are gone.
 func (d decision) unsettledNames() int {
-	settled, known := plan.Returned(d.deployment), d.state.named.validFor(d.deployment)
+	known := d.state.named.validFor(d.deployment)
 	n := len(known)
-	for name := range pool.Named(d.deployment) {
-		if !known[name] && !settled[name] && (d.inReserve(d.deployment.Namespace+"/"+name) || d.state.hasDeparted(name, d.now)) {
+	for _, name := range d.state.namedReserve(d.deployment, d.now, d.inReserve) {
+		if !known[name] {
 			n++
 		}
 	}

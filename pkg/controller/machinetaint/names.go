@@ -48,6 +48,18 @@ func (s *state) hasDeparted(machine string, now time.Time) bool {
 	return known && !now.After(until)
 }
 
+// namedReserve returns the reserve machines that a MachineDeployment names and does not list as
+// returned, also those that no longer exist.
+func (s *state) namedReserve(d *v1alpha1.MachineDeployment, now time.Time, inReserve func(machine string) bool) (all []string) {
+	settled := plan.Returned(d)
+	for name := range pool.Named(d) {
+		if !settled[name] && (inReserve(d.Namespace+"/"+name) || s.hasDeparted(name, now)) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
 // noteNames follows the names in a MachineDeployment from one version to the next. The function
 // reports whether a machine is in reserve.
 func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, now time.Time, inReserve func(machine string) bool) {
@@ -60,9 +72,9 @@ func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, now time.Time, i
 			settleNames(all, was, is, raised, inReserve)
 		}
 		if is.Spec.Replicas < was.Spec.Replicas {
-			before, settled := pool.Named(was), plan.Returned(is)
-			for name := range pool.Named(is) {
-				if _, known := before[name]; !known && !settled[name] && (inReserve(is.Namespace+"/"+name) || one.hasDeparted(name, now)) {
+			before := pool.Named(was)
+			for _, name := range one.namedReserve(is, now, inReserve) {
+				if _, known := before[name]; !known {
 					putEntry(&all, name, true)
 				}
 			}
