@@ -66,7 +66,7 @@ var _ = Describe("A pool's excess", func() {
 		Entry("of similar ones, without a pool's label", "2/1/1", []Member{NewMember("a", 1, Excess("4")), NewMember("b", 1, Excess("4")), NewMember("c", 1)}),
 		Entry("not over others", "3/-", []Member{NewMember("a", 1, Excess("3")), NewMember("b", 1, nodeLabel("x", "y"))}),
 		Entry("of one alone", "5", poolOf("5", 3)),
-		Entry("of one of which nothing is known", "2", []Member{NewMember("a", 1, Excess("2"), unknownTemplate)}),
+		Entry("of a MachineDeployment whose machines are unknown", "2", []Member{NewMember("a", 1, Excess("2"), unknownTemplate)}),
 		Entry("of nobody", "-/-/-", []Member{NewMember("a", 1), NewMember("b", 1), NewMember("c", 0)}),
 	)
 

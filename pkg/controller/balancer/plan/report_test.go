@@ -55,7 +55,7 @@ var _ = Describe("A condition", func() {
 		Expect(s.Targets[2].Message).To(Equal("y"))
 	})
 
-	DescribeTable("says whether all targets have the desired replicas",
+	DescribeTable("reports whether all targets have the desired replicas",
 		func(want string, paused bool, now Outcome, a target) {
 			v := view(10, plantest.Even(), a, named("b", healthy(5)))
 			v.Balancer.Spec.Paused = paused

@@ -109,7 +109,7 @@ var _ = It("DaemonSets take their part of each machine", func() {
 })
 
 var _ = Describe("A status", func() {
-	It("goes from Provisioning to Ready, and says what is missing", func() {
+	It("changes from Provisioning to Ready, and reports what is missing", func() {
 		v := plan.View{Buffers: []plan.Buffer{Chunks("b", 5, "cpu=1")}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}}
 		message := func(v plan.View) string {
 			d := plan.New(v).Decisions[0]

@@ -46,7 +46,7 @@ type Buffer struct {
 type Scale struct {
 	Replicas int32
 	Selector labels.Selector
-	// Err is why it could not be read. If that is a missing right, Lacks says how to grant it.
+	// Err is the reason it could not be read. If a right is missing, Lacks says how to grant it.
 	Err   error
 	Lacks string
 }

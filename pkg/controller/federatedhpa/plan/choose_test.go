@@ -127,7 +127,7 @@ var _ = Describe("Clusters on demand", func() {
 		Entry("before one that is used on demand is wanted no more", onDemand(view(Federated(2, 10, Strict, OnDemand), has("a", 1, 5, 3), none("b"), has("c", 1, 5, 1)), "c"), "5/-/5"),
 	)
 
-	It("belong to those that are wanted once the minimum rises", func() {
+	It("are no longer on demand when a higher minimum asks for them", func() {
 		v := onDemand(view(Federated(2, 10, Strict, OnDemand), has("a", 1, 5, 3), has("b", 1, 5, 1)), "b", time.Minute)
 		Expect(ledgerOf(v, "b").OnDemand).To(BeFalse())
 		Expect(ledgerOf(v, "b").QuietSince).To(BeNil())

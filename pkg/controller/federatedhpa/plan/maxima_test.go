@@ -45,7 +45,7 @@ var _ = Describe("Maxima", func() {
 	)
 
 	DescribeTable("of replicas that do not become ready", table,
-		Entry("are not taken back where nobody needs them", late(view(Federated(2, 14), has("a", 1, 5, 5, wants(9), readyCondition(2)), has("b", 1, 5, 2)), "a"), "7/7"),
+		Entry("are not taken back if no other cluster needs them", late(view(Federated(2, 14), has("a", 1, 5, 5, wants(9), readyCondition(2)), has("b", 1, 5, 2)), "a"), "7/7"),
 		Entry("go to those in need, except for one to try", late(view(Federated(2, 20), has("a", 1, 10, 5, readyCondition(2)), has("b", 1, 10, 10, wants(30))), "a"), "3/17"),
 		Entry("go to those in need, except for some to try", late(view(Federated(2, 20, probing(3)), has("a", 1, 10, 9, readyCondition(2)), has("b", 1, 10, 10, wants(30))), "a"), "5/15"),
 		Entry("are asked for in vain", late(view(Federated(2, 20, probing(3)), has("a", 1, 3, 3, wants(30), readyCondition(2)), has("b", 1, 17, 17, wants(30))), "a"), "3/17"),

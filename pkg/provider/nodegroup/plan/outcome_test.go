@@ -72,18 +72,18 @@ var _ = Describe("A patch without an answer", func() {
 			base, c := raise()
 			Expect(verdict(c.ResolveOutcome(base, after(base, c, effect, events...), lost))).To(Equal(want))
 		},
-		Entry("a conflict at once: somebody else's status", false, false, again, status_),
-		Entry("a conflict at once, by the same number of somebody else", false, false, again, raised),
+		Entry("a conflict at once, with the status of another client", false, false, again, status_),
+		Entry("a conflict at once, because another client wrote the same number", false, false, again, raised),
 		Entry("it took effect", true, true, done),
 		Entry("it took effect, and status followed", true, true, done, status_, status_),
-		Entry("it did not, and status moved", false, true, again, status_),
-		Entry("it did not, and somebody wrote another field", false, true, again, other),
-		Entry("it did not, and somebody lowered", false, true, again, lowered),
-		Entry("somebody raised to the same number: that is what was wanted", false, true, done, raised),
-		Entry("it took effect, and somebody wrote another field", true, true, done, other),
-		Entry("it took effect, and somebody raised", true, true, unknown, raised),
-		Entry("it took effect, and somebody lowered", true, true, unknown, lowered),
-		Entry("it did not, and two wrote", false, true, unknown, other, lowered),
+		Entry("it did not take effect, and status moved", false, true, again, status_),
+		Entry("it did not take effect, and another client wrote another field", false, true, again, other),
+		Entry("it did not take effect, and another client lowered replicas", false, true, again, lowered),
+		Entry("another client raised replicas to the same number: that is what was wanted", false, true, done, raised),
+		Entry("it took effect, and another client wrote another field", true, true, done, other),
+		Entry("it took effect, and another client raised replicas", true, true, unknown, raised),
+		Entry("it took effect, and another client lowered replicas", true, true, unknown, lowered),
+		Entry("it did not take effect, and two other clients wrote", false, true, unknown, other, lowered),
 	)
 
 	DescribeTable("of a removal",
@@ -96,12 +96,12 @@ var _ = Describe("A patch without an answer", func() {
 		Entry("it took effect as the first with a time, and terminates", true, done, nil, pruned),
 		Entry("it took effect with a time that was there already", true, done, []string{dated}),
 		Entry("it took effect, terminates, and nothing shows whose write it was", true, unknown, []string{dated}, pruned),
-		Entry("it did not, and somebody lowered: the machine is not named", false, again, []string{fixed}, lowered),
-		Entry("it did not, and somebody lowered, and ours would not show", false, unknown, []string{dated}, lowered),
-		Entry("it did not, and status moved", false, again, nil, status_),
+		Entry("it did not take effect, and another client lowered replicas: the machine is not named", false, again, []string{fixed}, lowered),
+		Entry("it did not take effect, and another client lowered replicas, and ours would not show", false, unknown, []string{dated}, lowered),
+		Entry("it did not take effect, and status moved", false, again, nil, status_),
 		Entry("it took effect with a time that was there already, and terminates", true, unknown, []string{fixed, scaled + NoonText}, pruned),
-		Entry("it took effect with its time, terminates, and somebody wrote", true, done, []string{fixed}, pruned, other),
-		Entry("it took effect, terminates, and somebody lowered", true, unknown, nil, pruned, lowered),
+		Entry("it took effect with its time, terminates, and another client wrote", true, done, []string{fixed}, pruned, other),
+		Entry("it took effect, terminates, and another client lowered replicas", true, unknown, nil, pruned, lowered),
 	)
 
 	// counting has replicas include some of a reserve of two from now on, without a change of what was requested.
@@ -128,7 +128,7 @@ var _ = Describe("A patch without an answer", func() {
 		Entry("that replicas include: it took effect", included, int32(1), true, done),
 		Entry("that replicas include: it took effect, and status followed", included, int32(1), true, done, status_),
 		Entry("that replicas include: it did not, and status moved", included, int32(1), false, again, status_),
-		Entry("that replicas include: it did not, and somebody lowered to what is the target size", included, int32(1), false, again, lowered),
+		Entry("that replicas include: it did not take effect, and another client lowered replicas to what is the target size", included, int32(1), false, again, lowered),
 		Entry("that replicas include: it did not, and they include less of it", included, int32(1), false, again, counting(1)),
 		Entry("that replicas include: it took effect, and they include none of it now", included, int32(1), true, unknown, counting(0)),
 		Entry("that replicas include: it took effect, and workload took one of it", included, int32(1), true, unknown, released),
@@ -151,9 +151,9 @@ var _ = Describe("A patch without an answer", func() {
 		Entry("that replicas include: it took effect, and workload took a machine of it", included, "SSSSSRR", true, done, released),
 		Entry("that replicas include: it did not, and they include less of it", included, "SSSSSRR", false, again, counting(1)),
 		Entry("of a machine of it: it did not, and status moved", excess+"1", "RSSSSSSS", false, again, status_),
-		Entry("of a machine of it: it did not, and somebody wrote another field", excess+"1", "RSSSSSSS", false, again, other),
+		Entry("of a machine of it: it did not take effect, and another client wrote another field", excess+"1", "RSSSSSSS", false, again, other),
 		Entry("of a machine without a record: it did not, and status moved", scaled+NoonText, "RSSSSSSS", false, again, status_),
-		Entry("of a machine without a record: it did not, and somebody wrote another field", scaled+NoonText, "RSSSSSSS", false, again, other),
+		Entry("of a machine without a record: it did not take effect, and another client wrote another field", scaled+NoonText, "RSSSSSSS", false, again, other),
 	)
 
 	// grown has the reserve be one larger; replicas do not include that machine yet.
