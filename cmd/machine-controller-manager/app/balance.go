@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 )
@@ -90,7 +90,7 @@ func (o *BalanceOptions) settings(namespace string) (plan.Settings, error) {
 
 // runBalance runs the controller that keeps zones even.
 func (p *process) runBalance(ctx context.Context) error {
-	ours, err := evenkeel.NewForConfig(p.control)
+	ours, err := connect.Evenkeel(p.control)
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)
 	}

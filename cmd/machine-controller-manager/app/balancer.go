@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	coreinformers "k8s.io/client-go/informers"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 )
@@ -76,7 +76,7 @@ func isMCM(c controller) bool { return c.name == mcmName }
 // runBalancer distributes the replicas of Balancers in the control cluster. It does not need the
 // machine API.
 func (p *process) runBalancer(ctx context.Context) error {
-	ours, err := evenkeel.NewForConfig(p.control)
+	ours, err := connect.Evenkeel(p.control)
 	if err != nil {
 		return fmt.Errorf("make balancer client: %w", err)
 	}

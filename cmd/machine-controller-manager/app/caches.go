@@ -12,7 +12,6 @@ import (
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
-	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
 // caches contains the informers that all controllers of the process share.
@@ -27,7 +26,7 @@ type caches struct {
 }
 
 func (p *process) newCaches() (*caches, error) {
-	ours, err := evenkeel.NewForConfig(p.control)
+	ours, err := connect.Evenkeel(p.control)
 	if err != nil {
 		return nil, fmt.Errorf("make machine client: %w", err)
 	}

@@ -33,11 +33,11 @@ func (p *process) runBuffers(ctx context.Context) error {
 		<-ctx.Done() // there are no pods to keep room for
 		return nil
 	}
-	control, err := evenkeel.NewForConfig(p.control)
+	control, err := connect.Evenkeel(p.control)
 	if err != nil {
 		return fmt.Errorf("make client for reserves: %w", err)
 	}
-	targets, err := evenkeel.NewForConfig(p.target)
+	targets, err := connect.Evenkeel(p.target)
 	if err != nil {
 		return fmt.Errorf("make client for capacity buffers: %w", err)
 	}

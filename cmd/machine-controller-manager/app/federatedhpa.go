@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
-	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 )
@@ -97,7 +97,7 @@ func (o *FederatedOptions) access() (federatedhpa.Access, error) {
 
 // runFederated partitions federated autoscalers. The control cluster is the hub.
 func (p *process) runFederated(ctx context.Context) error {
-	ours, err := evenkeel.NewForConfig(p.control)
+	ours, err := connect.Evenkeel(p.control)
 	if err != nil {
 		return fmt.Errorf("make client for federated autoscalers: %w", err)
 	}

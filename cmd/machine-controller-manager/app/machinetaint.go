@@ -17,7 +17,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
@@ -87,7 +86,7 @@ type keeper struct {
 
 // newKeeper returns a keeper beside controllers with these informers.
 func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
-	ours, err := evenkeel.NewForConfig(p.control)
+	ours, err := connect.Evenkeel(p.control)
 	if err != nil {
 		return nil, fmt.Errorf("make machine client: %w", err)
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	machinefactory "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
 	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
 	mcm "github.com/gardener/machine-controller-manager/pkg/controller"
@@ -40,7 +39,7 @@ const apiRetry = 2 * time.Second
 // queues. Their remaining requests are refused, by the lens for machine objects and by the gate for
 // everything else.
 func (p *process) runMCM(ctx context.Context) error {
-	machine, err := versioned.NewForConfig(p.control)
+	machine, err := connect.MCM(p.control)
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)
 	}

@@ -26,7 +26,7 @@ type clusters struct {
 
 // newClusters returns the clusters that the selected controllers depend on.
 func (p *process) newClusters() (clusters, error) {
-	ours, err := evenkeel.NewForConfig(probing(p.control))
+	ours, err := connect.Evenkeel(probing(p.control))
 	if err != nil {
 		return clusters{}, fmt.Errorf("make client that probes the control cluster: %w", err)
 	}

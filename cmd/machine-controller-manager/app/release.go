@@ -14,7 +14,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 )
@@ -56,7 +55,7 @@ func (p *process) runRelease(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	ours, err := evenkeel.NewForConfig(p.control)
+	ours, err := connect.Evenkeel(p.control)
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)
 	}
