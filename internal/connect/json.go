@@ -30,7 +30,7 @@ func newCodecs(scheme *runtime.Scheme, from serializer.CodecFactory) codecs {
 		objects := json.NewSerializerWithOptions(leadingKind{}, scheme, scheme, json.SerializerOptions{})
 		media[i].Serializer = objects
 		media[i].StreamSerializer = &runtime.StreamSerializerInfo{
-			EncodesAsText: true, Serializer: events{objects}, Framer: info.StreamSerializer.Framer,
+			EncodesAsText: true, Serializer: events{objects}, Framer: framer{info.StreamSerializer.Framer},
 		}
 	}
 	return codecs{serializer.WithoutConversionCodecFactory{CodecFactory: from}, media}
@@ -114,40 +114,10 @@ func cutEvent(data []byte) (kind string, object []byte, ok bool) {
 	if object, ok = bytes.CutPrefix(rest, []byte(`,"object":`)); !ok {
 		return "", nil, false
 	}
-	end := objectLength(object)
-	return kind, object[:end], end > 0 && string(bytes.TrimSpace(object[end:])) == "}"
-}
-
-// objectLength returns how long the JSON object is that data begins with; 0 if there is none.
-func objectLength(data []byte) int {
-	depth := 0
-	for i := 0; i < len(data); i++ {
-		switch data[i] {
-		case '{':
-			depth++
-		case '}':
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		case '"':
-			i += textLength(data[i+1:]) // to the quote that ends it
-		}
-		if depth == 0 {
-			return 0
-		}
+	if !bytes.HasPrefix(object, []byte("{")) {
+		return "", nil, false
 	}
-	return 0
-}
-
-// textLength returns the length of the rest of a string, with the quote that ends it.
-func textLength(data []byte) int {
-	for i := 0; i < len(data); i++ {
-		switch data[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(data)
+	var scanner objectScanner
+	end, ended := scanner.scan(object)
+	return kind, object[:end], ended && string(bytes.TrimSpace(object[end:])) == "}"
 }
