@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
@@ -71,7 +72,36 @@ var _ = Describe("Objects", func() {
 	)
 })
 
+var _ = Describe("The kind of an object that begins with it", func() {
+	DescribeTable("is found without parsing the object", func(data string) {
+		_, kind, err := ours.Serializer.Decode([]byte(data), nil, nil)
+		Expect(runtime.IsNotRegisteredError(err)).To(BeTrue(), "%v", err)
+		Expect(*kind).To(Equal(v1alpha1.SchemeGroupVersion.WithKind("Unheard")))
+	},
+		Entry("the version first", `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Unheard","metadata":no JSON`),
+		Entry("the kind first", `{"kind":"Unheard","apiVersion":"machine.sapcloud.io/v1alpha1","metadata":no JSON`),
+	)
+})
+
 var _ = Describe("Watch events", func() {
+	DescribeTable("are divided without parsing the object in them", func(end string) {
+		event, none := &metav1.WatchEvent{}, &schema.GroupVersionKind{}
+		object, kind, err := ours.StreamSerializer.Decode([]byte(`{"type":"ADDED","object":{no JSON}`+end), nil, event)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(object).To(BeIdenticalTo(event))
+		Expect(kind).To(Equal(none))
+		Expect(*event).To(Equal(metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: []byte("{no JSON}")}}))
+	},
+		Entry("as they are sent", "}"),
+		Entry("with line breaks", "\n}\n"),
+	)
+
+	It("are nothing else", func() {
+		object, _, err := ours.StreamSerializer.Decode([]byte(`{"type":"ADDED","object":{"a":1}}`), nil, &v1alpha1.MachineDeployment{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(object).To(BeAssignableToTypeOf(&v1alpha1.MachineDeployment{}))
+	})
+
 	DescribeTable("are read as by a generated client", func(data string) {
 		Expect(read(ours.StreamSerializer, data, &metav1.WatchEvent{})).To(Equal(read(generated.StreamSerializer, data, &metav1.WatchEvent{})))
 	},
