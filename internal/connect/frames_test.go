@@ -76,6 +76,7 @@ var _ = Describe("The stream of a watch", func() {
 		}
 	},
 		Entry("in an event", `{"a":1}{"a":`, 1),
+		Entry("after the first byte of an event", `{`, 0),
 		Entry("in a text", `{"a":1}{"a":"}`, 1),
 		Entry("behind a backslash", `{"a":"\`, 0),
 	)

@@ -57,34 +57,24 @@ func (l leadingKind) Interpret(data []byte) (*schema.GroupVersionKind, error) {
 
 // cutTypeMeta reads apiVersion and kind from the beginning of an object, in either order.
 func cutTypeMeta(data []byte) (version, kind string, ok bool) {
-	first, second := &version, &kind
-	rest, ok := bytes.CutPrefix(data, []byte(`{"apiVersion":"`))
-	between := []byte(`,"kind":"`)
-	if !ok {
-		first, second = &kind, &version
-		rest, ok = bytes.CutPrefix(data, []byte(`{"kind":"`))
-		between = []byte(`,"apiVersion":"`)
+	if version, rest, ok := cutField(data, `{"apiVersion":"`); ok {
+		kind, _, ok = cutField(rest, `,"kind":"`)
+		return version, kind, ok
 	}
-	if !ok {
-		return "", "", false
-	}
-	if *first, rest, ok = cutText(rest); !ok {
-		return "", "", false
-	}
-	if rest, ok = bytes.CutPrefix(rest, between); !ok {
-		return "", "", false
-	}
-	*second, _, ok = cutText(rest)
+	kind, rest, _ := cutField(data, `{"kind":"`)
+	version, _, ok = cutField(rest, `,"apiVersion":"`)
 	return version, kind, ok
 }
 
-// cutText reads the rest of a string; not ok if it contains an escape, as no kind does.
-func cutText(data []byte) (text string, rest []byte, ok bool) {
-	end := bytes.IndexByte(data, '"')
-	if end < 0 || bytes.IndexByte(data[:end], '\\') >= 0 {
+// cutField reads a text that follows its name. It returns no rest if the text contains an escape,
+// as no kind does.
+func cutField(data []byte, name string) (text string, rest []byte, ok bool) {
+	rest, ok = bytes.CutPrefix(data, []byte(name))
+	end := bytes.IndexByte(rest, '"')
+	if !ok || end < 0 || bytes.IndexByte(rest[:end], '\\') >= 0 {
 		return "", nil, false
 	}
-	return string(data[:end]), data[end+1:], true
+	return string(rest[:end]), rest[end+1:], true
 }
 
 // events decode watch events without parsing the object in them, which is decoded later anyway.
@@ -104,17 +94,9 @@ func (e events) Decode(data []byte, defaults *schema.GroupVersionKind, into runt
 
 // cutEvent reads a watch event as API servers write it: its type, its object, and nothing else.
 func cutEvent(data []byte) (kind string, object []byte, ok bool) {
-	rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`))
-	if !ok {
-		return "", nil, false
-	}
-	if kind, rest, ok = cutText(rest); !ok {
-		return "", nil, false
-	}
-	if object, ok = bytes.CutPrefix(rest, []byte(`,"object":`)); !ok {
-		return "", nil, false
-	}
-	if !bytes.HasPrefix(object, []byte("{")) {
+	kind, rest, _ := cutField(data, `{"type":"`)
+	object, ok = bytes.CutPrefix(rest, []byte(`,"object":`))
+	if !ok || !bytes.HasPrefix(object, []byte("{")) {
 		return "", nil, false
 	}
 	var scanner objectScanner
