@@ -51,9 +51,7 @@ func (f *frameReader) readFrame() error {
 	f.taken, f.end = 0, 0
 	var object objectScanner
 	for scanned := 0; ; {
-		if scanned == 0 {
-			f.buffer = bytes.TrimLeft(f.buffer, " \t\r\n")
-		}
+		f.buffer = bytes.TrimLeft(f.buffer, " \t\r\n")
 		if len(f.buffer) > 0 && f.buffer[0] != '{' {
 			return fmt.Errorf("a watch event begins with %q", f.buffer[0])
 		}

@@ -96,10 +96,7 @@ func (e events) Decode(data []byte, defaults *schema.GroupVersionKind, into runt
 func cutEvent(data []byte) (kind string, object []byte, ok bool) {
 	kind, rest, _ := cutField(data, `{"type":"`)
 	object, ok = bytes.CutPrefix(rest, []byte(`,"object":`))
-	if !ok || !bytes.HasPrefix(object, []byte("{")) {
-		return "", nil, false
-	}
 	var scanner objectScanner
-	end, ended := scanner.scan(object)
-	return kind, object[:end], ended && string(bytes.TrimSpace(object[end:])) == "}"
+	end, _ := scanner.scan(object)
+	return kind, object[:end], ok && string(bytes.TrimSpace(object[end:])) == "}"
 }
