@@ -21,7 +21,7 @@ func (framer) NewFrameReader(stream io.ReadCloser) io.ReadCloser {
 }
 
 // leastRead is how much a frameReader reads at once at least.
-const leastRead = 4096
+const leastRead = 512
 
 type frameReader struct {
 	io.ReadCloser
