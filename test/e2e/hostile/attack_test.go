@@ -215,14 +215,15 @@ type attacker struct {
 	refused map[int]error
 }
 
-// attack begins to create objects: mostly pods, each of another shape. What the API server refuses is not tried again.
+// attack begins to create objects: mostly pods, each of another shape. What the API server refuses is not tried again. It ends
+// after 3,000 objects: without an end, a faster machine would face a larger attack.
 func attack(ctx context.Context) *attacker {
-	const writers = 6
+	const writers, most = 6, 3000
 	ctx, cancel := context.WithCancel(ctx)
 	a := &attacker{cancel: cancel, created: map[int]int{}, refused: map[int]error{}}
 	for range writers {
 		a.running.Go(func() {
-			for ctx.Err() == nil {
+			for ctx.Err() == nil && a.number.Load() < most {
 				a.create(ctx, int(a.number.Add(1)))
 			}
 		})
