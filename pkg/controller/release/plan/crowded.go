@@ -11,11 +11,13 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// IsCrowdedOut reports whether only pods of the same or a higher priority keep a pod from the node
-// that it is nominated for: those that run there, and those that are nominated for it and more
-// important. Pods of a lower priority may be there, since preemption removes them. The parameter
-// nominated contains the pods that are nominated for any node, and read returns a pod as package
-// fit reads it.
+// IsCrowdedOut reports whether pods of the same or a higher priority keep a pod from the node that
+// it is nominated for: those that run there, and those that are nominated for it and more
+// important. Pods of a lower priority may be there, since preemption removes them. What the pods of
+// this node alone do not decide is left to the scheduler, which sees all nodes. If the node is full
+// and also refuses the pod for another reason, the pod is crowded out: its nomination is of no use,
+// and without it the pod gets a machine. The parameter nominated contains the pods that are
+// nominated for any node, and read returns a pod as package fit reads it.
 func IsCrowdedOut(pod *corev1.Pod, node *corev1.Node, running, nominated []*corev1.Pod, read func(*corev1.Pod) *fit.Pod) bool {
 	var staying []*fit.Pod
 	for _, p := range running {
@@ -31,7 +33,13 @@ func IsCrowdedOut(pod *corev1.Pod, node *corev1.Node, running, nominated []*core
 	}
 	p := read(pod)
 	obstacle, alone := room.Ask(p, node.Name), fit.NewRoom([]fit.Node{{Object: node}}).Ask(p, node.Name)
-	return obstacle != fit.Fits && obstacle != alone
+	return isOfOthers(obstacle) && obstacle != alone
+}
+
+// isOfOthers reports whether an obstacle is due to the pods on a node, whatever runs elsewhere.
+// Topology spread depends on the pods of all nodes.
+func isOfOthers(o fit.Obstacle) bool {
+	return o == fit.Full || o == fit.PortTaken || o == fit.Repelled
 }
 
 // nominatedBefore returns the more important pods that are nominated for the same node.

@@ -42,6 +42,21 @@ func besideIt(app string) func(*corev1.Pod) {
 	}
 }
 
+// inThreeZones has a pod and those like it spread evenly over at least three zones.
+func inThreeZones(p *corev1.Pod) {
+	p.Labels = map[string]string{"app": "even"}
+	p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule, MaxSkew: 1, MinDomains: ptr.To[int32](3), LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels},
+	}}
+}
+
+// avoidingTeam keeps a pod away from all pods in namespaces of a team. Which these are is not known.
+func avoidingTeam(p *corev1.Pod) {
+	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+		{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}}},
+	}}}
+}
+
 // these are pods on a node with four CPUs, or nominated for nodes.
 func these(pods ...*corev1.Pod) []*corev1.Pod { return pods }
 
@@ -61,7 +76,13 @@ var _ = DescribeTable("A pod that is nominated for a node with four CPUs",
 	Entry("is not crowded out by what is being deleted", false, nominatedFor("n", "p", 1000),
 		these(Pod("q", 4000, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: Noon} })), nil),
 	Entry("is not crowded out if it would not fit the empty node either", false, nominatedFor("n", "p", 5000), these(Pod("q", 4000)), nil),
+	Entry("is crowded out by what runs there, also if the node is the wrong one anyway", true, nominatedFor("n", "p", 1000, InZone("elsewhere")), these(Pod("q", 4000)), nil),
 	Entry("has its place beside the one that it has to run with", false, nominatedFor("n", "p", 1000, besideIt("q")), these(Pod("q", 1000)), nil),
+
+	Entry("has its place beside one of those that it is spread with, since only other nodes show whether the zones are even", false,
+		nominatedFor("n", "p", 1000, inThreeZones), these(Pod("q", 1000, inThreeZones)), nil),
+	Entry("has its place beside one of which it is not known whether it keeps it away", false, nominatedFor("n", "p", 1000), these(Pod("q", 1000, avoidingTeam)), nil),
+	Entry("is crowded out where one runs that keeps it away", true, nominatedFor("n", "p", 1000, Apart), these(Pod("p-1", 1000, Apart)), nil),
 
 	Entry("is crowded out by a more important one that is nominated, too", true, nominatedFor("n", "p", 1000), nil, these(nominatedFor("n", "q", 4000, worth(1)))),
 	Entry("is crowded out by an older one that is nominated, too", true, nominatedFor("n", "p", 1000, createdAt(Noon)), nil,
