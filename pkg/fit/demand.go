@@ -52,3 +52,11 @@ type Packing struct {
 	// Work is the number of comparisons, approximately.
 	Work int
 }
+
+func (p *Packing) addUncreated(like *Pod, node string) {
+	if p.UncreatedLike[like] == nil {
+		p.UncreatedLike[like] = map[string]int{}
+	}
+	p.Uncreated[node]++
+	p.UncreatedLike[like][node]++
+}

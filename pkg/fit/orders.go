@@ -79,12 +79,11 @@ func (k *packer) costs() []int {
 
 // repeatStep repeats a step that was undone.
 func (k *packer) repeatStep(step put) {
-	k.steps = append(k.steps, step)
 	if step.shape == nil {
-		k.room.slots[step.slot].closed = false
-		k.opened[step.group]++
+		k.openSlot(step)
 		return
 	}
+	k.steps = append(k.steps, step)
 	k.room.addPod(step.shape.nextPod(), step.slot)
 	step.shape.placed++
 }

@@ -14,6 +14,7 @@ func Pack(r *Room, d Demand, groups []Group) Packing {
 	k := &packer{room: r, groups: groups, opened: make([]int, len(groups)), began: r.work}
 	k.gather(d)
 	k.budget = newBudget(cmp.Or(d.Budget, MaxWork), k.shapes, d.Interrupted)
+	k.sortSlots()
 	k.measure()
 	slices.SortStableFunc(k.shapes, byPriority(bySize))
 	k.settle()
@@ -34,10 +35,14 @@ type packer struct {
 	room   *Room
 	groups []Group
 	shapes []*shape
+	// trying are the shapes that are tried on the next machine of each group.
+	trying []*shape
 	left   []*Pod
 	opened []int
 	steps  []put
 	budget *budget
+	// open are the slots that are open, in order, and all are all of them.
+	open, all []int
 	// began is the work that the room had done before.
 	began int
 	// aligned reports whether machines are filled with the best match for what is left, and not in
@@ -96,7 +101,14 @@ func (k *packer) resettle() {
 // placeShape places pods of a shape on the nodes, in their order.
 func (k *packer) placeShape(s *shape) int {
 	n := 0
-	for i := 0; i < len(k.room.slots) && s.nextPod() != nil && k.budget.allows(s.purse); i++ {
+	slots := k.all
+	if s.shutOut {
+		slots = k.open
+	}
+	for _, i := range slots {
+		if s.nextPod() == nil || !k.budget.allows(s.purse) {
+			break
+		}
 		n += k.fillNode(s, i)
 	}
 	return n
@@ -139,9 +151,7 @@ func (k *packer) placeNext(s *shape, i int) {
 func (k *packer) openMachine(g int) (amount, used float64) {
 	i := k.room.number[k.groups[g].Nodes[k.opened[g]]]
 	slot := k.room.slots[i]
-	slot.closed = false
-	k.opened[g]++
-	k.steps = append(k.steps, put{slot: i, group: g})
+	k.openSlot(put{slot: i, group: g})
 	had := slot.free.clone()
 	before := len(k.steps)
 	if k.aligned {
@@ -149,7 +159,7 @@ func (k *packer) openMachine(g int) (amount, used float64) {
 	}
 	for again := true; again; {
 		again = false
-		for _, s := range k.shapes {
+		for _, s := range k.trying {
 			again = k.fillNode(s, i) > 0 && s.fickle || again
 		}
 	}
@@ -167,7 +177,7 @@ func (k *packer) fillByMatch(i int) {
 	for {
 		var best *shape
 		most := -1.0
-		for _, s := range k.shapes {
+		for _, s := range k.trying {
 			if match := had.similarity(slot.free, s.like.needs); match > most && k.nextFits(s, i) {
 				best, most = s, match
 			}
@@ -185,8 +195,7 @@ func (k *packer) undoTo(n int) {
 		last := k.steps[len(k.steps)-1]
 		k.steps = k.steps[:len(k.steps)-1]
 		if last.shape == nil {
-			k.room.slots[last.slot].closed = true
-			k.opened[last.group]--
+			k.closeSlot(last)
 			continue
 		}
 		last.shape.placed--
@@ -197,12 +206,23 @@ func (k *packer) undoTo(n int) {
 // greedy opens machines until no remaining pod fits any of them.
 func (k *packer) greedy() {
 	for k.waiting() {
+		k.tryWaiting()
 		g := k.bestGroup()
 		if g < 0 {
 			return
 		}
 		k.openMachine(g)
 		k.resettle()
+	}
+}
+
+// tryWaiting has the next machine tried with the shapes that wait.
+func (k *packer) tryWaiting() {
+	k.trying = k.trying[:0]
+	for _, s := range k.shapes {
+		if k.isWaiting(s) {
+			k.trying = append(k.trying, s)
+		}
 	}
 }
 
@@ -242,9 +262,9 @@ func (k *packer) machinesLeft(g int) int {
 }
 
 // waiting reports whether some pods have no place yet, and may still be looked at.
-func (k *packer) waiting() bool {
-	return slices.ContainsFunc(k.shapes, func(s *shape) bool { return s.nextPod() != nil && k.budget.allows(s.purse) })
-}
+func (k *packer) waiting() bool { return slices.ContainsFunc(k.shapes, k.isWaiting) }
+
+func (k *packer) isWaiting(s *shape) bool { return s.nextPod() != nil && k.budget.allows(s.purse) }
 
 func (k *packer) result() Packing {
 	p := Packing{Opened: k.opened, Left: k.left, Uncreated: map[string]int{}, UncreatedLike: map[*Pod]map[string]int{}, Work: k.room.work - k.began}
@@ -270,12 +290,4 @@ func (k *packer) result() Packing {
 		}
 	}
 	return p
-}
-
-func (p *Packing) addUncreated(like *Pod, node string) {
-	if p.UncreatedLike[like] == nil {
-		p.UncreatedLike[like] = map[string]int{}
-	}
-	p.Uncreated[node]++
-	p.UncreatedLike[like][node]++
 }

@@ -25,8 +25,12 @@ type Room struct {
 	// them, by their number.
 	kinds   map[string]int
 	tallies []*tally
-	// upkeep is how many counters a change of one pod affects.
+	// ruled are the tallies of pods with rules about other pods. upkeep is how many counters of
+	// theirs a change of one pod affects.
+	ruled  []*tally
 	upkeep int
+	// jealous is how many pods affect others by their own rules.
+	jealous int
 	// work grows by about one for each comparison.
 	work int
 }
@@ -65,6 +69,7 @@ func NewRoom(nodes []Node) *Room {
 		for _, p := range n.Pods {
 			s.addPod(p)
 		}
+		r.jealous += len(s.jealous)
 		r.slots = append(r.slots, s)
 	}
 	return r
@@ -74,10 +79,13 @@ func (s *slot) addPod(p *Pod) {
 	s.free.reserve(p.needs, 1)
 	s.pods = append(s.pods, p)
 	s.ports = append(s.ports, p.ports...)
-	if len(p.apart) > 0 || p.unread {
+	if p.isJealous() {
 		s.jealous = append(s.jealous, p)
 	}
 }
+
+// isJealous reports whether a pod affects others by its own rules, or may do so.
+func (p *Pod) isJealous() bool { return len(p.apart) > 0 || p.unread }
 
 // Ask returns what keeps a pod from a node. For a node that is not in the room, the answer is
 // Elsewhere.
@@ -158,9 +166,16 @@ func (r *Room) addPod(p *Pod, i int) {
 	r.recount(p, i, 1)
 }
 
+// recount updates the tallies that a pod matters to. To pods without rules, only jealous pods matter.
 func (r *Room) recount(p *Pod, i, by int) {
-	r.work += 1 + r.upkeep + len(p.apart)*len(r.tallies)
-	for _, t := range r.tallies {
+	r.work += 1 + r.upkeep
+	tallies := r.ruled
+	if p.isJealous() {
+		r.jealous += by
+		r.work += (1 + len(p.apart)) * len(r.tallies)
+		tallies = r.tallies
+	}
+	for _, t := range tallies {
 		if t != nil {
 			t.update(p, i, r.slots[i], by)
 		}
@@ -199,17 +214,29 @@ func lastIndex(pods []*Pod, p *Pod) int {
 // tallyFor returns the counts for the shape of a pod. It makes them if they do not exist.
 func (r *Room) tallyFor(p *Pod, kind int) *tally {
 	if r.tallies[kind] == nil {
-		r.tallies[kind] = newTally(p, r.slots)
+		r.tallies[kind] = newTally(p, r.slotsToCount(p))
 		r.work += r.tallyWork(p)
-		r.upkeep += 1 + p.ruleCount()
+		if p.ruleCount() > 0 {
+			r.ruled = append(r.ruled, r.tallies[kind])
+			r.upkeep += 1 + p.ruleCount()
+		}
 	}
 	return r.tallies[kind]
 }
 
+// slotsToCount returns the slots whose pods may matter to a pod.
+func (r *Room) slotsToCount(p *Pod) []*slot {
+	if p.ruleCount() == 0 && r.jealous == 0 {
+		return nil
+	}
+	return r.slots
+}
+
 // tallyWork returns the cost of making a tally.
 func (r *Room) tallyWork(p *Pod) int {
-	work := len(r.slots) * (1 + 4*len(p.spread))
-	for _, s := range r.slots {
+	slots := r.slotsToCount(p)
+	work := 1 + len(slots)*(1+4*len(p.spread))
+	for _, s := range slots {
 		for _, other := range s.jealous {
 			work += 1 + len(other.apart)
 		}

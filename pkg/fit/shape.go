@@ -19,7 +19,9 @@ type shape struct {
 	homes int
 	// fickle reports whether a pod without a place may get one once other pods have theirs.
 	fickle bool
-	purse  *purse
+	// shutOut reports whether a taint that all closed nodes have keeps the pods away.
+	shutOut bool
+	purse   *purse
 }
 
 // podCount returns the number of pods that exist or will be created.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -46,6 +47,41 @@ var _ = Describe("Hostile sizes (law 8)", func() {
 			}
 		}
 		Expect(refused).To(Equal(100))
+	})
+
+	// different are buffers of a namespace, each with one chunk of a size of its own.
+	different := func(namespace string, n int) (all []plan.Buffer) {
+		for i := range n {
+			b := Chunks(fmt.Sprintf("b%05d", i), 1, fmt.Sprintf("cpu=%dm", 2000+i))
+			b.Object.Namespace = namespace
+			all = append(all, b)
+		}
+		return all
+	}
+	// large has twenty MachineDeployments, each with as many machines as are considered.
+	large := func(buffers ...[]plan.Buffer) (v plan.View) {
+		v.Buffers = slices.Concat(buffers...)
+		for i := range 20 {
+			v.Pools = append(v.Pools, Site(fmt.Sprintf("p%02d", i), "cpu=16", 1_000_000))
+		}
+		return v
+	}
+	placed := func(p plan.Plan) map[string]int {
+		counts := map[string]int{}
+		for _, d := range p.Decisions {
+			counts[d.Buffer.Namespace] += d.Placed
+		}
+		return counts
+	}
+
+	It("leave each of 2,000 different chunks a place, however many machines there could be", func() {
+		Expect(placed(plan.New(large(different(Shop, 2000))))).To(HaveKeyWithValue(Shop, 2000))
+	})
+
+	It("leave the chunks of other namespaces their places, however many and different those of one are", func() {
+		counts := placed(plan.New(large(different("crowd", 9000), different("a", 10), different("b", 10))))
+		Expect(counts).To(And(HaveKeyWithValue("a", 10), HaveKeyWithValue("b", 10)))
+		Expect(counts["crowd"]).To(BeNumerically(">", 0))
 	})
 })
 
