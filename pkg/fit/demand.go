@@ -45,6 +45,9 @@ type Packing struct {
 	Uncreated map[string]int
 	// UncreatedLike is the same for each [Uncreated.Like], or for the first of those that are alike.
 	UncreatedLike map[*Pod]map[string]int
+	// UnfinishedLike are the keys of UncreatedLike of which not all pods have a place, because they
+	// were not fully considered.
+	UnfinishedLike map[*Pod]bool
 	// Left are the pods without a place.
 	Left []*Pod
 	// Unfinished are pods that were not fully considered; see [MaxWork].

@@ -267,7 +267,7 @@ func (k *packer) waiting() bool { return slices.ContainsFunc(k.shapes, k.isWaiti
 func (k *packer) isWaiting(s *shape) bool { return s.nextPod() != nil && k.budget.allows(s.purse) }
 
 func (k *packer) result() Packing {
-	p := Packing{Opened: k.opened, Left: k.left, Uncreated: map[string]int{}, UncreatedLike: map[*Pod]map[string]int{}, Work: k.room.work - k.began}
+	p := Packing{Opened: k.opened, Left: k.left, Uncreated: map[string]int{}, UncreatedLike: map[*Pod]map[string]int{}, UnfinishedLike: map[*Pod]bool{}, Work: k.room.work - k.began}
 	placed := map[*shape]int{}
 	for _, step := range k.steps {
 		s := step.shape
@@ -285,6 +285,9 @@ func (k *packer) result() Packing {
 		left := s.pods[min(s.placed, len(s.pods)):]
 		if s.purse.cut {
 			p.Unfinished = append(p.Unfinished, left...)
+			if s.uncreated > 0 && s.nextPod() != nil {
+				p.UnfinishedLike[s.like] = true
+			}
 		} else {
 			p.Left = append(p.Left, left...)
 		}

@@ -97,6 +97,15 @@ var _ = Describe("Packing", func() {
 		Expect(p.Uncreated).To(Equal(map[string]int{"a-0": 2, "a-1": 2}))
 	})
 
+	It("names what pods that are yet to be created are like if it ends before they have a place", func() {
+		nodes, groups := reserves(group("a", 2))
+		small, large := read(pod("small", "cpu=1")), read(pod("large", "cpu=3"))
+		d := Demand{Uncreated: []Uncreated{{Like: small, Count: 5}, {Like: large, Count: 2}}}
+		Expect(Pack(NewRoom(nodes), d, groups).UnfinishedLike).To(BeEmpty(), "there is no room for one")
+		d.Interrupted = func() bool { return true }
+		Expect(Pack(NewRoom(nodes), d, groups).UnfinishedLike).To(Equal(map[*Pod]bool{small: true, large: true}))
+	})
+
 	It("leaves the room as it packed it", func() {
 		nodes, groups := reserves(group("a", 2))
 		r := NewRoom(nodes)

@@ -24,6 +24,8 @@ type packing struct {
 	machines, placed []int
 	// sites reports which sites hold chunks of a shape.
 	sites []map[int]bool
+	// unfinished are the shapes of which some chunks have no place because the work is bounded.
+	unfinished map[*fit.Pod]bool
 	// left is how many chunks have no place. size is the sum of the sizes of all machines.
 	left, size int64
 }
@@ -58,6 +60,7 @@ func packChunks(sites []site, limits []int, shapes []shape, work int) packing {
 // read adds a result. A node counts if it holds something: a chunk that tolerates the reserve taint
 // opens none.
 func (p *packing) read(result fit.Packing, shapes []shape, siteOf map[string]int) {
+	p.unfinished = result.UnfinishedLike
 	for node := range result.Uncreated {
 		p.machines[siteOf[node]]++
 	}
@@ -99,6 +102,7 @@ func bestPacking(sites []site, shapes []shape, work int) packing {
 		return fresh
 	}
 	if before := packChunks(sites, current, shapes, work); slices.Compare(before.cost(), fresh.cost()) <= 0 {
+		before.unfinished = fresh.unfinished // before, other machines were not considered
 		return before
 	}
 	return fresh

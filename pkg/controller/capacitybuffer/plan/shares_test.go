@@ -30,6 +30,12 @@ func evenly(b *plan.Buffer) {
 	}}
 }
 
+// evenlyIfPossible has chunks spread over the machines of all pools, but not at any price.
+func evenlyIfPossible(b *plan.Buffer) {
+	evenly(b)
+	b.Template.Template.Spec.TopologySpreadConstraints[0].WhenUnsatisfiable = corev1.ScheduleAnyway
+}
+
 var _ = DescribeTable("Why chunks have no place",
 	func(want string, b plan.Buffer, pools ...plan.Pool) {
 		d := plan.New(plan.View{Buffers: []plan.Buffer{b}, Pools: pools}).Decisions[0]
@@ -50,6 +56,13 @@ var _ = DescribeTable("Why chunks have no place",
 	Entry("a pool may have more machines than are considered", reason.LimitReached+": there is no room for 1 of 1001 chunks: at most 1000 machines of each MachineDeployment hold chunks",
 		Chunks("b", 1001, "cpu=4"), Site("a", "cpu=4", 1004)),
 )
+
+var _ = It("Chunks have no place because the maximum is reached, also where machines cannot be created if all that it allows are ready", func() {
+	v := plan.View{Buffers: []plan.Buffer{Chunks("b", 8, "cpu=1")}, Pools: []plan.Pool{Site("a", "cpu=4", 4, Holds(1, reason.CannotBeMade))}, Reserves: reserved("a", 1)}
+	d := plan.New(v).Decisions[0]
+	Expect(d.Placed).To(Equal(4))
+	Expect(d.Lack.Message).To(Equal("there is no room for 4 of 8 chunks: raise max in the bounds of a, or ask for fewer chunks"))
+})
 
 var _ = It("At least 20 machines of each MachineDeployment are considered, however many there are (law 8)", func() {
 	v := plan.View{Buffers: []plan.Buffer{Chunks("b", 21, "cpu=4", selecting("p000"))}}
@@ -96,9 +109,14 @@ var _ = Describe("Many different chunks for one of 20 MachineDeployments (law 8)
 		Expect(without(v)).To(BeEmpty())
 	})
 
-	It("have none, although machines could be created, if they are 5,000 and others are larger", func() {
-		Expect(without(different(5000))).To(HaveKeyWithValue(tooMany, 200))
-	})
+	DescribeTable("have none, although machines could be created, if they are 5,000 and others are larger",
+		func(change ...func(*plan.Buffer)) {
+			Expect(without(different(5000, change...))).To(HaveKeyWithValue(tooMany, 200))
+		},
+		Entry("without rules"),
+		Entry("with rules that keep no chunk away", evenlyIfPossible),
+		Entry("with rules that may keep chunks away, but do not", apart),
+	)
 })
 
 var _ = Describe("Equal chunks of two buffers", func() {

@@ -124,17 +124,17 @@ func (c *class) shortageReason(d *Decision, chunk *fit.Pod, checks *int) *Proble
 		return problem(reason.CannotBeMade, "%s: machines cannot be created in %s", missing, joinNames(h.blocked))
 	case len(h.capped) > 0:
 		return problem(reason.LimitReached, "%s: at most %d machines of each MachineDeployment hold chunks", missing, partOf(len(c.sites)))
-	case len(h.spare) > 0 && (chunk.Object.Spec.Affinity != nil || len(chunk.Object.Spec.TopologySpreadConstraints) > 0):
-		return problem(reason.DoesNotFit, "%s: affinity or topology spread keeps more chunks from %s", missing, joinNames(h.spare))
-	case len(h.spare) > 0:
+	case len(h.spare) > 0 && c.target.unfinished[chunk]:
 		return problem(reason.LimitReached, "%s: there are too many different chunks to find a place for each", missing)
+	case len(h.spare) > 0:
+		return problem(reason.DoesNotFit, "%s: affinity or topology spread keeps more chunks from %s", missing, joinNames(h.spare))
 	}
 	return problem(reason.NoRoom, "%s: raise max in the bounds of %s, or ask for fewer chunks", missing, joinNames(h.all))
 }
 
-// homes are the MachineDeployments that a chunk fits: all, those where machines cannot be created,
-// those with more machines than are considered, and those that may have more machines than now hold
-// chunks.
+// homes are the MachineDeployments that a chunk fits: all, those that may have more machines but
+// where none can be created, those with more machines than are considered, and those that may have
+// more machines than now hold chunks.
 type homes struct{ all, blocked, capped, spare []string }
 
 func (c *class) possibleHomes(chunk *fit.Pod) (h homes) {
@@ -145,7 +145,7 @@ func (c *class) possibleHomes(chunk *fit.Pod) (h homes) {
 		name, full := s.Deployment.Name, c.target.machines[i] >= s.room
 		h.all = append(h.all, name)
 		switch {
-		case s.blocked:
+		case s.blocked && !full:
 			h.blocked = append(h.blocked, name)
 		case s.capped && full:
 			h.capped = append(h.capped, name)
