@@ -107,7 +107,7 @@ func (r *round) classify(p Pool) {
 func willNotServe(m reserve.Machine) bool { return m.Unhealthy() || m.Failing }
 
 // addOwedMachines adds room on machines that replicas ask for and that do not exist yet. One for
-// each pod is always enough.
+// each pod is enough.
 func (r *round) addOwedMachines(p Pool, n int) {
 	if p.Sample == nil {
 		return

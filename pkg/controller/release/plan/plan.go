@@ -132,7 +132,8 @@ func (r *round) demand() fit.Demand {
 	return d
 }
 
-// countPods returns how many pods there are and will be.
+// countPods returns how many pods there are and will be. Beyond MaxPods it does not count on: only
+// machines that boot for replicas are compared with it, and so many never boot at once.
 func countPods(d fit.Demand) int {
 	n := len(d.Pods)
 	for _, u := range d.Uncreated {
