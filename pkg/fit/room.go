@@ -166,7 +166,7 @@ func (r *Room) addPod(p *Pod, i int) {
 	r.recount(p, i, 1)
 }
 
-// recount updates the tallies that a pod matters to. To pods without rules, only jealous pods matter.
+// recount updates the tallies that a pod matters to. To pods without rules, only jealous pods do.
 func (r *Room) recount(p *Pod, i, by int) {
 	r.work += 1 + r.upkeep
 	tallies := r.ruled

@@ -50,7 +50,7 @@ func inThreeZones(p *corev1.Pod) {
 	}}
 }
 
-// avoidingTeam keeps a pod away from all pods in namespaces of a team. Which these are is not known.
+// avoidingTeam keeps a pod away from all pods in namespaces of a team. Which these are is unknown.
 func avoidingTeam(p *corev1.Pod) {
 	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
 		{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}}},
