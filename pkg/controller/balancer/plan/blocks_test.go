@@ -122,10 +122,24 @@ var _ = Describe("What the status remembers of a target", func() {
 		Expect(New(v).Shares[0].Blocked()).To(BeFalse())
 	})
 
-	It("is not all that counts: a workload that never existed lacks one replica", func() {
+	DescribeTable("is not all that counts: a workload that never existed lacks its share of five replicas",
+		func(minCount int32, want string) {
+			v := five(absent, v1alpha1.TargetStatus{UnstartedSince: ago(time.Hour)}, func(f *v1alpha1.Fallback) {
+				f.BlockedWhen = &v1alpha1.BlockedWhen{MinCount: &minCount}
+			})
+			Expect(told(v).Targets[0].NotStarted).To(BeEquivalentTo(5))
+			Expect(desired(New(v))).To(Equal(want))
+		},
+		Entry("others stand in if one blocks a target", int32(1), "5/10"),
+		Entry("others stand in if five block a target", int32(5), "5/10"),
+		Entry("none stands in if six block a target", int32(6), "5/5"),
+	)
+
+	It("is not all that counts: a workload that never existed and has no share lacks one replica", func() {
 		v := five(absent, v1alpha1.TargetStatus{UnstartedSince: ago(time.Hour)})
+		v.Targets[0].Spec.State = v1alpha1.Drained
 		Expect(told(v).Targets[0].NotStarted).To(BeEquivalentTo(1))
-		Expect(desired(New(v))).To(Equal("5/10"))
+		Expect(desired(New(v))).To(Equal("0/10"))
 	})
 
 	DescribeTable("of a workload with only numbers is what it says, and none for less than none",

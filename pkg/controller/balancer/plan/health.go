@@ -35,8 +35,9 @@ type doctor struct {
 	fallback *v1alpha1.Fallback
 }
 
-// examine compares the replicas of a target with the requested number.
-func (d doctor) examine(t Target, memory v1alpha1.TargetStatus) health {
+// examine compares the replicas of a target with the requested number. A workload that does not
+// exist lacks its whole share, which is base.
+func (d doctor) examine(t Target, memory v1alpha1.TargetStatus, base int64) health {
 	h := remembered(memory)
 	if !t.Known && !t.Absent {
 		h.observed, h.ready, h.notStarted = int64(memory.Observed), int64(memory.Ready), int64(memory.NotStarted)
@@ -50,7 +51,7 @@ func (d doctor) examine(t Target, memory v1alpha1.TargetStatus) health {
 	}
 	wanted := t.Current
 	if t.Absent {
-		wanted = max(1, int64(memory.Replicas))
+		wanted = max(1, base)
 	}
 	started, late := d.countStarted(t, &h)
 	missing := max(0, wanted-started)

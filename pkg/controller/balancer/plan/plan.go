@@ -49,30 +49,50 @@ func (s Share) Blocked() bool { return s.health.blocked }
 // New makes a plan. It is total: it returns a plan for any object.
 func New(v View) Plan {
 	spec := v.Balancer.Spec
-	p := Plan{Total: Total(spec)}
+	p := Plan{Total: Total(spec), Stop: obstacle(v)}
 	p.Strangers, p.Negative = strangers(spec)
-	d := doctor{now: v.Now, fallback: spec.Policy.Fallback}
 	for _, t := range v.Targets {
-		m := memory(v.Balancer, t.Spec.Name)
-		s := Share{Name: t.Spec.Name, Hold: t.Hold, Current: t.Current, health: d.examine(t, m)}
-		if !t.Known {
-			s.Current = int64(m.Replicas)
-		}
-		s.Base, s.Desired, s.Next = s.Current, s.Current, s.Current
-		p.Shares = append(p.Shares, s)
+		p.Shares = append(p.Shares, unchanged(t, memory(v.Balancer, t.Spec.Name)))
+	}
+	var targets []distribute.Target
+	p.attempt(func() error {
+		targets = p.targets(v)
+		return p.setBases(targets)
+	})
+	d := doctor{now: v.Now, fallback: spec.Policy.Fallback}
+	p.examine(v, d)
+	p.attempt(func() error { return p.setGoals(targets, d) })
+	p.attempt(func() error { return p.setNext(v) })
+	return p
+}
+
+// attempt takes a step towards the plan, unless nothing can be done.
+func (p *Plan) attempt(step func() error) {
+	if p.Stop != (Hold{}) {
+		return
+	}
+	if err := step(); err != nil {
+		p.Stop = Hold{v1alpha1.PhaseApplyingPolicy, "Invalid", err.Error()}
+	}
+}
+
+// unchanged returns the share of a target that stays as it is.
+func unchanged(t Target, m v1alpha1.TargetStatus) Share {
+	s := Share{Name: t.Spec.Name, Hold: t.Hold, Current: t.Current}
+	if !t.Known {
+		s.Current = int64(m.Replicas)
+	}
+	s.Base, s.Desired, s.Next = s.Current, s.Current, s.Current
+	return s
+}
+
+// examine examines the health of all targets.
+func (p *Plan) examine(v View, d doctor) {
+	for i, t := range v.Targets {
+		s := &p.Shares[i]
+		s.health = d.examine(t, memory(v.Balancer, s.Name), s.Base)
 		p.wakeAt(s.health.again, v.Now)
 	}
-	if p.Stop = obstacle(v); p.Stop != (Hold{}) {
-		return p
-	}
-	if err := p.setGoals(v, d); err != nil {
-		p.Stop = Hold{v1alpha1.PhaseApplyingPolicy, "Invalid", err.Error()}
-		return p
-	}
-	if err := p.setNext(v); err != nil {
-		p.Stop = Hold{v1alpha1.PhaseApplyingPolicy, "Invalid", err.Error()}
-	}
-	return p
 }
 
 // ChangesBlocked reports whether a target is blocked in the plan and not in the status, or the
@@ -123,29 +143,44 @@ func obstacle(v View) Hold {
 	return Hold{}
 }
 
-// setGoals sets the replicas that each target should have in the end.
-func (p *Plan) setGoals(v View, d doctor) error {
-	targets, ills := make([]distribute.Target, len(v.Targets)), make([]distribute.Health, len(v.Targets))
-	claims := claimsOf(v.Balancer.Spec)
+// targets returns the targets with their limits and their places in the policy.
+func (p *Plan) targets(v View) []distribute.Target {
+	targets, claims := make([]distribute.Target, len(v.Targets)), claimsOf(v.Balancer.Spec)
 	for i, t := range v.Targets {
 		lo, hi := bounds(t, p.Total, v.Balancer)
 		c := claims[t.Spec.Name]
 		targets[i] = distribute.Target{Key: t.Spec.Name, Tier: c.tier, Weight: c.weight, Min: lo, Max: hi}
-		h := p.Shares[i].health
-		ills[i] = distribute.Health{Blocked: h.blocked, Usable: h.usable, Probe: d.probeSize()}
 	}
+	return targets
+}
+
+// setBases sets the replicas that each target should have if all are healthy.
+func (p *Plan) setBases(targets []distribute.Target) error {
 	well, err := distribute.Distribute(p.Total, targets, distribute.Options{})
 	if err != nil {
 		return err
+	}
+	for i := range p.Shares {
+		p.Shares[i].Base = well.Replicas[i]
+	}
+	p.ShareError = well.MaxShareError
+	return nil
+}
+
+// setGoals sets the replicas that each target should have in the end.
+func (p *Plan) setGoals(targets []distribute.Target, d doctor) error {
+	ills := make([]distribute.Health, len(targets))
+	for i, s := range p.Shares {
+		ills[i] = distribute.Health{Blocked: s.health.blocked, Usable: s.health.usable, Probe: d.probeSize()}
 	}
 	placed, err := distribute.WithFallback(p.Total, targets, ills, distribute.Options{})
 	if err != nil {
 		return err
 	}
 	for i := range p.Shares {
-		p.Shares[i].Base, p.Shares[i].Desired = well.Replicas[i], placed.Replicas[i]
+		p.Shares[i].Desired = placed.Replicas[i]
 	}
-	p.Overflow, p.Deficit, p.ShareError = placed.Overflow, placed.Deficit, well.MaxShareError
+	p.Overflow, p.Deficit = placed.Overflow, placed.Deficit
 	return nil
 }
 
