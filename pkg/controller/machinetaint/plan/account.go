@@ -31,13 +31,19 @@ func awaitsAccounting(v View) bool {
 	return v.Settings.Accounting != nil && v.Accounting == "" && !set && !applied
 }
 
-// presentAccounting returns where the reserve is counted now. If nothing shows that, because there
-// is no reserve, the default applies.
+// presentAccounting returns where the reserve is counted now. If replicas include none of it, only
+// settings show that: the annotation, or else the default. Replicas still include none of it while
+// the annotation cannot be parsed.
 func (v View) presentAccounting() pool.Accounting {
 	if a := v.Memory.AppliedTo(v.Deployment); a.Counted+a.Absorbed > 0 {
 		return pool.Inclusive
 	}
-	return cmp.Or(v.Accounting, pool.Additive)
+	text, set := v.Deployment.Annotations[v1alpha1.AccountingAnnotation]
+	if !set {
+		return cmp.Or(v.Accounting, pool.Additive)
+	}
+	own, _ := v1alpha1.ParseAccounting(text)
+	return cmp.Or(own, pool.Additive)
 }
 
 // recoveredExcess returns the applied excess if replicas include reserve machines, and both the
