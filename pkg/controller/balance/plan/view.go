@@ -37,7 +37,8 @@ type View struct {
 // Member is one MachineDeployment with what belongs to it.
 type Member struct {
 	Object *v1alpha1.MachineDeployment
-	// Template is what a fresh machine offers, nil if that is unknown.
+	// Template is what a fresh machine offers, under the name of the MachineDeployment; nil if that
+	// is unknown.
 	Template *similar.Template
 	// Fresh is the Node of a fresh machine, nil if that is unknown.
 	Fresh    *corev1.Node
