@@ -91,17 +91,19 @@ func retryDelay(failures int) time.Duration {
 	return min(lastRetry, firstRetry<<failures)
 }
 
-// isStuck reports whether a machine cannot be created, or is not ready in time.
+// isStuck reports whether a machine cannot be created, or is not ready in time. A machine that ran
+// before it failed could be created, and may be preserved for days.
 func (m Machine) isStuck(now time.Time, patience time.Duration) bool {
 	o := m.Object
+	age := now.Sub(o.CreationTimestamp.Time)
 	switch m.Phase() {
-	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff, mcm.MachineFailed:
+	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:
+		if patience > 0 && age >= patience {
+			return true
+		}
+	case mcm.MachineFailed:
 	default:
 		return false
-	}
-	age := now.Sub(o.CreationTimestamp.Time)
-	if patience > 0 && age >= patience {
-		return true
 	}
 	last := o.Status.LastOperation
 	if last.Type != mcm.MachineOperationCreate || last.State != mcm.MachineStateFailed {

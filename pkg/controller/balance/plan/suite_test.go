@@ -55,6 +55,12 @@ func exhausted(m *Machine) {
 	m.Object.Status.LastOperation = mcm.LastOperation{Type: mcm.MachineOperationCreate, State: mcm.MachineStateFailed, ErrorCode: "ResourceExhausted"}
 }
 
+// broken ran until its health checks failed for too long.
+func broken(m *Machine) {
+	m.Object.Status.CurrentStatus.Phase = mcm.MachineFailed
+	m.Object.Status.LastOperation = mcm.LastOperation{Type: mcm.MachineOperationHealthCheck, State: mcm.MachineStateFailed}
+}
+
 func bornAt(t time.Time) func(*Machine) {
 	return func(m *Machine) { m.Object.CreationTimestamp = metav1.NewTime(t) }
 }
