@@ -50,6 +50,23 @@ var _ = Describe("What is wrong", func() {
 		}, "c1", "c2")
 	})
 
+	It("with an autoscaler that took the place of the object's: the object can be deleted, and that one is left alone", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(Federated(1, 10))
+			f.settle()
+			hpas := f.clusters[0].core.AutoscalingV2().HorizontalPodAutoscalers(ns)
+			Expect(hpas.Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			foreign(f.clusters[0], "shop", "shop")
+			f.settle()
+			Expect(f.state("shop", "c1")).To(Equal("Refused NameTaken"))
+			f.remove("shop")
+			f.settle()
+			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+			Expect(f.bounds("shop")).To(Equal("2..99/-"))
+		}, "c1", "c2")
+	})
+
 	It("with another autoscaler on the workload: the cluster is not used", func() {
 		play(func(f *federation) {
 			foreign(f.clusters[0], "old", "shop")

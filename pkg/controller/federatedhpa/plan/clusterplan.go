@@ -86,7 +86,7 @@ func behind(entry v1alpha1.ClusterStatus, c Cluster) bool {
 	case c.Local != nil:
 		return IsNewer(entry.ConfirmedVersion, c.Local.Version)
 	default:
-		return c.Absent && IsNewer(entry.ConfirmedVersion, c.Shown)
+		return (c.Absent || c.taken()) && IsNewer(entry.ConfirmedVersion, c.Shown)
 	}
 }
 
@@ -180,6 +180,14 @@ func (s *ClusterPlan) heldBounds() Bounds {
 		return *s.cluster.InFlight
 	}
 	return s.Counted
+}
+
+// replaced reports whether another client's autoscaler has the name, and nothing that was sent can
+// take effect any more, even if that one is removed.
+func (s *ClusterPlan) replaced(now time.Time) bool {
+	o := s.entry.Outstanding
+	return s.cluster.taken() && !s.behind && s.cluster.InFlight == nil &&
+		(o == nil || o.Base != "") && s.revives(now) <= 0
 }
 
 func (s *ClusterPlan) desired() int64 {

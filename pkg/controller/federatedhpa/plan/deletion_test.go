@@ -25,6 +25,20 @@ func starting(c *plan.Cluster) {
 // silent is a cluster that has never answered.
 func silent(c *plan.Cluster) { c.Reachable, c.Absent = false, false }
 
+// taken is a cluster in which another client's autoscaler has the name.
+func taken(c *plan.Cluster) {
+	c.Absent, c.Foreign = false, plan.Hold{Reason: "NameTaken"}
+}
+
+// shown is the version up to which a cluster's autoscalers are known.
+func shown(version string) func(*plan.Cluster) {
+	return func(c *plan.Cluster) { c.Shown = version }
+}
+
+func confirmedAt(version string) func(*v1alpha1.ClusterStatus) {
+	return func(s *v1alpha1.ClusterStatus) { confirmed(1, 10)(s); s.ConfirmedVersion = version }
+}
+
 // deletedObject is a view in which the user has deleted the object.
 func deletedObject(v plan.View) plan.View {
 	v.Object.DeletionTimestamp = ago(time.Minute)
@@ -60,6 +74,14 @@ var _ = Describe("A deleted object", func() {
 		Entry("a cluster is no longer registered, and is being written to", view(Federated(1, 10), has("a", 1, 10, 3, unregistered, busy(0, 0))), remains),
 		Entry("another one is no longer registered", remembers(view(Federated(1, 10), has("a", 1, 10, 3), plan.Cluster{Name: "b"}), "b", confirmed(1, 10)), remains, "a gone"),
 		Entry("an autoscaler may still be created", remembers(view(Federated(1, 10), none("a")), "a", outstanding(1, 9, "")), remains, "a 1..1"),
+		Entry("another client took the name where it had an autoscaler", remembers(view(Federated(1, 10), but(none("a"), taken)), "a", confirmed(1, 10)), gone),
+		Entry("another client had the name first, and what was sent was refused", sentOnce(view(Federated(1, 10), but(none("a"), taken)), "a"), gone),
+		Entry("another client took the name, and another cluster has an autoscaler", sentOnce(view(Federated(1, 10), but(none("a"), taken), has("b", 1, 10, 3)), "a"), remains, "b gone"),
+		Entry("another client took the name, and a change that was sent came too late", remembers(view(Federated(1, 10), but(none("a"), taken)), "a", outstanding(1, 9, "7")), gone),
+		Entry("another client took the name, and a creation that was sent may follow", remembers(view(Federated(1, 10), but(none("a"), taken)), "a", outstanding(1, 9, "")), remains),
+		Entry("another client took the name, and something is being sent", sentOnce(view(Federated(1, 10), but(none("a"), taken, busy(1, 5))), "a"), remains),
+		Entry("another client took the name, but the cluster is out of reach", sentOnce(view(Federated(1, 10), but(none("a"), taken, away)), "a"), remains),
+		Entry("another client had the name before this object, as old caches still show", remembers(view(Federated(1, 10), but(none("a"), taken, shown("99"))), "a", confirmedAt("100")), remains),
 		Entry("all stay, if it orphans them", view(Federated(1, 10, orphaning), has("a", 1, 10, 3)), gone),
 		Entry("all stay, but one is being written to", view(Federated(1, 10, orphaning), has("a", 1, 10, 3, busy(1, 5))), remains),
 		Entry("all stay, but the first is being written to", view(Federated(1, 10, orphaning), has("a", 1, 5, 3, busy(1, 4)), has("b", 1, 5, 3)), remains),
@@ -75,6 +97,18 @@ var _ = Describe("A deleted object", func() {
 		Expect(s.Clusters[1].State).To(Equal(v1alpha1.StateUnreachable))
 	})
 
+	It("waits while a creation may still be on its way to a cluster where another client took the name", func() {
+		v := deletedObject(view(Federated(1, 10), but(none("a"), taken)))
+		entry(&v, "a").RemovableAfter, entry(&v, "a").Epoch = ago(-time.Minute), 1
+		p := plan.New(v)
+		Expect(p.Gone).To(BeFalse())
+		Expect(p.Again).To(Equal(time.Minute))
+		v.Now = v.Now.Add(time.Minute)
+		p = plan.New(v)
+		Expect(p.Gone).To(BeTrue())
+		Expect(p.Again).To(BeZero())
+	})
+
 	It("removes its workloads after the autoscalers", func() {
 		v := deletedObject(view(Federated(1, 10, withTemplate), but(none("a"), runs(exists, ours))))
 		p := plan.New(v)
@@ -82,6 +116,13 @@ var _ = Describe("A deleted object", func() {
 		Expect(p.Gone).To(BeFalse())
 		v.Clusters[0].Workload = plan.Workload{Known: true}
 		Expect(plan.New(v).Gone).To(BeTrue())
+	})
+
+	It("removes its workloads also where another client took the name of the autoscaler", func() {
+		v := deletedObject(view(Federated(1, 10, withTemplate), but(none("a"), taken, runs(exists, ours))))
+		p := plan.New(v)
+		Expect(p.Placings).To(Equal([]plan.WorkloadWrite{{Cluster: "a", Operation: plan.Remove, Version: "7", UID: "w"}}))
+		Expect(p.Gone).To(BeFalse())
 	})
 
 	It("leaves its workloads if it orphans them", func() {

@@ -222,7 +222,6 @@ var _ = Describe("A creation of unknown outcome that nobody wants any more", fun
 })
 
 var _ = Describe("An autoscaler of which another client took the name", func() {
-	taken := func(c *plan.Cluster) { c.Absent, c.Foreign = false, plan.Hold{Reason: "NameTaken"} }
 	share := func(v plan.View) plan.View { return remembers(v, "a", confirmed(1, 10)) }
 
 	DescribeTable("keeps its share, and nothing is sent to its cluster",
@@ -230,14 +229,12 @@ var _ = Describe("An autoscaler of which another client took the name", func() {
 			p := plan.New(v)
 			Expect(aims(p)).To(Equal(expected))
 			Expect(orders(p)).To(ConsistOf(others))
-			Expect(p.Gone).To(BeFalse())
 		},
 		Entry("where nothing changes", share(view(Federated(1, 10), but(none("a"), taken))), "10"),
 		Entry("where others need more", share(view(Federated(2, 20), but(none("a"), taken), has("b", 1, 10, 10, wants(30)))), "10/10"),
 		Entry("where more is there", share(view(Federated(1, 20), but(none("a"), taken))), "10"),
 		Entry("where less is there", share(view(Federated(1, 8), but(none("a"), taken))), "10"),
 		Entry("where it is to leave", share(view(Federated(2, 20), but(none("a"), taken, unselected), has("b", 1, 10, 3))), "10/10"),
-		Entry("where the object is deleted", deletedObject(share(view(Federated(1, 10), but(none("a"), taken)))), "-"),
 	)
 
 	It("says so", func() {

@@ -53,7 +53,7 @@ func New(v View) Plan {
 	p.divideMaxima(r, v.Now)
 	if !v.Object.Spec.Paused {
 		p.orderBounds(r, v.Now)
-		p.placeWorkloads(r)
+		p.placeWorkloads(r, v.Now)
 	}
 	if len(p.Orders) > 0 {
 		p.Again = requeue.Sooner(p.Again, awhile) // clusters that have not answered by then are left out
@@ -116,6 +116,9 @@ func (p *Plan) wakeFor(s *ClusterPlan, r rules, now time.Time) {
 	if since := s.entry.NotReadySince; since != nil && s.cluster.Reachable {
 		p.Again = requeue.Sooner(p.Again, r.start-now.Sub(since.Time))
 	}
+	if s.cluster.taken() {
+		p.Again = requeue.Sooner(p.Again, s.revives(now))
+	}
 	if s.behind && s.cluster.Reachable {
 		p.Again = requeue.Sooner(p.Again, lookAgainAt)
 	}
@@ -150,6 +153,7 @@ func (p *Plan) dismantle(r rules, now time.Time) {
 		case r.orphan || !s.cluster.Registered:
 			p.Gone = p.Gone && s.cluster.InFlight == nil
 			continue
+		case s.replaced(now): // what is there belongs to another client
 		case s.hasAutoscaler():
 			p.Gone = false
 		case !s.cluster.Absent && (s.cluster.Starting || s.entry.Epoch != 0): // what was sent may be there
@@ -159,7 +163,7 @@ func (p *Plan) dismantle(r rules, now time.Time) {
 			p.orderFor(s, Bounds{}, r, now)
 		}
 	}
-	if !r.orphan && p.placeWorkloads(r) {
+	if !r.orphan && p.placeWorkloads(r, now) {
 		p.Gone = false
 	}
 }

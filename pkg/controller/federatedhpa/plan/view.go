@@ -61,6 +61,11 @@ type Cluster struct {
 	Workload Workload
 }
 
+// taken reports whether another client's autoscaler has the name of the object's.
+func (c Cluster) taken() bool {
+	return c.Reachable && c.Local == nil && !c.Absent && c.Foreign != Hold{}
+}
+
 // Local is a cluster's autoscaler.
 type Local struct {
 	Bounds

@@ -2,6 +2,8 @@
 
 package plan
 
+import "time"
+
 // WorkloadWrite is one write of a workload.
 type WorkloadWrite struct {
 	Cluster      string
@@ -11,7 +13,7 @@ type WorkloadWrite struct {
 
 // placeWorkloads creates workloads in clusters that have an autoscaler or get one, and removes them
 // after the autoscaler, if the object asks for placement. It reports whether anything is left to do.
-func (p *Plan) placeWorkloads(r rules) bool {
+func (p *Plan) placeWorkloads(r rules, now time.Time) bool {
 	if !r.template {
 		return false
 	}
@@ -28,7 +30,7 @@ func (p *Plan) placeWorkloads(r rules) bool {
 			o.Operation = Create
 		case wanted && w.Ours && w.Drifted:
 			o.Operation = Change
-		case !wanted && w.Exists && w.Ours && s.cluster.Absent && s.entry.Outstanding == nil:
+		case !wanted && w.Exists && w.Ours && s.isEmptied(now):
 			o.Operation = Remove
 		default:
 			continue
@@ -36,4 +38,10 @@ func (p *Plan) placeWorkloads(r rules) bool {
 		p.Placings = append(p.Placings, o)
 	}
 	return len(p.Placings) > before
+}
+
+// isEmptied reports whether the cluster certainly has no autoscaler of the object, and gets none
+// from what was sent.
+func (s *ClusterPlan) isEmptied(now time.Time) bool {
+	return s.cluster.Absent && s.entry.Outstanding == nil || s.replaced(now)
 }
