@@ -85,8 +85,16 @@ var _ = Describe("More clusters than an object can hold", func() {
 		Entry("if there is one more", crowd(257, none), 256, 1),
 		Entry("if there are two more", crowd(258, none), 256, 2),
 		Entry("but not if the last ones are not selected", view(Federated(1, 3000), append(crowd(256, none).Clusters, but(none("z"), unselected))...), 256, 0),
+		Entry("but not if the first ones are no longer selected", view(Federated(1, 3000), append([]plan.Cluster{but(none("a"), unselected)}, crowd(256, none).Clusters...)...), 256, 0),
 		Entry("but not where all have a part, which none loses", crowd(258, func(name string) plan.Cluster { return has(name, 1, 5, 3) }), 258, 0),
 	)
+
+	It("do not keep workloads from being removed where the object selects no longer", func() {
+		v := crowd(256, none)
+		withTemplate(&v.Object.Spec)
+		v.Clusters = append(v.Clusters, but(none("z"), unselected, runs(exists, ours)))
+		Expect(plan.New(v).Placings).To(ContainElement(plan.WorkloadWrite{Cluster: "z", Operation: plan.Remove, Version: "7", UID: "w"}))
+	})
 
 	It("are said, even if it is only one", func() {
 		Expect(condition(crowd(257, none), "Ready")).To(Equal("False TooManyClusters"))

@@ -83,25 +83,31 @@ func survey(v View, r rules) Plan {
 const maxClusters = 256
 
 // omitBeyondLimit omits the last of too many clusters, by tier and name. It keeps clusters that
-// have an autoscaler, or may get one from an order.
+// have an autoscaler, or may get one from an order, or have a workload that the hub created.
 func (p *Plan) omitBeyondLimit() {
 	if len(p.Clusters) <= maxClusters {
 		return
 	}
-	promised := func(s *ClusterPlan) int {
-		if s.hasAutoscaler() {
-			return 0
-		}
-		return 1
-	}
 	slices.SortFunc(p.Clusters, func(a, b ClusterPlan) int {
-		return cmp.Or(cmp.Compare(promised(&a), promised(&b)), cmp.Compare(a.tier, b.tier), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.omissionRank(), b.omissionRank()), cmp.Compare(a.tier, b.tier), cmp.Compare(a.Name, b.Name))
 	})
 	for n := len(p.Clusters); n > maxClusters && !p.Clusters[n-1].hasAutoscaler(); n-- {
 		if p.Clusters[n-1].cluster.Selected {
 			p.Omitted++
 		}
 		p.Clusters = p.Clusters[:n-1]
+	}
+}
+
+// omissionRank is higher for clusters that are omitted first: those that are no longer selected.
+func (s *ClusterPlan) omissionRank() int {
+	switch {
+	case s.hasAutoscaler() || s.cluster.Workload.Ours:
+		return 0
+	case s.cluster.Selected:
+		return 1
+	default:
+		return 2
 	}
 }
 
