@@ -149,7 +149,7 @@ func (a actor) follow(ctx context.Context, d *v1alpha1.MachineDeployment, machin
 		serving++
 	}
 	slices.SortFunc(live, func(x, y *mcm.Machine) int {
-		return cmp.Or(compareTrueFirst(named(d, x), named(d, y)), cmp.Compare(worth(x, serving > replicas), worth(y, serving > replicas)), cmp.Compare(y.Name, x.Name))
+		return cmp.Or(cmp.Compare(worth(d, x, serving > replicas), worth(d, y, serving > replicas)), cmp.Compare(y.Name, x.Name))
 	})
 	for n := len(live); n > number; n-- {
 		if err := a.ours.MachineV1alpha1().Machines(ns).Delete(ctx, live[0].Name, metav1.DeleteOptions{}); err != nil {
@@ -172,20 +172,12 @@ func dated(d *v1alpha1.MachineDeployment, m *mcm.Machine) bool {
 	return there && (err != nil || !at.After(changed))
 }
 
-// compareTrueFirst orders true before false.
-func compareTrueFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	}
-	return 1
-}
-
-// worth orders machines: what is worth least goes first.
-func worth(m *mcm.Machine, serving bool) int {
+// worth orders machines: what is worth least goes first, and what is named before all others.
+func worth(d *v1alpha1.MachineDeployment, m *mcm.Machine, serving bool) int {
 	n := 0
+	if named(d, m) {
+		n -= 4
+	}
 	if m.Status.CurrentStatus.Phase == mcm.MachineRunning {
 		n += 2
 	}
