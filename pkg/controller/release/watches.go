@@ -4,6 +4,7 @@ package release
 
 import (
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -32,13 +33,22 @@ func (c *Controller) podChanged(was, is any) {
 		c.loop.AddAfter(queueKey, c.settings.Patience)
 	}
 	if counts, tried := c.settings.Evaluate(c.withoutVoid(after)); tried || counts && c.tried.Load().contains(c.podCache.podFor(after)) {
-		c.loop.AddAfter(queueKey, gatherTime)
+		c.loop.AddAfter(queueKey, c.gatherTimeFor(after))
 		return
 	}
 	if before == nil || before.Spec.NodeName != after.Spec.NodeName || before.Status.Phase != after.Status.Phase ||
 		before.Status.NominatedNodeName != after.Status.NominatedNodeName {
 		c.somethingChanged(was, is)
 	}
+}
+
+// gatherTimeFor is how long a decision about a pod that begins to wait is delayed. The first pod of a
+// ReplicaSet need not wait for the others: the decision knows how many there will be.
+func (c *Controller) gatherTimeFor(pod *corev1.Pod) time.Duration {
+	if c.tried.Load() == nil && plan.CreatorOf(pod) != nil {
+		return 0
+	}
+	return gatherTime
 }
 
 // deploymentChanged forgets a MachineDeployment that no longer exists.

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
@@ -51,5 +52,37 @@ var _ = Describe("While pods wait, the controller decides again", func() {
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=2"))
 		})
+	})
+})
+
+var _ = Describe("The first pod that waits", func() {
+	// helpedAfter returns how long a pod waits until replicas are raised for it.
+	helpedAfter := func(others int, change ...func(*cluster) func(*corev1.Pod)) (took time.Duration) {
+		play(func(c *cluster) {
+			c.grow("a", 1, 4, "1:10")
+			c.Start("release", controller(usual))
+			c.create(Pods(others, "large", 50_000)...) // which no machine holds
+			c.settle()
+			var owned []func(*corev1.Pod)
+			for _, of := range change {
+				owned = append(owned, of(c))
+			}
+			c.settle()
+			begun := time.Now()
+			c.create(Pods(1, "p", 1000, owned...)...)
+			for c.replicas() == "a=1" && time.Since(begun) < time.Second {
+				time.Sleep(100 * time.Microsecond)
+			}
+			Expect(c.replicas()).To(Equal("a=2"))
+			took = time.Since(begun)
+		})
+		return took
+	}
+	ofReplicaSet := func(c *cluster) func(*corev1.Pod) { return ByReplicaSet(c.makes("w", 1)) }
+
+	It("is gathered with others, unless it is a ReplicaSet's, whose number is known", func() {
+		gathered := helpedAfter(0)
+		Expect(gathered - helpedAfter(0, ofReplicaSet)).To(Equal(3 * time.Millisecond))
+		Expect(helpedAfter(1, ofReplicaSet)).To(Equal(gathered), "others wait")
 	})
 })
