@@ -37,6 +37,15 @@ var _ = DescribeTable("A MachineDeployment names", func(text string, want map[st
 	Entry("nobody by a malformed time, or by nothing", "a~noon,~2026-03-01T12:00:00Z,,b~,c", map[string]time.Time{"c": {}}),
 )
 
+var _ = DescribeTable("A MachineDeployment is frozen", func(labels map[string]string, want bool) {
+	Expect(pool.Frozen(&mcm.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Labels: labels}})).To(Equal(want))
+},
+	Entry("not by itself", nil, false),
+	Entry("by machine-controller-manager's label", entries("freeze", "True"), true),
+	Entry("not by another value of that label", entries("freeze", "False"), false),
+	Entry("not by another label", entries("frozen", "True"), false),
+)
+
 var _ = DescribeTable("A machine", func(o metav1.ObjectMeta, ranked int, condemned bool) {
 	m := &mcm.Machine{ObjectMeta: o}
 	Expect(pool.Priority(m)).To(Equal(ranked))
@@ -59,6 +68,11 @@ var _ = DescribeTable("A machine whose last operation is", func(last mcm.LastOpe
 	Entry("a creation without capacity", creation("ResourceExhausted", mcm.MachineStateFailed), codes.ResourceExhausted, true),
 	Entry("a creation under way", creation("ResourceExhausted", mcm.MachineStateProcessing), codes.OK, false),
 	Entry("a creation that is tried again at once", creation("Unavailable", mcm.MachineStateFailed), codes.OK, false),
+	Entry("a creation that timed out", creation("DeadlineExceeded", mcm.MachineStateFailed), codes.OK, false),
+	Entry("a creation that was aborted", creation("Aborted", mcm.MachineStateFailed), codes.OK, false),
+	Entry("a creation without permission", creation("PermissionDenied", mcm.MachineStateFailed), codes.PermissionDenied, true),
+	Entry("a creation that lacks something", creation("NotFound", mcm.MachineStateFailed), codes.NotFound, true),
+	Entry("a creation that is out of range", creation("OutOfRange", mcm.MachineStateFailed), codes.OutOfRange, true),
 	Entry("a creation that failed by a code nobody knows", creation("", mcm.MachineStateFailed), codes.OK, false),
 	Entry("a deletion that failed", mcm.LastOperation{Type: mcm.MachineOperationDelete, State: mcm.MachineStateFailed, ErrorCode: "Internal"}, codes.OK, false),
 )

@@ -3,10 +3,6 @@
 package pool_test
 
 import (
-	"strings"
-
-	"time"
-
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
@@ -202,112 +198,15 @@ var _ = DescribeTable("What a machine has for pods is what", func(want string, c
 		w.node("a", offering("4"), cordoned)
 	}),
 	Entry("a cordoned Node shows rather than nothing", "4", func(w *world) { w.machine("new", "a"); w.node("a", offering("4"), cordoned) }),
+	Entry("the first of several cordoned Nodes shows", "4", func(w *world) {
+		w.machine("new", "b")
+		w.node("b", offering("5"), cordoned)
+		w.machine("new", "a")
+		w.node("a", offering("4"), cordoned)
+	}),
 	Entry("its own Node shows, and not one that took over the name", "8", func(w *world) {
 		w.machine("new", "a")
 		w.machine("foreign", "b")
 		w.node("a", offering("4"), func(n *corev1.Node) { n.Spec.ProviderID = "virtual:///b" })
 	}),
 )
-
-var _ = Describe("A snapshot", func() {
-	It("has the machines of its own MachineSets, by UID", func() {
-		w := newWorld()
-		w.machine("new", "b")
-		w.machine("old", "a")
-		w.machine("gone", "c", func(m *mcm.Machine) { m.OwnerReferences[0].Name = "new" })
-		s := w.read()
-		Expect(s.Machines).To(HaveLen(2))
-		Expect([]string{s.Machines[0].Object.Name, s.Machines[0].Set, s.Machines[1].Object.Name, s.Machines[1].Set}).To(Equal([]string{"a", "old", "b", "new"}))
-		Expect([]string{s.Sets[0].Name, s.Sets[1].Name}).To(Equal([]string{"new", "old"}))
-	})
-
-	It("has the numbers of the MachineDeployment", func() {
-		w := newWorld()
-		w.deployment.Spec.Replicas = 9
-		w.deployment.Annotations[machine.AppliedReplicasAnnotation] = "3"
-		w.deployment.Annotations[machine.AppliedExcessAnnotation] = "2"
-		w.deployment.Annotations[machine.BoundsAnnotation] = "1:10:4"
-		s := w.read()
-		Expect(s.Accounting).To(Equal(pool.Additive))
-		Expect([]int{s.Replicas, s.Workload, s.Applied.Excess, s.Applied.Max}).To(Equal([]int{9, 3, 2, pool.Unbounded}))
-		Expect(s.WishesErr).NotTo(HaveOccurred())
-		Expect(s.Wishes.Bounds.Max).To(BeEquivalentTo(10))
-	})
-
-	It("has the other wishes where one is invalid", func() {
-		w := newWorld()
-		w.deployment.Annotations[machine.BoundsAnnotation] = "1:10"
-		w.deployment.Annotations[machine.ShareAnnotation] = "some"
-		s := w.read()
-		Expect(s.WishesErr).To(MatchError(ContainSubstring("share")))
-		Expect(s.Wishes.Bounds).NotTo(BeNil())
-		w.deployment.Annotations[machine.BoundsAnnotation] = "none"
-		Expect(w.read().WishesErr).To(MatchError(ContainSubstring("bounds")), "bounds come first")
-	})
-
-	It("reads what a Reserve requests, and is told where that is invalid", func() {
-		w := newWorld()
-		w.deployment.Annotations[machine.RequestedExcessAnnotation] = "office-hours=3"
-		Expect(*w.read().Wishes.Requested).To(Equal(machine.RequestedExcess{Reserve: "office-hours", Machines: 3}))
-		for _, text := range []string{"", "3", "=3", "a=", "a=-1", "a=b=3", "A=3", "a=4294967296", "a=01", strings.Repeat("a", 254) + "=1"} {
-			w.deployment.Annotations[machine.RequestedExcessAnnotation] = text
-			s := w.read()
-			Expect(s.Wishes.Requested).To(BeNil(), text)
-			Expect(s.WishesErr).To(MatchError(ContainSubstring("requested excess")), text)
-		}
-	})
-
-	It("takes the field's last value for one that was removed", func() {
-		w := newWorld()
-		w.deployment.Annotations[machine.WantedExcessAnnotation] = "3"
-		Expect(*w.read().Wishes.Field).To(BeEquivalentTo(3))
-		w.deployment.Spec.ExcessReplicas = ptr.To[int32](0)
-		Expect(*w.read().Wishes.Field).To(BeZero())
-	})
-
-	It("knows which machines are preserved", func() {
-		w := newWorld()
-		w.machine("new", "a", func(m *mcm.Machine) {
-			m.Status.CurrentStatus.PreserveExpiryTime = ptr.To(metav1.NewTime(noon.Add(time.Second)))
-		})
-		w.machine("new", "b", func(m *mcm.Machine) { m.Status.CurrentStatus.PreserveExpiryTime = ptr.To(metav1.NewTime(noon)) })
-		Expect(w.one("a").Preserved).To(BeTrue())
-		Expect(w.one("b").Preserved).To(BeFalse())
-	})
-
-	It("knows which machines hold a pod that must not be evicted", func() {
-		w := newWorld()
-		w.machine("new", "a")
-		w.node("a")
-		w.pod("a")
-		Expect(w.one("a").Pinned).To(BeFalse())
-		w.pod("a", func(p *corev1.Pod) { p.OwnerReferences = nil })
-		Expect(w.one("a").Pinned).To(BeTrue())
-	})
-
-	It("leaves out pods that are promised a place on a Node and are not there", func() {
-		w := newWorld()
-		w.machine("new", "a")
-		w.node("a")
-		promised := fixture.Pod("promised", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", "a" })
-		snapshot := pool.Read(w.deployment, promising{pool.NewList(w.Objects), promised}, noon)
-		Expect(snapshot.Machines[0].Pods).To(BeZero())
-	})
-
-	It("has the rollout of its machines that stay", func() {
-		w := newWorld()
-		w.machine("old", "a")
-		w.machine("new", "b")
-		Expect(w.read().Rollout).To(Equal(pool.Rollout{Set: "new", Replacing: true, Spread: true}))
-		w.Machines[0].DeletionTimestamp = ptr.To(metav1.NewTime(noon))
-		Expect(w.read().Rollout).To(Equal(pool.Rollout{Set: "new"}))
-	})
-})
-
-// promising is a source that has a pod for every Node, as an index by promised places has it.
-type promising struct {
-	pool.Source
-	pod *corev1.Pod
-}
-
-func (p promising) Pods(string) []*corev1.Pod { return []*corev1.Pod{p.pod} }

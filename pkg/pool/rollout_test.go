@@ -18,6 +18,10 @@ const (
 
 	auto   mcm.MachineDeploymentStrategyType = "InPlaceUpdate, Auto"
 	manual mcm.MachineDeploymentStrategyType = "InPlaceUpdate, Manual"
+	// undecided says nothing more than that machines are updated in place.
+	undecided = mcm.InPlaceUpdateMachineDeploymentStrategyType
+	// formerlyManual replaces machines, and still has the field that an update in place had.
+	formerlyManual mcm.MachineDeploymentStrategyType = "RollingUpdate, formerly Manual"
 )
 
 func updatedBy(strategy mcm.MachineDeploymentStrategyType, paused bool) *machine.MachineDeployment {
@@ -27,7 +31,10 @@ func updatedBy(strategy mcm.MachineDeploymentStrategyType, paused bool) *machine
 	if strategy == auto || strategy == manual {
 		d.Spec.Strategy.Type, d.Spec.Strategy.InPlaceUpdate = mcm.InPlaceUpdateMachineDeploymentStrategyType, &mcm.InPlaceUpdateMachineDeployment{OrchestrationType: mcm.OrchestrationTypeAuto}
 	}
-	if strategy == manual {
+	if strategy == formerlyManual {
+		d.Spec.Strategy.Type, d.Spec.Strategy.InPlaceUpdate = rolling, &mcm.InPlaceUpdateMachineDeployment{}
+	}
+	if strategy == manual || strategy == formerlyManual {
 		d.Spec.Strategy.InPlaceUpdate.OrchestrationType = mcm.OrchestrationTypeManual
 	}
 	return d
@@ -47,11 +54,15 @@ func sets(fresh, old int32) (all []*mcm.MachineSet) {
 
 var _ = DescribeTable("A rollout",
 	func(strategy mcm.MachineDeploymentStrategyType, paused bool, fresh, old, staying int, want pool.Rollout) {
-		Expect(pool.RolloutOf(updatedBy(strategy, paused), sets(int32(fresh), int32(old)), map[string]int{"old": staying})).To(Equal(want))
+		sets, machines := sets(int32(fresh), int32(old)), map[string]int{"old": staying}
+		Expect(pool.RolloutOf(updatedBy(strategy, paused), sets, machines)).To(Equal(want))
+		Expect(pool.Spread(sets, machines)).To(Equal(want.Spread))
 	},
 	Entry("is none without a MachineSet", rolling, false, -1, -1, 0, pool.Rollout{}),
 	Entry("is none with one MachineSet", rolling, false, 3, -1, 0, pool.Rollout{Set: "new"}),
 	Entry("is none beside an old MachineSet that is not in use", rolling, false, 3, 0, 0, pool.Rollout{Set: "new"}),
+	Entry("is none while paused without machines", rolling, true, 0, -1, 0, pool.Rollout{Set: "new"}),
+	Entry("goes on while the old MachineSet still asks for its last machine", rolling, false, 3, 1, 0, pool.Rollout{Set: "new", Replacing: true, Spread: true}),
 	Entry("begins when the template is edited", rolling, false, -1, 3, 3, pool.Rollout{Replacing: true}),
 	Entry("begins when there is a new MachineSet", rolling, false, 0, 3, 3, pool.Rollout{Set: "new", Replacing: true}),
 	Entry("goes on with machines of both", rolling, false, 2, 1, 1, pool.Rollout{Set: "new", Replacing: true, Spread: true}),
@@ -64,5 +75,7 @@ var _ = DescribeTable("A rollout",
 	Entry("is one in place from the beginning, where machine-controller-manager picks machines", auto, false, 0, 3, 3, pool.Rollout{Set: "new", Replacing: true}),
 	Entry("is none in place while people have yet to update a machine", manual, false, 0, 3, 3, pool.Rollout{Set: "old"}),
 	Entry("is one in place once people have updated a machine", manual, false, 1, 2, 2, pool.Rollout{Set: "new", Replacing: true, Spread: true}),
+	Entry("is one in place from the beginning, if nothing says who picks machines", undecided, false, 0, 3, 3, pool.Rollout{Set: "new", Replacing: true}),
+	Entry("is one from the beginning, though people had updated machines in place before", formerlyManual, false, 0, 3, 3, pool.Rollout{Set: "new", Replacing: true}),
 	Entry("ends in place with the last machine", manual, false, 3, 0, 0, pool.Rollout{Set: "new"}),
 )

@@ -26,6 +26,7 @@ var _ = DescribeTable("A reserve is requested", func(field int32, key, value str
 	Entry("not by bounds without an excess", int32(0), machine.BoundsAnnotation, "1:5", false),
 	Entry("by a share of the pool's excess", int32(0), machine.ShareAnnotation, "1", true),
 	Entry("by a Reserve", int32(0), machine.RequestedExcessAnnotation, "office-hours=2", true),
+	Entry("by a Reserve, for one machine", int32(0), machine.RequestedExcessAnnotation, "office-hours=1", true),
 	Entry("not by a share of none", int32(0), machine.ShareAnnotation, "0", false),
 	Entry("not by a Reserve that is empty", int32(0), machine.RequestedExcessAnnotation, "office-hours=0", false),
 )

@@ -31,6 +31,22 @@ var _ = Describe("The machines for workload", func() {
 		Entry("negative replicas, which stay invalid", applied("0"), -3, -3),
 	)
 
+	DescribeTable("are held back where",
+		func(text string, want int, held bool) {
+			d := &metav1.ObjectMeta{}
+			if text != "" {
+				d = applied(text).(*metav1.ObjectMeta)
+			}
+			got, is := pool.AppliedReplicas(d)
+			Expect(is).To(Equal(held))
+			Expect(got).To(BeEquivalentTo(want))
+		},
+		Entry("the annotation says so", "3", 3, true),
+		Entry("it says zero", "0", 0, true),
+		Entry("not where it is missing", "", 0, false),
+		Entry("not where it is invalid", "many", 0, false),
+	)
+
 	It("never exceed replicas, whatever the annotation says", func() {
 		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			replicas := rapid.Int32().Draw(t, "replicas")

@@ -78,9 +78,13 @@ func (w *world) one(name string) pool.Machine {
 
 func marked(m *mcm.Machine) { m.Annotations[machine.ReserveAnnotation] = "marked" }
 
+func tolerate(effect corev1.TaintEffect) corev1.Toleration {
+	return corev1.Toleration{Key: machine.ReserveTaintKey, Operator: corev1.TolerationOpExists, Effect: effect}
+}
+
 func tolerating(effect corev1.TaintEffect) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: machine.ReserveTaintKey, Operator: corev1.TolerationOpExists, Effect: effect})
+		p.Spec.Tolerations = append(p.Spec.Tolerations, tolerate(effect))
 	}
 }
 

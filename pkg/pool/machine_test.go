@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool_test
+
+import (
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+var _ = DescribeTable("A machine without a Node", func(phase mcm.MachinePhase, ready, unhealthy, registered bool) {
+	m := pool.Machine{Object: fixture.Machine("m", func(m *mcm.Machine) { m.Status.CurrentStatus.Phase = phase })}
+	Expect(m.Ready()).To(Equal(ready), "ready")
+	Expect(pool.Unhealthy(m.Phase())).To(Equal(unhealthy), "unhealthy")
+	Expect(m.Registered()).To(Equal(registered), "registered")
+	m.Node = fixture.Node("m")
+	Expect(m.Registered()).To(BeTrue(), "registered with a Node")
+},
+	Entry("is none of these while it is new", mcm.MachinePhase(""), false, false, false),
+	Entry("is none of these while it is created", mcm.MachinePending, false, false, false),
+	Entry("is none of these while its creation is tried again", mcm.MachineCrashLoopBackOff, false, false, false),
+	Entry("is ready, and had one, while it runs", mcm.MachineRunning, true, false, true),
+	Entry("is ready, and had one, while it is available", mcm.MachineAvailable, true, false, true),
+	Entry("is unhealthy, and had one, while it does not answer", mcm.MachineUnknown, false, true, true),
+	Entry("is unhealthy, and had one, once it has failed", mcm.MachineFailed, false, true, true),
+	Entry("is unhealthy, and had one, once its update in place has failed", mcm.MachineInPlaceUpdateFailed, false, true, true),
+	Entry("is none of these while it is updated in place", mcm.MachineInPlaceUpdating, false, false, false),
+	Entry("is none of these while it is deleted", mcm.MachineTerminating, false, false, false),
+)
+
+var _ = DescribeTable("A MachineDeployment's reserve counts a marked machine", func(exist, ready int, change func(*world, *mcm.Machine)) {
+	w := newWorld()
+	w.machine("new", "serving")
+	w.machine("foreign", "not its own", marked)
+	w.machine("old", "always counted", marked)
+	change(w, w.machine("new", "m", marked))
+	gotExist, gotReady := pool.CountSpares(w.deployment, pool.NewList(w.Objects))
+	Expect([]int{gotExist, gotReady}).To(Equal([]int{1 + exist, 1 + ready}))
+},
+	Entry("as ready while it runs", 1, 1, func(*world, *mcm.Machine) {}),
+	Entry("as not ready while it is created", 1, 0, func(_ *world, m *mcm.Machine) { m.Status.CurrentStatus.Phase = mcm.MachinePending }),
+	Entry("not without its mark", 0, 0, func(_ *world, m *mcm.Machine) { delete(m.Annotations, machine.ReserveAnnotation) }),
+	Entry("not while it is deleted", 0, 0, func(_ *world, m *mcm.Machine) { m.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }),
+	Entry("not while it is terminating", 0, 0, func(_ *world, m *mcm.Machine) { m.Status.CurrentStatus.Phase = mcm.MachineTerminating }),
+	Entry("not once it has failed", 0, 0, func(_ *world, m *mcm.Machine) { m.Status.CurrentStatus.Phase = mcm.MachineFailed }),
+	Entry("not if its MachineDeployment names it for deletion", 0, 0, func(w *world, _ *mcm.Machine) { w.deployment.Annotations[trigger] = "m" }),
+	Entry("not if it is condemned", 0, 0, func(_ *world, m *mcm.Machine) {
+		m.Annotations[priority], m.Annotations[condemned] = "1", noon.Format(time.RFC3339)
+	}),
+	Entry("although it goes early", 1, 1, func(_ *world, m *mcm.Machine) { m.Annotations[priority] = "1" }),
+)
+
+var _ = It("A machine counts its pods, and those that do not tolerate its reserve taint", func() {
+	w := newWorld()
+	w.machine("new", "m", marked)
+	w.node("m")
+	w.pod("m")
+	w.pod("m", tolerating(corev1.TaintEffectNoSchedule))
+	w.pod("m")
+	w.pod("m", func(p *corev1.Pod) { p.OwnerReferences = ownedBy("DaemonSet", "proxy") })
+	m := w.one("m")
+	Expect([]int{m.Pods, m.NonTolerating}).To(Equal([]int{3, 2}))
+})
