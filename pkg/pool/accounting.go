@@ -45,10 +45,7 @@ func AppliedOf(d metav1.Object, replicas int32) Applied {
 	if !set {
 		return Applied{Max: Unbounded}
 	}
-	recorded, err := machine.ParseAppliedExcess(text)
-	if err != nil {
-		return Applied{Max: Unbounded}
-	}
+	recorded, _ := machine.ParseAppliedExcess(text)
 	a := Applied{Excess: int(recorded.Machines), Max: Unbounded, Counted: int(recorded.Counted)}
 	if recorded.Max != nil {
 		a.Max = int(*recorded.Max)
@@ -83,9 +80,8 @@ func (a Applied) String(replicas int) string {
 	if a.Excess == 0 {
 		return ""
 	}
-	record := machine.AppliedExcess{Machines: ClampInt32(a.Excess), Counted: ClampInt32(a.Counted + a.Absorbed)}
-	if record.Counted > 0 {
-		record.Replicas = ClampInt32(replicas + a.Absorbed)
+	record := machine.AppliedExcess{
+		Machines: ClampInt32(a.Excess), Counted: ClampInt32(a.Counted + a.Absorbed), Replicas: ClampInt32(replicas + a.Absorbed),
 	}
 	if a.Max != Unbounded {
 		limit := ClampInt32(a.Max)

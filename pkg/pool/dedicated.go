@@ -14,12 +14,9 @@ func Dedications(d *machine.MachineDeployment, replicas int) []machine.Dedicatio
 	if text == "" {
 		return nil
 	}
-	all, err := machine.ParseDedications(text)
-	if err != nil {
-		return nil
-	}
+	all, _ := machine.ParseDedications(text)
 	room := Unbounded
-	if bounds, err := Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds); err == nil && bounds != nil {
+	if bounds, _ := Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds); bounds != nil {
 		room = max(0, int(bounds.Max)-replicas)
 	}
 	for i := range all {

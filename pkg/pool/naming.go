@@ -74,10 +74,7 @@ func Remind(deployment metav1.Object, there func(name string) bool, now time.Tim
 // read.
 func present(deployment metav1.Object, now time.Time) (at, last time.Time) {
 	at = now.UTC().Truncate(time.Second)
-	last, err := time.Parse(time.RFC3339, deployment.GetAnnotations()[changedAt])
-	if err != nil {
-		return at, time.Time{}
-	}
+	last, _ = time.Parse(time.RFC3339, deployment.GetAnnotations()[changedAt])
 	if last = last.UTC(); last.After(at) {
 		at = last
 	}
