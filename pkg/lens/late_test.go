@@ -69,6 +69,18 @@ var _ = Describe("A watch that is late", func() {
 		})
 	})
 
+	It("is not logged by a list that waits for less time than a write would", func() {
+		inWorld(1, func(w world) {
+			w.server.Lag("machines", sim.Constantly(time.Second))
+			ctx, cancel := context.WithTimeout(w, time.Millisecond)
+			defer cancel()
+			_, err := w.machines().Create(ctx, machine("a"), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(took(func() { Expect(w.listed()).To(ConsistOf("a")) })).To(BeNumerically(">", 0))
+			Expect(w.logged()).To(BeEmpty())
+		})
+	})
+
 	It("shows in the metrics: how long a write waited, and how long a decision after it", func() {
 		inWorld(1, func(w world) {
 			w.server.Lag("machines", sim.Constantly(lag))

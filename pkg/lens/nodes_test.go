@@ -115,21 +115,28 @@ var _ = Describe("Nodes", func() {
 		Expect(read(ctx)).To(Equal("server"))
 	})
 
-	DescribeTable("come from the server until the store shows what was written", func(ctx SpecContext, write func(context.Context) error) {
-		Expect(write(ctx)).To(Succeed())
+	It("come from the server where the store has just lost one that was written", func(ctx SpecContext) {
+		_, err := client.CoreV1().Nodes().Update(ctx, node("5", ""), metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(store.Delete(node("5", "store"))).To(Succeed(), "before handlers are told")
+		Expect(read(ctx)).To(Equal("server"))
+	})
+
+	DescribeTable("come from the server until the store shows what was written", func(ctx SpecContext, write func(context.Context) (*corev1.Node, error)) {
+		after, err := write(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.Labels).To(HaveKeyWithValue("from", "write"))
 		Expect(read(ctx)).To(Equal("server"))
 		Expect(store.Update(node("6", "store"))).To(Succeed())
 		Expect(read(ctx)).To(Equal("server"))
 		Expect(store.Update(node("7", "store"))).To(Succeed())
 		Expect(read(ctx)).To(Equal("store"))
 	},
-		Entry("by an update", func(ctx context.Context) error {
-			_, err := client.CoreV1().Nodes().Update(ctx, node("5", ""), metav1.UpdateOptions{})
-			return err
+		Entry("by an update", func(ctx context.Context) (*corev1.Node, error) {
+			return client.CoreV1().Nodes().Update(ctx, node("5", ""), metav1.UpdateOptions{})
 		}),
-		Entry("by a patch", func(ctx context.Context) error {
-			_, err := client.CoreV1().Nodes().Patch(ctx, "n", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
-			return err
+		Entry("by a patch", func(ctx context.Context) (*corev1.Node, error) {
+			return client.CoreV1().Nodes().Patch(ctx, "n", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 		}),
 	)
 

@@ -41,6 +41,18 @@ func firstly(n int, err error) func(sim.Write) error {
 // pauses is how long this many pauses between attempts take: each is twice as long as the one before it.
 func pauses(n int) time.Duration { return (1<<n - 1) * 50 * time.Millisecond }
 
+// requests are the verbs of the requests that the clientset makes from now on.
+func (w world) requests() *[]string {
+	verbs := &[]string{}
+	w.server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+		if r.User == "ours" {
+			*verbs = append(*verbs, r.Verb)
+		}
+		return 0, 0
+	})
+	return verbs
+}
+
 // overtaken has a create fail, and somebody else use its name after it was looked up in vain and before it is repeated.
 func overtaken(w world, ours *v1alpha1.Machine, change func(*v1alpha1.Machine)) (*v1alpha1.Machine, error) {
 	looked := make(chan string, 1)
@@ -205,19 +217,21 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 	})
 
 	DescribeTable("of a deletion is settled: the machine leaves, and no error",
-		func(err error, prepare func(*sim.Server, func(sim.Write) error), finalizers ...string) {
+		func(err error, prepare func(*sim.Server, func(sim.Write) error), requests []string, finalizers ...string) {
 			inWorld(1, func(w world) {
 				w.create(machine("a", finalizers...))
 				w.server.Lag("machines", sim.Constantly(lag))
 				prepare(w.server, firstly(1, err))
+				requested := w.requests()
 				Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
+				Expect(*requested).To(Equal(requests))
 				Expect(w.listed()).NotTo(ContainElement("a"))
 			})
 		},
-		Entry("before the effect", serverError, (*sim.Server).OnWrite, finalizer),
-		Entry("after the effect", serverError, (*sim.Server).AfterWrite, finalizer),
-		Entry("before the effect, gone at once", noAnswer, (*sim.Server).OnWrite),
-		Entry("after the effect, gone at once", noAnswer, (*sim.Server).AfterWrite),
+		Entry("before the effect", serverError, (*sim.Server).OnWrite, []string{"delete", "get", "delete"}, finalizer),
+		Entry("after the effect", serverError, (*sim.Server).AfterWrite, []string{"delete", "get"}, finalizer),
+		Entry("before the effect, gone at once", noAnswer, (*sim.Server).OnWrite, []string{"delete", "get", "delete"}),
+		Entry("after the effect, gone at once", noAnswer, (*sim.Server).AfterWrite, []string{"delete", "get"}),
 	)
 
 	It("of a deletion that is still under way is no error", func() {

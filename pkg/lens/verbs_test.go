@@ -234,6 +234,16 @@ var _ = Describe("A creation", func() {
 		})
 	})
 
+	It("that is answered is one request, and returns what the server says", func() {
+		inWorld(1, func(w world) {
+			requested := w.requests()
+			made := w.create(unnamed())
+			Expect(made.UID).NotTo(BeEmpty())
+			Expect(*requested).To(Equal([]string{"create"}))
+			Expect(w.count("evenkeel_lens_unknown_outcomes_total")).To(BeZero())
+		})
+	})
+
 	It("by a name is that name's, whatever generateName says", func() {
 		inWorld(1, func(w world) {
 			m := machine("a")

@@ -4,6 +4,7 @@ package lens_test
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -150,6 +151,9 @@ var _ = Describe("What does not wait (L4.4, L4.5)", func() {
 			w.create(machine("a"))
 			err := w.machines().DeleteCollection(w, metav1.DeleteOptions{}, metav1.ListOptions{})
 			Expect(apierrors.IsMethodNotSupported(err)).To(BeTrue())
+			var refusal apierrors.APIStatus
+			Expect(errors.As(err, &refusal)).To(BeTrue())
+			Expect(*refusal.Status().Details).To(Equal(metav1.StatusDetails{Group: machineResource.Group, Kind: machineResource.Resource}))
 			Expect(w.stored()).To(HaveLen(1))
 		})
 	})
