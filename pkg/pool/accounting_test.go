@@ -3,6 +3,8 @@
 package pool_test
 
 import (
+	"math"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -61,6 +63,14 @@ var _ = DescribeTable("Workload that is set where replicas include two reserve m
 	Entry("grows beyond max without any of it", "2,max=6,counted=2,replicas=5", 8, 8, "0"),
 	Entry("lowers replicas to the reserve alone", "2,max=6,counted=2,replicas=5", 0, 2, "2,max=6,counted=2,replicas=2"),
 	Entry("does not take from a reserve that exceeds max already", "2,max=3,counted=2,replicas=5", 3, 5, "2,max=3,counted=2,replicas=5"),
+)
+
+var _ = DescribeTable("A count is written to the API as", func(n int, want int32) {
+	Expect(pool.ClampInt32(n)).To(Equal(want))
+},
+	Entry("zero, if it is below that", -1, int32(0)),
+	Entry("the maximum, if it is above that", math.MaxInt32+1, int32(math.MaxInt32)),
+	Entry("itself, if the API can hold it", math.MaxInt32, int32(math.MaxInt32)),
 )
 
 var _ = It("Growth by one machine that is still to be split over zones is no workload yet", func() {

@@ -51,6 +51,7 @@ var _ = DescribeTable("Replicas that include reserve machines", func(replicas in
 	Entry("lowered by the reserve, likewise", 5, "2,counted=2,replicas=7", 5, 7),
 	Entry("lowered by more, are lowered for workload by the rest at once", 4, "2,counted=2,replicas=7", 4, 6),
 	Entry("lowered to zero, leave no workload", 0, "2,counted=2,replicas=7", 0, 2),
+	Entry("below zero, show the reserve alone", -3, "2", -3, 2),
 	Entry("stop at max for what is being made", 7, "4,max=8,counted=2,replicas=7", 5, 8),
 	Entry("above max are honored", 9, "2,max=8,counted=2,replicas=9", 7, 9),
 	Entry("show no more than the reserve where the object was copied", 1, "2,counted=2,replicas=100", 1, 3),
