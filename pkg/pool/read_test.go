@@ -26,6 +26,7 @@ var _ = DescribeTable("A pod", func(busy bool, change func(*corev1.Pod)) {
 },
 	Entry("makes its machine busy", true, func(*corev1.Pod) {}),
 	Entry("makes it busy while it is being deleted", true, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }),
+	Entry("makes it busy although it tolerates the reserve's taint", true, tolerating(corev1.TaintEffectNoSchedule)),
 	Entry("makes it busy without a controller", true, func(p *corev1.Pod) { p.OwnerReferences = nil }),
 	Entry("does not as a DaemonSet's", false, func(p *corev1.Pod) { p.OwnerReferences = ownedBy("DaemonSet", "proxy") }),
 	Entry("does not as the kubelet's own", false, func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }),
