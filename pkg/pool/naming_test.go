@@ -31,6 +31,12 @@ var _ = DescribeTable("Naming a machine writes", func(fewer bool, before []strin
 	Entry("the names that are there, too", true, []string{changed, "2026-03-01T11:00:00Z", trigger, "l~2026-03-01T11:00:01Z"}, map[string]string{trigger: "l~2026-03-01T11:00:01Z,m~2026-03-01T12:00:00Z"}),
 )
 
+var _ = It("Naming a machine writes the second that has begun, in UTC, wherever the clock is", func() {
+	clock := noon.Add(700 * time.Millisecond).In(time.FixedZone("CET", 3600))
+	to := pool.NameForDeletion(&mcm.MachineDeployment{ObjectMeta: annotated()}, []string{"m"}, false, clock)
+	Expect(to).To(Equal(map[string]string{trigger: "m~2026-03-01T12:00:00Z", changed: "2026-03-01T12:00:00Z"}))
+})
+
 var _ = DescribeTable("A machine that is named and stays", func(named, last string, after time.Duration, want map[string]string, soon time.Duration) {
 	d := &mcm.MachineDeployment{ObjectMeta: annotated(trigger, "m~"+named, changed, last)}
 	to, due := pool.Remind(d, func(name string) bool { return name == "m" }, noon.Add(after))
