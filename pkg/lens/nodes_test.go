@@ -131,6 +131,7 @@ var _ = Describe("Nodes", func() {
 		Expect(read(ctx)).To(Equal("server"))
 		Expect(store.Update(node("7", "store"))).To(Succeed())
 		Expect(read(ctx)).To(Equal("store"))
+		Expect(client.(nodesFromStore).nodes.pending).To(BeEmpty(), "nothing is remembered of a write that the store shows")
 	},
 		Entry("by an update", func(ctx context.Context) (*corev1.Node, error) {
 			return client.CoreV1().Nodes().Update(ctx, node("5", ""), metav1.UpdateOptions{})
