@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -66,7 +67,7 @@ func (c *cluster) audited(limit int32) *books {
 
 // enter holds a write against the one before it.
 func (b *books) enter(w sim.Write) {
-	is := decoded[v1alpha1.MachineDeployment](w.Object)
+	is := world.Decoded[v1alpha1.MachineDeployment](w.Object)
 	was := b.pools[w.Name]
 	b.pools[w.Name] = is
 	if most := max(is.Spec.Replicas, pool.Requested(is)); most > b.limit {

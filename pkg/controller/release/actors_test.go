@@ -5,6 +5,7 @@ package release_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/requeue"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
@@ -22,88 +25,27 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// schedule binds pods that wait, the oldest first, to the node that has most left, and says so where there is none.
-func (c *cluster) schedule(ctx context.Context, core kubernetes.Interface, _ versioned.Interface) time.Duration {
-	nodes, err := core.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return time.Second
-	}
-	pods, err := core.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return time.Second
-	}
-	free := map[string]int64{}
-	for _, n := range nodes.Items {
-		free[n.Name] = n.Status.Allocatable.Cpu().MilliValue()
-	}
-	for _, p := range pods.Items { // the scheduler keeps room for those that are nominated
-		free[cmp.Or(p.Spec.NodeName, p.Status.NominatedNodeName)] -= wants(p)
-	}
-	slices.SortStableFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	for _, p := range pods.Items {
-		if p.Spec.NodeName != "" || len(p.Spec.SchedulingGates) > 0 {
-			continue
-		}
-		free[p.Status.NominatedNodeName] += wants(p)
-		if best := place(p, nodes.Items, free); best != "" {
-			binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: best}}
-			if core.CoreV1().Pods(p.Namespace).Bind(ctx, binding, metav1.CreateOptions{}) == nil {
-				free[best] -= wants(p)
-			}
-			continue
-		}
-		free[p.Status.NominatedNodeName] -= wants(p)
-		if len(p.Status.Conditions) == 0 {
-			p.Status.Phase = corev1.PodPending
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
-			_, _ = core.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, &p, metav1.UpdateOptions{})
-		}
-	}
-	return 0
-}
-
-func wants(p corev1.Pod) int64 { return p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue() }
-
-// place is the node with most left that takes the pod.
-func place(p corev1.Pod, nodes []corev1.Node, free map[string]int64) string {
-	best := ""
-	for _, n := range nodes {
-		tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-			return !slices.ContainsFunc(p.Spec.Tolerations, func(own corev1.Toleration) bool { return own.Key == t.Key })
-		})
-		selected := p.Spec.NodeSelector[Zone] == "" || p.Spec.NodeSelector[Zone] == n.Labels[Zone]
-		picky := p.Labels["app"] == "picky" // by a rule of the scheduler's that nobody knows
-		fits := !tainted && selected && !picky && free[n.Name] >= wants(p)
-		switch {
-		case fits && n.Name == p.Status.NominatedNodeName:
-			return n.Name
-		case fits && (best == "" || free[n.Name] > free[best]):
-			best = n.Name
-		}
-	}
-	return best
-}
+// schedule is a scheduler with a rule that nobody else knows.
+var schedule = world.Scheduler{Refuses: func(p *corev1.Pod, _ *corev1.Node) bool { return p.Labels["app"] == "picky" }}.Look
 
 // keep does what machine-controller-manager, a machine-controller and the machine-taint controller do with a reserve: it
 // releases the oldest of it while fewer than replicas serve, and makes new ones.
-func (c *cluster) keep(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) time.Duration {
+func (c *cluster) keep(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (again time.Duration, err error) {
 	growing := false
 	c.set(func() { growing = c.growing })
 	if growing {
-		return 0
+		return 0, nil
 	}
-	again, all := time.Duration(0), c.machines()
+	all := c.machines()
 	for _, d := range c.deployments() {
 		machines := of(d.Name, all)
 		for _, m := range machines {
-			if left := c.bootstrap(ctx, core, ours, m); left > 0 && (again == 0 || left < again) {
-				again = left
-			}
+			again = requeue.Sooner(again, c.bootstrap(ctx, core, ours, m))
 		}
-		c.release(ctx, core, ours, d, machines)
+		err = errors.Join(err, c.release(ctx, core, ours, d, machines))
 		c.refill(ctx, ours, d, len(machines))
 	}
-	return again
+	return again, err
 }
 
 // of are the machines of a pool, the oldest first.
@@ -138,9 +80,9 @@ func (c *cluster) bootstrap(ctx context.Context, core kubernetes.Interface, ours
 	return 0
 }
 
-func inReserve(m mcm.Machine) bool { return m.Annotations[v1alpha1.ReserveAnnotation] != "" }
+func inReserve(m mcm.Machine) bool { return world.InReserve(&m) }
 
-func (c *cluster) release(ctx context.Context, core kubernetes.Interface, ours versioned.Interface, d v1alpha1.MachineDeployment, machines []mcm.Machine) {
+func (c *cluster) release(ctx context.Context, core kubernetes.Interface, ours versioned.Interface, d v1alpha1.MachineDeployment, machines []mcm.Machine) error {
 	wanted := int(pool.Requested(&d))
 	for _, m := range machines {
 		if !inReserve(m) {
@@ -156,20 +98,12 @@ func (c *cluster) release(ctx context.Context, core kubernetes.Interface, ours v
 		if wanted <= 0 || !inReserve(m) || kept[m.Name] || m.Status.CurrentStatus.Phase != mcm.MachineRunning {
 			continue
 		}
-		n, err := core.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
-		if err != nil {
-			return
-		}
-		n.Spec.Taints = nil
-		if _, err := core.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}); err != nil {
-			return
-		}
-		delete(m.Annotations, v1alpha1.ReserveAnnotation)
-		if _, err := ours.MachineV1alpha1().Machines(ns).Update(ctx, &m, metav1.UpdateOptions{}); err != nil {
-			return
+		if err := world.Release(ctx, core, ours, &m); err != nil {
+			return err
 		}
 		wanted--
 	}
+	return nil
 }
 
 // keptMachines are dedicated and not claimed, by name.

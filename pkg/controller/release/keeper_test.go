@@ -39,8 +39,8 @@ func (c *cluster) keepAsPlanned(ctx context.Context, config *rest.Config) error 
 	if err != nil {
 		return err
 	}
-	return c.actor(func(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) time.Duration {
-		return (&keeper{cluster: c, taint: taint, core: core, ours: ours}).look(ctx)
+	return c.actor(func(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (time.Duration, error) {
+		return (&keeper{cluster: c, taint: taint, core: core, ours: ours}).look(ctx), nil
 	})(ctx, config)
 }
 

@@ -130,7 +130,7 @@ var _ = Describe("Nominations for one Node", func() {
 
 	It("let the scheduler place each pod", func() {
 		crowd(nil, []*corev1.Pod{p(), q()}, func(c *cluster) {
-			c.Start("scheduler", c.actor(c.schedule))
+			c.Start("scheduler", c.actor(schedule))
 			ended(c)
 			for _, p := range c.pods() {
 				Expect(p.Spec.NodeName).NotTo(BeEmpty(), p.Name)

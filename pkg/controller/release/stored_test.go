@@ -3,29 +3,20 @@
 package release_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-func decoded[T any](raw map[string]any) *T {
-	object := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, object); err != nil {
-		panic(err) // it was written by a typed client
-	}
-	return object
-}
-
 func stored[T any](c *cluster, kind schema.GroupVersionResource) (all []T) {
-	for _, o := range c.Objects(kind) {
-		all = append(all, *decoded[T](o.Object))
+	for _, o := range world.List[T](c, kind) {
+		all = append(all, *o)
 	}
 	return all
 }
@@ -71,10 +62,7 @@ func (c *cluster) writes(since int) []string {
 
 // events are the messages so far.
 func (c *cluster) events() (all []string) {
-	for _, o := range c.Objects(eventGVR) {
-		raw, _ := json.Marshal(o.Object)
-		var e corev1.Event
-		_ = json.Unmarshal(raw, &e)
+	for _, e := range stored[corev1.Event](c, eventGVR) {
 		all = append(all, e.Reason+": "+e.Message)
 	}
 	return all

@@ -16,6 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -37,11 +38,11 @@ func (c *cluster) audit() *ledger {
 		if w.Resource != "machinedeployments" || w.User != "release" {
 			return nil
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if now := pool.Requested(decoded[v1alpha1.MachineDeployment](w.Object)); now > l.needed() {
-			l.needless = append(l.needless, fmt.Sprintf("%s: %d for workload, and %d are needed", w.Time.Format(time.TimeOnly), now, l.needed()))
-		}
+		c.set(func() {
+			if now := pool.Requested(world.Decoded[v1alpha1.MachineDeployment](w.Object)); now > l.needed() {
+				l.needless = append(l.needless, fmt.Sprintf("%s: %d for workload, and %d are needed", w.Time.Format(time.TimeOnly), now, l.needed()))
+			}
+		})
 		return nil
 	})
 	return l

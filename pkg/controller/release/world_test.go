@@ -4,10 +4,8 @@ package release_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -16,17 +14,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -55,7 +51,6 @@ var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, []s
 // controller is the program under test, which some may see.
 func controller(o Options, seen ...func(*Controller)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
-		config.QPS = -1
 		core, ours := kubernetes.NewForConfigOrDie(storm.Target(config)), versioned.NewForConfigOrDie(storm.Control(config))
 		nodes, machines := target.New(core, nil), stores.New(ours, metav1.NamespaceAll)
 		// Another controller of the process has started some informers already.
@@ -64,18 +59,18 @@ func controller(o Options, seen ...func(*Controller)) storm.Program {
 		nodes.Pods()
 		nodes.Start(ctx)
 		o.Pods = core.CoreV1()
-		c, err := New(ours.MachineV1alpha1(), Informers{Machines: machines, Target: nodes}, &scribe{core: core}, o)
+		c, err := New(ours.MachineV1alpha1(), Informers{Machines: machines, Target: nodes}, &world.Recorder{Core: core}, o)
 		if err != nil {
 			return err
 		}
 		for _, see := range seen {
 			see(c)
 		}
-		nodes.Start(ctx)
-		machines.Start(ctx)
-		defer nodes.Shutdown()
-		defer machines.Shutdown()
-		c.Run(ctx)
+		process := world.Process{Informers: []world.Informers{nodes, machines}}
+		if o.Control != nil {
+			process.Clusters = []*reachability.Cluster{o.Control, o.Target}
+		}
+		process.Run(ctx, c.Run)
 		return nil
 	}
 }
@@ -83,47 +78,19 @@ func controller(o Options, seen ...func(*Controller)) storm.Program {
 // aware is the controller with probes of both clusters. It ends, as our daemons do, where resourceVersions of either go back.
 func aware(o Options) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
-		probes := rest.CopyConfig(config)
-		probes.QPS = -1
-		core, ours := kubernetes.NewForConfigOrDie(probes), versioned.NewForConfigOrDie(probes)
-		o.Control = reachability.New("control", reachability.MachineDeployments(ours.MachineV1alpha1(), ns), reachability.Options{})
-		o.Target = reachability.New("target", reachability.Nodes(core), reachability.Options{})
-		var probing sync.WaitGroup
-		defer probing.Wait()
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		for _, cluster := range []*reachability.Cluster{o.Control, o.Target} {
-			probing.Go(func() {
-				defer cancel()
-				_ = cluster.Run(ctx)
-			})
-		}
+		core, ours := world.Clients(config)
+		o.Control, o.Target = world.Control(ours), world.Target(core)
 		return controller(o)(ctx, config)
 	}
-}
-
-// scribe writes events at once, as a client like any other.
-type scribe struct {
-	record.EventRecorder
-	core kubernetes.Interface
-}
-
-func (s *scribe) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
-	about := object.(*corev1.ObjectReference)
-	_, _ = s.core.CoreV1().Events(about.Namespace).Create(context.Background(), &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{GenerateName: about.Name + "-", Namespace: about.Namespace},
-		InvolvedObject: *about, Type: kind, Reason: reason, Message: fmt.Sprintf(format, args...),
-	}, metav1.CreateOptions{})
 }
 
 // cluster has pools whose reserve is kept, and a scheduler.
 type cluster struct {
 	*storm.World
-	core *kubernetes.Clientset
-	ours *versioned.Clientset
+	*world.Pulse
+	core kubernetes.Interface
+	ours versioned.Interface
 
-	mu   sync.Mutex
-	beat chan struct{}
 	// scheduler and keeper may be stopped.
 	scheduler, keeper *storm.Process
 	// boot is how long a machine takes.
@@ -137,9 +104,8 @@ type cluster struct {
 
 // alone is a cluster in which nobody does anything.
 func alone(w *storm.World) *cluster {
-	config := w.ConfigFor("user")
-	config.QPS = -1
-	return &cluster{World: w, core: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config), beat: make(chan struct{}), boot: time.Minute}
+	core, ours := world.Clients(w.ConfigFor("user"))
+	return &cluster{World: w, Pulse: world.NewPulse(w), core: core, ours: ours, boot: time.Minute}
 }
 
 func adopt(w *storm.World) *cluster {
@@ -151,45 +117,14 @@ func adopt(w *storm.World) *cluster {
 // adoptWith has a program of the cluster keep the reserve.
 func adoptWith(w *storm.World, keep func(*cluster, context.Context, *rest.Config) error) *cluster {
 	c := alone(w)
-	w.AfterWrite(func(w sim.Write) error {
-		if w.Resource == "leases" {
-			return nil
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		close(c.beat)
-		c.beat = make(chan struct{})
-		return nil
-	})
-	c.scheduler = w.Start("scheduler", c.actor(c.schedule))
+	c.scheduler = w.Start("scheduler", c.actor(schedule))
 	c.keeper = w.Start("keeper", func(ctx context.Context, config *rest.Config) error { return keep(c, ctx, config) })
 	return c
 }
 
 // actor does something soon after each write, and after as long as it says.
-func (c *cluster) actor(act func(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (again time.Duration)) storm.Program {
-	return func(ctx context.Context, config *rest.Config) error {
-		config.QPS = -1
-		core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
-		for ctx.Err() == nil {
-			c.mu.Lock()
-			beat := c.beat
-			c.mu.Unlock()
-			again := act(ctx, core, ours)
-			if again == 0 {
-				again = 1000 * time.Hour
-			}
-			timer := time.NewTimer(again)
-			select {
-			case <-ctx.Done():
-			case <-timer.C:
-			case <-beat:
-				time.Sleep(4 * time.Millisecond)
-			}
-			timer.Stop()
-		}
-		return nil
-	}
+func (c *cluster) actor(look world.Look) storm.Program {
+	return world.Actor{Pulse: c.Pulse, Every: 4 * time.Millisecond, Look: look}.Run
 }
 
 // play runs body on a cluster in virtual time.
@@ -218,75 +153,52 @@ func playApart(body func(c *cluster)) {
 // grow makes a pool of so many serving machines, of which each runs a pod that fills it, and so many in reserve.
 func (c *cluster) grow(name string, replicas, excess int, bounds string, change ...func(*v1alpha1.MachineDeployment)) {
 	GinkgoHelper()
-	ctx := context.Background()
 	c.set(func() { c.growing = true })
 	defer c.create(Pod("last-"+name, 0, func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" })) // wakes who waited
 	defer c.set(func() { c.growing = false })
-	plain := fixture.MachineDeployment(name, int32(replicas))
-	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: v1alpha1.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
+	d := world.MachineDeployment(name, int32(replicas))
 	d.Spec.ExcessReplicas = ptr.To(int32(excess))
-	d.Annotations = map[string]string{v1alpha1.AppliedExcessAnnotation: fmt.Sprint(excess)}
+	d.Annotations[v1alpha1.AppliedExcessAnnotation] = fmt.Sprint(excess)
 	if bounds != "" {
 		d.Annotations[v1alpha1.BoundsAnnotation] = bounds
 	}
 	for _, f := range change {
 		f(d)
 	}
-	d, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Create(ctx, d, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, v1alpha1.SchemeGroupVersion.WithKind("MachineDeployment"))}}}
-	set.Spec.Template = d.Spec.Template
-	_, err = c.ours.MachineV1alpha1().MachineSets(ns).Create(ctx, set, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.CreatePool(c.ours, d, name)
 	for i := range replicas + excess {
-		made, err := c.ours.MachineV1alpha1().Machines(ns).Create(ctx, c.machine(name, i >= replicas), metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		made := world.Create(c.ours.MachineV1alpha1().Machines(ns), c.machine(name, i >= replicas))
 		if i < replicas {
 			c.create(Pod("filler-"+made.Name, 4000, func(p *corev1.Pod) { p.Spec.NodeName = made.Name }))
 		}
 	}
 }
 
-// set changes something under the lock, under which the server must not be asked: its hooks take it, too.
-func (c *cluster) set(change func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	change()
-}
+// set changes something under the lock, and wakes nobody.
+func (c *cluster) set(change func()) { c.Do(change) }
 
 // machine is a new one of a pool. It boots.
 func (c *cluster) machine(pool string, inReserve bool) *mcm.Machine {
-	number := 0
+	number, owner := 0, &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: pool}}
 	c.set(func() { c.born++; number = c.born })
-	m := fixture.Machine(fmt.Sprintf("%s-%03d", pool, number), func(m *mcm.Machine) {
-		m.Labels = map[string]string{"name": pool}
-		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineSet", Name: pool, Controller: ptr.To(true)}}
-		for _, set := range c.Objects(setGVR) {
-			if set.GetName() == pool {
-				m.OwnerReferences[0].UID = set.GetUID()
-			}
+	for _, set := range c.sets() {
+		if set.Name == pool {
+			owner = &set
 		}
-	})
-	if inReserve {
-		m.Annotations = map[string]string{v1alpha1.ReserveAnnotation: v1alpha1.Reserve{Since: time.Now().Truncate(time.Second)}.String()}
 	}
-	return m
+	return world.NewMachine(pool, fmt.Sprintf("%s-%03d", pool, number), owner, inReserve)
 }
 
 func (c *cluster) create(pods ...*corev1.Pod) {
 	GinkgoHelper()
 	for _, p := range pods {
-		status := p.Status
-		p.UID, p.Status = "", corev1.PodStatus{}
-		_, err := c.core.CoreV1().Pods(ns).Create(context.Background(), p, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		if status.NominatedNodeName == "" {
+		p.UID = ""
+		if p.Status.NominatedNodeName != "" {
+			world.CreateWithStatus(c.core.CoreV1().Pods(ns), p)
 			continue
 		}
-		patch, err := json.Marshal(map[string]any{"status": status}) // on no version: the scheduler may have looked at the pod already
-		Expect(err).NotTo(HaveOccurred())
-		_, err = c.core.CoreV1().Pods(ns).Patch(context.Background(), p.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-		Expect(err).NotTo(HaveOccurred())
+		p.Status = corev1.PodStatus{}
+		world.Create(c.core.CoreV1().Pods(ns), p)
 	}
 }
 
@@ -297,8 +209,7 @@ func fresh(n int, name string, milli int64, change ...func(*corev1.Pod)) []*core
 
 func (c *cluster) patch(name, format string, args ...any) {
 	GinkgoHelper()
-	_, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), name, types.MergePatchType, []byte(fmt.Sprintf(format, args...)), metav1.PatchOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Patch(c.ours.MachineV1alpha1().MachineDeployments(ns), name, format, args...)
 }
 
 func (c *cluster) settle() {
