@@ -67,8 +67,7 @@ var _ = Describe("The controller", func() {
 
 	It("counts machines itself, whether or not anybody writes numbers to a status", func() {
 		storm.Bubble(suite, func() {
-			w := storm.NewApart(sim.Options{Seed: 1, Resources: served})
-			c := &cluster{World: w, clients: clientsOf(w.ConfigFor("user"))}
+			c := still(storm.NewApart(sim.Options{Seed: 1, Resources: served}))
 			defer c.End()
 			c.pool("a", 9)
 			c.create(NewBuffer("b", "{podTemplateRef: {name: web}, replicas: 8}").Object)

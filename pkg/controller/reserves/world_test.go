@@ -5,30 +5,25 @@ package reserves_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
-	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
+	machines "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
@@ -47,11 +42,8 @@ var served = slices.Concat(sim.Core, sim.Machine, []sim.Resource{{
 
 // controller is the program under test, as the process runs it.
 func controller(ctx context.Context, config *rest.Config) error {
-	config.QPS = -1
-	ours := versioned.NewForConfigOrDie(config)
-	probe := reachability.MachineDeployments(ours.MachineV1alpha1(), Namespace)
-	cluster := reachability.New("control", probe, reachability.Options{})
-	machines, nodes := stores.New(ours, Namespace), target.New(kubernetes.NewForConfigOrDie(config), nil)
+	core, ours := world.Clients(config)
+	cluster, machines, nodes := world.Control(ours), stores.New(ours, Namespace), target.New(core, nil)
 	objects := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace(Namespace))
 	c, err := New(Clients{Reserves: ours.AutoscalingV1alpha1(), Machines: ours.MachineV1alpha1()},
 		Informers{Reserves: objects.Autoscaling().V1alpha1().Reserves(), Machines: machines, Target: nodes},
@@ -59,32 +51,22 @@ func controller(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var ended sync.WaitGroup
-	defer ended.Wait()
-	ended.Go(func() {
-		defer cancel()
-		_ = cluster.Run(ctx) // where resourceVersions go back, the process starts afresh
-	})
-	machines.Start(ctx)
-	nodes.StartNodes(ctx)
-	objects.StartWithContext(ctx)
-	defer machines.Shutdown()
-	defer nodes.Shutdown()
-	defer objects.Shutdown()
-	c.Run(ctx)
+	world.Process{
+		Clusters: []*reachability.Cluster{cluster}, Informers: []world.Informers{machines, onlyNodes{nodes}, world.Factory(objects)},
+	}.Run(ctx, c.Run)
 	return nil
 }
+
+// onlyNodes starts none but the informer of Nodes.
+type onlyNodes struct{ *target.Informers }
+
+func (n onlyNodes) Start(ctx context.Context) { n.StartNodes(ctx) }
 
 // cluster is a simulated cluster whose MachineDeployments get the machines that Reserves request.
 type cluster struct {
 	*storm.World
-	ours versioned.Interface
-
-	mu sync.Mutex
-	// out names MachineDeployments where machines cannot be created.
-	out map[string]bool
+	ours         versioned.Interface
+	machinetaint *world.Reserve
 }
 
 func newCluster(o sim.Options) *cluster {
@@ -93,111 +75,55 @@ func newCluster(o sim.Options) *cluster {
 }
 
 func adopt(w *storm.World) *cluster {
-	config := w.ConfigFor("user")
-	config.QPS = -1
-	c := &cluster{World: w, ours: versioned.NewForConfigOrDie(config), out: map[string]bool{}}
-	w.Start("machinetaint", c.keep)
+	c := &cluster{World: w, ours: versioned.NewForConfigOrDie(w.ConfigFor("user"))}
+	c.machinetaint = &world.Reserve{Store: w, Keep: func(d *machine.MachineDeployment, exist, ready int, refused bool) (int, int) {
+		p := plan.Pool{Deployment: d, Exist: exist, Ready: ready}
+		Work(&p, refused)
+		return p.Exist, p.Ready
+	}}
+	w.Start("machinetaint", c.machinetaint.Run)
 	return c
 }
 
-// keep does what the machine-taint controller does, some seconds later.
-func (c *cluster) keep(ctx context.Context, _ *rest.Config) error {
-	for ctx.Err() == nil {
-		time.Sleep(7 * time.Second)
-		for _, object := range c.Objects(deploymentGVR) {
-			d := &machine.MachineDeployment{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, d); err != nil {
-				return err
-			}
-			_ = c.keepOne(ctx, d) // else the next time
-		}
-	}
-	return nil
+func (c *cluster) fail(name string, fails bool) { c.machinetaint.Refuse(name, fails) }
+
+func (c *cluster) pools() machines.MachineDeploymentInterface {
+	return c.ours.MachineV1alpha1().MachineDeployments(Namespace)
 }
 
-// keepOne does it for one MachineDeployment, whose status has no field for the numbers, as in Gardener.
-func (c *cluster) keepOne(ctx context.Context, d *machine.MachineDeployment) (err error) {
-	before, p, spares := d.Status.DeepCopy(), plan.Pool{Deployment: d}, storm.Spares{Client: c.ours.MachineV1alpha1()}
-	if p.Exist, p.Ready, err = spares.Count(ctx, d); err != nil {
-		return err
-	}
-	Work(&p, c.fails(d.Name))
-	if !equality.Semantic.DeepEqual(*before, d.Status) {
-		if _, err = c.ours.MachineV1alpha1().MachineDeployments(Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{}); err != nil {
-			return err
-		}
-	}
-	return spares.Keep(ctx, d, p.Exist, p.Ready)
-}
-
-func (c *cluster) fails(name string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.out[name]
-}
-
-func (c *cluster) fail(name string, fails bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.out[name] = fails
+func (c *cluster) reserves() autoscaling.ReserveInterface {
+	return c.ours.AutoscalingV1alpha1().Reserves(Namespace)
 }
 
 func (c *cluster) pool(name string, replicas int32, change ...func(*machine.MachineDeployment)) {
-	_, err := c.ours.MachineV1alpha1().MachineDeployments(Namespace).Create(context.Background(), Site(name, replicas, change...).Deployment, metav1.CreateOptions{})
-	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	world.Create(c.pools(), Site(name, replicas, change...).Deployment)
 }
 
-func (c *cluster) create(r *v1alpha1.Reserve) {
-	_, err := c.ours.AutoscalingV1alpha1().Reserves(Namespace).Create(context.Background(), r, metav1.CreateOptions{})
-	ExpectWithOffset(1, err).NotTo(HaveOccurred())
-}
+func (c *cluster) create(r *v1alpha1.Reserve) { world.Create(c.reserves(), r) }
 
-func (c *cluster) remove(name string) {
-	Expect(c.ours.AutoscalingV1alpha1().Reserves(Namespace).Delete(context.Background(), name, metav1.DeleteOptions{})).To(Succeed())
-}
+func (c *cluster) remove(name string) { world.Delete(c.reserves(), name) }
 
 func (c *cluster) change(name string, change func(*v1alpha1.Reserve)) {
-	ExpectWithOffset(1, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		r := c.reserve(name)
-		change(r)
-		_, err := c.ours.AutoscalingV1alpha1().Reserves(Namespace).Update(context.Background(), r, metav1.UpdateOptions{})
-		return err
-	})).To(Succeed())
+	world.Change(c.reserves(), name, change)
 }
 
 func (c *cluster) changePool(name string, change func(*machine.MachineDeployment)) {
-	ExpectWithOffset(1, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		d, err := c.ours.MachineV1alpha1().MachineDeployments(Namespace).Get(context.Background(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		change(d)
-		_, err = c.ours.MachineV1alpha1().MachineDeployments(Namespace).Update(context.Background(), d, metav1.UpdateOptions{})
-		return err
-	})).To(Succeed())
+	world.Change(c.pools(), name, change)
 }
 
 func (c *cluster) reserve(name string) *v1alpha1.Reserve {
-	r := &v1alpha1.Reserve{}
-	raw := c.Get(reserveGVR, Namespace, name)
-	ExpectWithOffset(2, raw).NotTo(BeNil())
-	ExpectWithOffset(2, runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, r)).To(Succeed())
-	return r
+	return world.Stored[v1alpha1.Reserve](c, reserveGVR, Namespace, name)
 }
 
 // requested are the annotations, as in "a: shop=2, b: -".
 func (c *cluster) requested() string {
-	all := map[string]string{}
+	var words []string
 	for _, d := range c.Objects(deploymentGVR) {
 		text, set := d.GetAnnotations()[machine.RequestedExcessAnnotation]
 		if !set {
 			text = "-"
 		}
-		all[d.GetName()] = text
-	}
-	var words []string
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		words = append(words, name+": "+all[name])
+		words = append(words, d.GetName()+": "+text)
 	}
 	return strings.Join(words, ", ")
 }
@@ -214,10 +140,8 @@ func ready(r *v1alpha1.Reserve) metav1.Condition {
 
 // writes are how many the controller has made since a number of writes, but for Leases.
 func (c *cluster) writes(since int) (all []string) {
-	for _, w := range c.Writes()[since:] {
-		if w.User == "reserves" && w.Resource != "leases" && !w.NoOp() {
-			all = append(all, w.Resource+" "+w.Name)
-		}
+	for _, w := range world.WritesOf(c.World, "reserves", since) {
+		all = append(all, w.Resource+" "+w.Name)
 	}
 	return all
 }
