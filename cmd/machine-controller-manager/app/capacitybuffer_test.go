@@ -15,12 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -36,21 +36,17 @@ var bufferKinds = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes
 // buffered has a MachineDeployment whose machines have four CPUs, and a PodTemplate for chunks with one CPU.
 func buffered(config *rest.Config) versioned.Interface {
 	GinkgoHelper()
-	ctx := context.Background()
-	ours, core := versioned.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
+	core, ours := world.Clients(config)
 	class := &mcm.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "large", Namespace: fixture.Namespace}, NodeTemplate: &mcm.NodeTemplate{
 		Capacity: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi")},
 	}}
-	_, err := ours.MachineV1alpha1().MachineClasses(fixture.Namespace).Create(ctx, class, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Create(ours.MachineV1alpha1().MachineClasses(fixture.Namespace), class)
 	d := &machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{machine.BoundsAnnotation: "1:9"}}}
 	d.Spec.Replicas, d.Spec.Template.Spec.Class.Name = 3, "large"
-	_, err = ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Create(ours.MachineV1alpha1().MachineDeployments(fixture.Namespace), d)
 	template := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
 	template.Template.Spec.Containers = []corev1.Container{{Name: "web", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
-	_, err = core.CoreV1().PodTemplates("shop").Create(ctx, template, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Create(core.CoreV1().PodTemplates("shop"), template)
 	return ours
 }
 

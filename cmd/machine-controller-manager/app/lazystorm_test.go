@@ -18,7 +18,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
@@ -30,6 +29,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -55,9 +55,7 @@ func processOf(config *rest.Config, controllers []string) (p *process, err error
 		options: parsed("--namespace=" + fixture.Namespace), registry: prometheus.NewRegistry(), rights: access.New(clock.RealClock{}), recorder: &record.FakeRecorder{},
 		control: storm.Control(config), target: storm.Target(config),
 	}
-	for _, config := range []*rest.Config{p.control, p.target} {
-		config.QPS, config.Timeout = -1, requestTimeout
-	}
+	p.control.Timeout, p.target.Timeout = requestTimeout, requestTimeout
 	if p.controllers, err = pickControllers(controllers); err != nil {
 		return nil, err
 	}
@@ -74,8 +72,8 @@ func processOf(config *rest.Config, controllers []string) (p *process, err error
 // requestedIn is what Reserves request of each MachineDeployment.
 func requestedIn(w *storm.World) map[string]string {
 	all := map[string]string{}
-	for _, d := range w.Objects(machine.SchemeGroupVersion.WithResource("machinedeployments")) {
-		all[d.GetName()] = d.GetAnnotations()[machine.RequestedExcessAnnotation]
+	for _, d := range world.List[machine.MachineDeployment](w, machine.SchemeGroupVersion.WithResource("machinedeployments")) {
+		all[d.Name] = d.Annotations[machine.RequestedExcessAnnotation]
 	}
 	return all
 }
@@ -90,8 +88,7 @@ var _ = Describe("Controllers that start with their first object", func() {
 			ours := buffered(w.ConfigFor("user"))
 			w.Storm(random, p)
 			other := &machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: fixture.Namespace}}
-			_, err := ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(context.Background(), other, metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			world.Create(ours.MachineV1alpha1().MachineDeployments(fixture.Namespace), other)
 			wanted := map[string]string{"pool": "", "other": ""}
 			for range 3 + random.IntN(4) {
 				time.Sleep(time.Duration(random.IntN(90)) * time.Second)
@@ -124,9 +121,9 @@ var _ = Describe("Pods", func() {
 			p := w.Start("ours", leader("release"))
 			u := userOf(w)
 			u.pool()
-			u.machine("pool-1", "", fixture.Pod("first", full))
+			u.machine("pool-1", false, fixture.Pod("first", full))
 			for i := range spares {
-				u.pod(fixture.Pod(fmt.Sprint("waits-", i), full, unschedulable))
+				u.pod(fixture.Pod(fmt.Sprint("waits-", i), full, world.Unschedulable))
 			}
 			w.Storm(random, p)
 			for i := range spares {
@@ -134,7 +131,7 @@ var _ = Describe("Pods", func() {
 				if random.IntN(2) == 0 {
 					p.CrashFor(time.Duration(random.IntN(60)) * time.Second)
 				}
-				u.machine(fmt.Sprint("spare-", i), machine.Reserve{Since: time.Now().Truncate(time.Second)}.String())
+				u.machine(fmt.Sprint("spare-", i), true)
 			}
 			w.Calm()
 			Expect(w.Settle(20*time.Minute, 12*time.Hour)).To(Succeed())
@@ -153,61 +150,37 @@ type user struct {
 }
 
 func userOf(w *storm.World) *user {
-	config := w.ConfigFor("user")
-	return &user{core: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config)}
+	core, ours := world.Clients(w.ConfigFor("user"))
+	return &user{core: core, ours: ours}
 }
 
-// pool creates a MachineDeployment with bounds and one replica.
+// pool creates a MachineDeployment with one replica.
 func (u *user) pool() {
 	GinkgoHelper()
-	plain := fixture.MachineDeployment("pool", 1)
-	d := &machine.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: machine.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
-	d, err := u.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(context.Background(), d, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	set, _ := fixture.Spares(d, 0, 0)
-	set.Spec.Template = d.Spec.Template
-	u.set, err = u.ours.MachineV1alpha1().MachineSets(fixture.Namespace).Create(context.Background(), set, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	u.set = world.CreatePool(u.ours, world.MachineDeployment("pool", 1), "pool-set")
 }
 
-// machine creates a machine that runs, with its Node and pods. With a mark, it is the first one in reserve.
-func (u *user) machine(name, mark string, pods ...*corev1.Pod) {
+// machine creates a machine that runs, with its Node and pods. In reserve, it is the first one there.
+func (u *user) machine(name string, inReserve bool, pods ...*corev1.Pod) {
 	GinkgoHelper()
-	ctx := context.Background()
-	m := fixture.Machine(name, func(m *mcm.Machine) {
-		m.Labels, m.Spec.ProviderID = map[string]string{"name": "pool", mcm.NodeLabelKey: name}, "virtual:///"+name
-		m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(u.set, mcm.SchemeGroupVersion.WithKind("MachineSet"))}
-	})
-	n := fixture.Node(name)
-	if mark != "" {
-		m.Annotations = map[string]string{machine.ReserveAnnotation: mark}
+	m, n := world.NewMachine("pool", name, u.set, inReserve), fixture.Node(name)
+	m.Labels[mcm.NodeLabelKey], m.Spec.ProviderID, m.Status.CurrentStatus.Phase = name, n.Spec.ProviderID, mcm.MachineRunning
+	if inReserve {
 		n.Spec.Taints = []corev1.Taint{{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}}
-		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"1:9",%q:"6"}},"spec":{"excessReplicas":6}}`, machine.BoundsAnnotation, machine.AppliedExcessAnnotation)
-		_, err := u.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Patch(ctx, "pool", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		world.Patch(u.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace), "pool",
+			`{"metadata":{"annotations":{%q:"1:9",%q:"6"}},"spec":{"excessReplicas":6}}`, machine.BoundsAnnotation, machine.AppliedExcessAnnotation)
 	}
-	_, err := u.core.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Create(u.core.CoreV1().Nodes(), n)
 	for _, p := range pods {
 		p.Spec.NodeName = name
 		u.pod(p)
 	}
-	m, err = u.ours.MachineV1alpha1().Machines(fixture.Namespace).Create(ctx, m, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	m.Status.CurrentStatus.Phase = mcm.MachineRunning
-	_, err = u.ours.MachineV1alpha1().Machines(fixture.Namespace).UpdateStatus(ctx, m, metav1.UpdateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.CreateWithStatus(u.ours.MachineV1alpha1().Machines(fixture.Namespace), m)
 }
 
 func (u *user) pod(p *corev1.Pod) {
 	GinkgoHelper()
-	pods, status := u.core.CoreV1().Pods(fixture.Namespace), p.Status
-	p.UID = ""
-	p, err := pods.Create(context.Background(), p, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	p.Status = status
-	_, err = pods.UpdateStatus(context.Background(), p, metav1.UpdateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.CreateWithStatus(u.core.CoreV1().Pods(fixture.Namespace), p)
 }
 
 func full(p *corev1.Pod) {
@@ -215,33 +188,25 @@ func full(p *corev1.Pod) {
 	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 }
 
-func unschedulable(p *corev1.Pod) {
-	p.Status.Phase = corev1.PodPending
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
-}
-
 // change creates the Reserve or the CapacityBuffer, or deletes it if it exists, and notes what is
 // requested then.
 func change(ours versioned.Interface, reserve bool, wanted map[string]string) {
 	GinkgoHelper()
-	ctx := context.Background()
 	reserves, buffers := ours.AutoscalingV1alpha1().Reserves(fixture.Namespace), ours.CapacityBufferV1beta1().CapacityBuffers("shop")
-	var err error
 	switch {
 	case reserve && wanted["other"] == "":
 		r := &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "queue", Namespace: fixture.Namespace}}
 		r.Spec.Pools.Names, r.Spec.Replicas = []string{"other"}, 3
-		_, err = reserves.Create(ctx, r, metav1.CreateOptions{})
+		world.Create(reserves, r)
 		wanted["other"] = "queue=3"
 	case reserve:
-		err = reserves.Delete(ctx, "queue", metav1.DeleteOptions{})
+		world.Delete(reserves, "queue")
 		wanted["other"] = ""
 	case wanted["pool"] == "":
-		_, err = buffers.Create(ctx, bufferOf(v1beta1.StrategyReserved), metav1.CreateOptions{})
+		world.Create(buffers, bufferOf(v1beta1.StrategyReserved))
 		wanted["pool"] = "capacity-buffers.pool=2"
 	default:
-		err = buffers.Delete(ctx, "web", metav1.DeleteOptions{})
+		world.Delete(buffers, "web")
 		wanted["pool"] = ""
 	}
-	Expect(err).NotTo(HaveOccurred())
 }
