@@ -157,7 +157,7 @@ func userOf(w *storm.World) *user {
 // pool creates a MachineDeployment with one replica.
 func (u *user) pool() {
 	GinkgoHelper()
-	u.set = world.CreatePool(u.ours, world.MachineDeployment("pool", 1), "pool-set")
+	u.set = world.CreatePool(u.ours.MachineV1alpha1(), world.MachineDeployment("pool", 1), "pool-set")
 }
 
 // machine creates a machine that runs, with its Node and pods. In reserve, it is the first one there.

@@ -24,12 +24,11 @@ type Pulse struct {
 	mu    sync.Mutex
 	beat  chan struct{}
 	beats int
-	last  time.Time
 }
 
 // NewPulse returns the pulse of a world.
 func NewPulse(w *storm.World) *Pulse {
-	p := &Pulse{beat: make(chan struct{}), last: time.Now()}
+	p := &Pulse{beat: make(chan struct{})}
 	w.AfterWrite(func(w sim.Write) error {
 		if w.Resource != "leases" && !w.NoOp() {
 			p.Set(func() {})
@@ -51,7 +50,6 @@ func (p *Pulse) Set(change func()) {
 	p.Do(func() {
 		change()
 		p.beats++
-		p.last = time.Now()
 		close(p.beat)
 		p.beat = make(chan struct{})
 	})
@@ -61,12 +59,6 @@ func (p *Pulse) Set(change func()) {
 func (p *Pulse) Beats() (n int) {
 	p.Do(func() { n = p.beats })
 	return n
-}
-
-// Still is how long nothing has been written.
-func (p *Pulse) Still() (d time.Duration) {
-	p.Do(func() { d = time.Since(p.last) })
-	return d
 }
 
 // wait returns when there were more beats than seen, or after a time; zero is never.

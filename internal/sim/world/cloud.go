@@ -4,11 +4,13 @@ package world
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
@@ -47,31 +50,18 @@ type Cloud struct {
 	Keep func(ctx context.Context, core kubernetes.Interface, m *mcm.Machine) error
 }
 
-// Look is its part of an Actor.
+// Look is its part of an Actor. What a machine waits for is a time or a change of the Pulse.
 func (c *Cloud) Look(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (again time.Duration, err error) {
 	list, err := ours.MachineV1alpha1().Machines(fixture.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, err
 	}
+	var errs []error
 	for _, m := range list.Items {
-		failed := (&machineStep{Cloud: c, core: core, ours: ours, m: &m}).take(ctx) != nil
-		if failed || m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase != mcm.MachineRunning {
-			again = c.pause()
-		}
+		wait, err := (&machineStep{Cloud: c, core: core, ours: ours, m: &m}).take(ctx)
+		again, errs = requeue.Sooner(again, wait), append(errs, err)
 	}
-	return again, nil
-}
-
-// pause is how long to wait for machines that may change though nothing is written: less often the
-// longer that is, and in the end never.
-func (c *Cloud) pause() time.Duration {
-	switch still := c.Pulse.Still(); {
-	case still > 15*time.Minute:
-		return 0
-	case still > max(time.Minute, c.Boot, c.Drain):
-		return 30 * time.Second
-	}
-	return time.Second
+	return again, errors.Join(errs...)
 }
 
 // machineStep is the next step of a machine.
@@ -88,77 +78,96 @@ func (s *machineStep) is(condition func(*mcm.Machine) bool) (yes bool) {
 	return yes
 }
 
-// lasted reports whether the machine has had its phase for this time.
-func (s *machineStep) lasted(d time.Duration) bool {
-	return time.Since(s.m.Status.CurrentStatus.LastUpdateTime.Time) >= d
+// left is how much is left of a time that begins with the machine's phase.
+func (s *machineStep) left(d time.Duration) time.Duration {
+	return max(0, time.Until(s.m.Status.CurrentStatus.LastUpdateTime.Add(d)))
 }
 
-func (s *machineStep) take(ctx context.Context) error {
+// take takes the step, or returns when it is due.
+func (s *machineStep) take(ctx context.Context) (wait time.Duration, err error) {
 	m, phase := s.m, s.m.Status.CurrentStatus.Phase
 	switch {
 	case m.DeletionTimestamp != nil:
 		return s.end(ctx)
 	case !slices.Contains(m.Finalizers, Finalizer):
 		m.Finalizers = append(m.Finalizers, Finalizer)
-		return s.update(ctx)
-	case m.Spec.ProviderID == "" && s.is(s.Refused):
-		if phase == mcm.MachineCrashLoopBackOff {
-			return nil
-		}
-		return s.report(ctx, mcm.MachineCrashLoopBackOff, mcm.MachineStateFailed, "ResourceExhausted")
+		return 0, s.update(ctx)
 	case m.Spec.ProviderID == "":
-		m.Spec.ProviderID, m.Labels = "sim:///"+m.Name, With(m.Labels, mcm.NodeLabelKey, m.Name)
-		if m.Annotations["machinepriority.machine.sapcloud.io"] == "" {
-			m.Annotations = With(m.Annotations, "machinepriority.machine.sapcloud.io", "3")
-		}
-		return s.update(ctx)
+		return 0, s.create(ctx)
 	case phase == "" || phase == mcm.MachineCrashLoopBackOff:
-		return s.report(ctx, mcm.MachinePending, mcm.MachineStateProcessing, "")
+		return 0, s.report(ctx, mcm.MachinePending, mcm.MachineStateProcessing, "")
 	case phase == mcm.MachinePending:
 		return s.boot(ctx)
 	case phase == mcm.MachineRunning && s.is(s.Sick):
-		return s.report(ctx, mcm.MachineUnknown, mcm.MachineStateProcessing, "")
+		return 0, s.report(ctx, mcm.MachineUnknown, mcm.MachineStateProcessing, "")
 	case phase == mcm.MachineUnknown && !s.is(s.Sick):
-		return s.report(ctx, mcm.MachineRunning, mcm.MachineStateSuccessful, "")
-	case phase == mcm.MachineUnknown && s.lasted(unhealthy):
-		return s.report(ctx, mcm.MachineFailed, mcm.MachineStateFailed, "")
-	case phase == mcm.MachineFailed || s.Keep == nil:
-		return nil
+		return 0, s.report(ctx, mcm.MachineRunning, mcm.MachineStateSuccessful, "")
+	case phase == mcm.MachineUnknown && s.left(unhealthy) > 0:
+		wait = s.left(unhealthy)
+	case phase == mcm.MachineUnknown:
+		return 0, s.report(ctx, mcm.MachineFailed, mcm.MachineStateFailed, "")
+	case phase == mcm.MachineFailed:
+		return 0, nil
 	}
-	return s.Keep(ctx, s.core, m)
+	if s.Keep != nil {
+		err = s.Keep(ctx, s.core, m)
+	}
+	return wait, err
 }
 
-func (s *machineStep) boot(ctx context.Context) error {
-	if _, err := s.core.CoreV1().Nodes().Get(ctx, s.m.Name, metav1.GetOptions{}); err == nil {
-		return s.report(ctx, mcm.MachineRunning, mcm.MachineStateSuccessful, "")
-	}
-	if !s.lasted(s.Boot) || s.is(s.Late) {
+// create gives a machine an instance of the provider.
+func (s *machineStep) create(ctx context.Context) error {
+	m := s.m
+	switch refused := s.is(s.Refused); {
+	case refused && m.Status.CurrentStatus.Phase == mcm.MachineCrashLoopBackOff:
 		return nil
+	case refused:
+		return s.report(ctx, mcm.MachineCrashLoopBackOff, mcm.MachineStateFailed, "ResourceExhausted")
+	}
+	m.Spec.ProviderID, m.Labels = "sim:///"+m.Name, With(m.Labels, mcm.NodeLabelKey, m.Name)
+	if m.Annotations[machineutils.MachinePriority] == "" {
+		m.Annotations = With(m.Annotations, machineutils.MachinePriority, "3")
+	}
+	return s.update(ctx)
+}
+
+func (s *machineStep) boot(ctx context.Context) (wait time.Duration, err error) {
+	if left := s.left(s.Boot); left > 0 {
+		return left, nil
+	}
+	nodes := s.core.CoreV1().Nodes()
+	if _, err := nodes.Get(ctx, s.m.Name, metav1.GetOptions{}); err == nil {
+		return 0, s.report(ctx, mcm.MachineRunning, mcm.MachineStateSuccessful, "")
+	}
+	if s.is(s.Late) {
+		return 0, nil
 	}
 	node := fixture.Node(s.m.Name)
 	if s.Node != nil {
 		s.Pulse.Do(func() { s.Node(s.m, node) })
 	}
-	_, err := s.core.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	return err
+	_, err = nodes.Create(ctx, node, metav1.CreateOptions{})
+	return 0, err
 }
 
 // end drains a machine and removes it with its Node.
-func (s *machineStep) end(ctx context.Context) error {
+func (s *machineStep) end(ctx context.Context) (wait time.Duration, err error) {
 	if s.m.Status.CurrentStatus.Phase != mcm.MachineTerminating {
-		return s.report(ctx, mcm.MachineTerminating, mcm.MachineStateProcessing, "")
+		return 0, s.report(ctx, mcm.MachineTerminating, mcm.MachineStateProcessing, "")
 	}
 	nodes, drain := s.core.CoreV1().Nodes(), time.Duration(0)
 	s.Pulse.Do(func() { drain = s.Drain })
-	if !s.lasted(drain) {
-		_, err := nodes.Patch(ctx, s.m.Name, types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
-		return err
+	if left := s.left(drain); left > 0 {
+		if _, err = nodes.Patch(ctx, s.m.Name, types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{}); apierrors.IsNotFound(err) {
+			err = nil
+		}
+		return left, err
 	}
 	if err := nodes.Delete(ctx, s.m.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return err
+		return 0, err
 	}
 	s.m.Finalizers = nil
-	return s.update(ctx)
+	return 0, s.update(ctx)
 }
 
 func (s *machineStep) update(ctx context.Context) error {

@@ -5,6 +5,7 @@ package world
 import (
 	"fmt"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -64,4 +65,23 @@ func WritesOf(w *storm.World, user string, since int) (all []sim.Write) {
 		}
 	}
 	return all
+}
+
+// MostMachines keeps the largest number of machines from now on, those being deleted included.
+func MostMachines(w *storm.World) *int {
+	most, there := new(int), map[string]bool{}
+	for _, m := range w.Objects(mcm.SchemeGroupVersion.WithResource("machines")) {
+		there[m.GetName()] = true
+	}
+	w.AfterWrite(func(write sim.Write) error {
+		switch {
+		case write.Resource == "machines" && write.Verb == "create":
+			there[write.Name] = true
+		case write.Resource == "machines" && write.Effect == sim.Deleted:
+			delete(there, write.Name)
+		}
+		*most = max(*most, len(there))
+		return nil
+	})
+	return most
 }

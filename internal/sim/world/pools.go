@@ -15,6 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 )
 
 // MachineDeployment returns [fixture.MachineDeployment] with Evenkeel's fields.
@@ -29,12 +30,12 @@ func MachineDeployment(name string, replicas int32, change ...func(*v1alpha1.Mac
 }
 
 // CreatePool creates a MachineDeployment and a MachineSet of its own with the given name.
-func CreatePool(ours versioned.Interface, d *v1alpha1.MachineDeployment, set string) *mcm.MachineSet {
+func CreatePool(ours machineclient.MachineV1alpha1Interface, d *v1alpha1.MachineDeployment, set string) *mcm.MachineSet {
 	GinkgoHelper()
-	d = Create(ours.MachineV1alpha1().MachineDeployments(d.Namespace), d)
+	d = Create(ours.MachineDeployments(d.Namespace), d)
 	s := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: set, Namespace: d.Namespace, OwnerReferences: OwnedBy("MachineDeployment", d)}}
 	s.Spec.Template = d.Spec.Template
-	return Create(ours.MachineV1alpha1().MachineSets(d.Namespace), s)
+	return Create(ours.MachineSets(d.Namespace), s)
 }
 
 // OwnedBy returns the reference to a MachineDeployment or MachineSet that controls an object.

@@ -21,8 +21,8 @@ import (
 type Scheduler struct {
 	// Whole makes each pod take a whole Node, whatever it requests.
 	Whole bool
-	// Silent reports no pods. It may be nil.
-	Silent func() bool
+	// Silent reports no pods.
+	Silent bool
 	// Refuses is a rule that only the scheduler knows. It may be nil.
 	Refuses func(*corev1.Pod, *corev1.Node) bool
 	// Replace gets pods whose Node drains or is gone, as controllers of pods do. Without it, such
@@ -103,7 +103,7 @@ func (l scheduling) place(ctx context.Context, p *corev1.Pod) error {
 		return pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: best}}, metav1.CreateOptions{})
 	}
 	l.free[p.Status.NominatedNodeName] -= l.wants(p)
-	if len(p.Status.Conditions) > 0 || l.Silent != nil && l.Silent() {
+	if len(p.Status.Conditions) > 0 || l.Silent {
 		return nil
 	}
 	Unschedulable(p)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -130,6 +131,7 @@ func (c *cluster) fail(name string, fails bool) { c.machinetaint.Refuse(name, fa
 
 // pool creates a MachineDeployment whose machines have four CPUs, as its MachineClass says.
 func (c *cluster) pool(name string, limit int) {
+	GinkgoHelper()
 	d := Site(name, "cpu=4", limit).Deployment
 	d.Spec.Template.Spec.Class.Name = "large"
 	class := &mcm.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "large", Namespace: Namespace}, NodeTemplate: &mcm.NodeTemplate{Capacity: Amounts("cpu=4,memory=16Gi")}}
@@ -139,6 +141,7 @@ func (c *cluster) pool(name string, limit int) {
 
 // deploy creates a Deployment whose pods request two CPUs.
 func (c *cluster) deploy(name string, replicas int32) {
+	GinkgoHelper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Shop}, Spec: appsv1.DeploymentSpec{
 		Replicas: ptr.To(replicas), Template: corev1.PodTemplateSpec{Spec: PodSpec("cpu=2")},
 	}}
@@ -146,10 +149,11 @@ func (c *cluster) deploy(name string, replicas int32) {
 }
 
 func (c *cluster) scale(name string, replicas int32) {
+	GinkgoHelper()
 	world.Patch(c.core.AppsV1().Deployments(Shop), name, `{"spec":{"replicas":%d}}`, replicas)
 }
 
-func (c *cluster) create(b *v1beta1.CapacityBuffer) { world.Create(c.buffers(), b) }
+func (c *cluster) create(b *v1beta1.CapacityBuffer) { GinkgoHelper(); world.Create(c.buffers(), b) }
 
 func (c *cluster) buffers() buffers.CapacityBufferInterface {
 	return c.ours.CapacityBufferV1beta1().CapacityBuffers(Shop)
@@ -161,12 +165,14 @@ func percent(name, deployment string, percentage int) *v1beta1.CapacityBuffer {
 }
 
 func (c *cluster) change(name string, change func(*v1beta1.CapacityBuffer)) {
+	GinkgoHelper()
 	world.Change(c.buffers(), name, change)
 }
 
-func (c *cluster) remove(name string) { world.Delete(c.buffers(), name) }
+func (c *cluster) remove(name string) { GinkgoHelper(); world.Delete(c.buffers(), name) }
 
 func (c *cluster) buffer(name string) *v1beta1.CapacityBuffer {
+	GinkgoHelper()
 	return world.Stored[v1beta1.CapacityBuffer](c, bufferGVR, Shop, name)
 }
 

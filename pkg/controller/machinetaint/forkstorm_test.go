@@ -26,6 +26,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -123,7 +124,7 @@ func (e *raises) follow(w sim.Write) error {
 }
 
 func (e *raises) judge(w sim.Write) {
-	d := decoded[api.MachineDeployment](w.Object)
+	d := world.Decoded[api.MachineDeployment](w.Object)
 	if names := d.Annotations[machineutils.TriggerDeletionByMCM]; w.User == forkUser && names != "" {
 		for name := range strings.SplitSeq(names, ",") {
 			name, _, _ = strings.Cut(name, "~")
@@ -209,5 +210,4 @@ func (c *cluster) bother(random *rand.Rand, g *guard) {
 		g.count("all pods go")
 		c.finish(100)
 	}
-	c.cloud.poke(c)
 }

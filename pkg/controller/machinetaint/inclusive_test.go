@@ -150,7 +150,6 @@ var _ = Describe("A reserve within replicas", func() {
 			time.Sleep(10 * time.Minute)
 			Expect(c.totals()).To(HavePrefix("5 = 3 + 2 of "))
 			c.cloud.set(func() { c.cloud.out = false })
-			c.cloud.poke(c)
 			c.settle()
 			Expect(c.totals()).To(Equal("7 = 3 + 4 of 4"))
 		})

@@ -22,6 +22,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -44,7 +45,6 @@ func (c *cluster) boundAtRegistration(pods int, machine string, things ...func()
 	c.Target.Hold("nodes", evenkeel)
 	c.Target.Hold("pods", evenkeel)
 	c.cloud.set(func() { c.cloud.late, c.cloud.bare = nil, true })
-	c.cloud.poke(c)
 	c.work(pods)
 	time.Sleep(bootTime + 5*time.Second)
 	Expect(c.busy()).To(ContainElement(machine))
@@ -134,7 +134,7 @@ var _ = Describe("A machine in reserve that pods may still be bound to", func() 
 	// refuseTaint has a policy refuse the taint for new Nodes, and returns the one machine that is created for a larger excess.
 	refuseTaint := func(c *cluster) (machine string) {
 		c.Admit(func(a sim.Admission) error {
-			if a.Resource == "nodes" && tainted(decoded[corev1.Node](a.Object.Object).Spec.Taints) {
+			if a.Resource == "nodes" && tainted(world.Decoded[corev1.Node](a.Object.Object).Spec.Taints) {
 				return apierrors.NewForbidden(corev1.Resource("nodes"), a.Object.GetName(), errors.New("a policy says so"))
 			}
 			return nil

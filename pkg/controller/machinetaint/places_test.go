@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -58,7 +59,7 @@ func (g *guard) placed(w sim.Write) {
 			p.bound[w.Name] = binding{node, p.writes}
 		}
 	case "nodes":
-		if w.Effect == sim.Deleted || !tainted(decoded[corev1.Node](w.Object).Spec.Taints) {
+		if w.Effect == sim.Deleted || !tainted(world.Decoded[corev1.Node](w.Object).Spec.Taints) {
 			delete(p.closed, w.Name)
 		} else if p.closed[w.Name] == 0 {
 			p.closed[w.Name] = p.writes
@@ -67,7 +68,7 @@ func (g *guard) placed(w sim.Write) {
 			}
 		}
 	case "machinedeployments":
-		d := decoded[api.MachineDeployment](w.Object)
+		d := world.Decoded[api.MachineDeployment](w.Object)
 		p.workloads = append(p.workloads, workload{int(pool.Workload(d, d.Spec.Replicas)), w.Time})
 	case "machines":
 		annotations, _, _ := unstructured.NestedStringMap(w.Object, "metadata", "annotations")
@@ -124,13 +125,11 @@ func (p *places) least(now time.Time) int {
 // standIn has a machine fail, and come back when the one that stood in for it has got a pod that the process has not been shown.
 func (c *cluster) standIn(victim string, wait time.Duration) {
 	c.cloud.set(func() { c.cloud.sick = map[string]bool{victim: true} })
-	c.cloud.poke(c)
 	time.Sleep(wait)
 	c.Target.Hold("pods", evenkeel)
 	c.work(1)
 	time.Sleep(wait)
 	c.cloud.set(func() { c.cloud.sick = nil })
-	c.cloud.poke(c)
 	time.Sleep(wait)
 	c.Target.Release("pods", evenkeel)
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
@@ -64,7 +65,7 @@ func (c *cluster) halfway(class string, most int32) (ask func(most int32)) {
 		if a.Resource != "machinesets" || a.Subresource != "" {
 			return nil
 		}
-		if set := decoded[mcmapi.MachineSet](a.Object.Object); set.Spec.Template.Spec.Class.Name == class && set.Spec.Replicas > limit.Load() {
+		if set := world.Decoded[mcmapi.MachineSet](a.Object.Object); set.Spec.Template.Spec.Class.Name == class && set.Spec.Replicas > limit.Load() {
 			return apierrors.NewServiceUnavailable("an admission webhook is down")
 		}
 		return nil
@@ -250,7 +251,7 @@ var _ = Describe("A machine that pods run on", func() {
 		story(func(c *cluster) {
 			var served []string
 			c.AfterWrite(func(w sim.Write) error {
-				if w.Resource == "machines" && w.Verb == "delete" && !marked(decoded[mcmapi.Machine](w.Object)) {
+				if w.Resource == "machines" && w.Verb == "delete" && !marked(world.Decoded[mcmapi.Machine](w.Object)) {
 					served = append(served, w.Name)
 				}
 				return nil
@@ -290,13 +291,11 @@ var _ = Describe("A machine that pods run on", func() {
 		story(func(c *cluster) {
 			serving, reserve := c.names()
 			c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
-			c.cloud.poke(c)
 			time.Sleep(3 * time.Second)
 			c.Hold("pods", evenkeel)
 			c.work(1)
 			time.Sleep(3 * time.Second)
 			c.cloud.set(func() { c.cloud.sick = nil })
-			c.cloud.poke(c)
 			time.Sleep(time.Minute)
 			Expect(c.busy()).To(HaveLen(4))
 			Expect(reserve).To(ContainElement(BeElementOf(c.busy())), "one of them stood in")

@@ -24,9 +24,8 @@ func (c *cluster) raiseWhileReserveLeaves(random *rand.Rand, g *guard) {
 	before := int(c.deployment().Spec.Replicas)
 	c.cloud.set(func() {
 		c.cloud.sick, c.cloud.out = nil, false
-		c.cloud.drain = time.Duration(1+random.IntN(120)) * time.Second
+		c.cloud.Drain = time.Duration(1+random.IntN(120)) * time.Second
 	})
-	c.cloud.poke(c)
 	c.want(most)
 	c.await(func(staying, leaving int) bool { return staying > 1 })
 	time.Sleep(time.Minute)
@@ -36,7 +35,7 @@ func (c *cluster) raiseWhileReserveLeaves(random *rand.Rand, g *guard) {
 	}
 	c.scale(most)
 	time.Sleep(time.Duration(random.IntN(120)) * time.Second)
-	c.cloud.set(func() { c.cloud.drain = drainTime })
+	c.cloud.set(func() { c.cloud.Drain = drainTime })
 	time.Sleep(2 * time.Minute)
 	serving, _ := c.split()
 	busy := c.busy()

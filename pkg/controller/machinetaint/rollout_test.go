@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -73,7 +74,7 @@ func (c *cluster) updated(name string) {
 // selected are the Nodes that machine-controller-manager has selected for an update that is still to be made.
 func (c *cluster) selected() (names []string) {
 	for _, o := range c.Objects(nodesGVR) {
-		node := decoded[corev1.Node](o.Object)
+		node := world.Decoded[corev1.Node](o.Object)
 		if _, is := node.Labels[mcmapi.LabelKeyNodeSelectedForUpdate]; is && node.Labels[mcmapi.LabelKeyNodeUpdateResult] == "" {
 			names = append(names, node.Name)
 		}

@@ -40,7 +40,6 @@ func (c *cluster) sicken() {
 	serving, _ := c.split()
 	i := slices.IndexFunc(serving, func(name string) bool { return !slices.Contains(c.busy(), name) })
 	c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[i]: true} })
-	c.cloud.poke(c)
 	time.Sleep(time.Minute)
 	Expect(c.numbers()).To(HavePrefix("4+0 "))
 }
@@ -48,7 +47,6 @@ func (c *cluster) sicken() {
 // recover makes it well again: more machines serve than replicas, and an empty one goes into reserve.
 func (c *cluster) recover() {
 	c.cloud.set(func() { c.cloud.sick = nil })
-	c.cloud.poke(c)
 }
 
 // cut takes the target cluster away from the process alone, or gives it back.

@@ -101,7 +101,6 @@ var _ = Describe("The stock status (V12)", func() {
 					Expect(status).To(MatchRegexp(`^(5: 5|6: 6|7: 7) updated, 5 available, 0 not, 0 failed, True$`))
 				}
 				c.cloud.set(func() { c.cloud.out = false })
-				c.cloud.poke(c)
 				c.settle()
 				Expect(c.stockStatus()).To(Equal("7: 7 updated, 7 available, 0 not, 0 failed, True"))
 			})

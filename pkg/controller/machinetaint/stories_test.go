@@ -21,6 +21,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
@@ -53,12 +54,10 @@ func (c *cluster) overstay() []string {
 	GinkgoHelper()
 	serving, _ := c.names()
 	c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
-	c.cloud.poke(c)
 	time.Sleep(3 * time.Second)
 	c.work(1)
 	time.Sleep(3 * time.Second)
 	c.cloud.set(func() { c.cloud.sick = nil })
-	c.cloud.poke(c)
 	time.Sleep(3 * time.Second)
 	Expect(c.busy()).To(HaveLen(4))
 	Expect(c.reason()).To(HaveSuffix("False SurplusServing"))
@@ -263,7 +262,6 @@ var _ = Describe("A reserve", func() {
 		story(func(c *cluster) {
 			serving, _ := c.names()
 			c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
-			c.cloud.poke(c)
 			time.Sleep(3 * time.Second)
 			now, reserve := c.names()
 			Expect(now).To(HaveLen(4), "the sick one and three that run")
@@ -311,7 +309,6 @@ var _ = Describe("A reserve", func() {
 		story(func(c *cluster) {
 			serving, _ := c.names()
 			c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
-			c.cloud.poke(c)
 			c.settle()
 			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
 			now, _ := c.names()
@@ -344,13 +341,11 @@ var _ = Describe("A reserve", func() {
 			Expect(c.numbers()).To(HavePrefix("3+2 status 2/2 False CannotBeMade"))
 			serving, _ := c.names()
 			c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
-			c.cloud.poke(c)
 			time.Sleep(30 * time.Minute)
 			now, reserve := c.names()
 			Expect(now).NotTo(ContainElement(serving[0]), "the reserve does not stand in the way of its replacement")
 			Expect(len(c.busy())).To(Equal(3), "%v %v", now, reserve)
 			c.cloud.set(func() { c.cloud.out = false })
-			c.cloud.poke(c)
 			time.Sleep(3 * time.Hour)
 			c.settle()
 			Expect(c.numbers()).To(Equal("3+4 status 4/4 True Complete"))
@@ -373,8 +368,7 @@ var _ = Describe("A reserve", func() {
 		play(func(c *cluster) {
 			c.work(3)
 			c.pool(3, bounds("1:5:2"))
-			most := 0
-			c.AfterWrite(c.countMost(&most))
+			most := world.MostMachines(c.World)
 			for _, step := range []struct {
 				replicas int
 				field    int32
@@ -399,7 +393,7 @@ var _ = Describe("A reserve", func() {
 			Expect(live).To(Equal(3), "first it shrinks, then it fills up")
 			c.settle()
 			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
-			Expect(most).To(Equal(5))
+			Expect(*most).To(Equal(5))
 
 			c.patch(`{"metadata":{"annotations":{"%s":"1:4:2"}}}`, api.BoundsAnnotation)
 			c.settle()

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -234,7 +233,7 @@ func (g *guard) spared(w sim.Write) {
 		return
 	}
 	g.looked["I3"]++
-	if !g.forgiven[w.Name] && slices.Contains(g.c.pulse.busy(), w.Name) {
+	if !g.forgiven[w.Name] && g.c.holds(w.Name) {
 		g.broken = append(g.broken, "I3: busy machine "+w.Name+" is deleted")
 	}
 }
@@ -355,8 +354,7 @@ func counted(seed uint64) plan.Settings {
 
 func (c *cluster) calm() {
 	c.Calm()
-	c.cloud.set(func() { c.cloud.sick, c.cloud.out, c.cloud.drain = nil, false, drainTime })
-	c.cloud.poke(c)
+	c.cloud.set(func() { c.cloud.sick, c.cloud.out, c.cloud.Drain = nil, false, drainTime })
 }
 
 // disturbances is how many kinds of them there are.
@@ -446,7 +444,6 @@ func (c *cluster) disturb(kind int, random *rand.Rand, g *guard) {
 			time.Sleep(time.Duration(random.IntN(90)) * time.Second)
 		}
 	}
-	c.cloud.poke(c)
 }
 
 // split are the machines that serve and those in reserve, by their marks alone.

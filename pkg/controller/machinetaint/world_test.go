@@ -21,19 +21,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -62,7 +61,6 @@ func program(o machinetaint.Options) storm.Program { return programWith(o, nil) 
 // programWith runs another controller beside it.
 func programWith(o machinetaint.Options, beside neighbor) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
-		config.QPS = -1
 		var running sync.WaitGroup
 		defer running.Wait()
 		ctx, cancel := context.WithCancel(ctx)
@@ -163,7 +161,9 @@ type cluster struct {
 	core    kubernetes.Interface
 	process *storm.Process
 	cloud   *cloud
-	pulse   *pulse
+	pulse   *world.Pulse
+	// occupied are the machines that pods run on, as the scheduler last saw or bound them.
+	occupied map[string]bool
 	// reports says that the scheduler reports which pods it finds no Node for.
 	reports bool
 }
@@ -181,18 +181,21 @@ func adoptAs(w *storm.World, name string, o machinetaint.Options) *cluster {
 // inhabit returns a cluster in which nothing runs yet.
 func inhabit(w *storm.World) *cluster {
 	config := w.ConfigFor("user")
-	config.QPS = -1
-	c := &cluster{World: w, user: ours.NewForConfigOrDie(config), stock: stock.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config), pulse: newPulse()}
-	c.cloud = &cloud{pulse: c.pulse, version: w.Version, drain: drainTime}
-	w.AfterWrite(c.pulse.wrote)
+	core, user := world.Clients(config)
+	c := &cluster{World: w, user: user, stock: stock.NewForConfigOrDie(config), core: core, pulse: world.NewPulse(w)}
+	c.cloud = newCloud(c.pulse)
 	return c
 }
 
 // start the machine-controller, which it returns, and the workload.
 func (c *cluster) start() *storm.Process {
-	machines := c.Start("machines", c.cloud.run)
-	c.Start("workload", c.workload)
+	machines := c.Start("machines", c.actor(c.cloud.Look))
+	c.Start("workload", c.actor(c.workload().Look))
 	return machines
+}
+
+func (c *cluster) actor(look world.Look) storm.Program {
+	return world.Actor{Pulse: c.pulse, Every: time.Second, Look: look}.Run
 }
 
 var served = slices.Concat(sim.Core, sim.Machine)
@@ -212,32 +215,23 @@ func playWith(o sim.Options, body func(c *cluster)) {
 // pool makes a MachineDeployment, and a pod for each of its replicas.
 func (c *cluster) pool(replicas int32, change ...func(*api.MachineDeployment)) {
 	GinkgoHelper()
-	plain := fixture.MachineDeployment("pool", replicas)
-	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
-	for _, f := range change {
-		f(d)
-	}
-	_, err := c.user.MachineV1alpha1().MachineDeployments(ns).Create(context.Background(), d, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Create(c.user.MachineV1alpha1().MachineDeployments(ns), world.MachineDeployment("pool", replicas, change...))
 }
 
 // work makes pods that each take a whole machine.
 func (c *cluster) work(pods int) {
 	GinkgoHelper()
 	for i := range pods {
-		_, err := c.core.CoreV1().Pods(ns).Create(context.Background(), fixture.Pod(fmt.Sprintf("work-%d-%d", time.Now().Unix(), i), replicated), metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		world.Create(c.core.CoreV1().Pods(ns), fixture.Pod(fmt.Sprintf("work-%d-%d", time.Now().Unix(), i), replicated))
 	}
 }
 
 // safeToEvict annotates the pods on these machines.
 func (c *cluster) safeToEvict(value string, machines ...string) {
 	GinkgoHelper()
-	for _, o := range c.Objects(podsGVR) {
-		if pod := decoded[corev1.Pod](o.Object); slices.Contains(machines, pod.Spec.NodeName) {
-			patch := fmt.Sprintf(`{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/safe-to-evict":%q}}}`, value)
-			_, err := c.core.CoreV1().Pods(ns).Patch(context.Background(), pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-			Expect(err).NotTo(HaveOccurred())
+	for _, pod := range world.List[corev1.Pod](c, podsGVR) {
+		if slices.Contains(machines, pod.Spec.NodeName) {
+			world.Patch(c.core.CoreV1().Pods(ns), pod.Name, `{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/safe-to-evict":%q}}}`, value)
 		}
 	}
 }
@@ -261,8 +255,8 @@ func (c *cluster) strangers(n int, ready corev1.ConditionStatus) {
 
 // busy are the machines that pods run on.
 func (c *cluster) busy() (names []string) {
-	for _, o := range c.Objects(podsGVR) {
-		if pod := decoded[corev1.Pod](o.Object); pod.Spec.NodeName != "" {
+	for _, pod := range world.List[corev1.Pod](c, podsGVR) {
+		if pod.Spec.NodeName != "" {
 			names = append(names, pod.Spec.NodeName)
 		}
 	}
@@ -285,15 +279,7 @@ func (c *cluster) name(replicas int, machine string) {
 // typed writes the whole object as a client does that knows only machine-controller-manager's own types.
 func (c *cluster) typed(change func(*mcmapi.MachineDeployment)) {
 	GinkgoHelper()
-	Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		d, err := c.stock.MachineV1alpha1().MachineDeployments(ns).Get(context.Background(), "pool", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		change(d)
-		_, err = c.stock.MachineV1alpha1().MachineDeployments(ns).Update(context.Background(), d, metav1.UpdateOptions{})
-		return err
-	})).To(Succeed())
+	world.Change(c.stock.MachineV1alpha1().MachineDeployments(ns), "pool", change)
 }
 
 func excess(n int32) func(*api.MachineDeployment) {
@@ -306,8 +292,7 @@ func bounds(text string) func(*api.MachineDeployment) {
 
 func (c *cluster) patch(format string, args ...any) {
 	GinkgoHelper()
-	_, err := c.user.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), "pool", types.MergePatchType, []byte(fmt.Sprintf(format, args...)), metav1.PatchOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Patch(c.user.MachineV1alpha1().MachineDeployments(ns), "pool", format, args...)
 }
 
 func (c *cluster) scale(replicas int) { GinkgoHelper(); c.patch(`{"spec":{"replicas":%d}}`, replicas) }
@@ -317,28 +302,16 @@ func (c *cluster) settle()            { GinkgoHelper(); Expect(c.Settle(quiet, 2
 // quiet is longer than anything here waits before it looks again, patience included.
 const quiet = 25 * time.Minute
 
-func decoded[T any](o map[string]any) *T {
-	object := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, object); err != nil {
-		panic(err) // it was written by a typed client
-	}
-	return object
-}
-
 func (c *cluster) deployment() *api.MachineDeployment {
-	return decoded[api.MachineDeployment](c.Get(deploymentsGVR, ns, "pool").Object)
+	GinkgoHelper()
+	return world.Stored[api.MachineDeployment](c, deploymentsGVR, ns, "pool")
 }
 
-func (c *cluster) machines() (all []*mcmapi.Machine) {
-	for _, o := range c.Objects(machinesGVR) {
-		all = append(all, decoded[mcmapi.Machine](o.Object))
-	}
-	return all
-}
+func (c *cluster) machines() []*mcmapi.Machine { return world.List[mcmapi.Machine](c, machinesGVR) }
 
 func (c *cluster) node(name string) *corev1.Node {
 	if o := c.Get(nodesGVR, "", name); o != nil {
-		return decoded[corev1.Node](o.Object)
+		return world.Decoded[corev1.Node](o.Object)
 	}
 	return nil
 }
@@ -408,30 +381,12 @@ func (c *cluster) written(since int) []string {
 	return all
 }
 
-// poke makes the cloud look at once.
-func (c *cloud) poke(w *cluster) { _ = w.pulse.wrote(sim.Write{}) }
-
 // countMoves counts pods that had to be replaced.
 func (c *cluster) countMoves(moved *int) func(sim.Write) error {
 	return func(w sim.Write) error {
 		if w.Resource == "pods" && w.Verb == "delete" && w.User == "workload" {
 			*moved++
 		}
-		return nil
-	}
-}
-
-// countMost keeps the largest number of machines, terminating ones included.
-func (c *cluster) countMost(most *int) func(sim.Write) error {
-	there := map[string]bool{}
-	return func(w sim.Write) error {
-		if w.Resource == "machines" && w.Verb == "create" {
-			there[w.Name] = true
-		}
-		if w.Resource == "machines" && w.Effect == sim.Deleted {
-			delete(there, w.Name)
-		}
-		*most = max(*most, len(there))
 		return nil
 	}
 }

@@ -165,7 +165,7 @@ func (c *cluster) grow(name string, replicas, excess int, bounds string, change 
 	for _, f := range change {
 		f(d)
 	}
-	world.CreatePool(c.ours, d, name)
+	world.CreatePool(c.ours.MachineV1alpha1(), d, name)
 	for i := range replicas + excess {
 		made := world.Create(c.ours.MachineV1alpha1().Machines(ns), c.machine(name, i >= replicas))
 		if i < replicas {

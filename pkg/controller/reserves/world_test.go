@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	. "github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -96,22 +97,26 @@ func (c *cluster) reserves() autoscaling.ReserveInterface {
 }
 
 func (c *cluster) pool(name string, replicas int32, change ...func(*machine.MachineDeployment)) {
+	GinkgoHelper()
 	world.Create(c.pools(), Site(name, replicas, change...).Deployment)
 }
 
-func (c *cluster) create(r *v1alpha1.Reserve) { world.Create(c.reserves(), r) }
+func (c *cluster) create(r *v1alpha1.Reserve) { GinkgoHelper(); world.Create(c.reserves(), r) }
 
-func (c *cluster) remove(name string) { world.Delete(c.reserves(), name) }
+func (c *cluster) remove(name string) { GinkgoHelper(); world.Delete(c.reserves(), name) }
 
 func (c *cluster) change(name string, change func(*v1alpha1.Reserve)) {
+	GinkgoHelper()
 	world.Change(c.reserves(), name, change)
 }
 
 func (c *cluster) changePool(name string, change func(*machine.MachineDeployment)) {
+	GinkgoHelper()
 	world.Change(c.pools(), name, change)
 }
 
 func (c *cluster) reserve(name string) *v1alpha1.Reserve {
+	GinkgoHelper()
 	return world.Stored[v1alpha1.Reserve](c, reserveGVR, Namespace, name)
 }
 
