@@ -7,23 +7,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/access"
@@ -31,6 +27,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -77,7 +74,6 @@ func program(target bool, change ...func(*plan.Settings)) storm.Program {
 
 func run(reached bool, reach *reachability.Cluster, show func(*Controller), change ...func(*plan.Settings)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
-		config.QPS = -1
 		core, ours := kubernetes.NewForConfigOrDie(storm.Target(config)), versioned.NewForConfigOrDie(storm.Control(config))
 		rights := access.New(clock.RealClock{})
 		machines, nodes := stores.New(ours, ns), target.New(core, rights)
@@ -96,7 +92,7 @@ func run(reached bool, reach *reachability.Cluster, show func(*Controller), chan
 		nodes.Start(ctx)
 		c, err := New(
 			Clients{Machines: ours.MachineV1alpha1(), Garden: dynamic.NewForConfigOrDie(storm.Control(config)), Discovery: discovery.NewDiscoveryClientForConfigOrDie(storm.Control(config))},
-			informers, &scribe{core: kubernetes.NewForConfigOrDie(storm.Control(config))}, Options{Namespace: ns, Settings: s, Target: reach, Rights: rights})
+			informers, &world.Recorder{Core: kubernetes.NewForConfigOrDie(storm.Control(config))}, Options{Namespace: ns, Settings: s, Target: reach, Rights: rights})
 		if err != nil {
 			return err
 		}
@@ -110,32 +106,14 @@ func run(reached bool, reach *reachability.Cluster, show func(*Controller), chan
 	}
 }
 
-// scribe writes events at once, as a client like any other.
-type scribe struct {
-	record.EventRecorder
-	core kubernetes.Interface
-}
-
-func (s *scribe) Event(object runtime.Object, kind, reason, message string) {
-	ref := object.(*corev1.ObjectReference)
-	_, _ = s.core.CoreV1().Events(ns).Create(context.Background(), &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{GenerateName: ref.Name + "-", Namespace: ns},
-		InvolvedObject: *ref, Type: kind, Reason: reason, Message: message,
-	}, metav1.CreateOptions{})
-}
-
 // cluster has MachineDeployments, machines that follow them, and pods that each take more than half a machine.
 type cluster struct {
 	*storm.World
+	*world.Pulse
 	core kubernetes.Interface
 	ours versioned.Interface
 
-	mu   sync.Mutex
-	out  map[string]bool
-	beat chan struct{}
-	last time.Time
-	// writes counts those that wake who acts.
-	writes int
+	out map[string]bool
 	// moved counts evictions by what a pod is the successor of.
 	moved map[string]int
 	// created counts the Machines that were asked for, made those that came up, born numbers what is new.
@@ -150,12 +128,11 @@ func newCluster(o sim.Options) *cluster {
 }
 
 func adopt(w *storm.World) *cluster {
-	config := w.ConfigFor("user")
-	config.QPS = -1
-	c := &cluster{World: w, core: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config), out: map[string]bool{}, moved: map[string]int{}, beat: make(chan struct{}), last: time.Now()}
-	w.AfterWrite(c.pulse)
+	core, ours := world.Clients(w.ConfigFor("user"))
+	c := &cluster{World: w, Pulse: world.NewPulse(w), core: core, ours: ours, out: map[string]bool{}, moved: map[string]int{}}
 	w.Start("machines", c.follow)
-	w.Start("scheduler", c.schedule)
+	w.Start("cloud", c.actor(c.cloud().Look))
+	w.Start("scheduler", c.actor(c.scheduler().Look))
 	return c
 }
 
@@ -168,88 +145,30 @@ func play(body func(c *cluster)) {
 	})
 }
 
-// pulse wakes those that act; they sleep while nothing is written but Leases.
-func (c *cluster) pulse(w sim.Write) error {
-	if w.Resource == "leases" {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last = time.Now()
-	c.writes++
-	close(c.beat)
-	c.beat = make(chan struct{})
-	return nil
-}
-
-func (c *cluster) beats() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.writes
-}
-
-func (c *cluster) wait(ctx context.Context) {
-	c.mu.Lock()
-	beat, since := c.beat, time.Since(c.last)
-	c.mu.Unlock()
-	pause := 2 * time.Second
-	if since > restTime {
-		pause = 1000 * time.Hour
-	} else {
-		beat = nil
-	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-beat:
-	case <-timer.C:
-	}
-}
-
-func (c *cluster) set(change func()) {
-	c.mu.Lock()
-	change()
-	c.mu.Unlock()
-	_ = c.pulse(sim.Write{})
-}
+func (c *cluster) set(change func()) { c.Set(change) }
 
 // deploy makes a MachineDeployment in a zone of its name, with its class, its MachineSet, and its machines at once.
 func (c *cluster) deploy(m plan.Member) {
+	GinkgoHelper()
 	d := m.Object.DeepCopy()
 	d.ResourceVersion = ""
 	d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: d.Name}
 	class := fixture.MachineClass(d.Name, func(k *mcm.MachineClass) {
 		k.NodeTemplate = &mcm.NodeTemplate{Capacity: m.Template.Capacity, InstanceType: "large", Region: "here", Zone: d.Name}
 	})
-	ctx := context.Background()
-	_, err := c.ours.MachineV1alpha1().MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
-	ExpectWithOffset(1, err).NotTo(HaveOccurred())
-	made, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Create(ctx, d, metav1.CreateOptions{})
-	ExpectWithOffset(1, err).NotTo(HaveOccurred())
-	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: ns, OwnerReferences: owned("MachineDeployment", made)}}
-	set.Spec.Template = made.Spec.Template
-	_, err = c.ours.MachineV1alpha1().MachineSets(ns).Create(ctx, set, metav1.CreateOptions{})
-	ExpectWithOffset(1, err).NotTo(HaveOccurred())
-}
-
-func owned(kind string, o metav1.Object) []metav1.OwnerReference {
-	yes := true
-	return []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: kind, Name: o.GetName(), UID: o.GetUID(), Controller: &yes}}
+	world.Create(c.ours.MachineV1alpha1().MachineClasses(ns), class)
+	world.CreatePool(c.ours.MachineV1alpha1(), d, d.Name)
 }
 
 // deployment as it is stored.
 func (c *cluster) deployment(name string) *v1alpha1.MachineDeployment {
-	d := &v1alpha1.MachineDeployment{}
-	raw := c.Get(deploymentGVR, ns, name)
-	ExpectWithOffset(2, raw).NotTo(BeNil())
-	ExpectWithOffset(2, runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, d)).To(Succeed())
-	return d
+	GinkgoHelper()
+	return world.Stored[v1alpha1.MachineDeployment](c, deploymentGVR, ns, name)
 }
 
 func (c *cluster) patch(name, merge string) {
-	_, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), name, types.MergePatchType, []byte(merge), metav1.PatchOptions{})
-	ExpectWithOffset(2, err).NotTo(HaveOccurred())
+	GinkgoHelper()
+	world.Patch(c.ours.MachineV1alpha1().MachineDeployments(ns), name, "%s", merge)
 }
 
 func (c *cluster) scale(name string, replicas int) {
@@ -258,15 +177,8 @@ func (c *cluster) scale(name string, replicas int) {
 
 // add raises replicas by so many, whoever else writes meanwhile.
 func (c *cluster) add(name string, more int) {
-	for {
-		d := c.deployment(name)
-		body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"replicas":%d}}`, d.ResourceVersion, int(d.Spec.Replicas)+more)
-		_, err := c.ours.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), name, types.MergePatchType, body, metav1.PatchOptions{})
-		if !apierrors.IsConflict(err) {
-			ExpectWithOffset(1, err).NotTo(HaveOccurred())
-			return
-		}
-	}
+	GinkgoHelper()
+	world.Change(c.ours.MachineV1alpha1().MachineDeployments(ns), name, func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas += int32(more) })
 }
 
 func (c *cluster) annotate(name, key, value string) {
@@ -298,10 +210,9 @@ func join(names []string, what func(string) string) string {
 // ready are the machines that run, in reserve or not.
 func (c *cluster) ready(reserve bool, names ...string) string {
 	counts := map[string]int{}
-	for _, o := range c.Objects(machineGVR) {
-		phase, _, _ := unstructured.NestedString(o.Object, "status", "currentStatus", "phase")
-		if phase == string(mcm.MachineRunning) && o.GetDeletionTimestamp() == nil && (o.GetAnnotations()[v1alpha1.ReserveAnnotation] != "") == reserve {
-			counts[o.GetLabels()["name"]]++
+	for _, m := range world.List[mcm.Machine](c, machineGVR) {
+		if m.Status.CurrentStatus.Phase == mcm.MachineRunning && m.DeletionTimestamp == nil && world.InReserve(m) == reserve {
+			counts[m.Labels["name"]]++
 		}
 	}
 	return join(names, func(name string) string { return fmt.Sprint(counts[name]) })
@@ -319,10 +230,8 @@ func (c *cluster) condition(name string, kind mcm.MachineDeploymentConditionType
 // events are "name reason" of all events so far.
 func (c *cluster) events() []string {
 	var all []string
-	for _, e := range c.Objects(eventGVR) {
-		reason, _, _ := unstructured.NestedString(e.Object, "reason")
-		name, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name")
-		all = append(all, name+" "+reason)
+	for _, e := range world.List[corev1.Event](c, eventGVR) {
+		all = append(all, e.InvolvedObject.Name+" "+e.Reason)
 	}
 	return all
 }
@@ -330,8 +239,8 @@ func (c *cluster) events() []string {
 // wrote is how many writes the controller has made since a number of writes, but for events and Leases.
 func (c *cluster) wrote(since int) int {
 	n := 0
-	for _, w := range c.Writes()[since:] {
-		if strings.HasPrefix(w.User, "balance") && w.Resource != "events" && w.Resource != "leases" && !w.NoOp() {
+	for _, w := range storm.Loud(c.Writes()[since:]) {
+		if strings.HasPrefix(w.User, "balance") {
 			n++
 		}
 	}
@@ -350,6 +259,7 @@ func (c *cluster) run(names ...string) {
 }
 
 func (c *cluster) pod(name string, change func(*corev1.Pod)) {
+	GinkgoHelper()
 	p := fixture.Pod(name)
 	Large(p)
 	yes := true
@@ -358,8 +268,7 @@ func (c *cluster) pod(name string, change func(*corev1.Pod)) {
 	if change != nil {
 		change(p)
 	}
-	_, err := c.core.CoreV1().Pods(ns).Create(context.Background(), p, metav1.CreateOptions{})
-	ExpectWithOffset(2, err).NotTo(HaveOccurred())
+	world.Create(c.core.CoreV1().Pods(ns), p)
 }
 
 // budget has no pod evicted, or any.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
@@ -43,7 +44,7 @@ func newScene() *scene {
 
 // add makes a MachineSet by the template of now.
 func (s *scene) add(name string) *mcm.MachineSet {
-	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace, UID: types.UID(name), OwnerReferences: owned("MachineDeployment", s.d)}}
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace, UID: types.UID(name), OwnerReferences: world.OwnedBy("MachineDeployment", s.d)}}
 	set.Spec.Template = s.d.Spec.Template
 	s.Sets = append(s.Sets, set)
 	return set
@@ -52,7 +53,7 @@ func (s *scene) add(name string) *mcm.MachineSet {
 // run makes a Machine of a MachineSet with its Node.
 func (s *scene) run(set *mcm.MachineSet, name string) (*mcm.Machine, *corev1.Node) {
 	m := NewMachine(name).Object
-	m.Namespace, m.OwnerReferences, m.Spec.ProviderID = fixture.Namespace, owned("MachineSet", set), "aws:///here/"+name
+	m.Namespace, m.OwnerReferences, m.Spec.ProviderID = fixture.Namespace, world.OwnedBy("MachineSet", set), "aws:///here/"+name
 	n := fixture.Node(name, func(n *corev1.Node) {
 		n.Spec.ProviderID = "aws:///here-1/" + name
 		n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("3")}

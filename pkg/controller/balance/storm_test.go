@@ -218,7 +218,7 @@ var _ = Describe("Wherever the controller is killed", func() {
 			seen := -1
 			for range 600 {
 				time.Sleep(time.Second)
-				if beats := c.beats(); beats == seen {
+				if beats := c.Beats(); beats == seen {
 					continue
 				} else if seen = beats; Sum(c.ready(false, abc...)) < 9 {
 					Fail(fmt.Sprintf("only %s machines run", c.ready(false, abc...)))
