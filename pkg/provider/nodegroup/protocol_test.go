@@ -15,6 +15,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
@@ -57,8 +58,8 @@ func memberOf(m *v1alpha1.Machine, node *corev1.Node, named bool) plan.Member {
 	if named {
 		d.Annotations[machineutils.TriggerDeletionByMCM] = m.Name + "~" + plantest.NoonText
 	}
-	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set", Namespace: ns, UID: "uid-set", OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", d)}}}
-	m.OwnerReferences = []metav1.OwnerReference{ownedBy("MachineSet", set)}
+	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set", Namespace: ns, UID: "uid-set", OwnerReferences: world.OwnedBy("MachineDeployment", d)}}
+	m.OwnerReferences = world.OwnedBy("MachineSet", set)
 	objects := pool.Objects{Sets: []*v1alpha1.MachineSet{set}, Machines: []*v1alpha1.Machine{m}}
 	if node != nil {
 		m.Labels = map[string]string{mcm.NodeLabelKey: node.Name}

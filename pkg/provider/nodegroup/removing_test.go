@@ -21,6 +21,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
@@ -235,11 +236,11 @@ var _ = Describe("Removing", func() {
 			c.pool("pool", "1:9", 2)
 			c.running("pool", "a", "b")
 			d := c.deployment("pool")
-			next := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-2", OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", d)}}}
+			next := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-2", OwnerReferences: world.OwnedBy("MachineDeployment", d)}}
 			next, err := c.ours.MachineSets(ns).Create(context.Background(), next, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			m := plantest.Machine("")
-			m.Name, m.OwnerReferences = "n", []metav1.OwnerReference{ownedBy("MachineSet", next)}
+			m.Name, m.OwnerReferences = "n", world.OwnedBy("MachineSet", next)
 			_, err = c.ours.Machines(ns).Create(context.Background(), m, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.lull()
@@ -255,7 +256,7 @@ var _ = Describe("Removing", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 2)
 			c.running("pool", "a", "b")
-			other := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-2", OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", c.deployment("pool"))}}}
+			other := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-2", OwnerReferences: world.OwnedBy("MachineDeployment", c.deployment("pool"))}}
 			other.Spec.Replicas = 1
 			_, err := c.ours.MachineSets(ns).Create(context.Background(), other, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
@@ -288,7 +289,7 @@ var _ = Describe("Removing", func() {
 			ctx := context.Background()
 			c.pool("pool", "1:9", 2)
 			c.running("pool", "a", "b")
-			old := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-0", OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", c.deployment("pool"))}}}
+			old := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-0", OwnerReferences: world.OwnedBy("MachineDeployment", c.deployment("pool"))}}
 			old.Spec.Replicas = 1
 			old, err := c.ours.MachineSets(ns).Create(ctx, old, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())

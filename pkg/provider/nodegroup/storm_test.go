@@ -17,12 +17,12 @@ import (
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -31,7 +31,6 @@ import (
 
 // undertaker does what machine-controller-manager does about names: their machines terminate, and it takes the names out.
 func undertaker(ctx context.Context, config *rest.Config) error {
-	config.QPS = -1
 	client := versioned.NewForConfigOrDie(config).MachineV1alpha1()
 	for ctx.Err() == nil {
 		list, err := client.MachineDeployments(ns).List(ctx, metav1.ListOptions{})
@@ -144,10 +143,7 @@ func (c *cluster) audited(limit int32) *books {
 		if w.Resource != "machinedeployments" || w.Subresource != "" {
 			return nil
 		}
-		d := &v1alpha1.MachineDeployment{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(w.Object, d); err != nil {
-			return err
-		}
+		d := world.Decoded[v1alpha1.MachineDeployment](w.Object)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if w.User == serving && b.last != nil {

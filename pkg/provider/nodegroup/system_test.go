@@ -18,17 +18,16 @@ import (
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -45,7 +44,6 @@ const whole = "evenkeel"
 
 func everything(w *wire) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
-		config.QPS = -1
 		var running sync.WaitGroup
 		defer running.Wait()
 		ctx, cancel := context.WithCancel(ctx)
@@ -112,17 +110,14 @@ func (c *cluster) inhabit(bounds string, replicas int32) {
 	c.Latency(2 * time.Millisecond) // without it machine-controller-manager's two queues overtake each other as they seldom do in life
 	c.process = c.Start(whole, everything(c.wire))
 	c.Start("machines", func(ctx context.Context, config *rest.Config) error {
-		config.QPS = -1
 		return mcm.Machines{
 			Boot:  func(*mcmapi.Machine) time.Duration { return bootTime },
 			Drain: func(*mcmapi.Machine) time.Duration { return drainTime },
 		}.Run(ctx, config, config)
 	})
-	plain := fixture.MachineDeployment("pool", replicas)
-	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: v1alpha1.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
-	d.Annotations = map[string]string{v1alpha1.BoundsAnnotation: bounds}
-	_, err := c.ours.MachineDeployments(ns).Create(context.Background(), d, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Create(c.ours.MachineDeployments(ns), world.MachineDeployment("pool", replicas, func(d *v1alpha1.MachineDeployment) {
+		d.Annotations[v1alpha1.BoundsAnnotation] = bounds
+	}))
 	c.rest()
 }
 
@@ -144,11 +139,7 @@ func dwell(bounds string, replicas int32, body func(c *cluster)) {
 
 // lists are the names of machines that serve and of those in reserve.
 func (c *cluster) lists() (serves, reserve []string) {
-	for _, o := range c.Objects(machinesGVR) {
-		m := &v1alpha1.Machine{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, m); err != nil {
-			panic(err) // it was written by a typed client
-		}
+	for _, m := range world.List[v1alpha1.Machine](c, machinesGVR) {
 		if pool.Marked(m) {
 			reserve = append(reserve, m.Name)
 		} else {
@@ -162,25 +153,6 @@ func (c *cluster) lists() (serves, reserve []string) {
 func (c *cluster) shape() string {
 	serves, reserve := c.lists()
 	return fmt.Sprintf("%d: %d+%d", c.replicas("pool"), len(serves), len(reserve))
-}
-
-// most keeps the largest number of machines, terminating ones included.
-func (c *cluster) most() *int {
-	most, there := new(int), map[string]bool{}
-	for _, o := range c.Objects(machinesGVR) {
-		there[o.GetName()] = true
-	}
-	c.AfterWrite(func(w sim.Write) error {
-		if w.Resource == "machines" && w.Verb == "create" {
-			there[w.Name] = true
-		}
-		if w.Resource == "machines" && w.Effect == sim.Deleted {
-			delete(there, w.Name)
-		}
-		*most = max(*most, len(there))
-		return nil
-	})
-	return most
 }
 
 var _ = Describe("Beside machine-controller-manager and the reserve", func() {
@@ -203,7 +175,7 @@ var _ = Describe("Beside machine-controller-manager and the reserve", func() {
 
 	It("1:5:2: at max the reserve gives way, and the sum never passes max", func() {
 		dwell("1:5:2", 3, func(c *cluster) {
-			most := c.most()
+			most := world.MostMachines(c.World)
 			for _, want := range []string{"4: 4+1", "5: 5+0"} {
 				Expect(c.begin()).To(Succeed())
 				Expect(c.increase("pool", 1)).To(Succeed())
@@ -229,7 +201,7 @@ var _ = Describe("Beside machine-controller-manager and the reserve", func() {
 
 	It("1:5:2: five times up to max and down again, exactly the named machines go, and each call is made once", func() {
 		dwell("1:5:2", 3, func(c *cluster) {
-			most := c.most()
+			most := world.MostMachines(c.World)
 			for range 5 {
 				Expect(c.begin()).To(Succeed())
 				Expect(c.increase("pool", 2)).To(Succeed())

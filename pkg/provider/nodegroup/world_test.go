@@ -16,8 +16,6 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -25,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -70,33 +69,21 @@ func (w *wire) dial(ctx context.Context, _ string) (net.Conn, error) {
 // server is a Server with its informers, on a wire.
 func server(w *wire, change ...func(*Options)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
-		config.QPS = -1
 		ours, core := versioned.NewForConfigOrDie(storm.Control(config)), kubernetes.NewForConfigOrDie(storm.Target(config))
 		machines, nodes := stores.New(ours, metav1.NamespaceAll), target.New(core, nil)
-		options := Options{
-			Namespace: ns, GPULabel: DefaultGPULabel,
-			Control: reachability.New("control", reachability.MachineDeployments(ours.MachineV1alpha1(), ns), reachability.Options{}),
-			Target:  reachability.New("target", reachability.Nodes(core), reachability.Options{}),
-		}
-		var probing sync.WaitGroup
-		defer probing.Wait()
-		for _, cluster := range []*reachability.Cluster{options.Control, options.Target} {
-			probing.Go(func() { _ = cluster.Run(ctx) })
-		}
+		options := Options{Namespace: ns, GPULabel: DefaultGPULabel, Control: world.Control(ours), Target: world.Target(core)}
 		for _, f := range change {
 			f(&options)
 		}
-		s, err := New(Clients{Machines: ours.MachineV1alpha1()},
-			Informers{Machines: machines, Target: nodes}, options)
+		s, err := New(Clients{Machines: ours.MachineV1alpha1()}, Informers{Machines: machines, Target: nodes}, options)
 		if err != nil {
 			return err
 		}
 		w.server = s
-		machines.Start(ctx)
-		defer machines.Shutdown()
-		nodes.Start(ctx)
-		defer nodes.Shutdown()
-		return s.Run(ctx, w.listen(), nil)
+		world.Process{Clusters: []*reachability.Cluster{options.Control, options.Target}, Informers: []world.Informers{machines, nodes}}.Run(ctx, func(ctx context.Context) {
+			err = s.Run(ctx, w.listen(), nil)
+		})
+		return err
 	}
 }
 
@@ -123,9 +110,8 @@ func play(body func(c *cluster), change ...func(*Options)) {
 }
 
 func adopt(w *storm.World) *cluster {
-	config := w.ConfigFor("user")
-	config.QPS = -1
-	c := &cluster{World: w, wire: &wire{}, core: kubernetes.NewForConfigOrDie(config), ours: versioned.NewForConfigOrDie(config).MachineV1alpha1()}
+	core, ours := world.Clients(w.ConfigFor("user"))
+	c := &cluster{World: w, wire: &wire{}, core: core, ours: ours.MachineV1alpha1()}
 	c.caller = newCaller(c.wire)
 	return c
 }
@@ -144,52 +130,34 @@ func (c *cluster) lull() {
 // pool makes a MachineDeployment with its MachineSet.
 func (c *cluster) pool(name, bounds string, replicas int32, change ...func(*v1alpha1.MachineDeployment)) {
 	GinkgoHelper()
-	plain := fixture.MachineDeployment(name, replicas)
-	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: v1alpha1.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
+	d := world.MachineDeployment(name, replicas)
 	if bounds != "" {
-		d.Annotations = map[string]string{v1alpha1.BoundsAnnotation: bounds}
+		d.Annotations[v1alpha1.BoundsAnnotation] = bounds
 	}
 	for _, f := range change {
 		f(d)
 	}
-	d, err := c.ours.MachineDeployments(ns).Create(context.Background(), d, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name + "-1", Namespace: ns, OwnerReferences: []metav1.OwnerReference{ownedBy("MachineDeployment", d)}}}
-	_, err = c.ours.MachineSets(ns).Create(context.Background(), set, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-}
-
-func ownedBy(kind string, o metav1.Object) metav1.OwnerReference {
-	yes := true
-	return metav1.OwnerReference{APIVersion: mcm.SchemeGroupVersion.String(), Kind: kind, Name: o.GetName(), UID: o.GetUID(), Controller: &yes}
+	world.CreatePool(c.ours, d, name+"-1")
 }
 
 // machine makes a Machine of a pool, and its Node if it runs.
 func (c *cluster) machine(group, name string, phase mcm.MachinePhase, change ...func(*v1alpha1.Machine)) {
 	GinkgoHelper()
-	ctx := context.Background()
-	set, err := c.ours.MachineSets(ns).Get(ctx, group+"-1", metav1.GetOptions{})
+	set, err := c.ours.MachineSets(ns).Get(context.Background(), group+"-1", metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	m := plantest.Machine(phase, change...)
-	m.Name, m.OwnerReferences = name, []metav1.OwnerReference{ownedBy("MachineSet", set)}
+	m.Name, m.OwnerReferences = name, world.OwnedBy("MachineSet", set)
 	if phase == mcm.MachineRunning {
 		m.Labels, m.Spec.ProviderID = map[string]string{mcm.NodeLabelKey: "node-" + name}, "virtual:///node-"+name
 	}
-	status := m.Status
-	made, err := c.ours.Machines(ns).Create(ctx, m, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	made.Status = status
-	_, err = c.ours.Machines(ns).UpdateStatus(ctx, made, metav1.UpdateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.CreateWithStatus(c.ours.Machines(ns), m)
 	if phase == mcm.MachineRunning {
-		node := fixture.Node("node-"+name, func(n *corev1.Node) {
+		world.Create(c.core.CoreV1().Nodes(), fixture.Node("node-"+name, func(n *corev1.Node) {
 			n.Status.Conditions[0].LastTransitionTime = metav1.Now()
 			if pool.Marked(m) {
 				n.Annotations = map[string]string{v1alpha1.ReserveAnnotation: plantest.NoonText}
 			}
-		})
-		_, err := c.core.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		}))
 	}
 }
 
@@ -203,26 +171,22 @@ func (c *cluster) running(pool string, names ...string) {
 
 func (c *cluster) patch(pool, format string, args ...any) {
 	GinkgoHelper()
-	_, err := c.ours.MachineDeployments(ns).Patch(context.Background(), pool, types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Patch(c.ours.MachineDeployments(ns), pool, format, args...)
 }
 
 func (c *cluster) patchMachine(name, format string, args ...any) {
 	GinkgoHelper()
-	_, err := c.ours.Machines(ns).Patch(context.Background(), name, types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Patch(c.ours.Machines(ns), name, format, args...)
 }
 
 func (c *cluster) patchNode(name, format string, args ...any) {
 	GinkgoHelper()
-	_, err := c.core.CoreV1().Nodes().Patch(context.Background(), name, types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Patch(c.core.CoreV1().Nodes(), name, format, args...)
 }
 
 func (c *cluster) deployment(name string) *v1alpha1.MachineDeployment {
-	d := &v1alpha1.MachineDeployment{}
-	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(c.Get(deploymentsGVR, ns, name).Object, d)).To(Succeed())
-	return d
+	GinkgoHelper()
+	return world.Stored[v1alpha1.MachineDeployment](c, deploymentsGVR, ns, name)
 }
 
 func (c *cluster) replicas(name string) int32 { return c.deployment(name).Spec.Replicas }
