@@ -12,38 +12,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
-// kubelet keeps every Deployment's pods: all that a cluster does for them, once a second.
-func (c *cluster) kubelet(ctx context.Context, config *rest.Config) error {
-	config.QPS = -1
-	client := kubernetes.NewForConfigOrDie(config)
-	for ctx.Err() == nil {
-		if stirs, more := c.stirred(); more {
-			list, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
-			busy := err != nil
-			for i := range list.Items {
-				busy = c.tend(ctx, client, &list.Items[i]) || busy
-			}
-			if !busy {
-				c.rest(stirs)
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
+// kubelet keeps every Deployment's pods: all that a cluster does for them, once a second while there is something to do.
+func (c *cluster) kubelet(ctx context.Context, client kubernetes.Interface, _ versioned.Interface) (again time.Duration, err error) {
+	list, err := client.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, err
+	}
+	for i := range list.Items {
+		if c.tend(ctx, client, &list.Items[i]) {
+			again = time.Second
 		}
 	}
-	return nil
-}
-
-// rest notes that after so many writes there was nothing left to do.
-func (c *cluster) rest(stirs int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.done = stirs
+	return again, nil
 }
 
 func (c *cluster) tend(ctx context.Context, client kubernetes.Interface, d *appsv1.Deployment) (busy bool) {
@@ -52,12 +37,13 @@ func (c *cluster) tend(ctx context.Context, client kubernetes.Interface, d *apps
 		return true
 	}
 	wanted := int(ptr.Deref(d.Spec.Replicas, 1))
-	c.mu.Lock()
-	if q, ok := c.quota[d.Name]; ok {
-		wanted = min(wanted, q)
-	}
-	out := c.out[d.Name]
-	c.mu.Unlock()
+	out := false
+	c.Do(func() {
+		if q, ok := c.quota[d.Name]; ok {
+			wanted = min(wanted, q)
+		}
+		out = c.out[d.Name]
+	})
 	living := list.Items
 	for range wanted - len(living) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: d.Name + "-", Namespace: d.Namespace, Labels: d.Spec.Template.Labels}}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -16,14 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 )
 
 // deploy makes a workload with one replica.
 func (c *cluster) deploy(name string) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns}}
 	d.Spec.Replicas, d.Spec.Selector = ptr.To[int32](1), &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
-	_, err := c.core.AppsV1().Deployments(ns).Create(context.Background(), d, metav1.CreateOptions{})
-	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	world.Create(c.core.AppsV1().Deployments(ns), d)
 }
 
 // lookPeriod is how often a cluster's own autoscaler looks.

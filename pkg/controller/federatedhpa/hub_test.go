@@ -15,22 +15,20 @@ import (
 	"sync"
 	"sync/atomic"
 
-	. "github.com/onsi/gomega"
+	. "github.com/onsi/ginkgo/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
@@ -239,67 +237,44 @@ func (f *federation) controller(ctx context.Context, config *rest.Config) error 
 		member.Transport = counting{applying{way}, &f.calls}
 		return member, nil
 	}
-	c, err := New(ours.AutoscalingV1alpha1(), objects.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers(), f, &scribe{core: kubernetes.NewForConfigOrDie(config)}, o)
+	c, err := New(ours.AutoscalingV1alpha1(), objects.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers(), f, &world.Recorder{Core: kubernetes.NewForConfigOrDie(config)}, o)
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
 	f.running = c
 	f.mu.Unlock()
-	objects.StartWithContext(ctx)
-	defer objects.Shutdown()
-	c.Run(ctx)
+	world.Process{Informers: []world.Informers{world.Factory(objects)}}.Run(ctx, c.Run)
 	return nil
-}
-
-// scribe writes events at once, as a client like any other.
-type scribe struct {
-	record.EventRecorder
-	core kubernetes.Interface
-}
-
-func (s *scribe) Event(object runtime.Object, kind, reason, message string) {
-	o := object.(*v1alpha1.FederatedHorizontalPodAutoscaler)
-	_, _ = s.core.CoreV1().Events(o.Namespace).Create(context.Background(), &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{GenerateName: o.Name + "-", Namespace: o.Namespace},
-		InvolvedObject: corev1.ObjectReference{Kind: "FederatedHorizontalPodAutoscaler", Name: o.Name, Namespace: o.Namespace},
-		Type:           kind, Reason: reason, Message: message,
-	}, metav1.CreateOptions{})
-}
-
-func (s *scribe) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
-	s.Event(object, kind, reason, fmt.Sprintf(format, args...))
 }
 
 func (f *federation) start() *storm.Process { return f.Start("federatedhpa", f.controller) }
 
 // create makes an object; its status is made by the controller.
 func (f *federation) create(o *v1alpha1.FederatedHorizontalPodAutoscaler) {
+	GinkgoHelper()
 	o.UID, o.Generation = "", 0
 	if o.Spec.Metrics == nil {
 		withMetric("1")(&o.Spec)
 	}
-	_, err := f.user.AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(ns).Create(context.Background(), o, metav1.CreateOptions{})
-	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	world.Create(f.objects(), o)
+}
+
+func (f *federation) objects() autoscaling.FederatedHorizontalPodAutoscalerInterface {
+	return f.user.AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(ns)
 }
 
 func (f *federation) change(name string, change func(*Spec)) {
-	ExpectWithOffset(1, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		o := f.object(name)
-		change(&o.Spec)
-		_, err := f.user.AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(ns).Update(context.Background(), o, metav1.UpdateOptions{})
-		return err
-	})).To(Succeed())
+	GinkgoHelper()
+	world.Change(f.objects(), name, func(o *v1alpha1.FederatedHorizontalPodAutoscaler) { change(&o.Spec) })
 }
 
 func (f *federation) remove(name string) {
-	ExpectWithOffset(1, f.user.AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(ns).Delete(context.Background(), name, metav1.DeleteOptions{})).To(Succeed())
+	GinkgoHelper()
+	world.Delete(f.objects(), name)
 }
 
 func (f *federation) object(name string) *v1alpha1.FederatedHorizontalPodAutoscaler {
-	o := &v1alpha1.FederatedHorizontalPodAutoscaler{}
-	raw := f.Get(objectGVR, ns, name)
-	ExpectWithOffset(2, raw).NotTo(BeNil())
-	ExpectWithOffset(2, runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, o)).To(Succeed())
-	return o
+	GinkgoHelper()
+	return world.Stored[v1alpha1.FederatedHorizontalPodAutoscaler](f, objectGVR, ns, name)
 }

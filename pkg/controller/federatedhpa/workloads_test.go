@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
@@ -118,11 +119,8 @@ func (c *cluster) edit(name string, change func(*autoscalingv2.HorizontalPodAuto
 }
 
 func (c *cluster) deployment(name string) *appsv1.Deployment {
-	raw := c.Get(deploymentGVR, ns, name)
-	ExpectWithOffset(2, raw).NotTo(BeNil())
-	d := &appsv1.Deployment{}
-	ExpectWithOffset(2, runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, d)).To(Succeed())
-	return d
+	GinkgoHelper()
+	return world.Stored[appsv1.Deployment](c, deploymentGVR, ns, name)
 }
 
 func (c *cluster) replicas(name string) int32 { return *c.deployment(name).Spec.Replicas }
