@@ -8,13 +8,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
-	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -23,23 +20,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
-	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/internal/sim/world"
-	"github.com/evenkeel/evenkeel/internal/stores"
-	"github.com/evenkeel/evenkeel/internal/target"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/lens"
-	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
 const (
@@ -54,104 +42,6 @@ var (
 	nodesGVR       = corev1.SchemeGroupVersion.WithResource("nodes")
 	podsGVR        = corev1.SchemeGroupVersion.WithResource("pods")
 )
-
-// program runs machine-controller-manager's controllers through the lens with ours beside them, as the binary does.
-func program(o machinetaint.Options) storm.Program { return programWith(o, nil) }
-
-// programWith runs another controller beside it.
-func programWith(o machinetaint.Options, beside neighbor) storm.Program {
-	return func(ctx context.Context, config *rest.Config) error {
-		var running sync.WaitGroup
-		defer running.Wait()
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		return mcm.RunControllers(ctx, storm.Control(config), storm.Target(config), func(ctx context.Context, inner stock.Interface) mcm.Lens {
-			return (&together{inner: inner, ctx: ctx, config: config, options: o, beside: beside, running: &running}).look()
-		})
-	}
-}
-
-// neighbor starts another controller of the process on the same informers.
-type neighbor func(t *together, machines *stores.Informers, nodes *target.Informers) error
-
-// together is the whole lens with the controller that it needs.
-type together struct {
-	*lens.Consistent
-	inner   stock.Interface
-	ctx     context.Context
-	config  *rest.Config
-	options machinetaint.Options
-	beside  neighbor
-	running *sync.WaitGroup
-	taint   *machinetaint.Controller
-	client  ours.Interface
-	core    kubernetes.Interface
-	bound   machineinformers.Interface
-}
-
-func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interface, error) {
-	var err error
-	if t.bound, err = t.Consistent.Bind(in); err != nil {
-		return nil, err
-	}
-	client, core := ours.NewForConfigOrDie(storm.Control(t.config)), kubernetes.NewForConfigOrDie(storm.Target(t.config))
-	t.client, t.core = client, core
-	machines, nodes := stores.New(client, metav1.NamespaceAll), target.New(core, nil)
-	t.options.Cluster = reachability.New("target", probe(core), reachability.Options{})
-	t.taint, err = machinetaint.New(machinetaint.Clients{Machine: client.MachineV1alpha1(), Target: core},
-		machinetaint.Informers{Machine: machines, Seen: t.bound, Target: nodes},
-		&record.FakeRecorder{}, t.options)
-	if err != nil {
-		return nil, err
-	}
-	if t.beside != nil {
-		if err := t.beside(t, machines, nodes); err != nil {
-			return nil, err
-		}
-	}
-	machines.Start(t.ctx)
-	nodes.Start(t.ctx)
-	t.running.Go(func() { _ = t.options.Cluster.Run(t.ctx) })
-	t.running.Go(func() {
-		defer machines.Shutdown()
-		defer nodes.Shutdown()
-		t.taint.Run(t.ctx)
-	})
-	cache.WaitFor(t.ctx, "", t.taint.OwnStores()...)
-	return t.bound, nil
-}
-
-// probe asks for no Node at all, which costs less than reachability.Nodes in a month of virtual time.
-func probe(target kubernetes.Interface) reachability.Probe {
-	return func(ctx context.Context) (string, error) {
-		list, err := target.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=none"})
-		if err != nil {
-			return "", err
-		}
-		return list.ResourceVersion, nil
-	}
-}
-
-// look builds the lens; births ask the controller, which is there before the first.
-func (t *together) look() *together {
-	shown := view.New(t.ctx, t.inner, view.Options{CreationOptions: view.CreationOptions{
-		ReserveMark: func(b view.Creation) *api.Reserve { return t.taint.ReserveMark(b) },
-		Seen:        func(version string) bool { return t.taint.Seen(version) },
-		Superfluous: func(b view.Creation) error { return t.taint.Superfluous(b) },
-		DeploymentOf: func(namespace string, m *mcmapi.Machine) (types.NamespacedName, bool) {
-			return view.OwnedThrough(t.bound.MachineSets().Lister())(namespace, m)
-		},
-	}, Guards: view.Guards{
-		Shrink: func(after *mcmapi.MachineSet) (func(*mcmapi.MachineSet, error), error) {
-			return t.taint.Guards().Shrink(after)
-		},
-		Remove: func(namespace, name string) (string, func(error), error) {
-			return t.taint.Guards().Remove(namespace, name)
-		},
-	}, Spares: func(d *mcmapi.MachineDeployment) ([]view.Spare, int32) { return t.taint.Spares(d) }})
-	t.Consistent = lens.New(t.ctx, shown, lens.Options{First: func(m *mcmapi.Machine) bool { return t.taint.InReserve(m) }})
-	return t
-}
 
 // cluster is a simulated cluster with machines that boot, a machine-controller that keeps Nodes as their templates say, and workload.
 type cluster struct {
@@ -301,92 +191,3 @@ func (c *cluster) settle()            { GinkgoHelper(); Expect(c.Settle(quiet, 2
 
 // quiet is longer than anything here waits before it looks again, patience included.
 const quiet = 25 * time.Minute
-
-func (c *cluster) deployment() *api.MachineDeployment {
-	GinkgoHelper()
-	return world.Stored[api.MachineDeployment](c, deploymentsGVR, ns, "pool")
-}
-
-func (c *cluster) machines() []*mcmapi.Machine { return world.List[mcmapi.Machine](c, machinesGVR) }
-
-func (c *cluster) node(name string) *corev1.Node {
-	if o := c.Get(nodesGVR, "", name); o != nil {
-		return world.Decoded[corev1.Node](o.Object)
-	}
-	return nil
-}
-
-func marked(m *mcmapi.Machine) bool { return m.Annotations[api.ReserveAnnotation] != "" }
-
-// names of the machines that serve and of those in reserve. Every part of every mark is where it belongs.
-func (c *cluster) names() (serving, reserve []string) {
-	GinkgoHelper()
-	for _, m := range c.machines() {
-		Expect(tainted(m.Spec.NodeTemplateSpec.Spec.Taints)).To(Equal(marked(m)), "template of "+m.Name)
-		if node := c.node(m.Name); node != nil {
-			Expect(tainted(node.Spec.Taints)).To(Equal(marked(m)), "taint of "+m.Name)
-			Expect(node.Annotations[api.ReserveAnnotation] != "").To(Equal(marked(m)), "annotation of "+m.Name)
-			Expect(node.Annotations[api.ScaleDownDisabledAnnotation] == "true").To(Equal(marked(m)), "scale-down of %s: %v", m.Name, node.Annotations)
-			expectState(m)
-		}
-		if marked(m) {
-			reserve = append(reserve, m.Name)
-		} else {
-			serving = append(serving, m.Name)
-		}
-	}
-	return serving, reserve
-}
-
-// expectState compares what a Machine with a Node says of itself with what it is.
-func expectState(m *mcmapi.Machine) {
-	GinkgoHelper()
-	state := m.Annotations[api.ReserveStateAnnotation]
-	if !marked(m) {
-		// One that was released while it booted had no Node to speak of.
-		Expect(state).To(Or(BeEmpty(), MatchRegexp(`^Released at \S+( \(\w+\))?(; node %s does not carry the reserve taint)?$`, m.Name)), "state of "+m.Name)
-		return
-	}
-	mark, err := api.ParseReserve(m.Annotations[api.ReserveAnnotation])
-	Expect(err).NotTo(HaveOccurred())
-	Expect(state).To(Equal(fmt.Sprintf("Held since %s; node %s carries the reserve taint", mark.Since.Format(time.RFC3339), m.Name)), "state of "+m.Name)
-}
-
-func tainted(taints []corev1.Taint) bool {
-	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == api.ReserveTaintKey })
-}
-
-// numbers are S/V as they are, then the status, then the condition.
-func (c *cluster) numbers() string {
-	GinkgoHelper()
-	serving, reserve := c.names()
-	d := c.deployment()
-	said := ""
-	for _, condition := range d.Status.Conditions {
-		if condition.Type == api.ReserveReady {
-			said = fmt.Sprintf(" %s %s", condition.Status, condition.Reason)
-		}
-	}
-	return fmt.Sprintf("%d+%d status %d/%d%s", len(serving), len(reserve), d.Status.ReadyExcessReplicas, d.Status.ExcessReplicas, said)
-}
-
-// written are the writes of the process since a number of writes, without Events and Leases.
-func (c *cluster) written(since int) []string {
-	var all []string
-	for _, w := range c.Writes()[since:] {
-		if w.User == evenkeel && w.Resource != "events" && w.Resource != "leases" {
-			all = append(all, strings.Join([]string{w.Verb, w.Resource, w.Name, w.Subresource}, " "))
-		}
-	}
-	return all
-}
-
-// countMoves counts pods that had to be replaced.
-func (c *cluster) countMoves(moved *int) func(sim.Write) error {
-	return func(w sim.Write) error {
-		if w.Resource == "pods" && w.Verb == "delete" && w.User == "workload" {
-			*moved++
-		}
-		return nil
-	}
-}

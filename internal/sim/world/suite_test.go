@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var suite *testing.T
+
+func TestWorld(t *testing.T) {
+	suite = t
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Doubles")
+}
