@@ -7,8 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,9 +31,9 @@ type patcher[T any] interface {
 
 // Create creates an object.
 func Create[T any](client creator[T], object *T) *T {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	created, err := client.Create(context.Background(), object, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	return created
 }
 
@@ -43,27 +43,27 @@ func CreateWithStatus[T any](client interface {
 	creator[T]
 	patcher[T]
 }, object *T) {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	Expect(err).NotTo(HaveOccurred())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	Create(client, object)
 	status, err := json.Marshal(map[string]any{"status": content["status"]})
-	Expect(err).NotTo(HaveOccurred())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	_, err = client.Patch(context.Background(), any(object).(metav1.Object).GetName(), types.MergePatchType, status, metav1.PatchOptions{}, "status")
-	Expect(err).NotTo(HaveOccurred())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 }
 
 // Patch applies a merge patch to an object.
 func Patch[T any](client patcher[T], name, format string, args ...any) {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	_, err := client.Patch(context.Background(), name, types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 }
 
 // Change reads an object, changes it and writes it as a whole, again if others write meanwhile.
 func Change[T any](client updater[T], name string, change func(*T)) {
-	GinkgoHelper()
-	Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	ginkgo.GinkgoHelper()
+	gomega.Expect(retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		object, err := client.Get(context.Background(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -71,13 +71,13 @@ func Change[T any](client updater[T], name string, change func(*T)) {
 		change(object)
 		_, err = client.Update(context.Background(), object, metav1.UpdateOptions{})
 		return err
-	})).To(Succeed())
+	})).To(gomega.Succeed())
 }
 
 // Delete deletes an object.
 func Delete(client interface {
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }, name string) {
-	GinkgoHelper()
-	Expect(client.Delete(context.Background(), name, metav1.DeleteOptions{})).To(Succeed())
+	ginkgo.GinkgoHelper()
+	gomega.Expect(client.Delete(context.Background(), name, metav1.DeleteOptions{})).To(gomega.Succeed())
 }

@@ -133,7 +133,8 @@ var _ = Describe("The scheduler", func() {
 	It("has pods replaced whose Node drains or is gone, where each takes a whole one", func() {
 		play(func(s *scene) {
 			var replaced []string
-			s.act(world.Scheduler{Whole: true, Silent: true, Replace: func(ctx context.Context, core kubernetes.Interface, p *corev1.Pod) error {
+			var busy map[string]bool
+			s.act(world.Scheduler{Whole: true, Silent: true, Busy: func(nodes map[string]bool) { s.Do(func() { busy = nodes }) }, Replace: func(ctx context.Context, core kubernetes.Interface, p *corev1.Pod) error {
 				s.Do(func() { replaced = append(replaced, p.Name) })
 				return core.CoreV1().Pods(ns).Delete(ctx, p.Name, metav1.DeleteOptions{})
 			}}.Look)
@@ -146,6 +147,7 @@ var _ = Describe("The scheduler", func() {
 			seconds(2)
 			Expect([]string{node("on-a")(s), node("on-b")(s), node("waits")(s)}).To(Equal([]string{"a", "b", ""}))
 			Expect(world.Stored[corev1.Pod](s, pods, ns, "waits").Status.Conditions).To(BeEmpty())
+			s.Do(func() { Expect(busy).To(Equal(map[string]bool{"a": true, "b": true})) })
 			world.Patch(s.core.CoreV1().Nodes(), "a", `{"spec":{"unschedulable":true}}`)
 			world.Delete(s.core.CoreV1().Nodes(), "b")
 			seconds(3)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,10 +40,10 @@ func Decoded[T any](content map[string]any) *T {
 
 // Stored returns one stored object. If there is none, the spec fails.
 func Stored[T any](s Store, kind schema.GroupVersionResource, namespace, name string) *T {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	object := s.Get(kind, namespace, name)
 	if object == nil {
-		Fail(fmt.Sprintf("there is no %s %s/%s", kind.Resource, namespace, name))
+		ginkgo.Fail(fmt.Sprintf("there is no %s %s/%s", kind.Resource, namespace, name))
 	}
 	return Decoded[T](object.Object)
 }

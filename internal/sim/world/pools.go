@@ -7,7 +7,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -31,7 +31,7 @@ func MachineDeployment(name string, replicas int32, change ...func(*v1alpha1.Mac
 
 // CreatePool creates a MachineDeployment and a MachineSet of its own with the given name.
 func CreatePool(ours machineclient.MachineV1alpha1Interface, d *v1alpha1.MachineDeployment, set string) *mcm.MachineSet {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	d = Create(ours.MachineDeployments(d.Namespace), d)
 	s := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: set, Namespace: d.Namespace, OwnerReferences: OwnedBy("MachineDeployment", d)}}
 	s.Spec.Template = d.Spec.Template
