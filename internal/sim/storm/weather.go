@@ -37,7 +37,8 @@ func (w *World) Storm(random *rand.Rand, processes ...*Process) {
 	for _, s := range v.servers {
 		v.lasting(s, random)
 	}
-	v.ended.Go(func() { v.dealGusts(rand.New(rand.NewPCG(random.Uint64(), 0))) })
+	gusts := rand.New(rand.NewPCG(random.Uint64(), 0)) // now, so that each seed has the same ones each time
+	v.ended.Go(func() { v.dealGusts(gusts) })
 }
 
 // Calm ends a Storm. It returns when everything that the Storm started has ended.
