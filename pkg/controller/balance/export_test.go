@@ -4,6 +4,7 @@ package balance
 
 import (
 	"context"
+	"testing/synctest"
 	"time"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
@@ -11,6 +12,7 @@ import (
 
 // Held is how many objects the controller remembers.
 func (c *Controller) Held() int {
+	synctest.Wait() // while the controller does nothing
 	return c.written.Len() + len(c.memory.Failing) + len(c.memory.Paused) + len(c.templates.held) + len(c.templates.last)
 }
 

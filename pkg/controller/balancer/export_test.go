@@ -4,12 +4,14 @@ package balancer
 
 import (
 	"slices"
+	"testing/synctest"
 
 	"k8s.io/client-go/tools/cache"
 )
 
 // Held is how many things the controller remembers of objects that come and go.
 func (c *Controller) Held() int {
+	synctest.Wait() // while the controller does nothing
 	return c.written.Len() + len(c.refusals.known) + len(c.scales.known) + len(c.interests.selectors)
 }
 

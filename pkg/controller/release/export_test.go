@@ -4,6 +4,7 @@ package release
 
 import (
 	"slices"
+	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -21,6 +22,7 @@ func (p *Preview) Interpose(between func(cache.Indexer) cache.Indexer) {
 
 // Held is how many things a controller remembers, by what they are.
 func (c *Controller) Held() map[string]int {
+	synctest.Wait() // while the controller does nothing
 	c.podCache.mu.Lock()
 	defer c.podCache.mu.Unlock()
 	held := map[string]int{"pods read": len(c.podCache.pods), "names of pods": len(c.podCache.latest), "pods doubted": len(c.memory), "jobs": len(c.bursts), "series": series(c.metrics.machines), "shapes": 0}
