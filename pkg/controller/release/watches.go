@@ -43,7 +43,7 @@ func (c *Controller) podChanged(was, is any) {
 }
 
 // gatherTimeFor is how long a decision about a pod that begins to wait is delayed. The first pod of a
-// ReplicaSet need not wait for the others: the decision knows how many there will be.
+// ReplicaSet or a Job need not wait for the others: the decision knows how many there will be.
 func (c *Controller) gatherTimeFor(pod *corev1.Pod) time.Duration {
 	if c.tried.Load() == nil && plan.CreatorOf(pod) != nil {
 		return 0
