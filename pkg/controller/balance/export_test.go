@@ -10,6 +10,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 )
 
+// Written is how many writes the controller remembers. Unlike Held, it can be read at any time.
+func (c *Controller) Written() int { return c.written.Len() }
+
 // Held is how many objects the controller remembers.
 func (c *Controller) Held() int {
 	synctest.Wait() // while the controller does nothing

@@ -32,7 +32,7 @@ var _ = Describe("What comes and goes", func() {
 				}
 				for range 20 {
 					time.Sleep(200 * time.Millisecond)
-					most = max(most, held.Held())
+					most = max(most, held.Written())
 				}
 				c.clear()
 			}
