@@ -54,6 +54,8 @@ type cluster struct {
 	pulse   *world.Pulse
 	// occupied are the machines that pods run on, as the scheduler last saw or bound them.
 	occupied map[string]bool
+	// worked is how many pods work has made.
+	worked int
 	// reports says that the scheduler reports which pods it finds no Node for.
 	reports bool
 }
@@ -111,8 +113,9 @@ func (c *cluster) pool(replicas int32, change ...func(*api.MachineDeployment)) {
 // work makes pods that each take a whole machine.
 func (c *cluster) work(pods int) {
 	GinkgoHelper()
-	for i := range pods {
-		world.Create(c.core.CoreV1().Pods(ns), fixture.Pod(fmt.Sprintf("work-%d-%d", time.Now().Unix(), i), replicated))
+	for range pods {
+		c.worked++
+		world.Create(c.core.CoreV1().Pods(ns), fixture.Pod(fmt.Sprintf("work-%d-%d", time.Now().Unix(), c.worked), replicated))
 	}
 }
 
