@@ -43,10 +43,7 @@ func (r *round) settleReduction() {
 		r.plan.Lowered.Until, r.plan.Lowered.Lasting = r.view.Now, false
 	}
 	if r.counting = a.Counted+a.Absorbed > 0; r.counting {
-		// Serving machines that were named have left by now, so R falls by them. An unhealthy one
-		// has not: it is replaced.
-		t := r.countMachines()
-		gone := clamp(r.replicas-t.serving-t.sick, a.Absorbed)
+		gone := clamp(r.countDeparted(), a.Absorbed)
 		r.replicas -= gone
 		a.Counted += gone
 		if a.Absorbed > gone {
@@ -63,6 +60,14 @@ func (r *round) settleReduction() {
 	r.limitExcess()
 	r.plan.Replicas, r.plan.Applied = r.replicas, *a
 	r.visible = pool.VisibleReplicas(r.replicas, *a)
+}
+
+// countDeparted returns how many serving machines have left and are not replaced, as those that were
+// named: R falls by them. An unhealthy machine has not left. For one that a rollout has deleted,
+// machine-controller-manager has created another one, and a reserve machine will serve in its place.
+func (r *round) countDeparted() int {
+	t := r.countMachines()
+	return min(r.replicas-t.serving-t.sick, pool.VisibleReplicas(r.replicas, r.applied)-t.live)
 }
 
 // noteReduction records a reduction that the reserve takes. Replicas are not restored for reserve

@@ -99,6 +99,18 @@ var _ = Describe("laws of accounting", func() {
 		}
 	})
 
+	counting("17: a machine that was replaced, as in a rollout, lowers R by no reduction", func(t *rapid.T, v View, p Plan) {
+		live := 0
+		for _, m := range v.Machines {
+			if !m.Leaving() {
+				live++
+			}
+		}
+		if live >= pool.VisibleReplicas(v.Replicas, v.Applied) && p.Replicas < v.Replicas {
+			t.Fatalf("R %d -> %d with %d machines: %+v", v.Replicas, p.Replicas, live, p)
+		}
+	})
+
 	counting("18: replicas that include reserve machines do not fall below min", func(t *rapid.T, v View, p Plan) {
 		if was, is := total(v.Replicas, v.Applied), total(p.Replicas, p.Applied); is < min(was, v.Min) {
 			t.Fatalf("replicas %d -> %d: %+v", was, is, p)

@@ -89,11 +89,12 @@
 //     reduction is settled. In additive accounting, it includes none. A change of the accounting
 //     changes only these numbers, and nothing that MCM is shown.
 //  17. A reduction of replicas that include reserve machines falls on workload as far as serving
-//     machines are gone or named, and otherwise on the reserve, through the gate: R stays, and
-//     nothing is drained. An unhealthy machine is not gone. Replicas are then the most that the reserve may reach: for a minute,
-//     twice as long each time it happens again, and until a rollout has ended; or, if the client
-//     reduced them to a max of its own, until it is asked for more. If all machines of a cluster are
-//     to be deleted, the reserve is deleted with them, without a gate.
+//     machines are gone or named, and no other machine was created in their place. Otherwise it
+//     falls on the reserve, through the gate: R stays, and nothing is drained. An unhealthy machine
+//     is not gone. Replicas are then the most that the reserve may reach: for a minute, twice as
+//     long each time it happens again, and until a rollout has ended; or, if the client reduced them
+//     to a max of its own, until it is asked for more. If all machines of a cluster are to be
+//     deleted, the reserve is deleted with them, without a gate.
 //  18. Min. The reserve takes no machine from the replicas that min requires: one that the reserve
 //     does not need serves.
 //  19. Dedicated. A number of reserve machines can be kept for an owner. Such a machine keeps its
