@@ -86,6 +86,7 @@ var _ = Describe("More clusters than an object can hold", func() {
 		Entry("if there are two more", crowd(258, none), 256, 2),
 		Entry("but not if the last ones are not selected", view(Federated(1, 3000), append(crowd(256, none).Clusters, but(none("z"), unselected))...), 256, 0),
 		Entry("but not if the first ones are no longer selected", view(Federated(1, 3000), append([]plan.Cluster{but(none("a"), unselected)}, crowd(256, none).Clusters...)...), 256, 0),
+		Entry("if all others have a part, which none of them loses", view(Federated(1, 3000), append(crowd(256, func(name string) plan.Cluster { return has(name, 1, 5, 3) }).Clusters, none("z"))...), 256, 1),
 		Entry("but not where all have a part, which none loses", crowd(258, func(name string) plan.Cluster { return has(name, 1, 5, 3) }), 258, 0),
 	)
 

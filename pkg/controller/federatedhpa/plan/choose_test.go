@@ -133,6 +133,12 @@ var _ = Describe("Clusters on demand", func() {
 		Expect(ledgerOf(v, "b").QuietSince).To(BeNil())
 	})
 
+	It("go again, even where no replica is left, if their autoscaler does not exist yet", func() {
+		v := view(Federated(2, 10, Strict, OnDemand), has("a", 1, 5, 5), has("b", 1, 5, 5), none("c"))
+		v = onDemand(remembers(v, "c", outstanding(1, 1, "")), "c")
+		Expect(ledgerOf(v, "c").QuietSince).To(Equal(ago(0)))
+	})
+
 	It("stay on demand while one that is wanted anyway is there", func() {
 		v := onDemand(view(Federated(1, 10, Strict, OnDemand), has("a", 1, 5, 3), has("b", 1, 5, 3)), "a")
 		Expect(ledgerOf(v, "a").OnDemand).To(BeTrue())

@@ -30,6 +30,14 @@ func taken(c *plan.Cluster) {
 	c.Absent, c.Foreign = false, plan.Hold{Reason: "NameTaken"}
 }
 
+// scaledTwice is a cluster in which another autoscaler, of another name, scales the same workload.
+func scaledTwice(c *plan.Cluster) { c.Foreign = plan.Hold{Reason: "AutoscaledTwice"} }
+
+// garbled is a cluster whose autoscaler with the object's name cannot be read.
+func garbled(c *plan.Cluster) {
+	c.Absent, c.Fault = false, plan.Hold{Reason: "AutoscalerUnreadable"}
+}
+
 // shown is the version up to which a cluster's autoscalers are known.
 func shown(version string) func(*plan.Cluster) {
 	return func(c *plan.Cluster) { c.Shown = version }
@@ -82,6 +90,8 @@ var _ = Describe("A deleted object", func() {
 		Entry("another client took the name, and something is being sent", sentOnce(view(Federated(1, 10), but(none("a"), taken, busy(1, 5))), "a"), remains),
 		Entry("another client took the name, but the cluster is out of reach", sentOnce(view(Federated(1, 10), but(none("a"), taken, away)), "a"), remains),
 		Entry("another client had the name before this object, as old caches still show", remembers(view(Federated(1, 10), but(none("a"), taken, shown("99"))), "a", confirmedAt("100")), remains),
+		Entry("another autoscaler scales the same workload", view(Federated(1, 10), has("a", 1, 10, 3, scaledTwice)), remains, "a gone"),
+		Entry("an autoscaler cannot be read", remembers(view(Federated(1, 10), but(none("a"), garbled)), "a", confirmed(1, 10)), remains),
 		Entry("all stay, if it orphans them", view(Federated(1, 10, orphaning), has("a", 1, 10, 3)), gone),
 		Entry("all stay, but one is being written to", view(Federated(1, 10, orphaning), has("a", 1, 10, 3, busy(1, 5))), remains),
 		Entry("all stay, but the first is being written to", view(Federated(1, 10, orphaning), has("a", 1, 5, 3, busy(1, 4)), has("b", 1, 5, 3)), remains),
@@ -103,7 +113,9 @@ var _ = Describe("A deleted object", func() {
 		p := plan.New(v)
 		Expect(p.Gone).To(BeFalse())
 		Expect(p.Again).To(Equal(time.Minute))
-		v.Now = v.Now.Add(time.Minute)
+		v.Now = v.Now.Add(time.Minute - time.Nanosecond)
+		Expect(plan.New(v).Gone).To(BeFalse())
+		v.Now = v.Now.Add(time.Nanosecond)
 		p = plan.New(v)
 		Expect(p.Gone).To(BeTrue())
 		Expect(p.Again).To(BeZero())

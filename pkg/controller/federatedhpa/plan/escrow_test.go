@@ -221,6 +221,18 @@ var _ = Describe("A creation of unknown outcome that nobody wants any more", fun
 	})
 })
 
+var _ = Describe("A creation that may still arrive", func() {
+	DescribeTable("needs no further look",
+		func(v plan.View) {
+			entry(&v, "a").RemovableAfter = ago(-time.Minute)
+			Expect(plan.New(v).Again).To(BeZero())
+		},
+		Entry("where the autoscaler stays", view(Federated(1, 10), has("a", 1, 10, 3))),
+		Entry("where no autoscaler is wanted, and none is there", view(Federated(1, 10), but(none("a"), unselected))),
+		Entry("where no autoscaler is wanted, and another one scales the same workload", view(Federated(1, 10), but(none("a"), unselected, scaledTwice))),
+	)
+})
+
 var _ = Describe("An autoscaler of which another client took the name", func() {
 	share := func(v plan.View) plan.View { return remembers(v, "a", confirmed(1, 10)) }
 
