@@ -60,20 +60,31 @@ var _ = Describe("A member's health", func() {
 		Entry("has a failure in something else than its creation", false, 9*time.Minute, booting(time.Minute, mcm.MachineOperationHealthCheck, mcm.MachineStateFailed)),
 		Entry("has had one for half a minute", false, 10*time.Minute-30*time.Second, booting(30*time.Second, mcm.MachineOperationHealthCheck, mcm.MachineStateFailed)),
 		Entry("has had one for a moment", false, 29*time.Second, booting(time.Second, mcm.MachineOperationHealthCheck, mcm.MachineStateFailed)),
+		Entry("is sick, whatever failed before", false, time.Duration(0), NewMachine("x", exhausted, phase(mcm.MachineUnknown))),
 		Entry("runs, whatever failed before", false, time.Duration(0), NewMachine("x", bornAt(Noon), func(m *Machine) { m.Object.Status.LastOperation.State = mcm.MachineStateFailed })),
 	)
 
-	DescribeTable("without a limit on how long a machine may boot", func(ill bool, again time.Duration, m Machine) {
-		v := view(NewMember("a", 0, machines(m)))
-		v.Settings.BootPatience = 0
-		p := New(v)
-		Expect(p.Memory.Failing).To(HaveLen(map[bool]int{true: 1}[ill]))
-		Expect(p.Again).To(Equal(again))
-	},
+	// within expects what is remembered of a member with one machine, which may boot for so long.
+	within := func(patience time.Duration) func(ill bool, again time.Duration, m Machine) {
+		return func(ill bool, again time.Duration, m Machine) {
+			v := view(NewMember("a", 0, machines(m)))
+			v.Settings.BootPatience = patience
+			p := New(v)
+			Expect(p.Memory.Failing).To(HaveLen(map[bool]int{true: 1}[ill]))
+			Expect(p.Again).To(Equal(again))
+		}
+	}
+
+	DescribeTable("without a limit on how long a machine may boot", within(0),
 		Entry("boots for hours", false, time.Duration(0), NewMachine("x", phase(mcm.MachinePending))),
 		Entry("was created by a clock that is ahead", false, time.Duration(0), NewMachine("x", phase(mcm.MachinePending), bornAt(Noon.Add(time.Second)))),
 		Entry("finds no capacity", true, time.Minute, failing("ResourceExhausted", time.Second)),
 		Entry("fails, and will be tried again soon", false, 20*time.Second, failing("Unavailable", 10*time.Second)),
+	)
+
+	DescribeTable("with the shortest limit on how long a machine may boot", within(time.Nanosecond),
+		Entry("is new", false, time.Nanosecond, NewMachine("x", phase(mcm.MachinePending), bornAt(Noon))),
+		Entry("boots for too long", true, time.Minute, NewMachine("x", phase(mcm.MachinePending), bornAt(Noon.Add(-time.Nanosecond)))),
 	)
 
 	It("is forgotten where nothing fails", func() {
