@@ -107,8 +107,8 @@ var _ = Describe("A deleted object", func() {
 		Expect(s.Clusters[1].State).To(Equal(v1alpha1.StateUnreachable))
 	})
 
-	It("waits while a creation may still be on its way to a cluster where another client took the name", func() {
-		v := deletedObject(view(Federated(1, 10), but(none("a"), taken)))
+	DescribeTable("waits while a creation may still be on its way to a cluster", func(change ...func(*plan.Cluster)) {
+		v := deletedObject(view(Federated(1, 10), but(none("a"), change...)))
 		entry(&v, "a").RemovableAfter, entry(&v, "a").Epoch = ago(-time.Minute), 1
 		p := plan.New(v)
 		Expect(p.Gone).To(BeFalse())
@@ -119,7 +119,11 @@ var _ = Describe("A deleted object", func() {
 		p = plan.New(v)
 		Expect(p.Gone).To(BeTrue())
 		Expect(p.Again).To(BeZero())
-	})
+	},
+		Entry("where another client took the name", taken),
+		Entry("where another client removed the autoscaler that was created"),
+		Entry("where another client removed the autoscaler that was created, and another one scales the same workload", scaledTwice),
+	)
 
 	It("removes its workloads after the autoscalers", func() {
 		v := deletedObject(view(Federated(1, 10, withTemplate), but(none("a"), runs(exists, ours))))

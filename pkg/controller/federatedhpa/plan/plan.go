@@ -162,6 +162,9 @@ func (p *Plan) dismantle(r rules, now time.Time) {
 		case s.replaced(now): // what is there belongs to another client
 		case s.hasAutoscaler():
 			p.Gone = false
+		case s.revives(now) > 0: // a creation may still arrive
+			p.Gone = false
+			p.Again = requeue.Sooner(p.Again, s.revives(now))
 		case !s.cluster.Absent && (s.cluster.Starting || s.entry.Epoch != 0): // what was sent may be there
 			p.Gone = false
 		}
