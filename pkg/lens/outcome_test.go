@@ -250,8 +250,13 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 	It("of a deletion is reported if the server goes on failing without effect", func() {
 		inWorld(1, func(w world) {
 			w.create(machine("a", finalizer))
-			w.server.OnWrite(firstly(1000, serverError))
-			Expect(apierrors.IsInternalError(w.machines().Delete(w, "a", metav1.DeleteOptions{}))).To(BeTrue())
+			requests := 0
+			w.server.OnWrite(func(sim.Write) error { requests++; return serverError })
+			Expect(took(func() {
+				Expect(apierrors.IsInternalError(w.machines().Delete(w, "a", metav1.DeleteOptions{}))).To(BeTrue())
+			})).To(Equal(pauses(4)))
+			Expect(requests).To(Equal(5))
+			Expect(w.count("evenkeel_lens_unknown_outcomes_total")).To(BeEquivalentTo(5))
 			Expect(w.listed()).To(ConsistOf("a"))
 		})
 	})
