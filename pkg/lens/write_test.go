@@ -57,15 +57,17 @@ var _ = Describe("A write (L4.2)", func() {
 		})
 	})
 
-	It("that changes nothing waits for nothing", func() {
+	It("that changes nothing waits for nothing, and does not count as one that waited", func() {
 		inWorld(1, func(w world) {
 			made := w.create(machine("a"))
+			waited := w.count("evenkeel_lens_write_wait_seconds")
 			w.server.Lag("machines", sim.Constantly(lag))
 			Expect(took(func() {
 				_, err := w.machines().Update(w, made, metav1.UpdateOptions{})
 				Expect(err).NotTo(HaveOccurred())
 				Expect(w.listed()).To(ConsistOf("a"))
 			})).To(BeZero())
+			Expect(w.count("evenkeel_lens_write_wait_seconds")).To(Equal(waited))
 		})
 	})
 
