@@ -107,8 +107,8 @@ var _ = Describe("A deleted object", func() {
 		Expect(s.Clusters[1].State).To(Equal(v1alpha1.StateUnreachable))
 	})
 
-	DescribeTable("waits while a creation may still be on its way to a cluster", func(change ...func(*plan.Cluster)) {
-		v := deletedObject(view(Federated(1, 10), but(none("a"), change...)))
+	DescribeTable("waits while a creation may still be on its way to a cluster", func(v plan.View) {
+		v = deletedObject(v)
 		entry(&v, "a").RemovableAfter, entry(&v, "a").Epoch = ago(-time.Minute), 1
 		p := plan.New(v)
 		Expect(p.Gone).To(BeFalse())
@@ -120,9 +120,10 @@ var _ = Describe("A deleted object", func() {
 		Expect(p.Gone).To(BeTrue())
 		Expect(p.Again).To(BeZero())
 	},
-		Entry("where another client took the name", taken),
-		Entry("where another client removed the autoscaler that was created"),
-		Entry("where another client removed the autoscaler that was created, and another one scales the same workload", scaledTwice),
+		Entry("where another client took the name", view(Federated(1, 10), but(none("a"), taken))),
+		Entry("where another client took the name of an autoscaler that was created", remembers(view(Federated(1, 10), but(none("a"), taken)), "a", confirmed(1, 10))),
+		Entry("where another client removed the autoscaler that was created", view(Federated(1, 10), none("a"))),
+		Entry("where another client removed it, and another autoscaler scales the same workload", view(Federated(1, 10), but(none("a"), scaledTwice))),
 	)
 
 	It("removes its workloads after the autoscalers", func() {
