@@ -42,6 +42,7 @@ var _ = Describe("Maxima", func() {
 		Entry("to no more than all may have, though a preference names more", view(Federated(1, 12, Prefer("a", AtMost(50))), none("a")), "12"),
 		Entry("by one at least, if somebody asks for an unknown number more", view(Federated(2, 20), has("a", 1, 10, 10, wants(0)), has("b", 1, 10, 3)), "11/9"),
 		Entry("by the cluster that has more, where both run more than all may have", view(Federated(2, 9), has("a", 1, 2, 5), has("b", 1, 5, 5)), "4/5"),
+		Entry("by the cluster that has more, where only one can have headroom", view(Federated(2, 7), has("a", 1, 3, 3), has("b", 1, 5, 3)), "3/4"),
 		Entry("to one each at least", view(Federated(1, 2), has("a", 1, 5, 5), has("b", 1, 5, 0)), "1/1"),
 	)
 
