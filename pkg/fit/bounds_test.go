@@ -301,6 +301,7 @@ var _ = DescribeTable("Beside a pod that says too much, one",
 	Entry("of another namespace can", Fits, pod("p", "", namespaced("other")), excessive["anti-affinity"]),
 	Entry("of another namespace cannot where that may be named", Undecided, pod("p", "", namespaced("other")), excessive["anti-affinity"], apart(hostname, "p", anyNamespace)),
 	Entry("that may name it cannot", Undecided, pod("p", "", namespaced("other"), apart(hostname, "large", anyNamespace)), excessive["labels"]),
+	Entry("that may have to be with it cannot", Undecided, pod("p", "", namespaced("other"), together(hostname, "large", anyNamespace)), excessive["labels"]),
 	Entry("that names others can", Fits, pod("p", "", namespaced("other"), apart(hostname, "large")), excessive["labels"]),
 	Entry("is not concerned by what decides nothing of others", Fits, pod("p", ""), excessive["tolerations"]),
 )

@@ -203,6 +203,49 @@ var _ = It("A group opens none of its machines that are open, or that the room d
 	Expect(pack(NewRoom(nodes[:1]), many(9, "p", "cpu=4"), []Group{g}).Opened).To(Equal([]int{0}))
 })
 
+var _ = It("A group that names a machine that the room does not have opens none of another group", func() {
+	nodes, other := reserve("g", 1)
+	other.Limit = 0
+	p := pack(NewRoom(nodes), many(1, "p", "cpu=4"), []Group{{Nodes: []string{"nowhere"}, Limit: 1}, other})
+	Expect(p.Opened).To(Equal([]int{0, 0}))
+	Expect(where(p)).To(Equal("left: p-0"))
+})
+
+var _ = It("A machine opens for a pod that its taint kept away while it was closed", func() {
+	nodes, g := reserve("g", 1)
+	nodes = append(nodes, Node{Object: node("small", has("cpu=1")), Closed: true}) // without a taint, so that pods look at closed ones
+	Expect(where(pack(NewRoom(nodes), many(1, "p", "cpu=2"), []Group{g}))).To(Equal("g-0: p-0"))
+})
+
+var _ = It("Where machines have none of a resource that a pod takes elsewhere, still as few as possible open for the others", func() {
+	nodes, g := reserve("g", 5, in("a"), has("cpu=0 memory=10Gi example.com/gpu=10"))
+	nodes = append(nodes, Node{Object: node("n", in("a"))})
+	pods := many(1, "guest", "cpu=1", together(zone, "host"))
+	for i, l := range []load{{7, 2}, {1, 2}, {3, 6}, {4, 4}, {2, 6}} { // by the largest part, they need three
+		pods = append(pods, read(pod(fmt.Sprint("host-", i), fmt.Sprintf("example.com/gpu=%d memory=%dGi", l.cpu, l.memory))))
+	}
+	p := pack(NewRoom(nodes), pods, []Group{g})
+	Expect(p.Opened).To(Equal([]int{2}))
+	Expect(p.Places).To(ContainElement(And(HaveField("Pod.Object.Name", "guest-0"), HaveField("Node", "n"))))
+})
+
+var _ = Describe("A number of pods that are yet to be created", func() {
+	It("that is below none takes nothing from another number of the same", func() {
+		nodes, g := reserve("g", 1)
+		like := read(pod("p", "cpu=1"))
+		p := Pack(NewRoom(nodes), Demand{Uncreated: []Uncreated{{Like: like, Count: -2}, {Like: like, Count: 3}}}, []Group{g})
+		Expect(p.Uncreated).To(Equal(map[string]int{"g-0": 3}))
+	})
+
+	It("that is none costs no work, however important they would be", func() {
+		work := func(uncreated ...Uncreated) int {
+			nodes, g := reserve("g", 1)
+			return Pack(NewRoom(nodes), Demand{Pods: many(2, "p", "cpu=3"), Uncreated: uncreated}, []Group{g}).Work
+		}
+		Expect(work(Uncreated{Like: read(pod("q", "", important(1))), Count: 0})).To(Equal(work()))
+	})
+})
+
 var _ = It("Pods are interchangeable in whichever order they name what they request, and if they request none of something", func() {
 	shapes := map[string]bool{}
 	for range 20 {
@@ -214,15 +257,4 @@ var _ = It("Pods are interchangeable in whichever order they name what they requ
 
 var _ = It("A pod is named by its namespace and name", func() {
 	Expect(read(pod("p", "", namespaced("shop"))).Name()).To(Equal("shop/p"))
-})
-
-var _ = It("Whether to stop is asked once in 256 steps", func() {
-	nodes, g := reserve("g", 1, has("pods=2000"))
-	asked := 0
-	d := Demand{Interrupted: func() bool { asked++; return false }}
-	for i := range 300 {
-		d.Pods = append(d.Pods, read(pod(fmt.Sprint("p", i), fmt.Sprintf("cpu=%dm", i+1000000))))
-	}
-	Pack(NewRoom(nodes), d, []Group{g})
-	Expect(asked).To(Equal(4))
 })

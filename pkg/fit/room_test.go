@@ -221,6 +221,12 @@ var _ = Describe("A room", func() {
 		Expect(r.Ask(read(pod("p", "")), "n")).To(Equal(Fits))
 	})
 
+	It("does not ask for the company that a running pod came to be with, unless it is to move", func() {
+		p, r := pod("p", "", together(zone, "q"), runs), NewRoom(open(node("m", in("a"))))
+		Expect(r.Ask(Read(p, false), "m")).To(Equal(Fits))
+		Expect(r.Ask(Read(p, true), "m")).To(Equal(Lonely))
+	})
+
 	It("does not mind nodes that it does not have", func() {
 		r := NewRoom(nil)
 		r.Put(read(pod("p", "")), "n")

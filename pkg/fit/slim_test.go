@@ -132,13 +132,23 @@ var _ = It("Affinity that requires nothing is not kept", func() {
 })
 
 var _ = It("An owner is kept, unless the reference to it is absurdly long", func() {
-	owned := func(n int) *corev1.Pod {
-		return Slim(pod("p", "", func(p *corev1.Pod) {
-			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: strings.Repeat("x", n), Name: "r", UID: "3", Controller: ptr.To(true)}}
-		}))
+	owned := func(kind int) (size int, kept []metav1.OwnerReference) {
+		owner := metav1.OwnerReference{APIVersion: "v1", Kind: strings.Repeat("x", kind), Name: "r", UID: "3", Controller: ptr.To(true)}
+		return owner.Size(), Slim(pod("p", "", func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{owner} })).OwnerReferences
 	}
-	Expect(owned(MaxBytes / 8).OwnerReferences).To(BeEmpty())
-	Expect(owned(MaxBytes / 16).OwnerReferences).To(HaveLen(1))
+	room := sort.Search(MaxBytes, func(n int) bool { size, _ := owned(n); return size >= MaxBytes/8 })
+	_, kept := owned(room)
+	Expect(kept).To(BeEmpty())
+	_, kept = owned(room - 1)
+	Expect(kept).To(HaveLen(1))
+})
+
+var _ = It("The name of a scheduler is kept up to a length that none has", func() {
+	named := func(n int) string {
+		return Slim(pod("p", "", func(p *corev1.Pod) { p.Spec.SchedulerName = strings.Repeat("x", n) })).Spec.SchedulerName
+	}
+	Expect(named(MaxBytes / 8)).To(HaveLen(MaxBytes / 8))
+	Expect(named(MaxBytes/8 + 1)).To(HaveLen(MaxBytes / 8))
 })
 
 // numerous has a pod say n times the same, or nearly.

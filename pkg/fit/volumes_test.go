@@ -176,6 +176,12 @@ var _ = Describe("Other volumes", func() {
 			To(Equal([]Obstacle{Fits, VolumeElsewhere, Fits, VolumeElsewhere}))
 	})
 
+	It("in a zone whose name is empty are on no node that has a region and no zone", func() {
+		p := NewPod(pod("db", "", claiming("data")), storage(tied(map[string]string{zone: ""})).lookups())
+		Expect(On(p, node("n", in("")))).To(Equal(Fits))
+		Expect(On(p, node("n", labelled(corev1.LabelTopologyRegion, "r")))).To(Equal(VolumeElsewhere))
+	})
+
 	It("are not read where there are no lookups, as of a pod that runs", func() {
 		p := pod("db", "", claiming("data"))
 		Expect(NewPod(p, nil).Unclear).To(BeEmpty())
