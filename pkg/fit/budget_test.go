@@ -26,6 +26,12 @@ var _ = DescribeTable("A packing ends where its budget does: to look at a pod an
 	Entry("all", 60, 20),
 )
 
+var _ = It("The common half of a budget is for the first to come, also where so little is left for each namespace that it is nothing", func() {
+	pods := reads(pod("p", "", namespaced("a")), pod("p", "", namespaced("b")))
+	p := Pack(NewRoom(open(node("n"))), Demand{Pods: pods, Budget: 2}, nil)
+	Expect(p).To(And(HaveField("Places", HaveLen(1)), HaveField("Unfinished", HaveLen(1))))
+})
+
 var _ = DescribeTable("Another order is tried only if the common half of the budget is not used up",
 	func(budget, work int) {
 		nodes, g := reserve("g", 1)
@@ -35,6 +41,20 @@ var _ = DescribeTable("Another order is tried only if the common half of the bud
 	},
 	Entry("the first order takes all of it", 22, 12),
 	Entry("it leaves one comparison, and the second is tried", 24, 20),
+)
+
+var _ = DescribeTable("No other order is tried once as few machines open as there must be",
+	func(work int, requests, machine string) {
+		nodes, g := reserve("g", 4, has(machine))
+		p := pack(NewRoom(nodes), many(3, "p", requests), []Group{g})
+		Expect(p.Opened).To(Equal([]int{3}))
+		Expect(p.Work).To(Equal(work))
+	},
+	Entry("by CPU", 30, "cpu=3", "cpu=4"),
+	Entry("by memory", 30, "memory=7Gi", "memory=8Gi"),
+	Entry("by number", 30, "", "pods=1"),
+	Entry("by CPU, of which a machine has one thousandth", 30, "cpu=1m", "cpu=1m"),
+	Entry("by a device, of which that is not known", 122, "example.com/gpu=2", "example.com/gpu=3"),
 )
 
 var _ = DescribeTable("Whether to stop is asked once in 256 steps",

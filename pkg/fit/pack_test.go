@@ -143,6 +143,17 @@ var _ = DescribeTable("The work of a packing counts what is compared",
 	Entry("nothing, for one that is not looked at", 0, pod("p", "", claiming("none"))),
 )
 
+var _ = DescribeTable("The work of a packing counts the pods that rules are about",
+	func(work, there int, change ...func(*corev1.Pod)) {
+		r := NewRoom([]Node{{Object: node("n", in("a")), Pods: many(there, "q", "")}})
+		Expect(pack(r, []*Pod{read(pod("p", "", change...))}, nil).Work).To(Equal(work))
+	},
+	Entry("none, if there are no rules", 4, 5),
+	Entry("three rules, about none", 16, 0, apart(hostname, "x"), apart(hostname, "y"), apart(hostname, "z")),
+	Entry("three rules, about five: each pod once", 21, 5, apart(hostname, "x"), apart(hostname, "y"), apart(hostname, "z")),
+	Entry("four rules, about five: each pod twice", 29, 5, apart(hostname, "x"), apart(hostname, "y"), apart(hostname, "z"), apart(hostname, "v")),
+)
+
 var _ = Describe("The work of a packing", func() {
 	ofShapes := func(n int) []*Pod {
 		var all []*Pod
@@ -214,15 +225,17 @@ var _ = It("A group that names a machine that the room does not have opens none 
 var _ = It("A machine opens for a pod that its taint kept away while it was closed", func() {
 	nodes, g := reserve("g", 1)
 	nodes = append(nodes, Node{Object: node("small", has("cpu=1")), Closed: true}) // without a taint, so that pods look at closed ones
-	Expect(where(pack(NewRoom(nodes), many(1, "p", "cpu=2"), []Group{g}))).To(Equal("g-0: p-0"))
+	p := pack(NewRoom(nodes), many(1, "p", "cpu=2"), []Group{g})
+	Expect(where(p)).To(Equal("g-0: p-0"))
+	Expect(p.Opened).To(Equal([]int{1}))
 })
 
 var _ = It("Where machines have none of a resource that a pod takes elsewhere, still as few as possible open for the others", func() {
-	nodes, g := reserve("g", 5, in("a"), has("cpu=0 memory=10Gi example.com/gpu=10"))
+	nodes, g := reserve("g", 5, in("a"), has("cpu=0 memory=100Mi example.com/gpu=100"))
 	nodes = append(nodes, Node{Object: node("n", in("a"))})
 	pods := many(1, "guest", "cpu=1", together(zone, "host"))
-	for i, l := range []load{{7, 2}, {1, 2}, {3, 6}, {4, 4}, {2, 6}} { // by the largest part, they need three
-		pods = append(pods, read(pod(fmt.Sprint("host-", i), fmt.Sprintf("example.com/gpu=%d memory=%dGi", l.cpu, l.memory))))
+	for i, l := range []load{{70, 20}, {10, 20}, {30, 60}, {40, 40}, {20, 59}} { // by the largest part, they need three
+		pods = append(pods, read(pod(fmt.Sprint("host-", i), fmt.Sprintf("example.com/gpu=%d memory=%dMi", l.cpu, l.memory))))
 	}
 	p := pack(NewRoom(nodes), pods, []Group{g})
 	Expect(p.Opened).To(Equal([]int{2}))

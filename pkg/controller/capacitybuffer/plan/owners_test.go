@@ -71,6 +71,13 @@ var _ = Describe("Owners of machines (laws 8 and 11)", func() {
 		Expect(Requests(plan.New(v))).To(Equal("a=1 b=1"), "only one of those in b was for all")
 	})
 
+	It("do not prefer a MachineDeployment for the machines that it holds for all pods", func() {
+		v := After(plan.View{Buffers: []plan.Buffer{Chunks("c", 1, "cpu=1", selecting("b"))}, Pools: []plan.Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 9)}})
+		v.Buffers = append(v.Buffers, Chunks("b", 1, "cpu=1", dedicated("namespace")))
+		v = After(v)
+		Expect([]string{Spread(v), dedications(v)}).To(Equal([]string{"a=1 b=1", "a: shop=1"}))
+	})
+
 	It("keep their machines while a buffer that cannot be read keeps others", func() {
 		unreadable := Chunks("u", 1, "cpu=1")
 		unreadable.Lacks, unreadable.Object.Status.Replicas = "no right", new(int32(2))

@@ -117,6 +117,19 @@ var _ = Describe("Many different chunks for one of 20 MachineDeployments (law 8)
 		Entry("with rules that keep no chunk away", evenlyIfPossible),
 		Entry("with rules that may keep chunks away, but do not", apart),
 	)
+
+	It("have still none for that reason once machines are requested for some of them", func() {
+		Expect(without(After(different(5000)))).To(HaveKeyWithValue(tooMany, 200))
+	})
+
+	It("are not the reason why chunks have no place in a MachineDeployment whose maximum is reached", func() {
+		v := different(5000)
+		v.Pools[1] = Site("p01", "cpu=16", 4)
+		v.Buffers = append(v.Buffers, Chunks("a", 3, "cpu=16", selecting("p01")))
+		all := without(v)
+		Expect(all).To(HaveKeyWithValue(reason.NoRoom+": there is no room for 2 of 3 chunks: raise max in the bounds of p01, or ask for fewer chunks", 1))
+		Expect(all).To(HaveKeyWithValue(tooMany, 199))
+	})
 })
 
 var _ = Describe("Equal chunks of two buffers", func() {

@@ -57,6 +57,11 @@ func avoidingTeam(p *corev1.Pod) {
 	}}}
 }
 
+// listening has a pod use a port of its node.
+func listening(p *corev1.Pod) {
+	p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}}
+}
+
 // these are pods on a node with four CPUs, or nominated for nodes.
 func these(pods ...*corev1.Pod) []*corev1.Pod { return pods }
 
@@ -83,6 +88,7 @@ var _ = DescribeTable("A pod that is nominated for a node with four CPUs",
 		nominatedFor("n", "p", 1000, inThreeZones), these(Pod("q", 1000, inThreeZones)), nil),
 	Entry("has its place beside one of which it is not known whether it keeps it away", false, nominatedFor("n", "p", 1000), these(Pod("q", 1000, avoidingTeam)), nil),
 	Entry("is crowded out where one runs that keeps it away", true, nominatedFor("n", "p", 1000, Apart), these(Pod("p-1", 1000, Apart)), nil),
+	Entry("is crowded out where another has its port", true, nominatedFor("n", "p", 1000, listening), these(Pod("q", 1000, listening)), nil),
 
 	Entry("is crowded out by a more important one that is nominated, too", true, nominatedFor("n", "p", 1000), nil, these(nominatedFor("n", "q", 4000, worth(1)))),
 	Entry("is crowded out by an older one that is nominated, too", true, nominatedFor("n", "p", 1000, createdAt(Noon)), nil,
