@@ -101,12 +101,22 @@ var _ = Describe("Many different chunks for one of 20 MachineDeployments (law 8)
 		Expect(without(different(1000))).To(BeEmpty())
 	})
 
-	It("have a place if there are ten owners, of which each has a tenth of the work", func() {
-		v := different(300, dedicated("namespace"))
+	// shared has so many chunks of an owner, and nine other owners.
+	shared := func(n int) plan.View {
+		v := different(n, dedicated("namespace"))
 		for i := range 9 {
 			v.Buffers = append(v.Buffers, Chunks(fmt.Sprint("z", i), 1, "cpu=1", dedicated(fmt.Sprint("namespace/n", i))))
 		}
-		Expect(without(v)).To(BeEmpty())
+		return v
+	}
+
+	It("have a place if there are ten owners, of which each has a tenth of the work", func() {
+		Expect(without(shared(300))).To(BeEmpty())
+	})
+
+	It("do not all have a place if a tenth of the work is not enough, although all of it would be", func() {
+		Expect(without(different(1500))).To(BeEmpty())
+		Expect(without(shared(1500))).To(HaveKeyWithValue(tooMany, 200))
 	})
 
 	DescribeTable("have none, although machines could be created, if they are 5,000 and others are larger",
