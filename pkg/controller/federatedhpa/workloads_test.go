@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -67,12 +68,13 @@ var _ = Describe("Workloads from a template", func() {
 	It("are placed again after a minute where a cluster refuses them, which the status shows meanwhile", func() {
 		play(func(f *federation) {
 			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
-			refused, attempts := true, 0
+			var accepted atomic.Bool
+			var attempts atomic.Int32
 			f.clusters[0].OnWrite(func(w sim.Write) error {
 				if w.User != "federatedhpa" || w.Resource != "deployments" {
 					return nil
 				}
-				if attempts++; refused {
+				if attempts.Add(1); !accepted.Load() {
 					return apierrors.NewForbidden(deploymentGVR.GroupResource(), "shop", errors.New("not here"))
 				}
 				return nil
@@ -81,8 +83,8 @@ var _ = Describe("Workloads from a template", func() {
 			f.create(Federated(1, 10, template("one")))
 			time.Sleep(50 * time.Second)
 			Expect(f.state("shop", "c1")).To(ContainSubstring("WorkloadRefused"))
-			Expect(attempts).To(Equal(1))
-			refused = false
+			Expect(attempts.Load()).To(BeEquivalentTo(1))
+			accepted.Store(true)
 			time.Sleep(time.Minute)
 			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).NotTo(BeNil())
 			f.settle()

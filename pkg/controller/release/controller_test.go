@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -364,9 +365,9 @@ var _ = Describe("The controller", func() {
 			c.grow("a", 1, 2, "1:10")
 			c.Start("release", controller(usual))
 			c.settle()
-			refusing := true
+			var accepting atomic.Bool
 			c.OnWrite(func(w sim.Write) error {
-				if refusing && w.User == "release" && w.Resource == "machinedeployments" {
+				if !accepting.Load() && w.User == "release" && w.Resource == "machinedeployments" {
 					return apierrors.NewForbidden(schema.GroupResource{Resource: w.Resource}, w.Name, errors.New("not allowed"))
 				}
 				return nil
@@ -374,7 +375,7 @@ var _ = Describe("The controller", func() {
 			c.create(fresh(1, "p", 1000)...)
 			time.Sleep(time.Minute)
 			Expect(c.replicas()).To(Equal("a=1"))
-			refusing = false
+			accepting.Store(true)
 			c.settle()
 			Expect(c.waiting()).To(BeZero())
 		})
@@ -385,17 +386,17 @@ var _ = Describe("The controller", func() {
 			c.grow("a", 1, 2, "1:10")
 			c.Start("release", controller(usual))
 			c.settle()
-			refused := 0
+			var refused atomic.Int32
 			c.OnWrite(func(w sim.Write) error {
-				if w.User == "release" && w.Resource == "machinedeployments" && refused < 3 {
-					refused++
+				if w.User == "release" && w.Resource == "machinedeployments" && refused.Load() < 3 {
+					refused.Add(1)
 					return apierrors.NewConflict(schema.GroupResource{Resource: w.Resource}, w.Name, errors.New("its status was written"))
 				}
 				return nil
 			})
 			c.create(fresh(1, "p", 1000)...)
 			time.Sleep(50 * time.Millisecond)
-			Expect(refused).To(Equal(3))
+			Expect(refused.Load()).To(BeEquivalentTo(3))
 			Expect(c.waiting()).To(BeZero())
 			Expect(c.replicas()).To(Equal("a=2"))
 		})

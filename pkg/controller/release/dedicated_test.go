@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -77,9 +78,9 @@ var _ = Describe("The controller with dedicated machines", func() {
 
 	It("raises nothing for a pod that could not be nominated, until it can", func() { // law 9
 		released(func(c *cluster) {
-			fails := true
+			var succeeds atomic.Bool
 			c.OnWrite(func(w sim.Write) error {
-				if w.Resource == "pods" && w.Subresource == "status" && w.User == "release" && fails {
+				if w.Resource == "pods" && w.Subresource == "status" && w.User == "release" && !succeeds.Load() {
 					return apierrors.NewInternalError(errors.New("for now"))
 				}
 				return nil
@@ -87,7 +88,7 @@ var _ = Describe("The controller with dedicated machines", func() {
 			c.create(fresh(1, "web", 4000, web)...)
 			time.Sleep(10 * time.Second)
 			Expect(c.replicas()).To(Equal("a=1"))
-			c.set(func() { fails = false })
+			c.set(func() { succeeds.Store(true) })
 			c.settle()
 			Expect(placed(c, "web")).To(Equal(1))
 		})
