@@ -53,7 +53,7 @@ func (w world) requests() *[]string {
 	return verbs
 }
 
-// overtaken has a create fail, and somebody else use its name after it was looked up in vain and before it is repeated.
+// overtaken makes a create fail, and lets another client take its name after the lookup found nothing and before the create is repeated.
 func overtaken(w world, ours *v1alpha1.Machine, change func(*v1alpha1.Machine)) (*v1alpha1.Machine, error) {
 	looked := make(chan string, 1)
 	w.server.OnWrite(firstly(1, noAnswer))

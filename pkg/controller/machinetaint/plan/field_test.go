@@ -188,7 +188,7 @@ var _ = Describe("A restored field", func() {
 		Expect(managed(entry("gitops", "Apply", 0, claim))).To(BeNil())
 	})
 
-	It("is taken from nobody but this controller", func() {
+	It("is removed only from what this controller wrote", func() {
 		timeless := entry("kubectl", "Update", 9, claim)
 		timeless.Time = nil
 		Expect(managed(timeless)[0].FieldsV1.GetRawString()).To(Equal(claim))
