@@ -34,19 +34,15 @@ func (r *Room) closedTaints() (common []corev1.Taint) {
 			common, first = slices.Clone(taints), false
 		default:
 			common = slices.DeleteFunc(common, func(t corev1.Taint) bool {
-				return !slices.ContainsFunc(taints, alike(t))
+				return !slices.ContainsFunc(taints, func(o corev1.Taint) bool { return SameTaint(t, o) })
 			})
 		}
 	}
 	return common
 }
 
-// alike returns a function that reports whether a taint repels the same pods as this one.
-func alike(t corev1.Taint) func(corev1.Taint) bool {
-	return func(o corev1.Taint) bool {
-		return o.Key == t.Key && o.Value == t.Value && o.Effect == t.Effect
-	}
-}
+// SameTaint reports whether two taints keep the same pods away.
+func SameTaint(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }
 
 // openSlot opens the machine of a step.
 func (k *packer) openSlot(step put) {

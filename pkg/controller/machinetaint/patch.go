@@ -11,6 +11,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
+	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
 // All writes are merge patches on the version that they were decided on, so fields that this
@@ -24,7 +25,7 @@ func machinePatch(before, after *mcm.Machine) []byte {
 	patch := guarded(before.ResourceVersion, mapPatch(before.Annotations, after.Annotations))
 	was, is := before.Spec.NodeTemplateSpec, after.Spec.NodeTemplateSpec
 	template := tree{}
-	if !slices.EqualFunc(was.Spec.Taints, is.Spec.Taints, sameTaint) {
+	if !slices.EqualFunc(was.Spec.Taints, is.Spec.Taints, fit.SameTaint) {
 		template["spec"] = tree{"taints": orNullList(is.Spec.Taints)}
 	}
 	if d := mapPatch(was.Annotations, is.Annotations); len(d) > 0 {
@@ -42,7 +43,7 @@ func nodePatch(n plan.NodeChange) []byte {
 		annotations[key] = orNull(value)
 	}
 	patch := guarded(n.Machine.Node.ResourceVersion, annotations)
-	if !slices.EqualFunc(n.Taints, n.Machine.Node.Spec.Taints, sameTaint) {
+	if !slices.EqualFunc(n.Taints, n.Machine.Node.Spec.Taints, fit.SameTaint) {
 		patch["spec"] = tree{"taints": orNullList(n.Taints)}
 	}
 	return encode(patch)

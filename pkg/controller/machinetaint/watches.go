@@ -14,6 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
+	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -104,7 +105,7 @@ func (c *Controller) nodeChanged(was, is any) {
 	before, _ := was.(*corev1.Node)
 	after, _ := is.(*corev1.Node)
 	differs := func(key string) bool { return before.Annotations[key] != after.Annotations[key] }
-	if before != nil && after != nil && slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, sameTaint) &&
+	if before != nil && after != nil && slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, fit.SameTaint) &&
 		!slices.ContainsFunc(nodeAnnotations, differs) && pool.NodeReady(before) == pool.NodeReady(after) && before.Spec.ProviderID == after.Spec.ProviderID &&
 		equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) {
 		return
@@ -118,8 +119,6 @@ func (c *Controller) nodeChanged(was, is any) {
 		}
 	}
 }
-
-func sameTaint(a, b corev1.Taint) bool { return a.MatchTaint(&b) && a.Value == b.Value }
 
 // podChanged causes a sync if a machine may have become busy or empty, or if its pods may be
 // evicted now.
