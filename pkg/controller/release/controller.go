@@ -93,7 +93,9 @@ type Controller struct {
 	tried atomic.Pointer[shapes]
 
 	// Only the worker uses the rest.
-	memory   plan.Memory
+	memory plan.Memory
+	// decided is when the last decision began.
+	decided  time.Time
 	bursts   plan.Bursts
 	refusals refusals
 	claimed  plan.Claimed
@@ -150,6 +152,7 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 		return c.nominationsAgain(), nil
 	}
 	if err := c.clusterError(); err != nil {
+		c.memory.KeepDoubtful(c.decided, c.settings.Patience)
 		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
 		return reachability.Recheck, nil
 	}
@@ -201,7 +204,7 @@ func (c *Controller) decide(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	c.memory = p.Memory
+	c.memory, c.decided = p.Memory, begun
 	took := c.clock.Since(begun)
 	c.rested = c.clock.Now().Add(min(took, maxPause))
 	c.metrics.decided(p, took)

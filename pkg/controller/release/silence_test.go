@@ -66,6 +66,26 @@ var _ = Describe("While a cluster does not answer", func() {
 		})
 	})
 
+	DescribeTable("does not count towards doubt, since room may be taken unseen", func(before time.Duration, expected string) {
+		playApart(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", aware(usual))
+			c.settle()
+			c.create(fresh(1, "picky", 1000)...)
+			time.Sleep(before)
+			Expect(c.replicas()).To(Equal("a=2"))
+			c.Target.Silence(true, "release")
+			c.create(fresh(1, "q", 4000)...)
+			time.Sleep(10 * time.Minute)
+			c.Target.Silence(false, "release")
+			c.settle()
+			Expect(c.replicas()).To(Equal(expected))
+		})
+	},
+		Entry("of a pod that had waited for a moment", 10*time.Second, "a=3"),
+		Entry("but does not end it either", time.Minute, "a=2"),
+	)
+
 	It("decides on the bounds that there are once the control cluster answers", func() {
 		playApart(func(c *cluster) {
 			c.grow("a", 1, 3, "1:4")

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -110,6 +111,12 @@ type Basis struct {
 
 // Memory is when pods were first seen to wait although there was room.
 type Memory map[types.UID]time.Time
+
+// KeepDoubtful forgets all pods but those that were doubtful at the last decision. The rest may have
+// waited because the room was taken since then, unseen: a cluster does not answer.
+func (m Memory) KeepDoubtful(decided time.Time, patience time.Duration) {
+	maps.DeleteFunc(m, func(_ types.UID, since time.Time) bool { return decided.Sub(since) < patience })
+}
 
 // Evaluate reports whether a pod may justify a machine, and whether its scheduler has tried and
 // found no node.

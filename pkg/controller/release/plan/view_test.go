@@ -3,6 +3,8 @@
 package plan_test
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -62,3 +64,13 @@ var _ = Describe("Whether a pod may justify a machine", func() {
 		Entry("any, if none is named", true, nil, "mine"),
 	)
 })
+
+var _ = DescribeTable("What is remembered of a pod that waits beside room, while a cluster does not answer",
+	func(waited time.Duration, kept bool) {
+		m := Memory{"p": Noon.Add(-waited)}
+		m.KeepDoubtful(Noon, DefaultPatience)
+		Expect(m).To(HaveLen(map[bool]int{true: 1}[kept]))
+	},
+	Entry("nothing, while it was not doubtful", DefaultPatience-1, false),
+	Entry("since when it has waited, once it was doubtful", DefaultPatience, true),
+)
