@@ -69,21 +69,25 @@ func unsettling(t corev1.Taint) bool {
 // the oldest, so that the choice seldom changes. Callers that ask repeatedly should remember the
 // last template from a Node: it is more accurate than one from [FromClass].
 func Choose(name string, candidates []Candidate, now time.Time) (Template, bool) {
-	var fit []Candidate
+	type counted struct {
+		Candidate
+		daemons int
+	}
+	var fit []counted
 	nodes := map[int]int{}
 	for _, c := range candidates {
 		if c.Fit(now) {
-			fit = append(fit, c)
-			nodes[c.everywhere()]++
+			fit = append(fit, counted{c, c.everywhere()})
+			nodes[fit[len(fit)-1].daemons]++
 		}
 	}
 	if len(fit) == 0 {
 		return Template{}, false
 	}
-	best := slices.MinFunc(fit, func(a, b Candidate) int {
+	best := slices.MinFunc(fit, func(a, b counted) int {
 		return cmp.Or(
-			cmp.Compare(nodes[b.everywhere()], nodes[a.everywhere()]),
-			cmp.Compare(b.everywhere(), a.everywhere()),
+			cmp.Compare(nodes[b.daemons], nodes[a.daemons]),
+			cmp.Compare(b.daemons, a.daemons),
 			a.Node.CreationTimestamp.Compare(b.Node.CreationTimestamp.Time),
 			cmp.Compare(a.Node.Name, b.Node.Name),
 		)

@@ -44,7 +44,7 @@ func (c *Controller) observe() (v plan.View, current bool) {
 	moving := c.noteConcern(deployments)
 	source := c.stores.source()
 	for _, d := range deployments {
-		v.Members = append(v.Members, newMember(pool.Read(d, source, v.Now)))
+		v.Members = append(v.Members, newMember(pool.ReadReserve(d, source, v.Now)))
 	}
 	c.templates.setTemplates(v.Members, source, v.Now, v.Settings.Similar)
 	switch {

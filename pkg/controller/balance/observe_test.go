@@ -114,7 +114,6 @@ var _ = Describe("What is observed", func() {
 		m := s.member().Machines[0]
 		Expect(m.Workload).To(HaveLen(1))
 		Expect(m.Workload[0].Object.Name).To(Equal("app"))
-		Expect(m.Pods).To(Equal(1))
 	})
 
 	It("is not what runs on a Node of the name that is another machine's, and the machine counts as busy", func() {

@@ -48,9 +48,11 @@ type Member struct {
 	NoSet bool
 }
 
-// Machine is one machine with the pods that make it busy; see [pool.IsWorkload].
+// Machine is one machine.
 type Machine struct {
+	// Machine has the counts of its pods only if it carries the reserve mark.
 	pool.Machine
+	// Workload are the pods that make it busy, read only while pods matter; see [pool.IsWorkload].
 	Workload []*fit.Pod
 }
 
