@@ -181,6 +181,23 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		}),
 	)
 
+	It("a machine in reserve that was named stays until the controller sees it, and replicas are restored for it (I3)", func() {
+		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.Hold("machines", controllerUser)
+			set, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Get(context.Background(), "pool-1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			late := a.machine(set, true)
+			a.patch(`{"spec":{"replicas":1,"excessReplicas":2},"metadata":{"annotations":{%q:"%s~%s"}}}`, machineutils.TriggerDeletionByMCM, late, time.Now().UTC().Format(time.RFC3339))
+			time.Sleep(time.Second)
+			Expect(a.refusesDeletion(late)).To(Satisfy(apierrors.IsConflict))
+			a.Release("machines", controllerUser)
+			time.Sleep(time.Minute)
+			Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)))
+			Expect(a.refusesDeletion(late)).To(Succeed())
+		})
+	})
+
 	DescribeTable("a machine that serves stays while replicas are still to be restored for one of the reserve that was named",
 		func(happens func(a *alone) (end func())) {
 			onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {

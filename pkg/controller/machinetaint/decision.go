@@ -119,8 +119,7 @@ func (d decision) removalConflict(set *mcm.MachineSet, m *mcm.Machine) (ours boo
 		return false, conflictError("machines", m.Name, "it is leaving the reserve")
 	}
 	present, reserve := d.countStaying(set, m.UID)
-	_, reduced := d.state.visible(0, d.now)
-	ours = d.applied().Excess > 0 || reduced || d.wasMarked(m)
+	ours = d.hasReserve() || d.wasMarked(m)
 	switch {
 	case ours && present <= int(set.Spec.Replicas):
 		return ours, conflictError("machines", m.Name, "there are %d machines, and its machine set asks for %d", present, set.Spec.Replicas)
@@ -133,6 +132,12 @@ func (d decision) removalConflict(set *mcm.MachineSet, m *mcm.Machine) (ours boo
 		return ours, conflictError("machines", m.Name, "%d machines are still in reserve and go first", reserve)
 	}
 	return ours, nil
+}
+
+// hasReserve reports whether an excess is applied, or was lately.
+func (d decision) hasReserve() bool {
+	_, reduced := d.state.visible(0, d.now)
+	return d.applied().Excess > 0 || reduced
 }
 
 // isNeeded reports whether a machine serves, no rollout replaces it, and no more machines serve
@@ -180,14 +185,15 @@ func mustLose(set *mcm.MachineSet, reserve int) bool {
 // isUnsettled reports whether a machine in reserve is named for deletion, and replicas may still
 // have to be restored because the client that named it has lowered them, too (law 12 of package
 // reserve). Once the machine is gone, nothing shows for what they were lowered, and a machine that
-// serves would be deleted as well.
+// serves would be deleted as well. A machine that the store does not show yet may be in reserve.
 func (d decision) isUnsettled(set *mcm.MachineSet, m *mcm.Machine) bool {
 	named := pool.Named(d.deployment)
 	_, isNamed := named[m.Name]
+	unseen := d.hasReserve() && !d.isKnown(m)
 	switch {
-	case !isNamed && !pool.Condemned(m), !d.isMarked(m), plan.Returned(d.deployment)[m.Name], pool.Frozen(set), set.Spec.Replicas == 0:
+	case !isNamed && !pool.Condemned(m), !d.isMarked(m) && !unseen, plan.Returned(d.deployment)[m.Name], pool.Frozen(set), set.Spec.Replicas == 0:
 		return false
-	case d.isBehind():
+	case unseen, d.isBehind():
 		return true
 	}
 	running := 0
