@@ -351,6 +351,10 @@ func newWorker(ctx context.Context) gardener {
 		})
 	}
 	Eventually(func() error {
+		_, err := apis.Resource(workerKind.GroupVersion().WithResource("clusters")).List(ctx, metav1.ListOptions{})
+		return err
+	}).Should(Succeed(), "both kinds are served when the controllers look for them")
+	Eventually(func() error {
 		_, err := apis.Resource(workerKind).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Worker", "metadata": map[string]any{"name": "worker"},
 			"spec": map[string]any{"type": "local", "region": "local", "pools": []any{map[string]any{
