@@ -3,17 +3,24 @@
 package stores_test
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
 // That a snapshot of stores is that of a list is a law of package pool.
@@ -74,6 +81,34 @@ func TestAControllerIsFoundByItsUIDAndNotByItsNameAlone(t *testing.T) {
 	}
 	if set := stores.Controller[mcm.MachineSet](sets, &mcm.Machine{}); set != nil {
 		t.Errorf("found %v of a machine that nothing controls", set)
+	}
+}
+
+func TestInformersBeginWithThePresentState(t *testing.T) {
+	server := sim.New(sim.Options{})
+	defer server.Close()
+	config := server.ConfigFor("user")
+	client, theirs := versioned.NewForConfigOrDie(config), stock.NewForConfigOrDie(config).MachineV1alpha1()
+	_, err := client.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(t.Context(), &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
+	_, err2 := theirs.MachineSets(fixture.Namespace).Create(t.Context(), &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
+	_, err3 := theirs.Machines(fixture.Namespace).Create(t.Context(), &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
+	_, err4 := theirs.MachineClasses(fixture.Namespace).Create(t.Context(), &mcm.MachineClass{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
+	if err := errors.Join(err, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	server.WatchLists(false)
+	server.Stale("", time.Hour)
+	server.Lag("", sim.Constantly(time.Hour))
+	ctx, end := context.WithCancel(t.Context())
+	informers := stores.New(client, metav1.NamespaceAll)
+	all := []cache.SharedIndexInformer{informers.Deployments(), informers.Sets(), informers.Machines(), informers.Classes()}
+	informers.Start(ctx)
+	defer informers.Shutdown()
+	defer end()
+	for i, informer := range all {
+		if !cache.WaitFor(ctx, "", informer.HasSyncedChecker()) || len(informer.GetStore().List()) != 1 {
+			t.Errorf("informer %d shows %d objects", i, len(informer.GetStore().List()))
+		}
 	}
 }
 

@@ -143,10 +143,10 @@ var _ = Describe("laws", func() {
 		}
 	})
 
-	law("4: only empty machines are put into reserve, and never below R", func(t *rapid.T, v View, p Plan) {
+	law("4: only empty machines are put into reserve, never below R, and none while the store is behind", func(t *rapid.T, v View, p Plan) {
 		for _, move := range p.Moves {
 			serving, _, _ := count(carriedOut(v, p))
-			if move.Reserve && (find(v, move.Name).Busy() || serving < p.Replicas) {
+			if move.Reserve && (find(v, move.Name).Busy() || serving < p.Replicas || v.Behind) {
 				t.Fatalf("%+v: %+v", move, p)
 			}
 		}

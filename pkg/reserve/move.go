@@ -73,10 +73,10 @@ func (r *round) releaseOrder(a, b Machine) int {
 
 // retireMachines puts empty machines into the reserve while more than R serve (law 4), booting ones
 // first. It waits while machine-controller-manager has deletions to do, since these may reduce the
-// machines to R.
+// machines to R, and while the view may show machines that are gone.
 func (r *round) retireMachines() {
 	t := r.countMachines()
-	if t.present > r.visible || r.view.NodesUnknown {
+	if t.present > r.visible || r.view.NodesUnknown || r.view.Behind {
 		return
 	}
 	// If nothing is to be deleted, A has room for all of them.
