@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package machinetaint_test
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// guard watches what must never happen, write by write. It knows of the cluster what the writes tell.
+type guard struct {
+	c *cluster
+	// class is that of each machine there is, and current that of the template: machines of another class are being replaced.
+	class   map[string]string
+	current string
+	// leaving are machines that were told to go.
+	leaving map[string]bool
+	places  places
+	// unbounded is when the MachineDeployment was last written without bounds, and spilled are machines that were told to go because of
+	// that.
+	unbounded time.Time
+	spilled   map[string]bool
+	// served are machines that were told to go while they were not in reserve.
+	served map[string]bool
+	// leader is the instance that has the lease, if there are several, and late are machines that another one created.
+	leader string
+	late   map[string]bool
+	// surplus is since when more machines serve than workload is to have; zero while that is not so.
+	surplus time.Time
+	// reduced is when the process reduced the excess that it applies to nothing; zero while there is one.
+	reduced time.Time
+	// inclusive reports whether replicas include the reserve. emptied reports whether they are also 0, so that all machines are deleted, as in
+	// hibernation.
+	inclusive, emptied bool
+	// sets are the replicas of MachineSets. backward reports whether those of another class than the current one grow: the process has not
+	// seen the current one, as after a list of a cache that is behind, and takes the machines of the new MachineSet for old ones.
+	sets     map[string]int64
+	backward bool
+
+	// mu guards what follows, which the story sets.
+	mu sync.Mutex
+	// forgiven are machines that may go though pods run on them: they were named, or are sick.
+	forgiven map[string]bool
+	// over: machines beyond replicas may be drained from now on, since patience ends.
+	over   bool
+	broken []string
+	// story is what was written, as it is told where an invariant was broken.
+	story []string
+	// looked counts how often each invariant was at stake.
+	looked map[string]int
+}
+
+func newGuard(c *cluster) *guard {
+	return &guard{c: c, class: map[string]string{}, leaving: map[string]bool{}, spilled: map[string]bool{}, served: map[string]bool{}, late: map[string]bool{}, sets: map[string]int64{}, forgiven: map[string]bool{}, looked: map[string]int{}, places: newPlaces()}
+}
+
+func (g *guard) follow(w sim.Write) error {
+	if w.NoOp() || w.Subresource != "" {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.tell(w)
+	g.placed(w)
+	class := func(path ...string) string {
+		name, _, _ := unstructured.NestedString(w.Object, append(path, "spec", "class", "name")...)
+		return name
+	}
+	switch {
+	case w.Resource == "machinedeployments":
+		if is := class("spec", "template"); is != g.current {
+			g.current, g.backward = is, false
+		}
+		if _, bounded, _ := unstructured.NestedString(w.Object, "metadata", "annotations", api.BoundsAnnotation); !bounded {
+			g.unbounded = w.Time
+		}
+		g.noteExcess(w)
+		replicas, _, _ := unstructured.NestedInt64(w.Object, "spec", "replicas")
+		g.emptied = g.inclusive && replicas == 0
+	case w.Resource == "machinesets":
+		replicas, _, _ := unstructured.NestedInt64(w.Object, "spec", "replicas")
+		if was, known := g.sets[w.Name]; known && replicas > was {
+			g.backward = class("spec", "template") != g.current
+		}
+		g.sets[w.Name] = replicas
+	case w.Resource == "leases":
+		if holder, _, _ := unstructured.NestedString(w.Object, "spec", "holderIdentity"); holder != "" {
+			g.leader = holder
+		}
+	case w.Resource != "machines":
+	case w.Effect == sim.Added:
+		g.class[w.Name] = class()
+		if g.leader != "" && !storm.ByTwin(w, g.leader) {
+			g.late[w.Name] = true
+			g.looked["created by one that leads no more"]++
+		}
+		g.bounded(!g.places.reserve[w.Name], w.Time)
+	case w.Effect == sim.Deleted:
+		delete(g.class, w.Name)
+		delete(g.late, w.Name)
+		delete(g.leaving, w.Name)
+		delete(g.spilled, w.Name)
+		delete(g.served, w.Name)
+	case w.Verb == "delete":
+		g.leaving[w.Name] = true
+		g.spilled[w.Name] = w.Time.Sub(g.unbounded) < time.Minute
+		g.served[w.Name] = !g.places.reserve[w.Name]
+		g.spared(w)
+	}
+	g.noteSurplus(w.Time)
+	return nil
+}
+
+// noteSurplus follows whether more machines serve than workload is to have.
+func (g *guard) noteSurplus(now time.Time) {
+	all := g.places.workloads
+	switch {
+	case len(all) == 0 || g.serving()-1 <= all[len(all)-1].machines:
+		g.surplus = time.Time{}
+	case g.surplus.IsZero():
+		g.surplus = now
+	}
+}
+
+// tell adds a write to the story, until an invariant is broken.
+func (g *guard) tell(w sim.Write) {
+	if len(g.broken) > 0 || w.Resource != "machines" && w.Resource != "machinedeployments" && w.Resource != "machinesets" {
+		return
+	}
+	replicas, _, _ := unstructured.NestedInt64(w.Object, "spec", "replicas")
+	annotations, _, _ := unstructured.NestedStringMap(w.Object, "metadata", "annotations")
+	class, _, _ := unstructured.NestedString(w.Object, "spec", "class", "name")
+	g.story = append(g.story, fmt.Sprintf("%s %s %s %s %s: replicas %d, applied %q, mark %t, priority %s, class %s, named %q, there %d, leaving %d",
+		w.Time.Format(time.TimeOnly), w.User, w.Verb, w.Resource, w.Name, replicas, annotations[api.AppliedExcessAnnotation],
+		annotations[api.ReserveAnnotation] != "", annotations["machinepriority.machine.sapcloud.io"], class, annotations[machineutils.TriggerDeletionByMCM], len(g.class), len(g.leaving)))
+}
+
+// bounded is I1: machines never pass max but by those that are leaving and are replaced, because they were named or are sick, or
+// because a client wrote the MachineDeployment without bounds and excess, and machine-controller-manager deletes what is too many then,
+// at the latest a minute after that. Until then, it may also create machines for the excess without a max. A machine for workload does not wait for those either that served when they were told to go, which
+// may take hours to drain; one of the reserve does. An instance that stood still while another one took the lease sends what it had
+// decided to create, and no API server refuses that. In a rollout machine-controller-manager counts machines by the status of its MachineSets, and where that is late it passes its surge,
+// and so max.
+func (g *guard) bounded(serves bool, now time.Time) {
+	if g.rolling() {
+		return
+	}
+	if now.Sub(g.unbounded) < time.Minute {
+		g.looked["created without bounds"]++
+		return
+	}
+	g.looked["I1"]++
+	allowed := most
+	for name := range g.class {
+		if g.late[name] {
+			allowed++
+		}
+	}
+	for name := range g.leaving {
+		if g.forgiven[name] || g.spilled[name] || serves && g.served[name] {
+			allowed++
+		}
+	}
+	if len(g.class) > allowed {
+		g.broken = append(g.broken, fmt.Sprintf("I1: %d machines, %d allowed", len(g.class), allowed))
+	}
+}
+
+// rolling reports whether machines are being replaced.
+func (g *guard) rolling() bool {
+	for _, class := range g.class {
+		if class != g.current {
+			return true
+		}
+	}
+	return false
+}
+
+// spared is I3: a machine of the current class that pods run on is not deleted, unless it was named or is sick. In a rollout that is so
+// while others are in reserve: where replicas are lowered then, machine-controller-manager takes machines of each MachineSet. A client
+// that wrote the MachineDeployment without what is recorded there, while the process was away, ends the patience with a surplus: nothing
+// else tells how many machines there were to be. A surplus ends when it has lasted as long as its patience. And where replicas include the
+// reserve, all machines go with the last of them: an autoscaler may remove several machines at once that could not be created, and so pass
+// its min. A process that has not seen the present template rolls back to the one before, until it sees it.
+func (g *guard) spared(w sim.Write) {
+	if w.User != evenkeel || g.over || g.class[w.Name] != g.current || g.rolling() && !g.inReserve() || g.isStock(w.Time) {
+		return
+	}
+	if w.Time.Sub(g.unbounded) < longestAbsence && g.serving() > g.places.least(w.Time) {
+		g.looked["surplus without a record"]++
+		return
+	}
+	if g.backward {
+		g.looked["goes back to a template"]++
+		return
+	}
+	if g.emptied {
+		g.looked["no replicas"]++
+		return
+	}
+	if !g.surplus.IsZero() && w.Time.Sub(g.surplus) >= surplusPatience {
+		g.looked["surplus whose patience has ended"]++
+		return
+	}
+	g.looked["I3"]++
+	if !g.forgiven[w.Name] && g.c.holds(w.Name) {
+		g.broken = append(g.broken, "I3: busy machine "+w.Name+" is deleted")
+	}
+}
+
+// noteExcess follows the excess that the process applies.
+func (g *guard) noteExcess(w sim.Write) {
+	_, applied, _ := unstructured.NestedString(w.Object, "metadata", "annotations", api.AppliedExcessAnnotation)
+	switch {
+	case applied:
+		g.reduced = time.Time{}
+	case w.User == evenkeel && g.reduced.IsZero():
+		g.reduced = w.Time
+	}
+}
+
+// isStock reports whether machine-controller-manager does as it does without a reserve, for a minute at least: it may replace a named
+// machine before its MachineSet is smaller, and then delete another one.
+func (g *guard) isStock(now time.Time) bool {
+	return !g.reduced.IsZero() && now.Sub(g.reduced) > time.Minute && !g.inReserve()
+}
+
+// serving counts the machines that are not in reserve and stay, with one whose deletion is requested now.
+func (g *guard) serving() int {
+	n := 1
+	for name := range g.class {
+		if !g.leaving[name] && !g.places.reserve[name] {
+			n++
+		}
+	}
+	return n
+}
+
+func (g *guard) forgive(machine string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.forgiven[machine] = true
+}
+
+// count notes that something was at stake.
+func (g *guard) count(what string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.looked[what]++
+}
+
+// endPatience lets machines beyond replicas be drained from now on.
+func (g *guard) endPatience() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = true
+}
+
+func (g *guard) verdict() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.broken
+}
