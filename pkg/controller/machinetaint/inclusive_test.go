@@ -10,22 +10,16 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -169,23 +163,6 @@ var _ = Describe("A reserve within replicas", func() {
 		})
 	})
 
-	It("takes a reduction that names nobody, also of replicas that were raised before, and no machine that serves goes (I3)", func() {
-		inclusiveStory(func(c *cluster) {
-			c.work(1)
-			c.scale(6)
-			c.settle()
-			busy := c.busy()
-			Expect(busy).To(HaveLen(4))
-			c.scale(4)
-			time.Sleep(30 * time.Second)
-			Expect(c.totals()).To(Equal("4 = 4 + 0 of 0"))
-			Expect(c.busy()).To(Equal(busy))
-			c.settle()
-			Expect(c.busy()).To(Equal(busy))
-			Expect(c.totals()).To(Equal("6 = 4 + 2 of 2"))
-		})
-	})
-
 	It("leaves replicas with the excess, and no machine that serves goes", func() {
 		inclusiveStory(func(c *cluster) {
 			busy, since := c.busy(), len(c.Writes())
@@ -200,91 +177,6 @@ var _ = Describe("A reserve within replicas", func() {
 			made, deleted := c.born(since)
 			Expect([]int{made, deleted}).To(Equal([]int{0, 2}))
 		})
-	})
-
-	It("stays when a machine that serves is named", func() {
-		inclusiveStory(func(c *cluster) {
-			busy := c.busy()
-			c.name(4, busy[1])
-			c.settle()
-			Expect(c.totals()).To(Equal("4 = 2 + 2 of 2"))
-			Expect(c.busy()).NotTo(ContainElement(busy[1]))
-		})
-	})
-
-	It("takes a reduction that names no machine, drains nothing, and grows again ever later", func() {
-		inclusiveStory(func(c *cluster) {
-			busy := c.busy()
-			for n, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
-				c.scale(3)
-				time.Sleep(pause - 15*time.Second)
-				Expect(c.totals()).To(Equal("3 = 3 + 0 of 0"), "after reduction %d", n)
-				Expect(c.numbers()).To(HaveSuffix(" True ReplicasLowered"))
-				time.Sleep(75 * time.Second)
-				Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
-				Expect(c.busy()).To(Equal(busy))
-			}
-		})
-	})
-
-	It("grows again at once when replicas are raised, or another excess is desired", func() {
-		for want, change := range map[string]func(*cluster){
-			"6 = 4 + 2 of 2": func(c *cluster) { c.scale(4) },
-			"4 = 3 + 1 of 1": func(c *cluster) { c.want(1) },
-		} {
-			inclusiveStory(func(c *cluster) {
-				c.scale(3)
-				time.Sleep(15 * time.Second)
-				Expect(c.totals()).To(Equal("3 = 3 + 0 of 0"))
-				change(c)
-				time.Sleep(35 * time.Second)
-				Expect(c.totals()).To(Equal(want))
-			})
-		}
-	})
-
-	It("takes its part of a larger reduction, and no more machines that serve go than the rest", func() {
-		inclusiveStory(func(c *cluster) {
-			since := len(c.Writes())
-			c.scale(2)
-			time.Sleep(45 * time.Second)
-			Expect(c.totals()).To(Equal("2 = 2 + 0 of 0"))
-			Expect(c.numbers()).To(HavePrefix("2+0 "))
-			made, deleted := c.born(since)
-			Expect([]int{made, deleted}).To(Equal([]int{0, 3}))
-		})
-	})
-
-	It("becomes smaller by a machine of it that is named", func() {
-		inclusiveStory(func(c *cluster) {
-			busy := c.busy()
-			_, reserve := c.names()
-			c.name(4, reserve[0])
-			time.Sleep(45 * time.Second)
-			Expect(c.totals()).To(Equal("4 = 3 + 1 of 1"))
-			c.settle()
-			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
-			Expect(c.busy()).To(Equal(busy))
-		})
-	})
-
-	It("gives way to a max that was lowered, and to a reduction to it", func() {
-		for _, clamped := range []bool{false, true} {
-			play(func(c *cluster) {
-				c.work(3)
-				c.pool(3, bounds("1:5:2"), inclusive)
-				c.settle()
-				busy := c.busy()
-				Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
-				c.patch(`{"metadata":{"annotations":{%q:"1:4:2"}}}`, api.BoundsAnnotation)
-				if clamped {
-					c.scale(4)
-				}
-				c.settle()
-				Expect(c.totals()).To(Equal("4 = 3 + 1 of 1"))
-				Expect(c.busy()).To(Equal(busy))
-			})
-		}
 	})
 
 	It("serves as a whole when all of it is released in one write, and is made up for", func() {
@@ -311,182 +203,6 @@ var _ = Describe("A reserve within replicas", func() {
 		})
 	})
 
-	It("does not grow beyond the max to which an extension of Gardener reduces replicas, until more is asked for", func() {
-		playWith(sim.Options{Seed: 1, Resources: served, ManagedFields: true}, func(c *cluster) {
-			scaleAs := func(manager string, replicas int) {
-				_, err := c.user.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), "pool", types.MergePatchType,
-					fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{FieldManager: manager})
-				Expect(err).NotTo(HaveOccurred())
-			}
-			c.work(3)
-			c.pool(3, bounds("1:9:2"), inclusive)
-			c.settle()
-			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
-			busy := c.busy()
-			scaleAs("gardener-extension-provider-local", 4)
-			for range 6 {
-				time.Sleep(4 * time.Hour)
-				Expect(c.totals()).To(Equal("4 = 3 + 1 of 1"))
-			}
-			Expect(c.numbers()).To(HaveSuffix(" True ReplicasLowered"))
-			Expect(c.busy()).To(Equal(busy))
-			scaleAs("kubectl", 5)
-			c.settle()
-			Expect(c.totals()).To(Equal("6 = 4 + 2 of 2"))
-			scaleAs("kubectl", 5)
-			c.settle()
-			Expect(c.totals()).To(Equal("6 = 4 + 2 of 2"), "others know no max")
-		})
-	})
-
-	It("does not take replicas below min: what it does not need serves", func() {
-		play(func(c *cluster) {
-			c.work(3)
-			c.pool(3, bounds("1:9:2"), inclusive)
-			c.settle()
-			since := len(c.Writes())
-			c.patch(`{"metadata":{"annotations":{%q:"5:9:0"}}}`, api.BoundsAnnotation)
-			c.settle()
-			Expect(c.totals()).To(Equal("5 = 5 + 0 of 0"))
-			made, deleted := c.born(since)
-			Expect([]int{made, deleted}).To(Equal([]int{0, 0}))
-		})
-	})
-
-	It("goes at once when the cluster hibernates, and comes back with it", func() {
-		inclusiveStory(func(c *cluster) {
-			c.scale(0)
-			time.Sleep(30 * time.Second)
-			Expect(c.machines()).To(BeEmpty())
-			time.Sleep(3 * time.Hour)
-			Expect(c.machines()).To(BeEmpty())
-			c.scale(3)
-			c.settle()
-			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
-		})
-	})
-
-	It("stays away while the cluster hibernates, whatever MachineDeployments of other namespaces do", func() {
-		inclusiveStory(func(c *cluster) {
-			other := &api.MachineDeployment{ObjectMeta: fixture.MachineDeployment("theirs", 0).ObjectMeta}
-			other.Namespace, other.Spec.Replicas = "other", 3
-			_, err := c.user.MachineV1alpha1().MachineDeployments("other").Create(context.Background(), other, metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			c.scale(0)
-			time.Sleep(3 * time.Hour)
-			Expect(c.machines()).To(BeEmpty())
-		})
-	})
-
-	It("is not begun before it is known where it is counted, and one that was begun goes on", func() {
-		storm.Bubble(suite, func() {
-			var known atomic.Bool
-			c := adopt(storm.NewWorld(sim.Options{Seed: 1, Resources: served}), machinetaint.Options{Settings: plan.Settings{
-				Accounting: func(*api.MachineDeployment) api.Accounting {
-					if known.Load() {
-						return api.AccountingInclusive
-					}
-					return ""
-				},
-			}})
-			defer c.End()
-			c.work(3)
-			c.pool(3, excess(2))
-			c.settle()
-			Expect(c.machines()).To(HaveLen(3))
-			known.Store(true)
-			c.want(1)
-			c.settle()
-			Expect(c.totals()).To(Equal("4 = 3 + 1 of 1"))
-			known.Store(false)
-			c.want(2)
-			c.settle()
-			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
-		})
-	})
-
-	It("stays when a client names a machine of it that boots, and so lowers replicas to 0", func() {
-		play(func(c *cluster) {
-			c.work(1)
-			c.pool(1, inclusive)
-			c.settle()
-			c.want(2)
-			time.Sleep(bootTime / 2)
-			_, reserve := c.names()
-			Expect(reserve).NotTo(BeEmpty())
-			since, applied := len(c.Writes()), []string{}
-			c.AfterWrite(func(w sim.Write) error {
-				if w.Resource == "machinedeployments" && w.Object != nil {
-					text, _, _ := unstructured.NestedString(w.Object, "metadata", "annotations", api.AppliedExcessAnnotation)
-					applied = append(applied, text)
-				}
-				return nil
-			})
-			c.name(0, reserve[0])
-			c.settle()
-			Expect(c.totals()).To(Equal("3 = 1 + 2 of 2"))
-			Expect(applied).NotTo(ContainElement(""), "the reserve is not given up meanwhile")
-			made, deleted := c.born(since)
-			Expect([]int{made, deleted}).To(Equal([]int{1, 1}))
-		})
-	})
-
-	It("moves into replicas and out of them in one write, without a machine made or deleted", func() {
-		story(func(c *cluster) {
-			for range 2 {
-				since := len(c.Writes())
-				c.account(api.AccountingInclusive)
-				c.settle()
-				Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
-				c.account(api.AccountingAdditive)
-				c.settle()
-				Expect(c.totals()).To(Equal("3 = 3 + 0 of 2"))
-				made, deleted := c.born(since)
-				Expect([]int{made, deleted}).To(Equal([]int{0, 0}))
-				Expect(c.written(since)).NotTo(ContainElement(Or(ContainSubstring("machinesets"), ContainSubstring("machines "))))
-			}
-		})
-	})
-
-	It("is recovered where the record of it is lost, also by a process that never saw it", func() {
-		inclusiveStory(func(c *cluster) {
-			for _, restarted := range []bool{false, true} {
-				busy, since := c.busy(), len(c.Writes())
-				if restarted {
-					c.process.Crash()
-				}
-				c.patch(`{"metadata":{"annotations":{%q:null}}}`, api.AppliedExcessAnnotation)
-				if restarted {
-					time.Sleep(time.Minute)
-					c.process.CrashFor(0)
-				}
-				c.settle()
-				Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
-				Expect(c.busy()).To(Equal(busy))
-				made, deleted := c.born(since)
-				Expect([]int{made, deleted}).To(Equal([]int{0, 0}))
-			}
-		})
-	})
-
-	It("stays where it is while the annotation is invalid, and a condition says what to write", func() {
-		inclusiveStory(func(c *cluster) {
-			since := len(c.Writes())
-			c.patch(`{"metadata":{"annotations":{%q:"inclusive"}}}`, api.AccountingAnnotation)
-			c.settle()
-			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
-			made, deleted := c.born(since)
-			Expect([]int{made, deleted}).To(Equal([]int{0, 0}))
-			message := ""
-			for _, condition := range c.deployment().Status.Conditions {
-				if condition.Type == api.ReserveReady {
-					message = condition.Reason + ": " + condition.Message
-				}
-			}
-			Expect(message).To(HavePrefix(`AnnotationInvalid: accounting "inclusive": write Additive or Inclusive`))
-		})
-	})
-
 	It("rolls with the rest, and replicas stay", func() {
 		inclusiveStory(func(c *cluster) {
 			c.patch(`{"spec":{"template":{"spec":{"class":{"name":"next"}}}}}`)
@@ -496,18 +212,6 @@ var _ = Describe("A reserve within replicas", func() {
 			for _, m := range c.machines() {
 				Expect(m.Spec.Class.Name).To(Equal("next"))
 			}
-		})
-	})
-
-	It("is not missed by a client that writes what it read: its own growth is what it wrote", func() {
-		inclusiveStory(func(c *cluster) {
-			d, err := c.user.MachineV1alpha1().MachineDeployments(ns).Get(context.Background(), "pool", metav1.GetOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			Expect(strings.Count(d.Annotations[api.AppliedExcessAnnotation], "counted=2,replicas=5")).To(Equal(1))
-			_, err = c.user.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), "pool", types.MergePatchType, []byte(`{"spec":{"replicas":9}}`), metav1.PatchOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			c.settle()
-			Expect(c.totals()).To(Equal("9 = 7 + 2 of 2"))
 		})
 	})
 })

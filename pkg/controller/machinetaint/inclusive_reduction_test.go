@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package machinetaint_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+var _ = Describe("A reserve within replicas", func() {
+	It("takes a reduction that names nobody, also of replicas that were raised before, and no machine that serves goes (I3)", func() {
+		inclusiveStory(func(c *cluster) {
+			c.work(1)
+			c.scale(6)
+			c.settle()
+			busy := c.busy()
+			Expect(busy).To(HaveLen(4))
+			c.scale(4)
+			time.Sleep(30 * time.Second)
+			Expect(c.totals()).To(Equal("4 = 4 + 0 of 0"))
+			Expect(c.busy()).To(Equal(busy))
+			c.settle()
+			Expect(c.busy()).To(Equal(busy))
+			Expect(c.totals()).To(Equal("6 = 4 + 2 of 2"))
+		})
+	})
+
+	It("stays when a machine that serves is named", func() {
+		inclusiveStory(func(c *cluster) {
+			busy := c.busy()
+			c.name(4, busy[1])
+			c.settle()
+			Expect(c.totals()).To(Equal("4 = 2 + 2 of 2"))
+			Expect(c.busy()).NotTo(ContainElement(busy[1]))
+		})
+	})
+
+	It("takes a reduction that names no machine, drains nothing, and grows again ever later", func() {
+		inclusiveStory(func(c *cluster) {
+			busy := c.busy()
+			for n, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
+				c.scale(3)
+				time.Sleep(pause - 15*time.Second)
+				Expect(c.totals()).To(Equal("3 = 3 + 0 of 0"), "after reduction %d", n)
+				Expect(c.numbers()).To(HaveSuffix(" True ReplicasLowered"))
+				time.Sleep(75 * time.Second)
+				Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
+				Expect(c.busy()).To(Equal(busy))
+			}
+		})
+	})
+
+	It("grows again at once when replicas are raised, or another excess is desired", func() {
+		for want, change := range map[string]func(*cluster){
+			"6 = 4 + 2 of 2": func(c *cluster) { c.scale(4) },
+			"4 = 3 + 1 of 1": func(c *cluster) { c.want(1) },
+		} {
+			inclusiveStory(func(c *cluster) {
+				c.scale(3)
+				time.Sleep(15 * time.Second)
+				Expect(c.totals()).To(Equal("3 = 3 + 0 of 0"))
+				change(c)
+				time.Sleep(35 * time.Second)
+				Expect(c.totals()).To(Equal(want))
+			})
+		}
+	})
+
+	It("takes its part of a larger reduction, and no more machines that serve go than the rest", func() {
+		inclusiveStory(func(c *cluster) {
+			since := len(c.Writes())
+			c.scale(2)
+			time.Sleep(45 * time.Second)
+			Expect(c.totals()).To(Equal("2 = 2 + 0 of 0"))
+			Expect(c.numbers()).To(HavePrefix("2+0 "))
+			made, deleted := c.born(since)
+			Expect([]int{made, deleted}).To(Equal([]int{0, 3}))
+		})
+	})
+
+	It("becomes smaller by a machine of it that is named", func() {
+		inclusiveStory(func(c *cluster) {
+			busy := c.busy()
+			_, reserve := c.names()
+			c.name(4, reserve[0])
+			time.Sleep(45 * time.Second)
+			Expect(c.totals()).To(Equal("4 = 3 + 1 of 1"))
+			c.settle()
+			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
+			Expect(c.busy()).To(Equal(busy))
+		})
+	})
+
+	It("gives way to a max that was lowered, and to a reduction to it", func() {
+		for _, clamped := range []bool{false, true} {
+			play(func(c *cluster) {
+				c.work(3)
+				c.pool(3, bounds("1:5:2"), inclusive)
+				c.settle()
+				busy := c.busy()
+				Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
+				c.patch(`{"metadata":{"annotations":{%q:"1:4:2"}}}`, api.BoundsAnnotation)
+				if clamped {
+					c.scale(4)
+				}
+				c.settle()
+				Expect(c.totals()).To(Equal("4 = 3 + 1 of 1"))
+				Expect(c.busy()).To(Equal(busy))
+			})
+		}
+	})
+
+	It("does not grow beyond the max to which an extension of Gardener reduces replicas, until more is asked for", func() {
+		playWith(sim.Options{Seed: 1, Resources: served, ManagedFields: true}, func(c *cluster) {
+			scaleAs := func(manager string, replicas int) {
+				_, err := c.user.MachineV1alpha1().MachineDeployments(ns).Patch(context.Background(), "pool", types.MergePatchType,
+					fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{FieldManager: manager})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			c.work(3)
+			c.pool(3, bounds("1:9:2"), inclusive)
+			c.settle()
+			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
+			busy := c.busy()
+			scaleAs("gardener-extension-provider-local", 4)
+			for range 6 {
+				time.Sleep(4 * time.Hour)
+				Expect(c.totals()).To(Equal("4 = 3 + 1 of 1"))
+			}
+			Expect(c.numbers()).To(HaveSuffix(" True ReplicasLowered"))
+			Expect(c.busy()).To(Equal(busy))
+			scaleAs("kubectl", 5)
+			c.settle()
+			Expect(c.totals()).To(Equal("6 = 4 + 2 of 2"))
+			scaleAs("kubectl", 5)
+			c.settle()
+			Expect(c.totals()).To(Equal("6 = 4 + 2 of 2"), "others know no max")
+		})
+	})
+
+	It("does not take replicas below min: what it does not need serves", func() {
+		play(func(c *cluster) {
+			c.work(3)
+			c.pool(3, bounds("1:9:2"), inclusive)
+			c.settle()
+			since := len(c.Writes())
+			c.patch(`{"metadata":{"annotations":{%q:"5:9:0"}}}`, api.BoundsAnnotation)
+			c.settle()
+			Expect(c.totals()).To(Equal("5 = 5 + 0 of 0"))
+			made, deleted := c.born(since)
+			Expect([]int{made, deleted}).To(Equal([]int{0, 0}))
+		})
+	})
+
+	It("goes at once when the cluster hibernates, and comes back with it", func() {
+		inclusiveStory(func(c *cluster) {
+			c.scale(0)
+			time.Sleep(30 * time.Second)
+			Expect(c.machines()).To(BeEmpty())
+			time.Sleep(3 * time.Hour)
+			Expect(c.machines()).To(BeEmpty())
+			c.scale(3)
+			c.settle()
+			Expect(c.totals()).To(Equal("5 = 3 + 2 of 2"))
+		})
+	})
+
+	It("stays away while the cluster hibernates, whatever MachineDeployments of other namespaces do", func() {
+		inclusiveStory(func(c *cluster) {
+			other := &api.MachineDeployment{ObjectMeta: fixture.MachineDeployment("theirs", 0).ObjectMeta}
+			other.Namespace, other.Spec.Replicas = "other", 3
+			_, err := c.user.MachineV1alpha1().MachineDeployments("other").Create(context.Background(), other, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.scale(0)
+			time.Sleep(3 * time.Hour)
+			Expect(c.machines()).To(BeEmpty())
+		})
+	})
+
+	It("stays when a client names a machine of it that boots, and so lowers replicas to 0", func() {
+		play(func(c *cluster) {
+			c.work(1)
+			c.pool(1, inclusive)
+			c.settle()
+			c.want(2)
+			time.Sleep(bootTime / 2)
+			_, reserve := c.names()
+			Expect(reserve).NotTo(BeEmpty())
+			since, applied := len(c.Writes()), []string{}
+			c.AfterWrite(func(w sim.Write) error {
+				if w.Resource == "machinedeployments" && w.Object != nil {
+					text, _, _ := unstructured.NestedString(w.Object, "metadata", "annotations", api.AppliedExcessAnnotation)
+					applied = append(applied, text)
+				}
+				return nil
+			})
+			c.name(0, reserve[0])
+			c.settle()
+			Expect(c.totals()).To(Equal("3 = 1 + 2 of 2"))
+			Expect(applied).NotTo(ContainElement(""), "the reserve is not given up meanwhile")
+			made, deleted := c.born(since)
+			Expect([]int{made, deleted}).To(Equal([]int{1, 1}))
+		})
+	})
+})
