@@ -14,16 +14,11 @@ import (
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
 // story plays on a pool of three busy machines with two in reserve.
@@ -37,31 +32,6 @@ func story(body func(c *cluster)) {
 		Expect(c.busy()).To(Equal(serving))
 		body(c)
 	})
-}
-
-// terminating are the machines that are being deleted.
-func (c *cluster) terminating() (names []string) {
-	for _, m := range c.machines() {
-		if m.DeletionTimestamp != nil {
-			names = append(names, m.Name)
-		}
-	}
-	return names
-}
-
-// overstay has a machine fail and come back, with workload by then on the one that stood in for it. It returns those that served before.
-func (c *cluster) overstay() []string {
-	GinkgoHelper()
-	serving, _ := c.names()
-	c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
-	time.Sleep(3 * time.Second)
-	c.work(1)
-	time.Sleep(3 * time.Second)
-	c.cloud.set(func() { c.cloud.sick = nil })
-	time.Sleep(3 * time.Second)
-	Expect(c.busy()).To(HaveLen(4))
-	Expect(c.reason()).To(HaveSuffix("False SurplusServing"))
-	return serving
 }
 
 var _ = Describe("A reserve", func() {
@@ -156,166 +126,6 @@ var _ = Describe("A reserve", func() {
 		}
 	})
 
-	It("shrinks without harm though its field is wiped at any moment of that", func() {
-		for _, after := range []time.Duration{0, 4 * time.Millisecond, 8 * time.Millisecond, 16 * time.Millisecond, 40 * time.Millisecond, 5 * time.Second} {
-			story(func(c *cluster) {
-				serving := c.busy()
-				c.want(1)
-				time.Sleep(after)
-				c.typed(func(*mcmapi.MachineDeployment) {})
-				c.settle()
-				Expect(c.deployment().Spec.ExcessReplicas).To(HaveValue(Or(BeEquivalentTo(1), BeEquivalentTo(2))), "what it said last, as far as was seen")
-				Expect(c.numbers()).To(HavePrefix("3+"))
-				Expect(c.busy()).To(Equal(serving))
-			})
-		}
-	})
-
-	It("lowers replicas at once, though an annotation that is out of date says that more may be acted on", func() {
-		story(func(c *cluster) {
-			c.patch(`{"metadata":{"annotations":{%q:"3"}}}`, api.AppliedReplicasAnnotation)
-			c.settle()
-			c.scale(2)
-			c.settle()
-			Expect(c.numbers()).To(Equal("2+2 status 2/2 True Complete"))
-			Expect(c.deployment().Status.Replicas).To(BeEquivalentTo(4))
-		})
-	})
-
-	It("is not what goes when replicas shrink, unless it was named", func() {
-		story(func(c *cluster) {
-			serving, reserve := c.names()
-			c.scale(2)
-			c.settle()
-			Expect(c.numbers()).To(Equal("2+2 status 2/2 True Complete"))
-			_, left := c.names()
-			Expect(left).To(Equal(reserve))
-
-			left, _ = c.names()
-			c.name(1, left[1])
-			c.settle()
-			Expect(c.numbers()).To(Equal("1+2 status 2/2 True Complete"))
-			now, _ := c.names()
-			Expect(now).To(Equal(left[:1]))
-			Expect(serving).To(ContainElement(left[0]))
-		})
-	})
-
-	It("has replicas restored for a machine that is named while it goes, though its name is forgotten at once, and the machine is gone or not", func() {
-		for _, gone := range []bool{false, true} {
-			for _, accounting := range []api.Accounting{api.AccountingAdditive, api.AccountingInclusive} {
-				story(func(c *cluster) {
-					busy := c.busy()
-					c.account(accounting)
-					c.settle()
-					if gone {
-						c.Lag("machines", func() time.Duration { return time.Second }, evenkeel)
-					}
-					c.want(0)
-					var going []string
-					for range 1000 {
-						time.Sleep(10 * time.Millisecond)
-						if going = c.terminating(); len(going) == 2 {
-							break
-						}
-					}
-					Expect(going).To(HaveLen(2))
-					if gone {
-						c.Hold("machines", evenkeel)
-					}
-					c.Hold("machinedeployments", evenkeel)
-					c.name(2, going[0])
-					c.name(1, going[1])
-					c.patch(`{"metadata":{"annotations":{"node.machine.sapcloud.io/trigger-deletion-by-mcm":null}}}`)
-					if gone {
-						time.Sleep(2 * drainTime)
-						Expect(c.machines()).To(HaveLen(3))
-					}
-					c.Release("machinedeployments", evenkeel)
-					time.Sleep(10 * time.Millisecond) // machine-controller-manager waits for 100 ms before it acts
-					c.Release("machines", evenkeel)
-					c.settle()
-					Expect(c.totals()).To(Equal("3 = 3 + 0 of 0"))
-					Expect(c.busy()).To(Equal(busy))
-					c.scale(2)
-					c.settle()
-					Expect(c.totals()).To(Equal("2 = 2 + 0 of 0"), "what was restored once is not restored again")
-				})
-			}
-		}
-	})
-
-	It("gives replicas back for a machine of its own that was named, once", func() {
-		story(func(c *cluster) {
-			_, reserve := c.names()
-			c.name(2, reserve[0])
-			c.settle()
-			Expect(c.deployment().Spec.Replicas).To(BeEquivalentTo(3))
-			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
-			_, now := c.names()
-			Expect(now).NotTo(ContainElement(reserve[0]))
-			Expect(c.deployment().Annotations).NotTo(HaveKey(api.ReturnedAnnotation))
-		})
-	})
-
-	It("stands in for a machine that fails, and takes it in when it comes back", func() {
-		story(func(c *cluster) {
-			serving, _ := c.names()
-			c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
-			time.Sleep(3 * time.Second)
-			now, reserve := c.names()
-			Expect(now).To(HaveLen(4), "the sick one and three that run")
-			Expect(reserve).To(HaveLen(1))
-			c.cloud.set(func() { c.cloud.sick = nil })
-			c.settle()
-			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
-			Expect(c.busy()).To(HaveLen(3))
-		})
-	})
-
-	It("drains the emptiest machine whose pods may be evicted, when one comes back and none is empty", func() {
-		story(func(c *cluster) {
-			serving := c.overstay()
-			c.safeToEvict("false", c.busy()...)
-			c.settle()
-			Expect(c.numbers()).To(Equal("4+1 status 1/1 False SurplusServing"))
-			Expect(c.deployment().Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("runs a pod that must not be evicted"))))
-			Expect(c.deleted()).To(BeEmpty())
-			c.safeToEvict("true", serving[1])
-			c.settle()
-			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
-			Expect(c.deleted()).To(ConsistOf(serving[1]))
-		})
-	})
-
-	It("drains nothing while many Nodes of the cluster are not ready, those of other pools included", func() {
-		story(func(c *cluster) {
-			c.overstay()
-			c.strangers(8, corev1.ConditionUnknown)
-			time.Sleep(time.Hour)
-			Expect(c.numbers()).To(Equal("4+1 status 1/1 False SurplusServing"))
-			Expect(c.deployment().Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("so many Nodes of the cluster are not ready"))))
-			Expect(c.deleted()).To(BeEmpty())
-			c.strangers(8, corev1.ConditionTrue)
-			time.Sleep(machinetaint.DefaultSurplusPatience - time.Second)
-			Expect(c.deleted()).To(BeEmpty(), "patience begins anew")
-			c.settle()
-			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
-			Expect(c.deleted()).To(HaveLen(1))
-		})
-	})
-
-	It("is whole again after a machine that serves was replaced", func() {
-		story(func(c *cluster) {
-			serving, _ := c.names()
-			c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
-			c.settle()
-			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
-			now, _ := c.names()
-			Expect(now).NotTo(ContainElement(serving[0]))
-		})
-	})
-
 	It("lasts through a rolling update, which moves each pod once", func() {
 		story(func(c *cluster) {
 			moved := 0
@@ -333,25 +143,6 @@ var _ = Describe("A reserve", func() {
 		})
 	})
 
-	It("gives way where machines cannot be made, says so, and comes back", func() {
-		story(func(c *cluster) {
-			c.cloud.set(func() { c.cloud.out = true })
-			c.want(4)
-			time.Sleep(5 * time.Minute)
-			Expect(c.numbers()).To(HavePrefix("3+2 status 2/2 False CannotBeMade"))
-			serving, _ := c.names()
-			c.cloud.set(func() { c.cloud.sick = map[string]bool{serving[0]: true} })
-			time.Sleep(30 * time.Minute)
-			now, reserve := c.names()
-			Expect(now).NotTo(ContainElement(serving[0]), "the reserve does not stand in the way of its replacement")
-			Expect(len(c.busy())).To(Equal(3), "%v %v", now, reserve)
-			c.cloud.set(func() { c.cloud.out = false })
-			time.Sleep(3 * time.Hour)
-			c.settle()
-			Expect(c.numbers()).To(Equal("3+4 status 4/4 True Complete"))
-		})
-	})
-
 	It("comes back within a second when a client that does not know the field writes", func() {
 		story(func(c *cluster) {
 			all := len(c.machines())
@@ -361,89 +152,6 @@ var _ = Describe("A reserve", func() {
 			Expect(len(c.machines())).To(Equal(all + 1))
 			c.settle()
 			Expect(c.numbers()).To(Equal("4+2 status 2/2 True Complete"))
-		})
-	})
-
-	It("stays within the maximum of bounds, terminating machines included", func() {
-		play(func(c *cluster) {
-			c.work(3)
-			c.pool(3, bounds("1:5:2"))
-			most := world.MostMachines(c.World)
-			for _, step := range []struct {
-				replicas int
-				field    int32
-				want     string
-			}{
-				{3, 2, "3+2 status 2/2 True Complete"}, {4, 1, "4+1 status 1/1 True AtMax"}, {5, 0, "5+0 status 0/0 True AtMax"},
-				{5, 0, "5+0 status 0/0 True AtMax"},
-			} {
-				c.scale(step.replicas)
-				c.settle()
-				Expect(c.numbers()).To(Equal(step.want))
-				Expect(c.deployment().Spec.ExcessReplicas).To(HaveValue(Equal(step.field)))
-			}
-			c.scale(3)
-			time.Sleep(8 * time.Second)
-			live := 0
-			for _, m := range c.machines() {
-				if m.DeletionTimestamp == nil {
-					live++
-				}
-			}
-			Expect(live).To(Equal(3), "first it shrinks, then it fills up")
-			c.settle()
-			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
-			Expect(*most).To(Equal(5))
-
-			c.patch(`{"metadata":{"annotations":{"%s":"1:4:2"}}}`, api.BoundsAnnotation)
-			c.settle()
-			Expect(c.numbers()).To(Equal("3+1 status 1/1 True AtMax"))
-			c.scale(7)
-			c.settle()
-			Expect(c.numbers()).To(Equal("7+0 status 0/0 False AboveMax"))
-		})
-	})
-
-	It("is asked for in percent and in resources, and stands still where that is garbage", func() {
-		play(func(c *cluster) {
-			c.pool(3, bounds("0:20:10%"))
-			c.settle()
-			Expect(c.numbers()).To(Equal("3+1 status 1/1 True Complete"))
-			c.scale(11)
-			c.settle()
-			Expect(c.numbers()).To(Equal("11+2 status 2/2 True Complete"))
-			c.patch(`{"metadata":{"annotations":{"%s":"0:20:cpu=10,memory=1Gi"}}}`, api.BoundsAnnotation)
-			c.settle()
-			Expect(c.numbers()).To(Equal("11+3 status 3/3 True Complete"))
-			c.patch(`{"metadata":{"annotations":{"%s":"many"}}}`, api.BoundsAnnotation)
-			c.settle()
-			Expect(c.numbers()).To(Equal("11+3 status 3/3 False BoundsInvalid"))
-			c.patch(`{"metadata":{"annotations":{"%s":"0:20:vendor.example/gpu=1"}}}`, api.BoundsAnnotation)
-			c.settle()
-			Expect(c.numbers()).To(Equal("11+3 status 3/3 False CapacityUnknown"))
-			c.patch(`{"metadata":{"annotations":{"%s":"0:20:max(1,10%%)","%s":"yes"}}}`, api.BoundsAnnotation, api.DrainReserveAnnotation)
-			c.settle()
-			Expect(c.numbers()).To(Equal("11+3 status 3/3 False AnnotationInvalid"))
-			c.patch(`{"metadata":{"annotations":{"%s":"false"}}}`, api.DrainReserveAnnotation)
-			c.settle()
-			Expect(c.numbers()).To(Equal("11+2 status 2/2 True Complete"))
-			c.patch(`{"metadata":{"annotations":{"%s":"0:20:1"}}}`, api.BoundsAnnotation)
-			c.settle()
-			Expect(c.numbers()).To(Equal("11+1 status 1/1 True Complete"))
-		})
-	})
-
-	It("is asked for in resources as soon as its MachineClass shows what machines have", func() {
-		play(func(c *cluster) {
-			c.pool(0, bounds("0:20:cpu=8"))
-			c.settle()
-			Expect(c.numbers()).To(Equal("0+0 status 0/0 False CapacityUnknown"))
-			_, err := c.user.MachineV1alpha1().MachineClasses(ns).Create(context.Background(), fixture.MachineClass(fixture.Class, func(class *mcmapi.MachineClass) {
-				class.NodeTemplate = &mcmapi.NodeTemplate{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}}
-			}), metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			c.settle()
-			Expect(c.numbers()).To(Equal("0+2 status 2/2 True Complete"))
 		})
 	})
 
