@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+)
+
+func aged(d time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(Noon.Add(-d)) }
+}
+
+func safe(text string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": text}
+	}
+}
+
+func alone(p *corev1.Pod) { p.OwnerReferences = nil }
+
+func app(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{"app": name} }
+}
+
+// budget of the pods of an app.
+func budget(app string, allowed int) Budget {
+	return Budget{Namespace: "default", Name: app, Selector: labels.SelectorFromSet(labels.Set{"app": app}), Allowed: allowed}
+}
+
+var _ = Describe("The machine that goes", func() {
+	// gone is the machine that a would lose to b, or why there is none.
+	gone := func(v View) string {
+		w := newWorld(v.Members...)
+		w.Nodes, w.Budgets = v.Nodes, v.Budgets
+		w.Members[1].Machines = append(w.Members[1].Machines, NewMachine("b-r", inReserve))
+		share(1)(&w.Members[1])
+		move(v1alpha1.Move{ID: "1", From: "a", Reserve: 1})(&w.Members[1])
+		p := New(w.View)
+		if text := of(p, "a").Write.Annotations[v1alpha1.MoveAnnotation]; text != "" {
+			m, err := v1alpha1.ParseMove(text)
+			Expect(err).NotTo(HaveOccurred())
+			return m.Machine
+		}
+		Expect(writes(p)).To(Equal("b: -share -move"), "what was made for it is given up")
+		Expect(p.Blocks).To(HaveKey("a"))
+		return p.Blocks["a"]
+	}
+	// three are the pods of a-0, a-1 and a-2.
+	three := func(pods ...[]*fit.Pod) View {
+		v := view(zones(Continuous, 3, 1)...)
+		for i, of := range pods {
+			m := &v.Members[0].Machines[i]
+			hold(m, of...)
+			v.Nodes = append(v.Nodes, fit.Node{Object: node(m.Object.Name), Pods: of})
+		}
+		return v
+	}
+	some := func(pods ...*fit.Pod) []*fit.Pod { return pods }
+
+	DescribeTable("is", func(want string, v View, budgets ...Budget) {
+		v.Budgets = budgets
+		Expect(gone(v)).To(Equal(want))
+	},
+		Entry("the emptiest", "a-1", three(some(pod("x", "a-0")), some(), some(pod("y", "a-2")))),
+		Entry("the one with fewest pods", "a-2", three(some(pod("x", "a-0"), pod("y", "a-0")), some(pod("z", "a-1"), pod("u", "a-1")), some(pod("v", "a-2")))),
+		Entry("the one whose pods have run longest", "a-1", three(some(pod("x", "a-0", aged(time.Minute))), some(pod("y", "a-1", aged(time.Hour))), some(pod("z", "a-2", aged(time.Second))))),
+		Entry("not one with a pod that is not to be evicted", "a-1", three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1")), some(pod("z", "a-2")))),
+		Entry("not one with a pod that nobody makes again", "a-1", three(some(pod("x", "a-0", alone)), some(pod("y", "a-1")), some(pod("z", "a-2")))),
+		Entry("one with such a pod that may go", "a-0", three(some(pod("x", "a-0", alone, safe("true"))), some(pod("y", "a-1")), some(pod("z", "a-2")))),
+		Entry("one whose pods could run there", "a-2", three(some(pod("x", "a-0", InZone("a"))), some(pod("y", "a-1", InZone("a"))), some(pod("z", "a-2", InZone("b"))))),
+		Entry("not one whose pods have no room together", "a-1", three(some(pod("x", "a-0", Large), pod("y", "a-0", Large)), some(pod("u", "a-1"), pod("v", "a-1")), some(pod("z", "a-2", InZone("a"))))),
+		Entry("one that a budget lets go", "a-1", three(some(pod("x", "a-0", app("q"))), some(pod("y", "a-1", app("s"))), some(pod("z", "a-2", app("q")))), budget("q", 0), budget("s", 1)),
+		Entry("none where no budget lets one go", "PodDisruptionBudget", three(some(pod("x", "a-0", app("q"))), some(pod("y", "a-1", app("q"))), some(pod("z", "a-2", app("q")))), budget("q", 0)),
+		Entry("none where a budget lets one pod go of two", "PodDisruptionBudget", three(some(pod("x", "a-0", app("q")), pod("u", "a-0", app("q"))), some(pod("y", "a-1", app("q")), pod("v", "a-1", app("q"))), some(pod("z", "a-2", app("q")), pod("w", "a-2", app("q")))), budget("q", 1)),
+		Entry("none where none could run there", "PodsBound", three(some(pod("x", "a-0", InZone("a"))), some(pod("y", "a-1", InZone("a"))), some(pod("z", "a-2", InZone("a"))))),
+		Entry("none where none is to be evicted", "NotSafeToEvict", three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1", safe("false"))), some(pod("z", "a-2", safe("false"))))),
+	)
+
+	It("is none that may have pods which cannot be seen", func() {
+		v := three(some(), some(pod("x", "a-1")), some(pod("y", "a-2"), pod("z", "a-2")))
+		v.Members[0].Machines[0].Unseen = true
+		Expect(gone(v)).To(Equal("a-1"))
+	})
+
+	It("is no machine that somebody ranked or preserves", func() {
+		v := three(some(), some(), some(pod("x", "a-2")))
+		v.Members[0].Machines[0].Object.Annotations["machinepriority.machine.sapcloud.io"] = "4" // 3 is the default
+		v.Members[0].Machines[1].Preserved = true
+		Expect(gone(v)).To(Equal("a-2"))
+	})
+
+	// arrived is a view in which the replica of a-0 has arrived in b.
+	arrived := func(pods ...[]*fit.Pod) View {
+		v := three(pods...)
+		move(v1alpha1.Move{ID: "1", To: map[string]int32{"b": 1}, Machine: "a-0"})(&v.Members[0])
+		move(v1alpha1.Move{ID: "1", From: "a", Taken: 1})(&v.Members[1])
+		return v
+	}
+	ranked := func(m *Machine) { m.Object.Annotations["machinepriority.machine.sapcloud.io"] = "7" }
+	preserved := func(m *Machine) {
+		m.Preserved = true
+	}
+
+	DescribeTable("is another where it may not go any more once its replica has arrived", func(change func(*Machine), first ...*fit.Pod) {
+		v := arrived(first, some(pod("y", "a-1"), pod("u", "a-1")), some(pod("z", "a-2"), pod("v", "a-2"), pod("w", "a-2")))
+		change(&v.Members[0].Machines[0])
+		Expect(writes(New(v))).To(Equal(`a: move={"id":"1","to":{"b":1},"machine":"a-1"}`))
+	},
+		Entry("since a pod must not be evicted", func(*Machine) {}, pod("x", "a-0", safe("false"))),
+		Entry("since nobody would make a pod again", func(*Machine) {}, pod("x", "a-0", alone)),
+		Entry("since a pod is bound to its zone", func(*Machine) {}, pod("x", "a-0", InZone("a"))),
+		Entry("since it is preserved", preserved),
+		Entry("since somebody ranked it", ranked),
+		Entry("since it is in reserve", inReserve),
+		Entry("since it leaves", leaving),
+		Entry("since it is not ready", phase(mcm.MachineUnknown)),
+		Entry("since it is gone", func(m *Machine) { m.Object.Name = "other"; leaving(m) }),
+	)
+
+	named := func(v View) string { return of(New(v), "a").Write.Annotations[machineutils.TriggerDeletionByMCM] }
+	changed := func(v View) string {
+		return of(New(v), "a").Write.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime]
+	}
+
+	It("is named later than replicas were changed, whoever's clock that was by, so that the number alone makes it go", func() {
+		v := arrived()
+		Expect(named(v)).To(Equal("a-0~2026-03-01T12:00:00Z"))
+		Expect(changed(v)).To(Equal("2026-03-01T11:59:59Z"), "there was none, and machine-controller-manager would take the present")
+		Annotate(machineutils.LastDeploymentReplicaChangeByScalerTime, "2026-03-01T12:30:00Z")(&v.Members[0])
+		Expect(named(v)).To(Equal("a-0~2026-03-01T12:30:01Z"))
+		Expect(changed(v)).To(BeEmpty())
+	})
+
+	It("is named with the time where machine-controller-manager sees as many machines as before", func() {
+		v := arrived()
+		Annotate(v1alpha1.AppliedExcessAnnotation, v1alpha1.AppliedExcess{Machines: 2, Max: new(int32(3))}.String())(&v.Members[0])
+		Expect(named(v)).To(Equal("a-0~2026-03-01T12:00:00Z"))
+		Expect(changed(v)).To(Equal("2026-03-01T12:00:00Z"))
+	})
+
+	It("is deleted by the time where replicas were raised before it went", func() {
+		v := view(zones(Continuous, 3, 3)...)
+		Annotate(machineutils.TriggerDeletionByMCM, "a-0~2026-03-01T11:59:55Z")(&v.Members[0])
+		Annotate(machineutils.LastDeploymentReplicaChangeByScalerTime, "2026-03-01T11:59:54Z")(&v.Members[0])
+		p := New(v)
+		Expect(of(p, "a").Write.IsEmpty()).To(BeTrue())
+		Expect(p.Again).To(Equal(5 * time.Second))
+		v.Now = v.Now.Add(p.Again)
+		Expect(of(New(v), "a").Write.Annotations).To(Equal(map[string]string{machineutils.LastDeploymentReplicaChangeByScalerTime: "2026-03-01T12:00:05Z"}))
+		leaving(&v.Members[0].Machines[0])
+		Expect(of(New(v), "a").Write.IsEmpty()).To(BeTrue())
+	})
+
+	It("waits for the end of a rollout, in which a smaller number would take others", func() {
+		v := arrived()
+		v.Members[0].Rollout.Spread = true
+		p := New(v)
+		Expect(writes(p)).To(BeEmpty())
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False Waiting"))
+	})
+
+	It("is the one that was promised, though an emptier one may go, too", func() {
+		p := New(arrived(some(pod("x", "a-0")), some(), some(pod("z", "a-2"))))
+		Expect(of(p, "a").Write.Gone).To(Equal("a-0"))
+	})
+
+	It("keeps nobody's growth waiting while it has to stay", func() {
+		v := arrived(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1", safe("false"))), some(pod("z", "a-2", safe("false"))))
+		v.Members = append(v.Members, NewMember("c", 4, Continuous, Applied(2)))
+		v.Members[0].Object.Spec.Replicas = 5
+		Expect(writes(New(v))).To(Equal("a: applied-replicas=5; c: applied-replicas=4"))
+	})
+
+	It("stays, and its replica too, while none may go", func() {
+		v := three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1", safe("false"))), some(pod("z", "a-2", safe("false"))))
+		move(v1alpha1.Move{ID: "1", To: map[string]int32{"b": 1}, Machine: "a-0"})(&v.Members[0])
+		move(v1alpha1.Move{ID: "1", From: "a", Taken: 1})(&v.Members[1])
+		p := New(v)
+		Expect(writes(p)).To(BeEmpty())
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False NotSafeToEvict"))
+	})
+})
