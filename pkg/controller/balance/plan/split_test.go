@@ -3,94 +3,16 @@
 package plan_test
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
-	"github.com/evenkeel/evenkeel/pkg/fit"
 	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
 )
-
-// ng returns a group like those of cluster-autoscaler's own tests, which are named ng1 and so on.
-func ng(number, replicas, limit int) Group {
-	return Group{Name: fmt.Sprint("ng", number), Replicas: replicas, Max: limit}
-}
-
-// text is what became of groups, as in 4/4/5/5, and what is left.
-func text(sizes []int, left int) string {
-	var words []string
-	for _, n := range sizes {
-		words = append(words, fmt.Sprint(n))
-	}
-	if left > 0 {
-		words = append(words, fmt.Sprint("left ", left))
-	}
-	return strings.Join(words, "/")
-}
-
-// These are the rows of cluster-autoscaler's balancing, one by one.
-var _ = DescribeTable("Growth over groups", func(want string, more int, groups ...Group) {
-	sizes, left := SplitEvenly(groups, more, groups[0].Name)
-	Expect(text(sizes, left)).To(Equal(want))
-},
-	Entry("one alone, 1", "2", 1, ng(1, 1, 10)),
-	Entry("one alone, 4", "5", 4, ng(1, 1, 10)),
-	Entry("1 to the smallest", "2/3/5/5", 1, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
-	Entry("2 to the smallest", "3/3/5/5", 2, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
-	Entry("4 to the two smallest", "4/4/5/5", 4, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
-	Entry("5, either way", "5/4/5/5", 5, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
-	Entry("10 to all", "6/6/6/6", 10, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
-	Entry("at its max", "1/left 1", 1, ng(1, 1, 1)),
-	Entry("one at its max, 1", "1/2", 1, ng(1, 1, 1), ng(2, 1, 3)),
-	Entry("one at its max, 5", "1/3/left 3", 5, ng(1, 1, 1), ng(2, 1, 3)),
-	Entry("two with different max", "3/5", 4, ng(2, 1, 3), ng(3, 3, 10)),
-	Entry("three with different max, 9", "3/8/7", 9, ng(2, 1, 3), ng(3, 3, 10), ng(4, 5, 7)),
-	Entry("three with different max, 900", "3/10/7/left 889", 900, ng(2, 1, 3), ng(3, 3, 10), ng(4, 5, 7)),
-	Entry("one above its max", "2/6", 1, ng(2, 1, 3), ng(5, 6, 3)),
-	Entry("the proposal's example: 1", "2/3/6", 1, ng(1, 1, 10), ng(2, 3, 10), ng(3, 6, 10)),
-	Entry("the proposal's example: 4", "4/4/6", 4, ng(1, 1, 10), ng(2, 3, 10), ng(3, 6, 10)),
-)
-
-var _ = Describe("Growth over groups, by law", func() {
-	It("takes from none, passes no max, wastes nothing, and leaves nothing less even than it must", func() {
-		rapid.Check(GinkgoT(), func(t *rapid.T) {
-			n := rapid.IntRange(1, 6).Draw(t, "groups")
-			var groups []Group
-			for i := range n {
-				groups = append(groups, ng(i, rapid.IntRange(0, 9).Draw(t, "replicas"), rapid.IntRange(0, 12).Draw(t, "max")))
-			}
-			more := rapid.IntRange(0, 40).Draw(t, "more")
-			sizes, left := SplitEvenly(groups, more, groups[rapid.IntRange(0, n-1).Draw(t, "favoured")].Name)
-			grown := left
-			for i, g := range groups {
-				if sizes[i] < g.Replicas || sizes[i] > max(g.Max, g.Replicas) {
-					t.Fatalf("%v became %v", groups, sizes)
-				}
-				grown += sizes[i] - g.Replicas
-				for j, h := range groups {
-					if sizes[i] > g.Replicas && sizes[j] < h.Max && sizes[j] < sizes[i]-1 {
-						t.Fatalf("%v became %v: %d should have grown before %d", groups, sizes, j, i)
-					}
-				}
-				if left > 0 && sizes[i] < g.Max {
-					t.Fatalf("%v became %v with %d left", groups, sizes, left)
-				}
-			}
-			if grown != more {
-				t.Fatalf("%d of %d", grown, more)
-			}
-		})
-	})
-})
 
 // zones are three that are alike, each with so many replicas.
 func zones(m Change, replicas ...int) []Member {
@@ -275,83 +197,6 @@ var _ = Describe("A member that was asked to grow", func() {
 		w.Members = w.Members[:2]
 		w.settle()
 		Expect(w.replicas()).To(Equal("5/5"))
-	})
-})
-
-var _ = Describe("A pod that waits", func() {
-	bound := func(zone string) *fit.Pod { return pod("bound", "", InZone(zone)) }
-
-	DescribeTable("keeps growth where it can run", func(want string, pods ...*fit.Pod) {
-		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
-		w.Waiting = pods
-		w.ask("b", 5)
-		w.settle()
-		Expect(w.replicas()).To(Equal(want))
-	},
-		Entry("anywhere", "3/3/3", pod("free", "")),
-		Entry("in its zone", "2/5/2", bound("b")),
-		Entry("in its zone, among others", "2/5/2", pod("free", ""), bound("b")),
-		Entry("not here at all, so it is no reason", "3/3/3", bound("a")),
-		Entry("too large for any, so it is no reason", "3/3/3", pod("large", "", func(p *corev1.Pod) {
-			p.Spec.NodeSelector = map[string]string{"no": "such"}
-		})),
-		Entry("that nobody can tell of", "2/5/2", pod("odd", "", func(p *corev1.Pod) {
-			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device"}}
-		})),
-	)
-
-	It("says so", func() {
-		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
-		w.Waiting = []*fit.Pod{bound("b")}
-		w.ask("b", 5)
-		p := New(w.View)
-		Expect(condition(p, "b", ConditionBalanced)).To(Equal("False PodsBound"))
-		Expect(p.Blocks).To(HaveKeyWithValue("b", "PodsBound"))
-	})
-
-	DescribeTable("and is not there yet is taken to be like those that run where growth was asked for", func(want string, waiting *fit.Pod, pods ...*fit.Pod) {
-		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
-		w.put("b", 0, pods...)
-		if waiting != nil {
-			w.Waiting = []*fit.Pod{waiting}
-		}
-		w.ask("b", 5)
-		w.settle()
-		Expect(w.replicas()).To(Equal(want))
-	},
-		Entry("none run", "3/3/3", nil),
-		Entry("they could run anywhere", "3/3/3", nil, pod("free", "b-0")),
-		Entry("all are bound to the zone", "2/5/2", nil, pod("x", "b-0", InZone("b")), pod("y", "b-0", InZone("b"), app("y"))),
-		Entry("some are bound to the zone", "3/3/3", nil, pod("x", "b-0", InZone("b")), pod("free", "b-0")),
-		Entry("all are bound to the zone, but those that wait decide", "3/3/3", pod("free", ""), pod("x", "b-0", InZone("b"))),
-		Entry("all are bound to the zone, and those that wait could not run there", "2/5/2", bound("a"), pod("x", "b-0", InZone("b"))),
-	)
-
-	It("keeps growth where spread and other pods allow it", func() {
-		w := newWorld(zones(ScaleUp, 1, 1)...)
-		apart := func(p *corev1.Pod) {
-			p.Labels = map[string]string{"app": "x"}
-			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-				TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
-			}}}}
-		}
-		node := w.Members[0].Fresh.DeepCopy()
-		node.Name = "a-0"
-		w.Nodes = []fit.Node{{Object: node, Pods: []*fit.Pod{pod("there", "a-0", apart)}}}
-		w.Waiting = []*fit.Pod{pod("waits", "", apart)}
-		w.ask("b", 3)
-		w.settle()
-		Expect(w.replicas()).To(Equal("1/3"), "a has one of its kind")
-	})
-
-	It("where nothing is known of a zone keeps growth from there", func() {
-		members := zones(ScaleUp, 2, 2)
-		members[1].Fresh = nil
-		w := newWorld(members...)
-		w.Waiting = []*fit.Pod{pod("free", "")}
-		w.ask("a", 4)
-		w.settle()
-		Expect(w.replicas()).To(Equal("4/2"))
 	})
 })
 
