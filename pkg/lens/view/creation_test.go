@@ -3,7 +3,6 @@
 package view_test
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -11,13 +10,10 @@ import (
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	machinelisters "github.com/gardener/machine-controller-manager/pkg/client/listers/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
@@ -227,58 +223,6 @@ var _ = Describe("The creation of a Machine (V9)", func() {
 		})
 	})
 
-	It("of an outcome that is unknown counts until it is too old, and is decided once for its name", func() {
-		r := &registry{serve: 1}
-		bornInWorld(r.births(), func(w world) {
-			named := child("pool")
-			named.Name, named.GenerateName = "pool-x", ""
-			w.failing(w.server.AfterWrite, 1, errLate)
-			Expect(second(w.bear(named))).To(HaveOccurred())
-			Expect(apierrors.IsAlreadyExists(second(w.bear(named)))).To(BeTrue())
-			Expect(r.asked).To(HaveLen(1))
-			serving, _ := w.stored("pool")
-			Expect(serving).To(Equal(1))
-
-			_, err := w.bear(child("pool"))
-			Expect(err).NotTo(HaveOccurred())
-			Expect(r.asked[1].InProgress).To(Equal([]view.InProgress{{Name: "pool-x"}}))
-			time.Sleep(3 * time.Minute)
-			_, err = w.bear(child("pool"))
-			Expect(err).NotTo(HaveOccurred())
-			Expect(r.asked[2].InProgress).To(HaveLen(1), "the doubtful one is forgotten, the other is not shown yet")
-		})
-	})
-
-	It("that is tried again is under way, however long ago the first try was", func() {
-		r := &registry{serve: 1}
-		bornInWorld(r.births(), func(w world) {
-			named := child("pool")
-			named.Name, named.GenerateName = "pool-x", ""
-			w.failing(w.server.AfterWrite, 1, errLate)
-			Expect(second(w.bear(named))).To(HaveOccurred())
-			time.Sleep(115 * time.Second)
-			w.server.Latency(20 * time.Second)
-			var again sync.WaitGroup
-			again.Go(func() { _, _ = w.bear(named) })
-			time.Sleep(10 * time.Second)
-			_, err := w.bear(child("pool"))
-			Expect(err).NotTo(HaveOccurred())
-			again.Wait()
-			Expect(r.asked[1].InProgress).To(Equal([]view.InProgress{{Name: "pool-x"}}))
-		})
-	})
-
-	It("that was refused does not count", func() {
-		r := &registry{serve: 1}
-		bornInWorld(r.births(), func(w world) {
-			w.failing(w.server.OnWrite, 1, apierrors.NewForbidden(v1alpha1.Resource("machines"), "", fmt.Errorf("quota")))
-			Expect(apierrors.IsForbidden(second(w.bear(child("pool"))))).To(BeTrue())
-			_, err := w.bear(child("pool"))
-			Expect(err).NotTo(HaveOccurred())
-			Expect(r.asked[1].InProgress).To(BeEmpty())
-		})
-	})
-
 	It("of a Machine without MachineDeployment, or of a dry run, is not asked about", func() {
 		r := &registry{}
 		bornInWorld(r.births(), func(w world) {
@@ -308,90 +252,4 @@ var _ = Describe("The creation of a Machine (V9)", func() {
 			Expect(reserved).To(Equal(1))
 		})
 	})
-
-	It("is decided alone also if the one before it was refused, and the next one comes meanwhile (V13)", func() {
-		r := &registry{serve: 1}
-		births := r.births()
-		var all sync.WaitGroup
-		var next func()
-		var first, second sync.Once
-		births.Superfluous = func(view.Creation) (err error) {
-			first.Do(func() {
-				next() // waits for this one
-				err = apierrors.NewConflict(v1alpha1.Resource("machines"), "", errors.New("there are enough"))
-			})
-			return err
-		}
-		r.during = func(view.Creation) { second.Do(func() { next() }) }
-		bornInWorld(births, func(w world) {
-			next = func() {
-				all.Go(func() {
-					defer GinkgoRecover()
-					_, err := w.bear(child("pool"))
-					Expect(err).NotTo(HaveOccurred())
-				})
-				for range 1000 {
-					runtime.Gosched()
-				}
-			}
-			_, err := w.bear(child("pool"))
-			Expect(apierrors.IsConflict(err)).To(BeTrue())
-			all.Wait()
-			Expect(r.most).To(Equal(1), "one decision after another")
-			serving, reserved := w.stored("pool")
-			Expect([]int{serving, reserved}).To(Equal([]int{1, 1}))
-		})
-	})
-
-	It("is not created where it is superfluous, and is not remembered (V13)", func() {
-		r := &registry{}
-		births, refuse := r.births(), true
-		births.Superfluous = func(b view.Creation) error {
-			Expect(b.Deployment.Name).To(Equal("pool"))
-			if refuse {
-				return apierrors.NewConflict(v1alpha1.Resource("machines"), "", errors.New("there are enough"))
-			}
-			return nil
-		}
-		bornInWorld(births, func(w world) {
-			m, err := w.bear(child("pool"))
-			Expect(apierrors.IsConflict(err)).To(BeTrue())
-			Expect(m).NotTo(BeNil())
-			Expect(r.asked).To(BeEmpty())
-			Expect(view.Remembered(w.clientset)).To(BeZero())
-			refuse = false
-			_, err = w.bear(child("pool"))
-			Expect(err).NotTo(HaveOccurred())
-			Expect(r.asked).To(HaveLen(1))
-		})
-	})
 })
-
-var _ = Describe("The MachineDeployment of a Machine", func() {
-	owned := func(kind, name string) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(name), Controller: ptr.To(true)}}
-	}
-	DescribeTable("is found by way of its MachineSet", func(m *v1alpha1.Machine, found bool) {
-		store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-		for name, owner := range map[string][]metav1.OwnerReference{"set": owned("MachineDeployment", "pool"), "alone": nil, "odd": owned("Other", "x")} {
-			Expect(store.Add(&v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID(name), OwnerReferences: owner}})).To(Succeed())
-		}
-		name, is := view.OwnedThrough(machinelisters.NewMachineSetLister(store))(ns, m)
-		Expect(is).To(Equal(found))
-		if found {
-			Expect(name).To(Equal(types.NamespacedName{Namespace: ns, Name: "pool"}))
-		}
-	},
-		Entry("of its own", ownedBy(owned("MachineSet", "set")), true),
-		Entry("no owner", ownedBy(nil), false),
-		Entry("another kind of owner", ownedBy(owned("Other", "set")), false),
-		Entry("no such MachineSet", ownedBy(owned("MachineSet", "gone")), false),
-		Entry("a MachineSet that stands alone", ownedBy(owned("MachineSet", "alone")), false),
-		Entry("a MachineSet of another kind of owner", ownedBy(owned("MachineSet", "odd")), false),
-		Entry("another MachineSet of that name", ownedBy([]metav1.OwnerReference{{Kind: "MachineSet", Name: "set", UID: "older", Controller: ptr.To(true)}}), false),
-	)
-})
-
-func ownedBy(owners []metav1.OwnerReference) *v1alpha1.Machine {
-	return fixture.Machine("m", func(m *v1alpha1.Machine) { m.OwnerReferences = owners })
-}
