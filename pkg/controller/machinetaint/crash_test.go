@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/manager"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
@@ -34,7 +35,7 @@ var _ = Describe("A crash between any two writes", func() {
 				c.pool(3, append(change, excess(2))...)
 				c.settle()
 				Expect(c.process.Stop()).To(Succeed())
-				c.process = w.Start(evenkeel, program(machinetaint.Options{}))
+				c.process = w.Start(evenkeel, manager.Program(machinetaint.Options{}))
 				c.AfterWrite(c.countMoves(&moved))
 				story(c)
 				c.settle()

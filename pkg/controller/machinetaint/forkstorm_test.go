@@ -25,6 +25,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/manager"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -43,13 +44,13 @@ var servedToRelease = slices.Concat(served, sim.Workloads, []sim.Resource{
 })
 
 // releases runs the release controller.
-func releases(t *together, machines *stores.Informers, nodes *target.Informers) error {
-	c, err := release.New(t.client.MachineV1alpha1(), release.Informers{Machines: machines, Target: nodes}, &record.FakeRecorder{},
-		release.Options{Raised: t.taint.ObserveUpdate, Pods: t.core.CoreV1(), Target: t.options.Cluster})
+func releases(p *manager.Process, machines *stores.Informers, nodes *target.Informers) error {
+	c, err := release.New(p.Client.MachineV1alpha1(), release.Informers{Machines: machines, Target: nodes}, &record.FakeRecorder{},
+		release.Options{Raised: p.Taint.ObserveUpdate, Pods: p.Core.CoreV1(), Target: p.Target()})
 	if err != nil {
 		return err
 	}
-	t.running.Go(func() { c.Run(t.ctx) })
+	p.Go(c.Run)
 	return nil
 }
 
@@ -57,7 +58,7 @@ func releases(t *together, machines *stores.Informers, nodes *target.Informers) 
 func besideFork(w *storm.World) (*cluster, *fork) {
 	c, f := inhabit(w), &fork{least: 1, most: most}
 	c.reports = true
-	c.process = w.Start(evenkeel, programWith(machinetaint.Options{Settings: plan.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
+	c.process = w.Start(evenkeel, manager.ProgramWith(machinetaint.Options{Settings: plan.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
 		return api.AccountingInclusive
 	}}}, releases))
 	c.start()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/manager"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
@@ -182,8 +183,8 @@ var _ = Describe("The stock status (V12)", func() {
 			var taint *machinetaint.Controller
 			c := inhabit(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
 			defer c.End()
-			c.process = c.Start(evenkeel, programWith(machinetaint.Options{}, func(t *together, _ *stores.Informers, _ *target.Informers) error {
-				taint = t.taint
+			c.process = c.Start(evenkeel, manager.ProgramWith(machinetaint.Options{}, func(p *manager.Process, _ *stores.Informers, _ *target.Informers) error {
+				taint = p.Taint
 				return nil
 			}))
 			c.start()

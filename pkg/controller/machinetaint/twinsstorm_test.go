@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/manager"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
@@ -26,7 +27,7 @@ import (
 // adoptTwins runs two instances of the process. One of them leads, and for a moment both may.
 func adoptTwins(w *storm.World, o machinetaint.Options) (c *cluster, processes []*storm.Process) {
 	c = inhabit(w)
-	first, second := w.Twins(evenkeel, program(o))
+	first, second := w.Twins(evenkeel, manager.Program(o))
 	c.process = first
 	machines := c.start()
 	return c, []*storm.Process{first, second, machines}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/manager"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -65,7 +66,7 @@ func adopt(w *storm.World, o machinetaint.Options) *cluster { return adoptAs(w, 
 // adoptAs runs the process by another name.
 func adoptAs(w *storm.World, name string, o machinetaint.Options) *cluster {
 	c := inhabit(w)
-	c.process = w.Start(name, program(o))
+	c.process = w.Start(name, manager.Program(o))
 	c.start()
 	return c
 }

@@ -12,29 +12,18 @@ import (
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
-	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/manager"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/internal/sim/world"
-	"github.com/evenkeel/evenkeel/internal/stores"
-	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/lens"
-	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -49,57 +38,8 @@ func everything(w *wire) storm.Program {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		running.Go(func() { _ = server(w)(ctx, config) })
-		return mcm.RunControllers(ctx, config, config, func(ctx context.Context, inner stock.Interface) mcm.Lens {
-			return (&together{inner: inner, ctx: ctx, config: config, running: &running}).look()
-		})
+		return manager.Program(machinetaint.Options{})(ctx, config)
 	}
-}
-
-// together is the lens with the controller that it needs.
-type together struct {
-	*lens.Consistent
-	inner   stock.Interface
-	ctx     context.Context
-	config  *rest.Config
-	running *sync.WaitGroup
-	taint   *machinetaint.Controller
-	bound   machineinformers.Interface
-}
-
-func (t *together) Bind(in machineinformers.Interface) (machineinformers.Interface, error) {
-	var err error
-	if t.bound, err = t.Consistent.Bind(in); err != nil {
-		return nil, err
-	}
-	client, core := versioned.NewForConfigOrDie(t.config), kubernetes.NewForConfigOrDie(t.config)
-	machines, nodes := stores.New(client, metav1.NamespaceAll), target.New(core, nil)
-	t.taint, err = machinetaint.New(machinetaint.Clients{Machine: client.MachineV1alpha1(), Target: core},
-		machinetaint.Informers{Machine: machines, Seen: t.bound, Target: nodes},
-		&record.FakeRecorder{}, machinetaint.Options{})
-	if err != nil {
-		return nil, err
-	}
-	machines.Start(t.ctx)
-	nodes.Start(t.ctx)
-	t.running.Go(func() {
-		defer machines.Shutdown()
-		defer nodes.Shutdown()
-		t.taint.Run(t.ctx)
-	})
-	cache.WaitFor(t.ctx, "", t.taint.OwnStores()...)
-	return t.bound, nil
-}
-
-func (t *together) look() *together {
-	shown := view.New(t.ctx, t.inner, view.Options{CreationOptions: view.CreationOptions{
-		ReserveMark: func(b view.Creation) *v1alpha1.Reserve { return t.taint.ReserveMark(b) },
-		Seen:        func(version string) bool { return t.taint.Seen(version) },
-		DeploymentOf: func(namespace string, m *mcmapi.Machine) (types.NamespacedName, bool) {
-			return view.OwnedThrough(t.bound.MachineSets().Lister())(namespace, m)
-		},
-	}})
-	t.Consistent = lens.New(t.ctx, shown, lens.Options{})
-	return t
 }
 
 const bootTime, drainTime = 3 * time.Minute, 30 * time.Second
