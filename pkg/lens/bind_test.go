@@ -105,13 +105,13 @@ func (l letteredMachines) Create(ctx context.Context, m *v1alpha1.Machine, o met
 }
 
 // plain is a clientset without this package.
-func (w world) plain() versioned.Interface {
+func (w lensWorld) plain() versioned.Interface {
 	return versioned.NewForConfigOrDie(w.server.ConfigFor("ours"))
 }
 
 var _ = Describe("A clientset", func() {
 	It("waits for nothing before informers are bound to it", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(lag))
 			machines := lens.New(w, w.plain(), lens.Options{}).MachineV1alpha1().Machines(ns)
 			Expect(took(func() {
@@ -125,7 +125,7 @@ var _ = Describe("A clientset", func() {
 	})
 
 	It("refuses informers that have ended, and names each kind", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			factory := machinefactory.NewSharedInformerFactory(w.client, 0)
 			informers := factory.Machine().V1alpha1()
 			informers.Machines().Informer()
@@ -144,7 +144,7 @@ var _ = Describe("A clientset", func() {
 	})
 
 	It("waits for no version that is not a number: such versions cannot be compared", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			client := lens.New(w, lettered{w.plain()}, lens.Options{})
 			informers, err := client.Bind(machinefactory.NewSharedInformerFactory(client, 0).Machine().V1alpha1())
 			Expect(err).NotTo(HaveOccurred())
@@ -158,7 +158,7 @@ var _ = Describe("A clientset", func() {
 	})
 
 	It("passes on the error of a list", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			_, err := w.informers.Machines().Lister().List(labels.Everything())
 			Expect(err).To(MatchError(errBroken))
 		}, func(in machineinformers.Interface) machineinformers.Interface { return broken{in} })
@@ -166,7 +166,7 @@ var _ = Describe("A clientset", func() {
 
 	DescribeTable("waits with a write for as long as its patience lasts",
 		func(patience, want time.Duration) {
-			inWorldWith(lens.Options{Patience: patience}, 1, func(w world) {
+			inWorldWith(lens.Options{Patience: patience}, 1, func(w lensWorld) {
 				w.server.Lag("machines", sim.Constantly(lag))
 				Expect(took(func() { w.create(machine("a")) })).To(Equal(want))
 			})
@@ -179,7 +179,7 @@ var _ = Describe("A clientset", func() {
 
 	It("tells the time by the clock that it is given", func() {
 		clock := clocktesting.NewFakeClock(time.Now())
-		inWorldWith(lens.Options{Clock: clock}, 1, func(w world) {
+		inWorldWith(lens.Options{Clock: clock}, 1, func(w lensWorld) {
 			w.server.Hold("machines")
 			done := make(chan struct{})
 			go func() {

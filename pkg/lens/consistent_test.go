@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 )
 
 const (
@@ -32,7 +33,7 @@ func took(call func()) time.Duration {
 }
 
 // listed are the names a controller gets when it lists everything.
-func (w world) listed() []string {
+func (w lensWorld) listed() []string {
 	list, err := w.informers.Machines().Lister().List(labels.Everything())
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 	names := make([]string, len(list))
@@ -45,7 +46,7 @@ func (w world) listed() []string {
 	return names
 }
 
-func (w world) create(m *v1alpha1.Machine) *v1alpha1.Machine {
+func (w lensWorld) create(m *v1alpha1.Machine) *v1alpha1.Machine {
 	made, err := w.machines().Create(w, m, metav1.CreateOptions{})
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 	return made
@@ -53,7 +54,7 @@ func (w world) create(m *v1alpha1.Machine) *v1alpha1.Machine {
 
 var _ = Describe("A list (L4.1)", func() {
 	It("shows what was created, however late the watch", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(lag))
 			Expect(took(func() {
 				w.create(machine("a"))
@@ -63,7 +64,7 @@ var _ = Describe("A list (L4.1)", func() {
 	})
 
 	It("shows machines as terminating from when their deletion is requested, and the store as it is (L4.7)", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			for _, name := range []string{"a", "b"} {
 				made := w.create(machine(name, "example.org/machine"))
 				made.Status.CurrentStatus.Phase = v1alpha1.MachineRunning
@@ -85,7 +86,7 @@ var _ = Describe("A list (L4.1)", func() {
 	})
 
 	It("shows what every other worker wrote before", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(lag))
 			done := make(chan struct{})
 			go func() {
@@ -102,7 +103,7 @@ var _ = Describe("A list (L4.1)", func() {
 	DescribeTable("does not wait again for what was shown, whatever version the store claims after that",
 		func(claimed func(older string) string) {
 			claim := ""
-			inWorld(1, func(w world) {
+			inWorld(1, func(w lensWorld) {
 				older := w.create(machine("a"))
 				w.create(machine("b"))
 				Expect(w.listed()).To(ConsistOf("a", "b"))
@@ -122,8 +123,8 @@ var _ = Describe("A list (L4.1)", func() {
 	)
 
 	DescribeTable("shows every kind of write",
-		func(write func(world, *v1alpha1.Machine), shown func(*v1alpha1.Machine) bool) {
-			inWorld(1, func(w world) {
+		func(write func(lensWorld, *v1alpha1.Machine), shown func(*v1alpha1.Machine) bool) {
+			inWorld(1, func(w lensWorld) {
 				made := w.create(machine("a"))
 				w.server.Lag("machines", sim.Constantly(lag))
 				write(w, made.DeepCopy())
@@ -133,24 +134,24 @@ var _ = Describe("A list (L4.1)", func() {
 				Expect(shown(list[0])).To(BeTrue())
 			})
 		},
-		Entry("update", func(w world, m *v1alpha1.Machine) {
+		Entry("update", func(w lensWorld, m *v1alpha1.Machine) {
 			m.Spec.ProviderID = "x"
 			_, err := w.machines().Update(w, m, metav1.UpdateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}, func(m *v1alpha1.Machine) bool { return m.Spec.ProviderID == "x" }),
-		Entry("status update", func(w world, m *v1alpha1.Machine) {
+		Entry("status update", func(w lensWorld, m *v1alpha1.Machine) {
 			m.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
 			_, err := w.machines().UpdateStatus(w, m, metav1.UpdateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}, func(m *v1alpha1.Machine) bool { return m.Status.CurrentStatus.Phase == v1alpha1.MachineTerminating }),
-		Entry("patch", func(w world, m *v1alpha1.Machine) {
+		Entry("patch", func(w lensWorld, m *v1alpha1.Machine) {
 			_, err := w.machines().Patch(w, m.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}, func(m *v1alpha1.Machine) bool { return m.Labels["a"] == "b" }),
 	)
 
 	It("shows that a machine leaves, or has left", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("stays", finalizer))
 			w.create(machine("goes"))
 			w.server.Lag("machines", sim.Constantly(lag))
@@ -162,7 +163,7 @@ var _ = Describe("A list (L4.1)", func() {
 	})
 
 	It("does not wait for an object that vanished with the write", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a", finalizer))
 			Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
 			m, err := w.machines().Get(w, "a", metav1.GetOptions{})
@@ -176,13 +177,13 @@ var _ = Describe("A list (L4.1)", func() {
 	})
 
 	It("shows a deletion of what the store has never shown", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(lag))
 			w.create(machine("a", finalizer))
 			Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
 			Expect(w.listed()).To(ConsistOf("a leaving"))
 		})
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(lag))
 			w.create(machine("a"))
 			Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
@@ -191,7 +192,7 @@ var _ = Describe("A list (L4.1)", func() {
 	})
 
 	It("shows a deletion that somebody else had made already", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a"))
 			w.server.Lag("machines", sim.Constantly(lag))
 			Expect(w.others.Machines(ns).Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
@@ -201,12 +202,11 @@ var _ = Describe("A list (L4.1)", func() {
 	})
 
 	It("does not wait for the deletion of a machine in whose place there is another one of that name", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a"))
 			w.server.Hold("machines", "ours")
 			Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())
-			_, err := w.others.Machines(ns).Create(w, machine("a"), metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			world.Create(w.others.Machines(ns), machine("a"))
 			w.server.Compact() // the store is shown the new one, and not that the old one went
 			w.server.Release("machines", "ours")
 			time.AfterFunc(10*time.Minute, w.stop)
@@ -215,7 +215,7 @@ var _ = Describe("A list (L4.1)", func() {
 	})
 
 	It("shows the last write, though the answer to an earlier one comes later", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(lag))
 			w.server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
 				if r.Name == "patient" && r.Verb == "patch" {
@@ -228,8 +228,7 @@ var _ = Describe("A list (L4.1)", func() {
 				Expect(err).NotTo(HaveOccurred())
 			}
 			for _, name := range []string{"patient", "other"} {
-				_, err := w.others.Machines(ns).Create(w, machine(name), metav1.CreateOptions{})
-				Expect(err).NotTo(HaveOccurred())
+				world.Create(w.others.Machines(ns), machine(name))
 			}
 			time.Sleep(2 * lag)
 			var writes sync.WaitGroup
@@ -247,7 +246,7 @@ var _ = Describe("A list (L4.1)", func() {
 	})
 
 	It("remembers no deletion that it has shown", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			for i := range 100 {
 				name := fmt.Sprint("m", i)
 				w.create(machine(name))
@@ -260,7 +259,7 @@ var _ = Describe("A list (L4.1)", func() {
 	})
 
 	It("survives a watch that breaks with history forgotten", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Hold("machines")
 			w.create(machine("a"))
 			w.server.Compact()
@@ -275,18 +274,17 @@ var _ = Describe("A list (L4.1)", func() {
 	})
 
 	It("does not wait for others' writes, for other kinds', or for none", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("", sim.Constantly(lag))
-			_, err := w.others.Machines(ns).Create(w, machine("a"), metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			_, err = w.client.MachineV1alpha1().MachineSets(ns).Create(w, &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{})
+			world.Create(w.others.Machines(ns), machine("a"))
+			_, err := w.client.MachineV1alpha1().MachineSets(ns).Create(w, &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(took(func() { Expect(w.listed()).To(BeEmpty()) })).To(BeZero())
 		})
 	})
 
 	It("covers machine sets and deployments", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("", sim.Constantly(lag))
 			_, err := w.client.MachineV1alpha1().MachineSets(ns).Create(w, &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())

@@ -85,7 +85,7 @@ var _ = Describe("An in-place update of a pool with a reserve", func() {
 
 			owners := map[string]int{}
 			for _, m := range p.machines() {
-				owners[metav1.GetControllerOf(&m).Name]++
+				owners[metav1.GetControllerOf(m).Name]++
 			}
 			Expect(owners).To(HaveLen(1), "all machines have gone over to the new MachineSet")
 			p.atRest()

@@ -16,7 +16,7 @@ import (
 )
 
 // waits is what a histogram of the waits for machines contains.
-func (w world) waits(name string) *dto.Histogram {
+func (w lensWorld) waits(name string) *dto.Histogram {
 	GinkgoHelper()
 	families, err := w.metrics.Gather()
 	Expect(err).NotTo(HaveOccurred())
@@ -32,7 +32,7 @@ func (w world) waits(name string) *dto.Histogram {
 
 var _ = Describe("A watch that is late", func() {
 	It("is logged once, and so is that it has caught up", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a"))
 			Expect(w.logged()).To(BeEmpty())
 			w.server.Lag("machines", sim.Constantly(lag))
@@ -46,7 +46,7 @@ var _ = Describe("A watch that is late", func() {
 	})
 
 	It("is logged with the versions that were written and are shown", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			before := w.create(machine("a"))
 			w.server.Lag("machines", sim.Constantly(lag))
 			after := w.create(machine("b"))
@@ -57,7 +57,7 @@ var _ = Describe("A watch that is late", func() {
 	})
 
 	It("is logged by a list, too, where the write before it did not wait for long", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(lag))
 			ctx, cancel := context.WithTimeout(w, time.Second)
 			defer cancel()
@@ -70,7 +70,7 @@ var _ = Describe("A watch that is late", func() {
 	})
 
 	It("is not logged by a list that waits for less time than a write would", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(time.Second))
 			ctx, cancel := context.WithTimeout(w, time.Millisecond)
 			defer cancel()
@@ -82,7 +82,7 @@ var _ = Describe("A watch that is late", func() {
 	})
 
 	It("shows in the metrics: how long a write waited, and how long a decision after it", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(lag))
 			w.create(machine("a"))
 			Expect(w.waits("evenkeel_lens_write_wait_seconds").GetSampleSum()).To(BeEquivalentTo(2))
@@ -94,7 +94,7 @@ var _ = Describe("A watch that is late", func() {
 	})
 
 	DescribeTable("is measured from a millisecond to a minute", func(name string) {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			var bounds []float64
 			for _, bucket := range w.waits(name).GetBucket() {
 				bounds = append(bounds, bucket.GetUpperBound())
@@ -108,7 +108,7 @@ var _ = Describe("A watch that is late", func() {
 
 	It("is not late where the store shows the object that was written, whatever version it claims to have", func() {
 		claim := "1"
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(300*time.Millisecond))
 			Expect(took(func() { w.create(machine("a")) })).To(Equal(300 * time.Millisecond))
 			Expect(w.count("evenkeel_lens_write_wait_timeouts_total")).To(BeZero())
@@ -119,7 +119,7 @@ var _ = Describe("A watch that is late", func() {
 })
 
 var _ = It("The metrics of each kind are there before anything happens", func() {
-	inWorld(1, func(w world) {
+	inWorld(1, func(w lensWorld) {
 		families, err := w.metrics.Gather()
 		Expect(err).NotTo(HaveOccurred())
 		series := map[string][]string{}

@@ -34,7 +34,7 @@ func (a *asking) RoundTrip(request *http.Request) (*http.Response, error) {
 
 var _ = Describe("An informer (L4.6)", func() {
 	It("begins with what is stored, and otherwise gets what it asks for", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			a := &asking{RoundTripper: w.server.Client("ours")}
 			config := w.server.Config()
 			config.Transport = a
@@ -51,7 +51,7 @@ var _ = Describe("An informer (L4.6)", func() {
 
 var _ = Describe("Once stopped (L7.1)", func() {
 	It("everything is refused, with an object that has a name to read", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			made := w.create(machine("a"))
 			before := len(w.server.Writes())
 			w.stop()
@@ -74,7 +74,7 @@ var _ = Describe("Once stopped (L7.1)", func() {
 	})
 
 	It("no list and no write waits any longer", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Hold("machines")
 			begun := time.Now()
 			done := make(chan error)
@@ -92,7 +92,7 @@ var _ = Describe("Once stopped (L7.1)", func() {
 })
 
 // count is how often a metric was counted or observed, over all its labels.
-func (w world) count(name string) (sum float64) {
+func (w lensWorld) count(name string) (sum float64) {
 	families, err := w.metrics.Gather()
 	Expect(err).NotTo(HaveOccurred())
 	for _, family := range families {

@@ -16,7 +16,7 @@ import (
 
 var _ = Describe("A list", func() {
 	DescribeTable("from the server", func(o metav1.ListOptions, names ...string) {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			time.Sleep(2 * time.Minute)
 			w.create(machine("a"))
 			w.server.Stale("machines", time.Minute)
@@ -36,7 +36,7 @@ var _ = Describe("A list", func() {
 			asked++
 			return m.Labels["first"] != ""
 		}
-		inWorldWith(lens.Options{First: first}, 1, func(w world) {
+		inWorldWith(lens.Options{First: first}, 1, func(w lensWorld) {
 			for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 				m := machine(name)
 				m.Labels = map[string]string{"pool": "x"}
@@ -59,8 +59,8 @@ var _ = Describe("A list", func() {
 		})
 	})
 
-	DescribeTable("returns the very objects of the store", func(change func(world, *v1alpha1.Machine)) {
-		inWorld(1, func(w world) {
+	DescribeTable("returns the very objects of the store", func(change func(lensWorld, *v1alpha1.Machine)) {
+		inWorld(1, func(w lensWorld) {
 			change(w, w.create(machine("a", finalizer)))
 			list, err := w.informers.Machines().Lister().List(labels.Everything())
 			Expect(err).NotTo(HaveOccurred())
@@ -69,8 +69,8 @@ var _ = Describe("A list", func() {
 			Expect(list).To(HaveExactElements(BeIdenticalTo(held)))
 		})
 	},
-		Entry("of a machine", func(world, *v1alpha1.Machine) {}),
-		Entry("of one that terminates", func(w world, m *v1alpha1.Machine) {
+		Entry("of a machine", func(lensWorld, *v1alpha1.Machine) {}),
+		Entry("of one that terminates", func(w lensWorld, m *v1alpha1.Machine) {
 			m.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
 			Expect(second(w.machines().UpdateStatus(w, m, metav1.UpdateOptions{}))).To(Succeed())
 			Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed())

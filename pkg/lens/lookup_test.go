@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 )
 
@@ -22,7 +23,7 @@ const unanswered = "The outcome of a write is unknown and cannot be looked up; a
 var _ = Describe("A look-up of what a write has done (L4.3)", func() {
 	DescribeTable("is logged once, when it has failed five times",
 		func(answers time.Duration, want []string) {
-			inWorld(1, func(w world) {
+			inWorld(1, func(w lensWorld) {
 				w.server.AfterWrite(firstly(1, noAnswer))
 				w.server.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "ours")
 				time.AfterFunc(answers, func() { w.server.Trouble("machines", sim.Trouble{}, "ours") })
@@ -37,7 +38,7 @@ var _ = Describe("A look-up of what a write has done (L4.3)", func() {
 	)
 
 	It("is logged with the object's kind and name", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.AfterWrite(firstly(1, noAnswer))
 			w.server.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "ours")
 			time.AfterFunc(time.Minute, func() { w.server.Trouble("machines", sim.Trouble{}, "ours") })
@@ -47,7 +48,7 @@ var _ = Describe("A look-up of what a write has done (L4.3)", func() {
 	})
 
 	It("ends with the clientset; the deletion then returns what the server said", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a", finalizer))
 			w.server.AfterWrite(firstly(1, serverError))
 			w.server.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Throttled}}, "ours")
@@ -59,7 +60,7 @@ var _ = Describe("A look-up of what a write has done (L4.3)", func() {
 	})
 
 	It("is not made for a machine without any name: what the server said is returned at once", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			time.AfterFunc(time.Minute, w.stop)
 			w.server.OnWrite(firstly(1, serverError))
 			Expect(took(func() {
@@ -70,7 +71,7 @@ var _ = Describe("A look-up of what a write has done (L4.3)", func() {
 	})
 
 	It("is not made for a deletion without a name, which fails as it does with a plain clientset", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			ctx, cancel := context.WithTimeout(w, time.Minute)
 			defer cancel()
 			want := w.plain().MachineV1alpha1().Machines(ns).Delete(ctx, "", metav1.DeleteOptions{})
@@ -81,7 +82,7 @@ var _ = Describe("A look-up of what a write has done (L4.3)", func() {
 
 	DescribeTable("takes no machine for one that was created where only one of the two has an owner",
 		func(ours, theirs []metav1.OwnerReference) {
-			inWorld(1, func(w world) {
+			inWorld(1, func(w lensWorld) {
 				m := unnamed()
 				m.OwnerReferences = ours
 				_, err := overtaken(w, m, func(m *v1alpha1.Machine) { m.OwnerReferences = theirs })
@@ -96,7 +97,7 @@ var _ = Describe("A look-up of what a write has done (L4.3)", func() {
 
 var _ = Describe("A machine that is created by a prefix", func() {
 	It("never gets the name of one that is there", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			rand.Seed(7)
 			taken := "pool-" + rand.String(5)
 			w.create(machine(taken))
@@ -110,7 +111,7 @@ var _ = Describe("A machine that is created by a prefix", func() {
 
 var _ = Describe("A deletion while the watch is late", func() {
 	It("of a machine that the store shows does not wait for what else was written", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a", finalizer))
 			w.server.Lag("machines", sim.Constantly(lag))
 			w.create(machine("b"))
@@ -119,11 +120,10 @@ var _ = Describe("A deletion while the watch is late", func() {
 	})
 
 	It("of a machine that the store has never shown is not requested any more once the clientset has stopped", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(time.Hour))
 			w.create(machine("a"))
-			_, err := w.others.Machines(ns).Create(w, machine("theirs"), metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			world.Create(w.others.Machines(ns), machine("theirs"))
 			time.AfterFunc(time.Minute, w.stop)
 			Expect(w.machines().Delete(context.Background(), "theirs", metav1.DeleteOptions{})).To(MatchError(lens.ErrStopped))
 			Expect(w.stored()).To(HaveLen(2))
@@ -131,8 +131,8 @@ var _ = Describe("A deletion while the watch is late", func() {
 	})
 
 	DescribeTable("returns when the store shows it, whatever the kind",
-		func(resource string, create func(world), remove func(world) error, left func(world) int) {
-			inWorld(1, func(w world) {
+		func(resource string, create func(lensWorld), remove func(lensWorld) error, left func(lensWorld) int) {
+			inWorld(1, func(w lensWorld) {
 				create(w)
 				w.server.Lag(resource, sim.Constantly(time.Second))
 				Expect(took(func() { Expect(remove(w)).To(Succeed()) })).To(Equal(time.Second))
@@ -140,16 +140,16 @@ var _ = Describe("A deletion while the watch is late", func() {
 			})
 		},
 		Entry("of a machine set", "machinesets",
-			func(w world) { w.set() },
-			func(w world) error {
+			func(w lensWorld) { w.set() },
+			func(w lensWorld) error {
 				return w.client.MachineV1alpha1().MachineSets(ns).Delete(w, "set", metav1.DeleteOptions{})
 			},
-			func(w world) int { return len(w.informers.MachineSets().Informer().GetStore().List()) }),
+			func(w lensWorld) int { return len(w.informers.MachineSets().Informer().GetStore().List()) }),
 		Entry("of a machine deployment", "machinedeployments",
-			func(w world) { w.deployment() },
-			func(w world) error {
+			func(w lensWorld) { w.deployment() },
+			func(w lensWorld) error {
 				return w.client.MachineV1alpha1().MachineDeployments(ns).Delete(w, "pool", metav1.DeleteOptions{})
 			},
-			func(w world) int { return len(w.informers.MachineDeployments().Informer().GetStore().List()) }),
+			func(w lensWorld) int { return len(w.informers.MachineDeployments().Informer().GetStore().List()) }),
 	)
 })

@@ -5,18 +5,17 @@
 package lens_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 )
 
 // census follows the machines that are not leaving, write by write.
@@ -67,8 +66,7 @@ var _ = Describe("MCM's controllers behind the lens, in a storm", func() {
 				Expect(p.Objects(machinesResource)).To(HaveLen(wanted))
 			}
 
-			_, err := p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(context.Background(), fixture.MachineDeployment("pool", 4), metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			world.Create(p.deployments(), fixture.MachineDeployment("pool", 4))
 			settled(4)
 			for _, wanted := range []int{7, 2, 5} {
 				before := len(c.live)
@@ -103,8 +101,7 @@ var _ = Describe("MCM's controllers behind the lens, in a storm", func() {
 				w.AfterWrite(c.follow)
 				defer func() { made = c.made }()
 				w.Lag("machines", sim.Constantly(3*time.Second), "controllers")
-				_, err := p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(context.Background(), fixture.MachineDeployment("pool", 4), metav1.CreateOptions{})
-				Expect(err).NotTo(HaveOccurred())
+				world.Create(p.deployments(), fixture.MachineDeployment("pool", 4))
 				Expect(w.Settle(quiet, 12*time.Hour)).To(Succeed())
 				p.scale(7)
 				Expect(w.Settle(quiet, 12*time.Hour)).To(Succeed())

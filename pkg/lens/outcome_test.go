@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -42,7 +43,7 @@ func firstly(n int, err error) func(sim.Write) error {
 func pauses(n int) time.Duration { return (1<<n - 1) * 50 * time.Millisecond }
 
 // requests are the verbs of the requests that the clientset makes from now on.
-func (w world) requests() *[]string {
+func (w lensWorld) requests() *[]string {
 	verbs := &[]string{}
 	w.server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
 		if r.User == "ours" {
@@ -54,7 +55,7 @@ func (w world) requests() *[]string {
 }
 
 // overtaken makes a create fail, and lets another client take its name after the lookup found nothing and before the create is repeated.
-func overtaken(w world, ours *v1alpha1.Machine, change func(*v1alpha1.Machine)) (*v1alpha1.Machine, error) {
+func overtaken(w lensWorld, ours *v1alpha1.Machine, change func(*v1alpha1.Machine)) (*v1alpha1.Machine, error) {
 	looked := make(chan string, 1)
 	w.server.OnWrite(firstly(1, noAnswer))
 	w.server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
@@ -68,8 +69,7 @@ func overtaken(w world, ours *v1alpha1.Machine, change func(*v1alpha1.Machine)) 
 		m := machine(<-looked)
 		change(m)
 		time.Sleep(10 * time.Millisecond)
-		_, err := w.others.Machines(ns).Create(w, m, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		world.Create(w.others.Machines(ns), m)
 		<-looked
 	}()
 	return w.machines().Create(w, ours, metav1.CreateOptions{})
@@ -78,7 +78,7 @@ func overtaken(w world, ours *v1alpha1.Machine, change func(*v1alpha1.Machine)) 
 var _ = Describe("An unknown outcome (L4.3)", func() {
 	DescribeTable("of a create is settled: there is one machine, and no error",
 		func(err error, prepare func(*sim.Server, func(sim.Write) error)) {
-			inWorld(1, func(w world) {
+			inWorld(1, func(w lensWorld) {
 				w.server.Lag("machines", sim.Constantly(lag))
 				prepare(w.server, firstly(2, err))
 				made, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{})
@@ -103,7 +103,7 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 
 	DescribeTable("of a create is settled by a name like those that the API server generates: whatever the prefix, it can be the value of a label",
 		func(prefix, kept int) {
-			inWorld(1, func(w world) {
+			inWorld(1, func(w lensWorld) {
 				m := unnamed()
 				m.GenerateName = strings.Repeat("p", prefix)
 				made, err := w.machines().Create(w, m, metav1.CreateOptions{})
@@ -119,7 +119,7 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 
 	DescribeTable("of a create is looked up until the API server shows it or denies that there is one",
 		func(answer sim.Answer) {
-			inWorld(1, func(w world) {
+			inWorld(1, func(w lensWorld) {
 				w.server.AfterWrite(firstly(1, tooLate))
 				w.server.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{answer}}, "ours")
 				go func() {
@@ -139,7 +139,7 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 	)
 
 	It("of a create stays unknown if the attempt after it is refused, since the first may still be under way", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			requests := 0
 			w.server.OnWrite(func(sim.Write) error {
 				if requests++; requests == 1 {
@@ -154,7 +154,7 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 	})
 
 	It("of a create that is still under way makes no second one", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			made, err := overtaken(w, unnamed(), func(*v1alpha1.Machine) {})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(w.stored()).To(HaveLen(1))
@@ -163,14 +163,14 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 	})
 
 	It("of a create is not mistaken for another owner's machine", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			_, err := overtaken(w, unnamed(), func(m *v1alpha1.Machine) { m.OwnerReferences[0].UID = "another" })
 			Expect(apierrors.IsAlreadyExists(err)).To(BeTrue())
 		})
 	})
 
 	It("of a create waits for a server that has gone away in the middle", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.AfterWrite(firstly(1, noAnswer))
 			w.server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
 				if r.Verb == "create" {
@@ -192,7 +192,7 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 	})
 
 	It("of a create is reported if the server goes on failing without effect", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			requests := 0
 			w.server.OnWrite(func(sim.Write) error { requests++; return serverError })
 			Expect(took(func() {
@@ -207,7 +207,7 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 	})
 
 	It("is not what a refusal is: that is passed on at once", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			requests := 0
 			w.server.OnWrite(func(sim.Write) error { requests++; return forbidden })
 			_, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{})
@@ -218,7 +218,7 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 
 	DescribeTable("of a deletion is settled: the machine leaves, and no error",
 		func(err error, prepare func(*sim.Server, func(sim.Write) error), requests []string, finalizers ...string) {
-			inWorld(1, func(w world) {
+			inWorld(1, func(w lensWorld) {
 				w.create(machine("a", finalizers...))
 				w.server.Lag("machines", sim.Constantly(lag))
 				prepare(w.server, firstly(1, err))
@@ -235,7 +235,7 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 	)
 
 	It("of a deletion that is still under way is no error", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a"))
 			w.server.OnWrite(firstly(1, noAnswer))
 			go func() { // after it was looked up in vain, before it is repeated
@@ -248,7 +248,7 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 	})
 
 	It("of a deletion is reported if the server goes on failing without effect", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a", finalizer))
 			requests := 0
 			w.server.OnWrite(func(sim.Write) error { requests++; return serverError })
@@ -262,7 +262,7 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 	})
 
 	It("of an update is reported, and what it has done is awaited", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			made := w.create(machine("a")).DeepCopy()
 			w.server.Lag("machines", sim.Constantly(lag))
 			w.server.AfterWrite(firstly(1, tooLate))
@@ -278,7 +278,7 @@ var _ = Describe("An unknown outcome (L4.3)", func() {
 	})
 
 	It("ends with the clientset", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.AfterWrite(func(sim.Write) error { return noAnswer })
 			go func() {
 				time.Sleep(time.Second)

@@ -12,17 +12,17 @@ import (
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
+	machineclient "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 )
 
@@ -74,15 +74,18 @@ func (p *pool) startMachines() {
 	})
 }
 
-func (p *pool) patch(patch string) {
+func (p *pool) deployments() machineclient.MachineDeploymentInterface {
+	return p.user.MachineV1alpha1().MachineDeployments(mcm.Namespace)
+}
+
+func (p *pool) patch(format string, args ...any) {
 	GinkgoHelper()
-	_, err := p.user.MachineV1alpha1().MachineDeployments(mcm.Namespace).Patch(context.Background(), "pool", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Patch(p.deployments(), "pool", format, args...)
 }
 
 func (p *pool) scale(replicas int) {
 	GinkgoHelper()
-	p.patch(fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+	p.patch(`{"spec":{"replicas":%d}}`, replicas)
 }
 
 func (p *pool) settle() {
@@ -130,8 +133,7 @@ func scaleRounds(rounds int, late time.Duration, write time.Duration, wrap func(
 		defer p.End()
 		p.capAt(limit)
 		p.Latency(write / 2)
-		_, err := p.user.MachineV1alpha1().MachineDeployments(mcm.Namespace).Create(context.Background(), fixture.MachineDeployment("pool", few), metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		world.Create(p.deployments(), fixture.MachineDeployment("pool", few))
 		p.settle()
 		if late > 0 {
 			p.Lag("machines", sim.Constantly(late), "controllers")

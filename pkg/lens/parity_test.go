@@ -14,12 +14,12 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
@@ -79,8 +79,7 @@ func ordinary(wrap func(context.Context, versioned.Interface) mcm.Lens) (steps [
 			steps = append(steps, historyOf(p.Writes()[since:]))
 			since = len(p.Writes())
 		}
-		_, err := p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(context.Background(), fixture.MachineDeployment("pool", 1), metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		world.Create(p.deployments(), fixture.MachineDeployment("pool", 1))
 		settled()
 		for _, patch := range []string{
 			`{"spec":{"replicas":2}}`,
@@ -90,10 +89,10 @@ func ordinary(wrap func(context.Context, versioned.Interface) mcm.Lens) (steps [
 			`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`,
 			`{"spec":{"replicas":2}}`,
 		} {
-			p.patch(patch)
+			p.patch("%s", patch)
 			settled()
 		}
-		Expect(p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Delete(context.Background(), "pool", metav1.DeleteOptions{})).To(Succeed())
+		world.Delete(p.deployments(), "pool")
 		settled()
 		Expect(p.Objects(machinesResource)).To(BeEmpty())
 	})

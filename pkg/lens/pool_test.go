@@ -16,14 +16,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/mcm"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
@@ -86,7 +85,7 @@ func (p *reservePool) bear(b view.Creation) *api.Reserve {
 	known := map[string]bool{}
 	for _, m := range p.machines() {
 		known[m.Name] = true
-		if serves(&m) {
+		if serves(m) {
 			serving++
 		}
 	}
@@ -103,19 +102,12 @@ func (p *reservePool) bear(b view.Creation) *api.Reserve {
 	return &api.Reserve{Since: time.Now(), Taints: []corev1.Taint{reserveTaint}, Annotations: reserveKeeps}
 }
 
-func marked(m *machinev1alpha1.Machine) bool { return m.Annotations[api.ReserveAnnotation] != "" }
+func serves(m *machinev1alpha1.Machine) bool {
+	return m.DeletionTimestamp == nil && !world.InReserve(m)
+}
 
-func serves(m *machinev1alpha1.Machine) bool { return m.DeletionTimestamp == nil && !marked(m) }
-
-func (p *reservePool) machines() (all []machinev1alpha1.Machine) {
-	for _, o := range p.Objects(machinesResource) {
-		var m machinev1alpha1.Machine
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &m); err != nil {
-			panic(err) // it was written by a typed client
-		}
-		all = append(all, m)
-	}
-	return all
+func (p *reservePool) machines() []*machinev1alpha1.Machine {
+	return world.List[machinev1alpha1.Machine](p, machinesResource)
 }
 
 func (p *reservePool) replicas() int {
@@ -132,8 +124,8 @@ func (p *reservePool) names() (serving, reserve []string) {
 	GinkgoHelper()
 	for _, m := range p.machines() {
 		holds := slices.Contains(m.Spec.NodeTemplateSpec.Spec.Taints, reserveTaint)
-		Expect(holds).To(Equal(marked(&m)), m.Name)
-		if marked(&m) {
+		Expect(holds).To(Equal(world.InReserve(m)), m.Name)
+		if world.InReserve(m) {
 			Expect(m.Spec.NodeTemplateSpec.Annotations).To(HaveKeyWithValue("cluster-autoscaler.kubernetes.io/scale-down-disabled", "true"))
 			reserve = append(reserve, m.Name)
 		} else {
@@ -144,25 +136,23 @@ func (p *reservePool) names() (serving, reserve []string) {
 	return serving, reserve
 }
 
+// withExcess returns a pool with so much excess applied.
+func withExcess(excess string, replicas int32, change ...func(*machinev1alpha1.MachineDeployment)) *machinev1alpha1.MachineDeployment {
+	d := fixture.MachineDeployment("pool", replicas, change...)
+	d.Annotations = map[string]string{api.AppliedExcessAnnotation: excess}
+	return d
+}
+
 // create makes the pool, with so much excess applied.
 func (p *reservePool) create(replicas int32, excess string, change ...func(*machinev1alpha1.MachineDeployment)) {
 	GinkgoHelper()
-	d := fixture.MachineDeployment("pool", replicas, change...)
-	if excess != "" {
-		d.Annotations = map[string]string{api.AppliedExcessAnnotation: excess}
-	}
-	_, err := p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(context.Background(), d, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Create(p.deployments(), withExcess(excess, replicas, change...))
 	p.settle()
 }
 
-func (p *reservePool) change(name string, change func(*machinev1alpha1.Machine) *machinev1alpha1.Machine) {
+func (p *reservePool) change(name string, change func(*machinev1alpha1.Machine)) {
 	GinkgoHelper()
-	machines := p.user.MachineV1alpha1().Machines(fixture.Namespace)
-	m, err := machines.Get(context.Background(), name, metav1.GetOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	_, err = machines.Update(context.Background(), change(m), metav1.UpdateOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	world.Change(p.user.MachineV1alpha1().Machines(fixture.Namespace), name, change)
 }
 
 // guard gives the reserve the priority by which it stays, and release takes one out of it, as our controller will.
@@ -170,19 +160,15 @@ func (p *reservePool) guard() {
 	GinkgoHelper()
 	_, reserve := p.names()
 	for _, name := range reserve {
-		p.change(name, func(m *machinev1alpha1.Machine) *machinev1alpha1.Machine {
-			m.Annotations["machinepriority.machine.sapcloud.io"] = "5"
-			return m
-		})
+		p.change(name, func(m *machinev1alpha1.Machine) { m.Annotations["machinepriority.machine.sapcloud.io"] = "5" })
 	}
 }
 
 func (p *reservePool) release(name string) {
 	GinkgoHelper()
-	p.change(name, func(m *machinev1alpha1.Machine) *machinev1alpha1.Machine {
-		m = machinepool.Unmark(m)
+	p.change(name, func(m *machinev1alpha1.Machine) {
+		*m = *machinepool.Unmark(m)
 		m.Annotations["machinepriority.machine.sapcloud.io"] = "3"
-		return m
 	})
 }
 

@@ -6,7 +6,6 @@ package lens_test
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -18,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -85,7 +85,7 @@ var _ = Describe("MCM's controllers, looking at a reserve through views", func()
 			Expect(serving).To(HaveLen(4))
 			Expect(left).To(HaveLen(2))
 
-			p.patch(`{"metadata":{"annotations":{"` + api.AppliedExcessAnnotation + `":"2,max=6"}}}`)
+			p.patch(`{"metadata":{"annotations":{%q:"2,max=6"}}}`, api.AppliedExcessAnnotation)
 			p.settle()
 			before := p.machines()
 			p.scale(5)
@@ -116,9 +116,9 @@ var _ = Describe("MCM's controllers, looking at a reserve through views", func()
 				}
 				time.Sleep(time.Minute)
 				now := metav1.Now().UTC().Format(time.RFC3339)
-				p.patch(fmt.Sprintf(`{"spec":{"replicas":%d},"metadata":{"annotations":{"%s":"%s~%s","%s":"%s"}}}`, 2-round,
+				p.patch(`{"spec":{"replicas":%d},"metadata":{"annotations":{"%s":"%s~%s","%s":"%s"}}}`, 2-round,
 					"node.machine.sapcloud.io/trigger-deletion-by-mcm", named, now,
-					"machine.sapcloud.io/last-deployment-replica-change-by-scaler-time", now))
+					"machine.sapcloud.io/last-deployment-replica-change-by-scaler-time", now)
 				p.settle()
 				left, held := p.names()
 				Expect(append(left, held...)).NotTo(ContainElement(named))
@@ -130,12 +130,9 @@ var _ = Describe("MCM's controllers, looking at a reserve through views", func()
 	It("take the victims of the gate when the excess shrinks", func() {
 		story(func(p *reservePool) {
 			before, reserve := p.names()
-			p.change(reserve[1], func(m *machinev1alpha1.Machine) *machinev1alpha1.Machine {
-				m.Annotations["machinepriority.machine.sapcloud.io"] = "2"
-				return m
-			})
+			p.change(reserve[1], func(m *machinev1alpha1.Machine) { m.Annotations["machinepriority.machine.sapcloud.io"] = "2" })
 			p.settle()
-			p.patch(`{"metadata":{"annotations":{"` + api.AppliedExcessAnnotation + `":"1,max=9"}}}`)
+			p.patch(`{"metadata":{"annotations":{%q:"1,max=9"}}}`, api.AppliedExcessAnnotation)
 			p.settle()
 			serving, left := p.names()
 			Expect(serving).To(Equal(before))
@@ -181,7 +178,7 @@ var _ = Describe("MCM's controllers, looking at a reserve through views", func()
 
 	It("end with their MachineDeployment", func() {
 		story(func(p *reservePool) {
-			Expect(p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Delete(context.Background(), "pool", metav1.DeleteOptions{})).To(Succeed())
+			world.Delete(p.deployments(), "pool")
 			p.settle()
 			Expect(p.machines()).To(BeEmpty())
 			Expect(p.Objects(deploymentsResource)).To(BeEmpty())
@@ -190,8 +187,8 @@ var _ = Describe("MCM's controllers, looking at a reserve through views", func()
 
 	It("leave what others wrote into fields they do not know", func() {
 		story(func(p *reservePool) {
-			p.patch(`{"spec":{"excessReplicas":2},"metadata":{"annotations":{"` + api.BoundsAnnotation + `":"1:9:2"}}}`)
-			_, err := p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Patch(context.Background(), "pool", types.MergePatchType,
+			p.patch(`{"spec":{"excessReplicas":2},"metadata":{"annotations":{%q:"1:9:2"}}}`, api.BoundsAnnotation)
+			_, err := p.deployments().Patch(context.Background(), "pool", types.MergePatchType,
 				[]byte(`{"status":{"excessReplicas":2,"readyExcessReplicas":1}}`), metav1.PatchOptions{}, "status")
 			Expect(err).NotTo(HaveOccurred())
 			p.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)

@@ -5,18 +5,15 @@
 package lens_test
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
-	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 )
 
 var _ = Describe("MCM's controllers and a reserve, in a storm", func() {
@@ -33,10 +30,7 @@ var _ = Describe("MCM's controllers and a reserve, in a storm", func() {
 				serving, reserve := p.names()
 				Expect(len(serving) + len(reserve)).To(Equal(wanted))
 			}
-			d := fixture.MachineDeployment("pool", 3)
-			d.Annotations = map[string]string{api.AppliedExcessAnnotation: "2"}
-			_, err := p.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(context.Background(), d, metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			world.Create(p.deployments(), withExcess("2", 3))
 			settled(5)
 			Expect(c.made).To(Equal(5))
 			serving, reserve := p.names()

@@ -115,7 +115,7 @@ func later(a, b string) bool {
 
 // writer makes random writes and notes those that are known to have happened.
 type writer struct {
-	world
+	lensWorld
 	*ledger
 	*rand.Rand
 }
@@ -179,7 +179,7 @@ var _ = Describe("In a storm (L4.1, L4.3)", func() {
 	It("every list shows every earlier write of every worker, and no create is doubled", func() {
 		for seed := range uint64(60) {
 			By(fmt.Sprint("seed ", seed))
-			inWorld(seed, func(w world) {
+			inWorld(seed, func(w lensWorld) {
 				random := rand.New(rand.NewPCG(seed, 1))
 				w.server.Lag("machines", func() time.Duration { return time.Duration(random.Int64N(int64(8 * time.Second))) })
 				w.server.Latency(5 * time.Millisecond)

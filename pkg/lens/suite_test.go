@@ -45,8 +45,8 @@ const ns = "shoot"
 
 var machineResource = v1alpha1.Resource("machines")
 
-// world is a consistent clientset with its informers running, and others' way around it.
-type world struct {
+// lensWorld is a consistent clientset with its informers running, and others' way around it.
+type lensWorld struct {
 	context.Context
 	server    *sim.Server
 	client    *lens.Consistent
@@ -58,7 +58,7 @@ type world struct {
 }
 
 // details are the keys and values of the last message.
-func (w world) details() map[string]string {
+func (w lensWorld) details() map[string]string {
 	GinkgoHelper()
 	entries := w.log.Data()
 	Expect(entries).NotTo(BeEmpty())
@@ -70,7 +70,7 @@ func (w world) details() map[string]string {
 }
 
 // logged are the messages of a clientset about itself.
-func (w world) logged() (messages []string) {
+func (w lensWorld) logged() (messages []string) {
 	for _, entry := range w.log.Data() {
 		messages = append(messages, entry.Message)
 	}
@@ -78,12 +78,12 @@ func (w world) logged() (messages []string) {
 }
 
 // inWorld runs a body in virtual time, which is free to stop the clientset. Changes are of the informers that it follows.
-func inWorld(seed uint64, body func(world), changes ...func(machineinformers.Interface) machineinformers.Interface) {
+func inWorld(seed uint64, body func(lensWorld), changes ...func(machineinformers.Interface) machineinformers.Interface) {
 	inWorldWith(lens.Options{}, seed, body, changes...)
 }
 
 // inWorldWith is inWorld with options of the clientset.
-func inWorldWith(options lens.Options, seed uint64, body func(world), changes ...func(machineinformers.Interface) machineinformers.Interface) {
+func inWorldWith(options lens.Options, seed uint64, body func(lensWorld), changes ...func(machineinformers.Interface) machineinformers.Interface) {
 	synctest.Test(suite, func(*testing.T) {
 		defer GinkgoRecover()
 		server := sim.New(sim.Options{Seed: seed, Resources: sim.Machine})
@@ -91,7 +91,7 @@ func inWorldWith(options lens.Options, seed uint64, body func(world), changes ..
 		logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true)))
 		ctx, stop := context.WithCancel(klog.NewContext(context.Background(), logger))
 		defer stop()
-		w := world{Context: ctx, server: server, stop: stop, metrics: prometheus.NewRegistry(), log: logger.GetSink().(ktesting.Underlier).GetBuffer()}
+		w := lensWorld{Context: ctx, server: server, stop: stop, metrics: prometheus.NewRegistry(), log: logger.GetSink().(ktesting.Underlier).GetBuffer()}
 		w.others = versioned.NewForConfigOrDie(server.ConfigFor("others")).MachineV1alpha1()
 		options.Registerer = w.metrics
 		w.client = lens.New(ctx, versioned.NewForConfigOrDie(server.ConfigFor("ours")), options)
@@ -117,12 +117,12 @@ func inWorldWith(options lens.Options, seed uint64, body func(world), changes ..
 	})
 }
 
-func (w world) machines() machineclient.MachineInterface {
+func (w lensWorld) machines() machineclient.MachineInterface {
 	return w.client.MachineV1alpha1().Machines(ns)
 }
 
 // stored are the machines there really are.
-func (w world) stored() []v1alpha1.Machine {
+func (w lensWorld) stored() []v1alpha1.Machine {
 	list, err := w.others.Machines(ns).List(context.Background(), metav1.ListOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	return list.Items

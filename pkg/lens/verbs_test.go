@@ -17,35 +17,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 )
 
 // deployment makes a MachineDeployment with three replicas.
-func (w world) deployment() *v1alpha1.MachineDeployment {
+func (w lensWorld) deployment() *v1alpha1.MachineDeployment {
 	GinkgoHelper()
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: ns}, Spec: v1alpha1.MachineDeploymentSpec{Replicas: 3}}
-	d, err := w.client.MachineV1alpha1().MachineDeployments(ns).Create(w, d, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	return d
+	return world.Create(w.client.MachineV1alpha1().MachineDeployments(ns), d)
 }
 
 // set makes a MachineSet with three replicas.
-func (w world) set() *v1alpha1.MachineSet {
+func (w lensWorld) set() *v1alpha1.MachineSet {
 	GinkgoHelper()
 	s := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set", Namespace: ns}, Spec: v1alpha1.MachineSetSpec{Replicas: 3}}
-	s, err := w.client.MachineV1alpha1().MachineSets(ns).Create(w, s, metav1.CreateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	return s
+	return world.Create(w.client.MachineV1alpha1().MachineSets(ns), s)
 }
 
-func (w world) scale(d *v1alpha1.MachineDeployment, replicas int32) (*autoscalingv1.Scale, error) {
+func (w lensWorld) scale(d *v1alpha1.MachineDeployment, replicas int32) (*autoscalingv1.Scale, error) {
 	return w.client.MachineV1alpha1().MachineDeployments(ns).UpdateScale(w, d.Name, &autoscalingv1.Scale{
 		ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: ns, ResourceVersion: d.ResourceVersion}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas},
 	}, metav1.UpdateOptions{})
 }
 
 // held are the replicas that the store shows.
-func (w world) held() int32 {
+func (w lensWorld) held() int32 {
 	GinkgoHelper()
 	d, err := w.informers.MachineDeployments().Lister().MachineDeployments(ns).Get("pool")
 	Expect(err).NotTo(HaveOccurred())
@@ -54,7 +51,7 @@ func (w world) held() int32 {
 
 var _ = Describe("A scale", func() {
 	It("returns when the store shows it (L4.2)", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			d := w.deployment()
 			w.server.Lag("machinedeployments", sim.Constantly(time.Second))
 			scale, err := w.scale(d, 5)
@@ -65,7 +62,7 @@ var _ = Describe("A scale", func() {
 	})
 
 	It("of a MachineSet returns when the store shows it (L4.2)", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			s := w.set()
 			w.server.Lag("machinesets", sim.Constantly(time.Second))
 			_, err := w.client.MachineV1alpha1().MachineSets(ns).UpdateScale(w, s.Name, &autoscalingv1.Scale{
@@ -79,7 +76,7 @@ var _ = Describe("A scale", func() {
 	})
 
 	It("of unknown outcome is reported, and what it has done is awaited (L4.3)", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			d := w.deployment()
 			w.server.Lag("machinedeployments", sim.Constantly(time.Second))
 			w.server.AfterWrite(firstly(1, tooLate))
@@ -91,7 +88,7 @@ var _ = Describe("A scale", func() {
 	})
 
 	It("that is refused is not waited for", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			d := w.deployment()
 			d.ResourceVersion = "1"
 			Expect(took(func() {
@@ -105,7 +102,7 @@ var _ = Describe("A scale", func() {
 
 var _ = Describe("A clientset that has stopped", func() {
 	It("says so for each verb, with an object to read", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			made, d := w.create(machine("a")), w.deployment()
 			before := len(w.server.Writes())
 			w.stop()
@@ -140,8 +137,8 @@ var _ = Describe("A clientset that has stopped", func() {
 		})
 	})
 
-	DescribeTable("ends a list that waits", func(resource string, create func(world), list func(world) error) {
-		inWorld(1, func(w world) {
+	DescribeTable("ends a list that waits", func(resource string, create func(lensWorld), list func(lensWorld) error) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag(resource, sim.Constantly(time.Hour))
 			create(w)
 			go func() {
@@ -152,14 +149,14 @@ var _ = Describe("A clientset that has stopped", func() {
 		})
 	},
 		Entry("of machines", "machines",
-			func(w world) { w.create(machine("a")) },
-			func(w world) error { return second(w.informers.Machines().Lister().List(labels.Everything())) }),
+			func(w lensWorld) { w.create(machine("a")) },
+			func(w lensWorld) error { return second(w.informers.Machines().Lister().List(labels.Everything())) }),
 		Entry("of machine sets", "machinesets",
-			func(w world) { w.set() },
-			func(w world) error { return second(w.informers.MachineSets().Lister().List(labels.Everything())) }),
+			func(w lensWorld) { w.set() },
+			func(w lensWorld) error { return second(w.informers.MachineSets().Lister().List(labels.Everything())) }),
 		Entry("of machine deployments", "machinedeployments",
-			func(w world) { w.deployment() },
-			func(w world) error {
+			func(w lensWorld) { w.deployment() },
+			func(w lensWorld) error {
 				return second(w.informers.MachineDeployments().Lister().List(labels.Everything()))
 			}),
 	)
@@ -167,7 +164,7 @@ var _ = Describe("A clientset that has stopped", func() {
 
 var _ = Describe("A deletion", func() {
 	It("that is a dry run deletes nothing, and is not waited for", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a"))
 			w.server.Lag("machines", sim.Constantly(lag))
 			time.AfterFunc(time.Hour, w.stop)
@@ -180,10 +177,9 @@ var _ = Describe("A deletion", func() {
 	})
 
 	It("of another client's machine, which the store has yet to show, is awaited", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(time.Second))
-			_, err := w.others.Machines(ns).Create(w, machine("theirs", finalizer), metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			world.Create(w.others.Machines(ns), machine("theirs", finalizer))
 			Expect(w.machines().Delete(w, "theirs", metav1.DeleteOptions{})).To(Succeed())
 			m, err := w.informers.Machines().Lister().Machines(ns).Get("theirs")
 			Expect(err).NotTo(HaveOccurred())
@@ -192,7 +188,7 @@ var _ = Describe("A deletion", func() {
 	})
 
 	It("is repeated five times where the server goes on failing", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a", finalizer))
 			requests := 0
 			w.server.OnWrite(func(sim.Write) error { requests++; return serverError })
@@ -205,7 +201,7 @@ var _ = Describe("A deletion", func() {
 	})
 
 	It("ends with its context, and returns what the server said", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a", finalizer))
 			w.server.OnWrite(firstly(1000, serverError))
 			ctx, cancel := context.WithTimeout(w, 10*time.Millisecond)
@@ -217,7 +213,7 @@ var _ = Describe("A deletion", func() {
 
 var _ = Describe("A creation", func() {
 	It("ends with its context, and returns what the server said", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.OnWrite(firstly(1000, serverError))
 			ctx, cancel := context.WithTimeout(w, 10*time.Millisecond)
 			defer cancel()
@@ -228,14 +224,14 @@ var _ = Describe("A creation", func() {
 	})
 
 	It("of a machine without any name is refused by the server, once", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			Expect(second(w.machines().Create(w, machine(""), metav1.CreateOptions{}))).To(HaveOccurred())
 			Expect(w.stored()).To(BeEmpty())
 		})
 	})
 
 	It("that is answered is one request, and returns what the server says", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			requested := w.requests()
 			made := w.create(unnamed())
 			Expect(made.UID).NotTo(BeEmpty())
@@ -245,7 +241,7 @@ var _ = Describe("A creation", func() {
 	})
 
 	It("by a name is that name's, whatever generateName says", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			m := machine("a")
 			m.GenerateName = "pool-"
 			made, err := w.machines().Create(w, m, metav1.CreateOptions{})
@@ -255,7 +251,7 @@ var _ = Describe("A creation", func() {
 	})
 
 	DescribeTable("of unknown outcome is not settled by a machine without an owner", func(change func(*v1alpha1.Machine)) {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			m := unnamed()
 			change(m)
 			w.server.AfterWrite(firstly(1, errors.New("connection reset")))

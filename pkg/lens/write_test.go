@@ -23,7 +23,7 @@ var dryRun = []string{metav1.DryRunAll}
 
 var _ = Describe("A write (L4.2)", func() {
 	It("returns when the store shows it", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(300*time.Millisecond))
 			Expect(took(func() { w.create(machine("a")) })).To(Equal(300 * time.Millisecond))
 			_, err := w.informers.Machines().Lister().Machines(ns).Get("a")
@@ -34,7 +34,7 @@ var _ = Describe("A write (L4.2)", func() {
 	})
 
 	DescribeTable("that deletes returns when the store shows that", func(finalizers ...string) {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a", finalizers...))
 			w.server.Lag("machines", sim.Constantly(300*time.Millisecond))
 			Expect(took(func() { Expect(w.machines().Delete(w, "a", metav1.DeleteOptions{})).To(Succeed()) })).To(Equal(300 * time.Millisecond))
@@ -46,7 +46,7 @@ var _ = Describe("A write (L4.2)", func() {
 	)
 
 	It("is patient once, and then not until the store has caught up", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(lag))
 			Expect(took(func() { w.create(machine("a")) })).To(Equal(lens.DefaultPatience))
 			Expect(took(func() { w.create(machine("b")) })).To(BeZero())
@@ -58,7 +58,7 @@ var _ = Describe("A write (L4.2)", func() {
 	})
 
 	It("that changes nothing waits for nothing, and does not count as one that waited", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			made := w.create(machine("a"))
 			waited := w.count("evenkeel_lens_write_wait_seconds")
 			w.server.Lag("machines", sim.Constantly(lag))
@@ -71,8 +71,8 @@ var _ = Describe("A write (L4.2)", func() {
 		})
 	})
 
-	DescribeTable("that is a dry run changes nothing", func(write func(world, *v1alpha1.Machine) error) {
-		inWorld(1, func(w world) {
+	DescribeTable("that is a dry run changes nothing", func(write func(lensWorld, *v1alpha1.Machine) error) {
+		inWorld(1, func(w lensWorld) {
 			made := w.create(machine("a"))
 			changed := made.DeepCopy()
 			changed.Spec.ProviderID, changed.Status.CurrentStatus.Phase = "x", v1alpha1.MachineFailed
@@ -80,28 +80,28 @@ var _ = Describe("A write (L4.2)", func() {
 			Expect(w.stored()).To(HaveExactElements(HaveField("ResourceVersion", made.ResourceVersion)))
 		})
 	},
-		Entry("of a create", func(w world, _ *v1alpha1.Machine) error {
+		Entry("of a create", func(w lensWorld, _ *v1alpha1.Machine) error {
 			return second(w.machines().Create(w, machine("b"), metav1.CreateOptions{DryRun: dryRun}))
 		}),
-		Entry("of a create by a prefix", func(w world, _ *v1alpha1.Machine) error {
+		Entry("of a create by a prefix", func(w lensWorld, _ *v1alpha1.Machine) error {
 			return second(w.machines().Create(w, unnamed(), metav1.CreateOptions{DryRun: dryRun}))
 		}),
-		Entry("of an update", func(w world, m *v1alpha1.Machine) error {
+		Entry("of an update", func(w lensWorld, m *v1alpha1.Machine) error {
 			return second(w.machines().Update(w, m, metav1.UpdateOptions{DryRun: dryRun}))
 		}),
-		Entry("of a status update", func(w world, m *v1alpha1.Machine) error {
+		Entry("of a status update", func(w lensWorld, m *v1alpha1.Machine) error {
 			return second(w.machines().UpdateStatus(w, m, metav1.UpdateOptions{DryRun: dryRun}))
 		}),
-		Entry("of a patch", func(w world, m *v1alpha1.Machine) error {
+		Entry("of a patch", func(w lensWorld, m *v1alpha1.Machine) error {
 			return second(w.machines().Patch(w, m.Name, types.MergePatchType, []byte(`{"spec":{"providerID":"x"}}`), metav1.PatchOptions{DryRun: dryRun}))
 		}),
-		Entry("of a delete", func(w world, m *v1alpha1.Machine) error {
+		Entry("of a delete", func(w lensWorld, m *v1alpha1.Machine) error {
 			return w.machines().Delete(w, m.Name, metav1.DeleteOptions{DryRun: dryRun})
 		}),
 	)
 
 	It("that patches a subresource changes that", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a"))
 			patch := []byte(`{"spec":{"providerID":"x"},"status":{"currentStatus":{"phase":"Running"}}}`)
 			after, err := w.machines().Patch(w, "a", types.MergePatchType, patch, metav1.PatchOptions{}, "status")
@@ -112,7 +112,7 @@ var _ = Describe("A write (L4.2)", func() {
 	})
 
 	It("that deletes keeps its preconditions", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a"))
 			another := metav1.NewPreconditionDeleteOptions("another")
 			err := w.machines().Delete(w, "a", *another)
@@ -122,7 +122,7 @@ var _ = Describe("A write (L4.2)", func() {
 	})
 
 	It("ends with the context of its caller", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.server.Lag("machines", sim.Constantly(lag))
 			ctx, cancel := context.WithTimeout(w, time.Second)
 			defer cancel()
@@ -136,7 +136,7 @@ var _ = Describe("A write (L4.2)", func() {
 
 var _ = Describe("What does not wait (L4.4, L4.5)", func() {
 	It("is a lookup by name and a list of one namespace", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a"))
 			w.server.Lag("machines", sim.Constantly(lag))
 			w.create(machine("b"))
@@ -149,7 +149,7 @@ var _ = Describe("What does not wait (L4.4, L4.5)", func() {
 	})
 
 	It("is not the deletion of a collection: that is refused", func() {
-		inWorld(1, func(w world) {
+		inWorld(1, func(w lensWorld) {
 			w.create(machine("a"))
 			err := w.machines().DeleteCollection(w, metav1.DeleteOptions{}, metav1.ListOptions{})
 			Expect(apierrors.IsMethodNotSupported(err)).To(BeTrue())
