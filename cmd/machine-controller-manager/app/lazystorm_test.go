@@ -123,7 +123,7 @@ var _ = Describe("Pods", func() {
 			u.pool()
 			u.machine("pool-1", false, fixture.Pod("first", full))
 			for i := range spares {
-				u.pod(fixture.Pod(fmt.Sprint("waits-", i), full, world.Unschedulable))
+				u.pod(fixture.Pod(fmt.Sprint("waits-", i), full, world.MarkUnschedulable))
 			}
 			w.Storm(random, p)
 			for i := range spares {

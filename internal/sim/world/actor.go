@@ -18,55 +18,55 @@ import (
 // retryPause is the least pause before an actor tries again what failed.
 const retryPause = time.Second
 
-// Pulse wakes actors when something is written. Leases, which are renewed for ever, and writes that
+// Waker wakes actors when something is written. Leases, which are renewed for ever, and writes that
 // change nothing wake nobody.
-type Pulse struct {
+type Waker struct {
 	mu    sync.Mutex
-	beat  chan struct{}
-	beats int
+	next  chan struct{} // closed by the next wakeup
+	count int
 }
 
-// NewPulse returns the pulse of a world.
-func NewPulse(w *storm.World) *Pulse {
-	p := &Pulse{beat: make(chan struct{})}
-	w.AfterWrite(func(w sim.Write) error {
-		if w.Resource != "leases" && !w.NoOp() {
-			p.Set(func() {})
+// NewWaker returns the waker of a world.
+func NewWaker(w *storm.World) *Waker {
+	waker := &Waker{next: make(chan struct{})}
+	w.AfterWrite(func(write sim.Write) error {
+		if write.Resource != "leases" && !write.NoOp() {
+			waker.Set(func() {})
 		}
 		return nil
 	})
-	return p
+	return waker
 }
 
 // Do does something under the lock. It must not ask the server, whose hooks take the lock, too.
-func (p *Pulse) Do(something func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (w *Waker) Do(something func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	something()
 }
 
 // Set changes what actors read, under the lock, and wakes them.
-func (p *Pulse) Set(change func()) {
-	p.Do(func() {
+func (w *Waker) Set(change func()) {
+	w.Do(func() {
 		change()
-		p.beats++
-		close(p.beat)
-		p.beat = make(chan struct{})
+		w.count++
+		close(w.next)
+		w.next = make(chan struct{})
 	})
 }
 
-// Beats is how often actors were woken.
-func (p *Pulse) Beats() (n int) {
-	p.Do(func() { n = p.beats })
+// Wakeups returns how often actors were woken.
+func (w *Waker) Wakeups() (n int) {
+	w.Do(func() { n = w.count })
 	return n
 }
 
-// wait returns when there were more beats than seen, or after a time; zero is never.
-func (p *Pulse) wait(ctx context.Context, seen int, again time.Duration) {
-	var beat chan struct{}
-	beats := 0
-	p.Do(func() { beat, beats = p.beat, p.beats })
-	if beats != seen {
+// wait returns when there were more wakeups than seen, or after a time; zero is never.
+func (w *Waker) wait(ctx context.Context, seen int, again time.Duration) {
+	var next chan struct{}
+	count := 0
+	w.Do(func() { next, count = w.next, w.count })
+	if count != seen {
 		return
 	}
 	var due <-chan time.Time
@@ -78,35 +78,35 @@ func (p *Pulse) wait(ctx context.Context, seen int, again time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-due:
-	case <-beat:
+	case <-next:
 	}
 }
 
-// Look looks at everything that is stored and takes the next steps. It returns when to look again
-// although nothing is written; zero is never.
-type Look func(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (again time.Duration, err error)
+// Reconcile reads everything that is stored and takes the next steps. It returns the delay until the
+// next call if nothing is written; zero is never.
+type Reconcile func(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (again time.Duration, err error)
 
 // Actor is a double of a component.
 type Actor struct {
-	Pulse *Pulse
-	// Every is how long it waits after something was written, before it looks.
-	Every time.Duration
-	Look  Look
+	Waker *Waker
+	// Delay is how long it waits after something was written, before it reconciles.
+	Delay     time.Duration
+	Reconcile Reconcile
 }
 
 // Run is its program.
 func (a Actor) Run(ctx context.Context, config *rest.Config) error {
 	core, ours := Clients(config)
 	for ctx.Err() == nil {
-		seen := a.Pulse.Beats()
-		again, err := a.Look(ctx, core, ours)
+		seen := a.Waker.Wakeups()
+		again, err := a.Reconcile(ctx, core, ours)
 		if err != nil && (again == 0 || again > retryPause) {
 			again = retryPause
 		}
-		a.Pulse.wait(ctx, seen, again)
+		a.Waker.wait(ctx, seen, again)
 		select {
 		case <-ctx.Done():
-		case <-time.After(a.Every):
+		case <-time.After(a.Delay):
 		}
 	}
 	return nil

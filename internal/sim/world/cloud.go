@@ -25,40 +25,40 @@ import (
 // Finalizer is the one of machine controllers.
 const Finalizer = "machine.sapcloud.io/machine-controller-manager"
 
-// unhealthy is how long a machine is Unknown before it is Failed.
-const unhealthy = 10 * time.Minute
+// healthTimeout is how long a machine is Unknown before it is Failed.
+const healthTimeout = 10 * time.Minute
 
 // Cloud does what a machine-controller with its provider and the kubelets do: machines boot, a Node
 // of the same name appears, they become sick and recover, they drain and are gone. It measures by
 // the clock of the test, not by that of the server, which jumps.
 //
-// Its fields may change while the Pulse is locked. The functions may be nil, and are called under
-// the lock, except Keep.
+// Its fields may change while the Waker is locked. The functions may be nil, and are called under
+// the lock, except SyncNode.
 type Cloud struct {
-	Pulse *Pulse
+	Waker *Waker
 	// Boot is how long a machine is Pending, Drain how long it is Terminating.
 	Boot, Drain time.Duration
 	// Refused reports whether a machine cannot be created.
 	Refused func(*mcm.Machine) bool
-	// Sick reports whether a machine's Node is not ready.
-	Sick func(*mcm.Machine) bool
-	// Late reports whether a machine does not boot for now.
-	Late func(*mcm.Machine) bool
-	// Node changes the Node that a machine gets.
-	Node func(*mcm.Machine, *corev1.Node)
-	// Keep keeps the Node of a machine that runs.
-	Keep func(ctx context.Context, core kubernetes.Interface, m *mcm.Machine) error
+	// Unhealthy reports whether a machine's Node is not ready.
+	Unhealthy func(*mcm.Machine) bool
+	// BootBlocked reports whether a machine does not boot for now.
+	BootBlocked func(*mcm.Machine) bool
+	// ChangeNode changes the Node that a machine gets.
+	ChangeNode func(*mcm.Machine, *corev1.Node)
+	// SyncNode updates the Node of a machine that runs.
+	SyncNode func(ctx context.Context, core kubernetes.Interface, m *mcm.Machine) error
 }
 
-// Look is its part of an Actor. What a machine waits for is a time or a change of the Pulse.
-func (c *Cloud) Look(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (again time.Duration, err error) {
+// Reconcile is its part of an Actor. What a machine waits for is a time or a change of the Waker.
+func (c *Cloud) Reconcile(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (again time.Duration, err error) {
 	list, err := ours.MachineV1alpha1().Machines(fixture.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, err
 	}
 	var errs []error
 	for _, m := range list.Items {
-		wait, err := (&machineStep{Cloud: c, core: core, ours: ours, m: &m}).take(ctx)
+		wait, err := (&machineStep{Cloud: c, core: core, ours: ours, m: &m}).run(ctx)
 		again, errs = requeue.Sooner(again, wait), append(errs, err)
 	}
 	return again, errors.Join(errs...)
@@ -72,92 +72,92 @@ type machineStep struct {
 	m    *mcm.Machine
 }
 
-// is evaluates a condition under the lock.
-func (s *machineStep) is(condition func(*mcm.Machine) bool) (yes bool) {
-	s.Pulse.Do(func() { yes = condition != nil && condition(s.m) })
+// holds evaluates a condition under the lock.
+func (s *machineStep) holds(condition func(*mcm.Machine) bool) (yes bool) {
+	s.Waker.Do(func() { yes = condition != nil && condition(s.m) })
 	return yes
 }
 
-// left is how much is left of a time that begins with the machine's phase.
-func (s *machineStep) left(d time.Duration) time.Duration {
+// remaining returns how much is left of a time that begins with the machine's phase.
+func (s *machineStep) remaining(d time.Duration) time.Duration {
 	return max(0, time.Until(s.m.Status.CurrentStatus.LastUpdateTime.Add(d)))
 }
 
-// take takes the step, or returns when it is due.
-func (s *machineStep) take(ctx context.Context) (wait time.Duration, err error) {
+// run takes the step, or returns when it is due.
+func (s *machineStep) run(ctx context.Context) (wait time.Duration, err error) {
 	m, phase := s.m, s.m.Status.CurrentStatus.Phase
 	switch {
 	case m.DeletionTimestamp != nil:
-		return s.end(ctx)
+		return s.terminate(ctx)
 	case !slices.Contains(m.Finalizers, Finalizer):
 		m.Finalizers = append(m.Finalizers, Finalizer)
 		return 0, s.update(ctx)
 	case m.Spec.ProviderID == "":
-		return 0, s.create(ctx)
+		return 0, s.createInstance(ctx)
 	case phase == "" || phase == mcm.MachineCrashLoopBackOff:
 		return 0, s.report(ctx, mcm.MachinePending, mcm.MachineStateProcessing, "")
 	case phase == mcm.MachinePending:
 		return s.boot(ctx)
-	case phase == mcm.MachineRunning && s.is(s.Sick):
+	case phase == mcm.MachineRunning && s.holds(s.Unhealthy):
 		return 0, s.report(ctx, mcm.MachineUnknown, mcm.MachineStateProcessing, "")
-	case phase == mcm.MachineUnknown && !s.is(s.Sick):
+	case phase == mcm.MachineUnknown && !s.holds(s.Unhealthy):
 		return 0, s.report(ctx, mcm.MachineRunning, mcm.MachineStateSuccessful, "")
-	case phase == mcm.MachineUnknown && s.left(unhealthy) > 0:
-		wait = s.left(unhealthy)
+	case phase == mcm.MachineUnknown && s.remaining(healthTimeout) > 0:
+		wait = s.remaining(healthTimeout)
 	case phase == mcm.MachineUnknown:
 		return 0, s.report(ctx, mcm.MachineFailed, mcm.MachineStateFailed, "")
 	case phase == mcm.MachineFailed:
 		return 0, nil
 	}
-	if s.Keep != nil {
-		err = s.Keep(ctx, s.core, m)
+	if s.SyncNode != nil {
+		err = s.SyncNode(ctx, s.core, m)
 	}
 	return wait, err
 }
 
-// create gives a machine an instance of the provider.
-func (s *machineStep) create(ctx context.Context) error {
+// createInstance gives a machine an instance of the provider.
+func (s *machineStep) createInstance(ctx context.Context) error {
 	m := s.m
-	switch refused := s.is(s.Refused); {
+	switch refused := s.holds(s.Refused); {
 	case refused && m.Status.CurrentStatus.Phase == mcm.MachineCrashLoopBackOff:
 		return nil
 	case refused:
 		return s.report(ctx, mcm.MachineCrashLoopBackOff, mcm.MachineStateFailed, "ResourceExhausted")
 	}
-	m.Spec.ProviderID, m.Labels = "sim:///"+m.Name, With(m.Labels, mcm.NodeLabelKey, m.Name)
+	m.Spec.ProviderID, m.Labels = "sim:///"+m.Name, WithEntry(m.Labels, mcm.NodeLabelKey, m.Name)
 	if m.Annotations[machineutils.MachinePriority] == "" {
-		m.Annotations = With(m.Annotations, machineutils.MachinePriority, "3")
+		m.Annotations = WithEntry(m.Annotations, machineutils.MachinePriority, "3")
 	}
 	return s.update(ctx)
 }
 
 func (s *machineStep) boot(ctx context.Context) (wait time.Duration, err error) {
-	if left := s.left(s.Boot); left > 0 {
+	if left := s.remaining(s.Boot); left > 0 {
 		return left, nil
 	}
 	nodes := s.core.CoreV1().Nodes()
 	if _, err := nodes.Get(ctx, s.m.Name, metav1.GetOptions{}); err == nil {
 		return 0, s.report(ctx, mcm.MachineRunning, mcm.MachineStateSuccessful, "")
 	}
-	if s.is(s.Late) {
+	if s.holds(s.BootBlocked) {
 		return 0, nil
 	}
 	node := fixture.Node(s.m.Name)
-	if s.Node != nil {
-		s.Pulse.Do(func() { s.Node(s.m, node) })
+	if s.ChangeNode != nil {
+		s.Waker.Do(func() { s.ChangeNode(s.m, node) })
 	}
 	_, err = nodes.Create(ctx, node, metav1.CreateOptions{})
 	return 0, err
 }
 
-// end drains a machine and removes it with its Node.
-func (s *machineStep) end(ctx context.Context) (wait time.Duration, err error) {
+// terminate drains a machine and removes it with its Node.
+func (s *machineStep) terminate(ctx context.Context) (wait time.Duration, err error) {
 	if s.m.Status.CurrentStatus.Phase != mcm.MachineTerminating {
 		return 0, s.report(ctx, mcm.MachineTerminating, mcm.MachineStateProcessing, "")
 	}
 	nodes, drain := s.core.CoreV1().Nodes(), time.Duration(0)
-	s.Pulse.Do(func() { drain = s.Drain })
-	if left := s.left(drain); left > 0 {
+	s.Waker.Do(func() { drain = s.Drain })
+	if left := s.remaining(drain); left > 0 {
 		if _, err = nodes.Patch(ctx, s.m.Name, types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{}); apierrors.IsNotFound(err) {
 			err = nil
 		}
@@ -187,8 +187,8 @@ func (s *machineStep) report(ctx context.Context, phase mcm.MachinePhase, state 
 	return err
 }
 
-// With returns a copy of a map with one more entry.
-func With(m map[string]string, key, value string) map[string]string {
+// WithEntry returns a copy of a map with one more entry.
+func WithEntry(m map[string]string, key, value string) map[string]string {
 	m = maps.Clone(m)
 	if m == nil {
 		m = map[string]string{}

@@ -32,7 +32,7 @@ var (
 // scene is a world with the clients of a user.
 type scene struct {
 	*storm.World
-	*world.Pulse
+	*world.Waker
 	core kubernetes.Interface
 	ours versioned.Interface
 }
@@ -42,12 +42,12 @@ func play(body func(s *scene)) {
 		w := storm.NewWorld(sim.Options{Seed: 1})
 		defer w.End()
 		core, ours := world.Clients(w.ConfigFor("user"))
-		body(&scene{World: w, Pulse: world.NewPulse(w), core: core, ours: ours})
+		body(&scene{World: w, Waker: world.NewWaker(w), core: core, ours: ours})
 	})
 }
 
-func (s *scene) act(look world.Look) {
-	s.Start("double", world.Actor{Pulse: s.Pulse, Every: time.Second, Look: look}.Run)
+func (s *scene) act(reconcile world.Reconcile) {
+	s.Start("double", world.Actor{Waker: s.Waker, Delay: time.Second, Reconcile: reconcile}.Run)
 }
 
 // seconds passes this many, and half a second.
@@ -109,7 +109,7 @@ var _ = Describe("The scheduler", func() {
 
 	It("binds a pod to a Node that takes it, and reports it if there is none", func() {
 		play(func(s *scene) {
-			s.act(world.Scheduler{Refuses: func(_ *corev1.Pod, n *corev1.Node) bool { return n.Name == "refused" }}.Look)
+			s.act(world.Scheduler{Refuses: func(_ *corev1.Pod, n *corev1.Node) bool { return n.Name == "refused" }}.Reconcile)
 			taint := func(n *corev1.Node) {
 				n.Spec.Taints = []corev1.Taint{{Key: "reserve", Effect: corev1.TaintEffectNoSchedule}}
 			}
@@ -134,10 +134,10 @@ var _ = Describe("The scheduler", func() {
 		play(func(s *scene) {
 			var replaced []string
 			var busy map[string]bool
-			s.act(world.Scheduler{Whole: true, Silent: true, Busy: func(nodes map[string]bool) { s.Do(func() { busy = nodes }) }, Replace: func(ctx context.Context, core kubernetes.Interface, p *corev1.Pod) error {
+			s.act(world.Scheduler{OnePodPerNode: true, NoStatus: true, Occupied: func(nodes map[string]bool) { s.Do(func() { busy = nodes }) }, Replace: func(ctx context.Context, core kubernetes.Interface, p *corev1.Pod) error {
 				s.Do(func() { replaced = append(replaced, p.Name) })
 				return core.CoreV1().Pods(ns).Delete(ctx, p.Name, metav1.DeleteOptions{})
-			}}.Look)
+			}}.Reconcile)
 			for _, name := range []string{"a", "b"} {
 				world.Create(s.core.CoreV1().Nodes(), fixture.Node(name))
 				world.Create(s.core.CoreV1().Pods(ns), fixture.Pod("on-"+name))
@@ -165,7 +165,7 @@ var _ = Describe("The cloud", func() {
 	It("boots machines, has them sick and failed, drains them and lets them go", func() {
 		play(func(s *scene) {
 			sick := false
-			s.act((&world.Cloud{Pulse: s.Pulse, Boot: minute, Drain: minute, Sick: func(*mcm.Machine) bool { return sick }}).Look)
+			s.act((&world.Cloud{Waker: s.Waker, Boot: minute, Drain: minute, Unhealthy: func(*mcm.Machine) bool { return sick }}).Reconcile)
 			world.Create(s.ours.MachineV1alpha1().Machines(ns), fixture.Machine("m"))
 			seconds(55)
 			Expect(phase(s)).To(Equal(mcm.MachinePending))
@@ -195,7 +195,7 @@ var _ = Describe("The cloud", func() {
 	It("creates a machine that it refused as soon as it can", func() {
 		play(func(s *scene) {
 			out, late := true, true
-			s.act((&world.Cloud{Pulse: s.Pulse, Refused: func(*mcm.Machine) bool { return out }, Late: func(*mcm.Machine) bool { return late }}).Look)
+			s.act((&world.Cloud{Waker: s.Waker, Refused: func(*mcm.Machine) bool { return out }, BootBlocked: func(*mcm.Machine) bool { return late }}).Reconcile)
 			world.Create(s.ours.MachineV1alpha1().Machines(ns), fixture.Machine("m"))
 			time.Sleep(100 * time.Hour)
 			m := world.Stored[mcm.Machine](s, machines, ns, "m")

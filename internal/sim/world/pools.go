@@ -73,8 +73,8 @@ func Release(ctx context.Context, core kubernetes.Interface, ours versioned.Inte
 	return err
 }
 
-// Unschedulable gives a pod the status of one for which the scheduler found no Node.
-func Unschedulable(p *corev1.Pod) {
+// MarkUnschedulable gives a pod the status of one for which the scheduler found no Node.
+func MarkUnschedulable(p *corev1.Pod) {
 	p.Status.Phase = corev1.PodPending
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 }

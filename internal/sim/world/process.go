@@ -13,13 +13,13 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
-// Control returns the probe of the control cluster.
-func Control(ours versioned.Interface) *reachability.Cluster {
+// ControlCluster returns the probe of the control cluster.
+func ControlCluster(ours versioned.Interface) *reachability.Cluster {
 	return reachability.New("control", reachability.MachineDeployments(ours.MachineV1alpha1(), fixture.Namespace), reachability.Options{})
 }
 
-// Target returns the probe of the target cluster.
-func Target(core kubernetes.Interface) *reachability.Cluster {
+// TargetCluster returns the probe of the target cluster.
+func TargetCluster(core kubernetes.Interface) *reachability.Cluster {
 	return reachability.New("target", reachability.Nodes(core), reachability.Options{})
 }
 
@@ -35,8 +35,8 @@ type sharedFactory interface {
 	Shutdown()
 }
 
-// Factory returns the Informers of a factory.
-func Factory(f sharedFactory) Informers { return factory{f} }
+// InformersOf returns the Informers of a factory.
+func InformersOf(f sharedFactory) Informers { return factory{f} }
 
 type factory struct{ sharedFactory }
 

@@ -20,9 +20,9 @@ import (
 // later: there are as many machines in reserve as requested, unless they cannot be created.
 type Reserve struct {
 	Store Store
-	// Keep changes the status of a MachineDeployment with this many machines in reserve, and returns
-	// how many there are then.
-	Keep func(d *v1alpha1.MachineDeployment, exist, ready int, refused bool) (existAfter, readyAfter int)
+	// SetStatus changes the status of a MachineDeployment with this many machines in reserve, and
+	// returns how many there are then.
+	SetStatus func(d *v1alpha1.MachineDeployment, exist, ready int, refused bool) (existAfter, readyAfter int)
 
 	mu      sync.Mutex
 	refused map[string]bool
@@ -51,21 +51,21 @@ func (r *Reserve) Run(ctx context.Context, config *rest.Config) error {
 	for ctx.Err() == nil {
 		time.Sleep(7 * time.Second)
 		for _, d := range List[v1alpha1.MachineDeployment](r.Store, mcm.SchemeGroupVersion.WithResource("machinedeployments")) {
-			_ = r.keepOne(ctx, spares, d) // else the next time
+			_ = r.reconcile(ctx, spares, d) // else the next time
 		}
 	}
 	return nil
 }
 
-// keepOne does it for one MachineDeployment, whose status has no field for the numbers, as in
+// reconcile does it for one MachineDeployment, whose status has no field for the numbers, as in
 // Gardener.
-func (r *Reserve) keepOne(ctx context.Context, spares storm.Spares, d *v1alpha1.MachineDeployment) error {
+func (r *Reserve) reconcile(ctx context.Context, spares storm.Spares, d *v1alpha1.MachineDeployment) error {
 	before := d.Status.DeepCopy()
 	exist, ready, err := spares.Count(ctx, d)
 	if err != nil {
 		return err
 	}
-	exist, ready = r.Keep(d, exist, ready, r.refuses(d.Name))
+	exist, ready = r.SetStatus(d, exist, ready, r.refuses(d.Name))
 	if !equality.Semantic.DeepEqual(*before, d.Status) {
 		if _, err := spares.Client.MachineDeployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{}); err != nil {
 			return err

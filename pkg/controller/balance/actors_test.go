@@ -35,7 +35,7 @@ const (
 // cloud boots machines in the zone of their MachineDeployment's name, unless that is out.
 func (c *cluster) cloud() *world.Cloud {
 	out := func(m *mcm.Machine) bool { return c.out[m.Labels["name"]] }
-	return &world.Cloud{Pulse: c.Pulse, Boot: bootTime, Drain: drainTime, Refused: out, Late: out, Node: func(m *mcm.Machine, n *corev1.Node) {
+	return &world.Cloud{Waker: c.Waker, Boot: bootTime, Drain: drainTime, Refused: out, BootBlocked: out, ChangeNode: func(m *mcm.Machine, n *corev1.Node) {
 		maps.Copy(n.Labels, map[string]string{
 			corev1.LabelTopologyZone: m.Labels["name"], corev1.LabelTopologyRegion: "here", corev1.LabelInstanceTypeStable: "large",
 			corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
@@ -53,12 +53,12 @@ func (c *cluster) scheduler() world.Scheduler {
 		m := c.Get(machineGVR, ns, n.Name)
 		return m != nil && m.GetDeletionTimestamp() != nil
 	}
-	return world.Scheduler{Whole: true, Refuses: leaves, Replace: c.evict}
+	return world.Scheduler{OnePodPerNode: true, Refuses: leaves, Replace: c.evict}
 }
 
-// actor looks two seconds after something was written.
-func (c *cluster) actor(look world.Look) storm.Program {
-	return world.Actor{Pulse: c.Pulse, Every: 2 * time.Second, Look: look}.Run
+// actor reconciles two seconds after something was written.
+func (c *cluster) actor(reconcile world.Reconcile) storm.Program {
+	return world.Actor{Waker: c.Waker, Delay: 2 * time.Second, Reconcile: reconcile}.Run
 }
 
 // follow does with machines what machine-controller-manager and the machine-taint controller do about replicas and shares.

@@ -109,7 +109,7 @@ func run(reached bool, reach *reachability.Cluster, show func(*Controller), chan
 // cluster has MachineDeployments, machines that follow them, and pods that each take more than half a machine.
 type cluster struct {
 	*storm.World
-	*world.Pulse
+	*world.Waker
 	core kubernetes.Interface
 	ours versioned.Interface
 
@@ -129,10 +129,10 @@ func newCluster(o sim.Options) *cluster {
 
 func adopt(w *storm.World) *cluster {
 	core, ours := world.Clients(w.ConfigFor("user"))
-	c := &cluster{World: w, Pulse: world.NewPulse(w), core: core, ours: ours, out: map[string]bool{}, moved: map[string]int{}}
+	c := &cluster{World: w, Waker: world.NewWaker(w), core: core, ours: ours, out: map[string]bool{}, moved: map[string]int{}}
 	w.Start("machines", c.follow)
-	w.Start("cloud", c.actor(c.cloud().Look))
-	w.Start("scheduler", c.actor(c.scheduler().Look))
+	w.Start("cloud", c.actor(c.cloud().Reconcile))
+	w.Start("scheduler", c.actor(c.scheduler().Reconcile))
 	return c
 }
 

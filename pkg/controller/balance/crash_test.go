@@ -54,9 +54,9 @@ var _ = Describe("Wherever the controller is killed", func() {
 			seen := -1
 			for range 600 {
 				time.Sleep(time.Second)
-				if beats := c.Beats(); beats == seen {
+				if n := c.Wakeups(); n == seen {
 					continue
-				} else if seen = beats; Sum(c.ready(false, abc...)) < 9 {
+				} else if seen = n; Sum(c.ready(false, abc...)) < 9 {
 					Fail(fmt.Sprintf("only %s machines run", c.ready(false, abc...)))
 				}
 			}

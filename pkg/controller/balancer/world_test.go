@@ -69,7 +69,7 @@ func watched(o Options, show func(*Controller)) storm.Program {
 			return err
 		}
 		show(c)
-		world.Process{Informers: []world.Informers{world.Factory(shared), world.Factory(balancers)}}.Run(ctx, c.Run)
+		world.Process{Informers: []world.Informers{world.InformersOf(shared), world.InformersOf(balancers)}}.Run(ctx, c.Run)
 		return nil
 	}
 }
@@ -77,7 +77,7 @@ func watched(o Options, show func(*Controller)) storm.Program {
 // cluster is a simulated cluster with Deployments that run pods.
 type cluster struct {
 	*storm.World
-	*world.Pulse
+	*world.Waker
 	user kubernetes.Interface
 	ours versioned.Interface
 
@@ -96,14 +96,14 @@ func newCluster(o sim.Options) *cluster {
 
 func adopt(w *storm.World) *cluster {
 	c := still(w)
-	w.Start("kubelet", world.Actor{Pulse: c.Pulse, Every: time.Second, Look: c.kubelet}.Run)
+	w.Start("kubelet", world.Actor{Waker: c.Waker, Delay: time.Second, Reconcile: c.kubelet}.Run)
 	return c
 }
 
 // still is a cluster in which nobody makes pods.
 func still(w *storm.World) *cluster {
 	core, ours := world.Clients(w.ConfigFor("user"))
-	return &cluster{World: w, Pulse: world.NewPulse(w), user: core, ours: ours, out: map[string]bool{}, quota: map[string]int{}, boot: 5 * time.Second}
+	return &cluster{World: w, Waker: world.NewWaker(w), user: core, ours: ours, out: map[string]bool{}, quota: map[string]int{}, boot: 5 * time.Second}
 }
 
 func (c *cluster) set(change func()) { c.Set(change) }

@@ -60,7 +60,7 @@ func controller(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	o := Options{Namespace: Namespace, Scales: scales, Control: world.Control(ours), Target: world.Target(core)}
+	o := Options{Namespace: Namespace, Scales: scales, Control: world.ControlCluster(ours), Target: world.TargetCluster(core)}
 	it, err := New(Clients{Buffers: ours.CapacityBufferV1beta1(), Reserves: ours.AutoscalingV1alpha1()},
 		Informers{Buffers: buffers.CapacityBuffer().V1beta1().CapacityBuffers().Informer(), Reserves: control.Autoscaling().V1alpha1().Reserves().Informer(),
 			Machines: machines, Target: nodes, Shapes: shapes}, o)
@@ -69,7 +69,7 @@ func controller(ctx context.Context, config *rest.Config) error {
 	}
 	world.Process{
 		Clusters:  []*reachability.Cluster{o.Control, o.Target},
-		Informers: []world.Informers{machines, nodes, world.Factory(buffers), world.Factory(control), world.Factory(shapes)},
+		Informers: []world.Informers{machines, nodes, world.InformersOf(buffers), world.InformersOf(control), world.InformersOf(shapes)},
 	}.Run(ctx, it.Run)
 	return nil
 }
@@ -78,7 +78,7 @@ func controller(ctx context.Context, config *rest.Config) error {
 func spreader(ctx context.Context, config *rest.Config) error {
 	core, ours := world.Clients(config)
 	for ctx.Err() == nil {
-		machines, nodes, cluster := stores.New(ours, Namespace), target.New(core, nil), world.Control(ours)
+		machines, nodes, cluster := stores.New(ours, Namespace), target.New(core, nil), world.ControlCluster(ours)
 		objects := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace(Namespace))
 		it, err := reserves.New(reserves.Clients{Reserves: ours.AutoscalingV1alpha1(), Machines: ours.MachineV1alpha1()},
 			reserves.Informers{Reserves: objects.Autoscaling().V1alpha1().Reserves(), Machines: machines, Target: nodes},
@@ -87,7 +87,7 @@ func spreader(ctx context.Context, config *rest.Config) error {
 			return err
 		}
 		world.Process{
-			Clusters: []*reachability.Cluster{cluster, world.Target(core)}, Informers: []world.Informers{machines, nodes, world.Factory(objects)},
+			Clusters: []*reachability.Cluster{cluster, world.TargetCluster(core)}, Informers: []world.Informers{machines, nodes, world.InformersOf(objects)},
 		}.Run(ctx, it.Run)
 	}
 	return nil
@@ -116,7 +116,7 @@ func still(w *storm.World) *cluster {
 
 func adopt(w *storm.World) *cluster {
 	c := still(w)
-	c.machinetaint = &world.Reserve{Store: w, Keep: func(d *machine.MachineDeployment, _, ready int, refused bool) (int, int) {
+	c.machinetaint = &world.Reserve{Store: w, SetStatus: func(d *machine.MachineDeployment, _, ready int, refused bool) (int, int) {
 		p := plan.Pool{Deployment: d, Ready: ready}
 		asked, _ := machine.ParseRequestedExcess(d.Annotations[machine.RequestedExcessAnnotation])
 		Keep(&p, int(asked.Machines), refused)

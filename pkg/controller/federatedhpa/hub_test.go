@@ -244,7 +244,7 @@ func (f *federation) controller(ctx context.Context, config *rest.Config) error 
 	f.mu.Lock()
 	f.running = c
 	f.mu.Unlock()
-	world.Process{Informers: []world.Informers{world.Factory(objects)}}.Run(ctx, c.Run)
+	world.Process{Informers: []world.Informers{world.InformersOf(objects)}}.Run(ctx, c.Run)
 	return nil
 }
 

@@ -43,18 +43,18 @@ type cloud struct {
 	lost map[string]bool
 }
 
-func newCloud(p *world.Pulse) *cloud {
+func newCloud(w *world.Waker) *cloud {
 	c := &cloud{}
 	c.Cloud = &world.Cloud{
-		Pulse: p, Boot: bootTime, Drain: drainTime, Node: c.register, Keep: keep,
-		Refused: func(m *mcmapi.Machine) bool { return c.out || c.broken == m.Spec.Class.Name },
-		Sick:    func(m *mcmapi.Machine) bool { return c.sick[m.Name] || c.lost[m.Name] },
-		Late:    func(m *mcmapi.Machine) bool { return c.late[m.Name] },
+		Waker: w, Boot: bootTime, Drain: drainTime, ChangeNode: c.register, SyncNode: syncNode,
+		Refused:     func(m *mcmapi.Machine) bool { return c.out || c.broken == m.Spec.Class.Name },
+		Unhealthy:   func(m *mcmapi.Machine) bool { return c.sick[m.Name] || c.lost[m.Name] },
+		BootBlocked: func(m *mcmapi.Machine) bool { return c.late[m.Name] },
 	}
 	return c
 }
 
-func (c *cloud) set(change func()) { c.Pulse.Set(change) }
+func (c *cloud) set(change func()) { c.Waker.Set(change) }
 
 // register gives a new Node the taints of its machine.
 func (c *cloud) register(m *mcmapi.Machine, node *corev1.Node) {
@@ -67,8 +67,8 @@ func (c *cloud) register(m *mcmapi.Machine, node *corev1.Node) {
 	node.Spec.Taints, node.Annotations = noted.Spec.Taints, map[string]string{lastApplied: string(text)}
 }
 
-// keep brings a Node to what its machine's template says. Only what it has given itself does it take away.
-func keep(ctx context.Context, core kubernetes.Interface, m *mcmapi.Machine) error {
+// syncNode brings a Node to what its machine's template says. Only what it has given itself does it take away.
+func syncNode(ctx context.Context, core kubernetes.Interface, m *mcmapi.Machine) error {
 	node, err := core.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func keep(ctx context.Context, core kubernetes.Interface, m *mcmapi.Machine) err
 	}
 	node.Annotations = maps.Clone(node.Annotations)
 	for key, value := range want.Annotations {
-		node.Annotations = world.With(node.Annotations, key, value)
+		node.Annotations = world.WithEntry(node.Annotations, key, value)
 	}
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return slices.Contains(last.Spec.Taints, t) && !slices.Contains(want.Spec.Taints, t)
@@ -99,21 +99,21 @@ func keep(ctx context.Context, core kubernetes.Interface, m *mcmapi.Machine) err
 		return nil
 	}
 	text, _ := json.Marshal(want) // it always encodes
-	node.Annotations = world.With(node.Annotations, lastApplied, string(text))
+	node.Annotations = world.WithEntry(node.Annotations, lastApplied, string(text))
 	_, err = core.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
 	return err
 }
 
 // workload is a scheduler with pods that each take a whole machine. Those whose machine goes wait again.
 func (c *cluster) workload() world.Scheduler {
-	return world.Scheduler{Whole: true, Silent: !c.reports, Replace: reschedule, Busy: func(nodes map[string]bool) {
-		c.pulse.Do(func() { c.occupied = nodes })
+	return world.Scheduler{OnePodPerNode: true, NoStatus: !c.reports, Replace: reschedule, Occupied: func(nodes map[string]bool) {
+		c.waker.Do(func() { c.occupied = nodes })
 	}}
 }
 
 // holds reports whether the scheduler last saw or bound pods on a machine.
 func (c *cluster) holds(machine string) (yes bool) {
-	c.pulse.Do(func() { yes = c.occupied[machine] })
+	c.waker.Do(func() { yes = c.occupied[machine] })
 	return yes
 }
 

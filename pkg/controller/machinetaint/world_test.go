@@ -52,7 +52,7 @@ type cluster struct {
 	core    kubernetes.Interface
 	process *storm.Process
 	cloud   *cloud
-	pulse   *world.Pulse
+	waker   *world.Waker
 	// occupied are the machines that pods run on, as the scheduler last saw or bound them.
 	occupied map[string]bool
 	// worked is how many pods work has made.
@@ -75,20 +75,20 @@ func adoptAs(w *storm.World, name string, o machinetaint.Options) *cluster {
 func inhabit(w *storm.World) *cluster {
 	config := w.ConfigFor("user")
 	core, user := world.Clients(config)
-	c := &cluster{World: w, user: user, stock: stock.NewForConfigOrDie(config), core: core, pulse: world.NewPulse(w)}
-	c.cloud = newCloud(c.pulse)
+	c := &cluster{World: w, user: user, stock: stock.NewForConfigOrDie(config), core: core, waker: world.NewWaker(w)}
+	c.cloud = newCloud(c.waker)
 	return c
 }
 
 // start the machine-controller, which it returns, and the workload.
 func (c *cluster) start() *storm.Process {
-	machines := c.Start("machines", c.actor(c.cloud.Look))
-	c.Start("workload", c.actor(c.workload().Look))
+	machines := c.Start("machines", c.actor(c.cloud.Reconcile))
+	c.Start("workload", c.actor(c.workload().Reconcile))
 	return machines
 }
 
-func (c *cluster) actor(look world.Look) storm.Program {
-	return world.Actor{Pulse: c.pulse, Every: time.Second, Look: look}.Run
+func (c *cluster) actor(reconcile world.Reconcile) storm.Program {
+	return world.Actor{Waker: c.waker, Delay: time.Second, Reconcile: reconcile}.Run
 }
 
 var served = slices.Concat(sim.Core, sim.Machine)

@@ -26,7 +26,7 @@ import (
 )
 
 // schedule is a scheduler with a rule that nobody else knows.
-var schedule = world.Scheduler{Refuses: func(p *corev1.Pod, _ *corev1.Node) bool { return p.Labels["app"] == "picky" }}.Look
+var schedule = world.Scheduler{Refuses: func(p *corev1.Pod, _ *corev1.Node) bool { return p.Labels["app"] == "picky" }}.Reconcile
 
 // keep does what machine-controller-manager, a machine-controller and the machine-taint controller do with a reserve: it
 // releases the oldest of it while fewer than replicas serve, and makes new ones.

@@ -79,7 +79,7 @@ func controller(o Options, seen ...func(*Controller)) storm.Program {
 func aware(o Options) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		core, ours := world.Clients(config)
-		o.Control, o.Target = world.Control(ours), world.Target(core)
+		o.Control, o.Target = world.ControlCluster(ours), world.TargetCluster(core)
 		return controller(o)(ctx, config)
 	}
 }
@@ -87,7 +87,7 @@ func aware(o Options) storm.Program {
 // cluster has pools whose reserve is kept, and a scheduler.
 type cluster struct {
 	*storm.World
-	*world.Pulse
+	*world.Waker
 	core kubernetes.Interface
 	ours versioned.Interface
 
@@ -105,7 +105,7 @@ type cluster struct {
 // alone is a cluster in which nobody does anything.
 func alone(w *storm.World) *cluster {
 	core, ours := world.Clients(w.ConfigFor("user"))
-	return &cluster{World: w, Pulse: world.NewPulse(w), core: core, ours: ours, boot: time.Minute}
+	return &cluster{World: w, Waker: world.NewWaker(w), core: core, ours: ours, boot: time.Minute}
 }
 
 func adopt(w *storm.World) *cluster {
@@ -123,8 +123,8 @@ func adoptWith(w *storm.World, keep func(*cluster, context.Context, *rest.Config
 }
 
 // actor does something soon after each write, and after as long as it says.
-func (c *cluster) actor(look world.Look) storm.Program {
-	return world.Actor{Pulse: c.Pulse, Every: 4 * time.Millisecond, Look: look}.Run
+func (c *cluster) actor(reconcile world.Reconcile) storm.Program {
+	return world.Actor{Waker: c.Waker, Delay: 4 * time.Millisecond, Reconcile: reconcile}.Run
 }
 
 // play runs body on a cluster in virtual time.

@@ -44,7 +44,7 @@ var served = slices.Concat(sim.Core, sim.Machine, []sim.Resource{{
 // controller is the program under test, as the process runs it.
 func controller(ctx context.Context, config *rest.Config) error {
 	core, ours := world.Clients(config)
-	cluster, machines, nodes := world.Control(ours), stores.New(ours, Namespace), target.New(core, nil)
+	cluster, machines, nodes := world.ControlCluster(ours), stores.New(ours, Namespace), target.New(core, nil)
 	objects := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace(Namespace))
 	c, err := New(Clients{Reserves: ours.AutoscalingV1alpha1(), Machines: ours.MachineV1alpha1()},
 		Informers{Reserves: objects.Autoscaling().V1alpha1().Reserves(), Machines: machines, Target: nodes},
@@ -53,7 +53,7 @@ func controller(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	world.Process{
-		Clusters: []*reachability.Cluster{cluster}, Informers: []world.Informers{machines, onlyNodes{nodes}, world.Factory(objects)},
+		Clusters: []*reachability.Cluster{cluster}, Informers: []world.Informers{machines, onlyNodes{nodes}, world.InformersOf(objects)},
 	}.Run(ctx, c.Run)
 	return nil
 }
@@ -77,7 +77,7 @@ func newCluster(o sim.Options) *cluster {
 
 func adopt(w *storm.World) *cluster {
 	c := &cluster{World: w, ours: versioned.NewForConfigOrDie(w.ConfigFor("user"))}
-	c.machinetaint = &world.Reserve{Store: w, Keep: func(d *machine.MachineDeployment, exist, ready int, refused bool) (int, int) {
+	c.machinetaint = &world.Reserve{Store: w, SetStatus: func(d *machine.MachineDeployment, exist, ready int, refused bool) (int, int) {
 		p := plan.Pool{Deployment: d, Exist: exist, Ready: ready}
 		Work(&p, refused)
 		return p.Exist, p.Ready

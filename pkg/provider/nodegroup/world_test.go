@@ -71,7 +71,7 @@ func server(w *wire, change ...func(*Options)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		ours, core := versioned.NewForConfigOrDie(storm.Control(config)), kubernetes.NewForConfigOrDie(storm.Target(config))
 		machines, nodes := stores.New(ours, metav1.NamespaceAll), target.New(core, nil)
-		options := Options{Namespace: ns, GPULabel: DefaultGPULabel, Control: world.Control(ours), Target: world.Target(core)}
+		options := Options{Namespace: ns, GPULabel: DefaultGPULabel, Control: world.ControlCluster(ours), Target: world.TargetCluster(core)}
 		for _, f := range change {
 			f(&options)
 		}
