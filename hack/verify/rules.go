@@ -194,7 +194,7 @@ func layered(s source) []string {
 		if layerOf(inner) > layerOf(s.path) {
 			wrong = append(wrong, fmt.Sprintf("imports point down, not up to %s", inner))
 		}
-		if strings.HasSuffix(inner, "/plantest") || inner == "internal/sim/world" {
+		if strings.HasSuffix(inner, "/plantest") || inner == "internal/sim/world" || inner == "internal/sim/manager" {
 			wrong = append(wrong, inner+" is for tests")
 		}
 		if a, b := controllerOf(s.path), controllerOf(inner); a != "" && b != "" && a != b && b != "internal" {

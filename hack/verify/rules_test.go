@@ -35,6 +35,7 @@ var _ = Describe("The rules of the house", func() {
 		Entry("controllers that know each other", "pkg/controller/a/a.go", spdx+"package a\nimport _ \"github.com/evenkeel/evenkeel/pkg/controller/b\"\n", "controller a must not import controller b"),
 		Entry("a controller that uses what tests use", "pkg/controller/a/a.go", spdx+"package a\nimport _ \"github.com/evenkeel/evenkeel/pkg/controller/a/plan/plantest\"\n", "pkg/controller/a/plan/plantest is for tests"),
 		Entry("a library that uses what storms use", "internal/x/x.go", spdx+"package x\nimport _ \"github.com/evenkeel/evenkeel/internal/sim/world\"\n", "internal/sim/world is for tests"),
+		Entry("a library that uses the simulated manager", "internal/x/x.go", spdx+"package x\nimport _ \"github.com/evenkeel/evenkeel/internal/sim/manager\"\n", "internal/sim/manager is for tests"),
 		Entry("a library that exits", "pkg/lens/l.go", spdx+"package l\nimport \"os\"\nfunc f() { os.Exit(1) }\n", "only main ends the process: os.Exit"),
 		Entry("a library that is fatal", "pkg/lens/l.go", spdx+"package l\nimport \"k8s.io/klog/v2\"\nfunc f() { klog.Fatalf(\"\") }\n", "only main ends the process: klog.Fatalf"),
 		Entry("a function that was renamed", "pkg/a/a.go", spdx+"package a\n// old returns nothing.\nfunc renamed() {}\n", "the comment of renamed begins with old"),
