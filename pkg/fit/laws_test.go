@@ -99,7 +99,7 @@ var _ = Describe("Law", func() {
 				open[name] = true
 			}
 			if n > 0 && !slices.ContainsFunc(p.Places, func(at Place) bool { return at.Node == next(g) }) {
-				t.Fatalf("%s is opened for nobody: %s", next(g), where(p))
+				t.Fatalf("%s is opened for no pod: %s", next(g), where(p))
 			}
 		}
 		for _, place := range p.Places {

@@ -191,7 +191,7 @@ var _ = Describe("A list (L4.1)", func() {
 		})
 	})
 
-	It("shows a deletion that somebody else had made already", func() {
+	It("shows a deletion that another client had requested already", func() {
 		inWorld(1, func(w lensWorld) {
 			w.create(machine("a"))
 			w.server.Lag("machines", sim.Constantly(lag))

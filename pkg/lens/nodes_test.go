@@ -149,7 +149,7 @@ var _ = Describe("Nodes", func() {
 		Expect(read(ctx)).To(Equal("store"))
 	},
 		Entry("for a newer version", apierrors.NewConflict(corev1.Resource("nodes"), "n", errors.New("newer"))),
-		Entry("nobody knows how", errors.New("connection lost")),
+		Entry("for an unknown reason", errors.New("connection lost")),
 	)
 
 	It("that were written and are in doubt come from the server until the store shows what was written", func(ctx SpecContext) {

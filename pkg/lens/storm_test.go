@@ -23,7 +23,7 @@ import (
 type ledger struct {
 	mu      sync.Mutex
 	version map[string]string // by name; empty once deleted
-	doomed  map[string]bool   // somebody has asked for its deletion
+	doomed  map[string]bool   // its deletion was requested
 	// calls are the creates asked for: true once one was answered with a machine. born is how many machines each of them made,
 	// as the server knows.
 	calls map[string]bool

@@ -46,7 +46,7 @@ func (p *twinPool) bear(b view.Creation) *api.Reserve {
 	return p.reservePool.bear(b)
 }
 
-// restore puts a backup in the place of what the control cluster stores. Whoever watches it ends, as our daemons do, and starts anew.
+// restore puts a backup in the place of what the control cluster stores. Its watchers end, as our daemons do, and start anew.
 func (p *twinPool) restore(backup *sim.Snapshot) {
 	p.Control.Restore(backup)
 	for _, process := range append([]*storm.Process{p.makers}, p.twins...) {

@@ -57,7 +57,7 @@ func reduced() View {
 }
 
 var _ = Describe("A reduction of replicas (17)", func() {
-	DescribeTable("is over as soon as somebody wants something else", func(over bool, change func(*View)) {
+	DescribeTable("is over as soon as a client requests something else", func(over bool, change func(*View)) {
 		v := reduced()
 		change(&v)
 		Expect(NewPlan(v).Lowered.Until.Equal(v.Now)).To(Equal(over))
@@ -68,7 +68,7 @@ var _ = Describe("A reduction of replicas (17)", func() {
 		Entry("more replicas", true, func(v *View) { v.Replicas++ }),
 	)
 
-	DescribeTable("to a max that the client knows lasts until somebody wants something else", func(limits bool, change func(*View)) {
+	DescribeTable("to a max that the client knows lasts until a client requests something else", func(limits bool, change func(*View)) {
 		v := reduced()
 		v.Lowered.Lasting, v.Lowered.Until = true, start.Add(-100*time.Hour)
 		change(&v)

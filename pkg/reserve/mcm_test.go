@@ -73,7 +73,7 @@ func (w *world) judge(m *Machine) {
 	for _, other := range w.view.Machines {
 		switch {
 		case other.Deleted && other.Phase != mcm.MachineTerminating:
-			// MCM goes on counting it, as one of those to stay: nobody knows for some seconds how many are too many.
+			// MCM goes on counting it, as one of those to stay: for some seconds, it is unknown how many are too many.
 			return
 		case other.Leaving() || other.Reserve && other.Preserved:
 		case other.Unhealthy() && (other.Reserve || !other.Preserved):

@@ -57,7 +57,7 @@ var _ = DescribeTable("A plan moves",
 		empty("a", "b")(w)
 		w.machine("f").Pods = 1
 	}, Move{"b", true, Retired}),
-	Entry("none into reserve that somebody wants gone (4)", func(w *world) {
+	Entry("none into reserve that a user wants deleted (4)", func(w *world) {
 		w.machine("f").Reserve, w.machine("f").Priority = false, 1
 	}),
 	Entry("one that was to be drained into reserve, as soon as it is empty (4, 5)", func(w *world) {
@@ -84,7 +84,7 @@ var _ = DescribeTable("A plan moves",
 		w.view.SetReplicas = 5
 		w.setReplicas(6)
 	}, Move{"e", false, Released}, Move{"f", false, Released}),
-	Entry("a victim last, and only while nobody is about to delete it (9)", func(w *world) {
+	Entry("a victim last, and only while no one is about to delete it (9)", func(w *world) {
 		w.machine("d").Priority, w.machine("d").SeenPriority = PriorityVictim, PriorityVictim
 		w.setReplicas(5)
 	}, Move{"e", false, Released}, Move{"f", false, Released}),
@@ -102,7 +102,7 @@ var _ = DescribeTable("The victims of a smaller X are",
 	Entry("busy last", 1, func(w *world) { w.machine("f").Pods = 1 }, Victim{"d", Shrunk}, Victim{"e", Shrunk}),
 	Entry("those that were victims before", 2, func(w *world) { w.machine("d").Priority = PriorityVictim }, Victim{"d", Shrunk}),
 	Entry("those that go first anyway", 2, func(w *world) { w.machine("e").Priority = 1 }, Victim{"e", Shrunk}),
-	Entry("none that are preserved or ranked by somebody else", 0, func(w *world) {
+	Entry("none that are preserved or ranked by another client", 0, func(w *world) {
 		w.machine("f").Preserved = true
 		w.machine("e").Priority = 10
 	}, Victim{"d", Shrunk}),

@@ -100,7 +100,7 @@ func (w *world) note(format string, args ...any) {
 	}
 }
 
-// setReplicas is somebody's write of R; X follows as the bounds say.
+// setReplicas writes R as a client does; X follows as the bounds say.
 func (w *world) setReplicas(r int) {
 	w.view.Replicas = r
 	w.view.Excess = max(0, min(w.view.Wish, w.view.Max-r))

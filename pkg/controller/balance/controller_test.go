@@ -64,7 +64,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("writes nothing at all where nobody asks for anything", func() {
+	It("writes nothing at all where nothing is requested", func() {
 		play(func(c *cluster) {
 			c.deployAll(nil, 5, 2, 1)
 			c.Start("balance", controller())
@@ -87,7 +87,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("1: decides anew where somebody writes between what it reads and what it writes", func() {
+	It("1: decides anew where another client writes between its read and its write", func() {
 		play(func(c *cluster) {
 			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
 			c.Start("balance", controller())

@@ -85,7 +85,7 @@ var _ = Describe("A preview", func() {
 		preview, _, _ := watched(shown(NewMember("z1", 1), NewMember("z2", 1, changes...)), true)
 		Expect(preview.Concerned()).To(Equal(matter))
 	},
-		Entry("not where nobody asks for anything", false),
+		Entry("not where nothing is requested", false),
 		Entry("not for an excess in the field, or bounds", false, ExcessField(2), Annotate(v1alpha1.BoundsAnnotation, "1:3")),
 		Entry("where replicas are kept even", true, ScaleUp),
 		Entry("where they were, and replicas are still held", true, Annotate(v1alpha1.AppliedReplicasAnnotation, "1")),

@@ -50,7 +50,7 @@ var _ = Describe("Two instances", func() {
 		})
 	})
 
-	It("that both work, since nobody elected one, move each replica once all the same", func() {
+	It("that both work, since none was elected, move each replica only once", func() {
 		storm.Seeds(suite, 4, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()

@@ -66,7 +66,7 @@ var _ = Describe("The file of providers", func() {
 		Expect(err).To(MatchError(ContainSubstring(says)))
 	},
 		Entry("that is garbage", `{{`, "read providers"),
-		Entry("with what nobody knows", `{"providers":[{"name":"a","exec":{}}]}`, "unknown field"),
+		Entry("with an unknown field", `{"providers":[{"name":"a","exec":{}}]}`, "unknown field"),
 		Entry("without a name", `{"providers":[{"execConfig":{"command":"c","apiVersion":"v"}}]}`, "it has no name"),
 		Entry("without a program", `{"providers":[{"name":"a","execConfig":{"apiVersion":"v"}}]}`, `provider 0, "a": execConfig needs command`),
 		Entry("with another policy of arguments", `{"providers":[{"name":"a","execConfig":{"command":"c","apiVersion":"v"},"profileSourcedCLIArgsPolicy":"Replace"}]}`, `profileSourcedCLIArgsPolicy is "Replace"`),
@@ -188,7 +188,7 @@ var _ = Describe("The program of a provider", func() {
 		Expect(ask(ctx, Connected(shell(script), p))).To(Equal(http.StatusOK))
 	})
 
-	It("keeps nobody waiting when it hangs", func(ctx context.Context) {
+	It("delays no other cluster when it hangs", func(ctx context.Context) {
 		pipe := filepath.Join(GinkgoT().TempDir(), "pipe")
 		Expect(syscall.Mkfifo(pipe, 0o600)).To(Succeed())
 		DeferCleanup(func() { // lets the program end

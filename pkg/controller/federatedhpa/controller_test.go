@@ -79,7 +79,7 @@ var _ = Describe("The controller", func() {
 		}, "c1", "c2", "c3")
 	})
 
-	It("repairs what somebody else changes", func() {
+	It("repairs what another client changes", func() {
 		play(func(f *federation) {
 			f.start()
 			f.create(Federated(2, 20, withMetric("1")))

@@ -59,7 +59,7 @@ var _ = Describe("A kubeconfig", func() {
 		Entry("that reads an authority of this machine", access(`token: a`, ", certificate-authority: /etc/ca.crt"), "certificate-authority"),
 		Entry("that speaks in the clear", []byte(strings.Replace(string(access("token: a", "")), "https:", "http:", 1)), "has http,"),
 		Entry("that trusts any server", access("token: a", ", insecure-skip-tls-verify: true"), "has insecure-skip-tls-verify,"),
-		Entry("that goes by way of somebody else", access("token: a", `, proxy-url: "http://proxy"`), "has proxy-url,"),
+		Entry("that goes through a proxy", access("token: a", `, proxy-url: "http://proxy"`), "has proxy-url,"),
 		Entry("that is huge", access(`token: "`+strings.Repeat("a", 300<<10)+`"`, ""), "longer than 256 KiB"),
 	)
 

@@ -96,7 +96,7 @@ var _ = Describe("Fields that were created", func() {
 		Entry("ours by update", true, fields("evenkeel-federatedhpa", metav1.ManagedFieldsOperationUpdate, "")),
 		Entry("ours by apply", false, fields("evenkeel-federatedhpa", metav1.ManagedFieldsOperationApply, "")),
 		Entry("ours of a subresource", false, fields("evenkeel-federatedhpa", metav1.ManagedFieldsOperationUpdate, "status")),
-		Entry("somebody else's", false, fields("kubectl", metav1.ManagedFieldsOperationUpdate, "")),
+		Entry("another client's", false, fields("kubectl", metav1.ManagedFieldsOperationUpdate, "")),
 	)
 
 	It("are seen in what the cache keeps", func() {

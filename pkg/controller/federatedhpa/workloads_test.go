@@ -36,7 +36,7 @@ var _ = Describe("Workloads from a template", func() {
 			for _, c := range f.clusters {
 				Expect(c.core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
 			}
-			f.clusters[0].deploy("shop") // somebody else's
+			f.clusters[0].deploy("shop") // another client's
 			var born []int32
 			f.clusters[1].AfterWrite(func(w sim.Write) error {
 				if w.User == "federatedhpa" && w.Resource == "deployments" {
@@ -56,7 +56,7 @@ var _ = Describe("Workloads from a template", func() {
 			Expect(f.clusters[1].image("shop")).To(Equal("two"))
 			Expect(f.clusters[1].replicas("shop")).To(BeEquivalentTo(4))
 			f.settle()
-			Expect(f.clusters[0].image("shop")).To(BeEmpty(), "it is somebody else's")
+			Expect(f.clusters[0].image("shop")).To(BeEmpty(), "it is another client's")
 			Expect(born).To(HaveLen(2))
 			f.change("shop", func(s *Spec) { s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "c1"}} })
 			f.settle()

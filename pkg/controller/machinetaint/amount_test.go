@@ -61,7 +61,7 @@ var _ = Describe("A reserve", func() {
 		})
 	})
 
-	It("is asked for in percent and in resources, and stands still where that is garbage", func() {
+	It("is requested in percent and in resources, and does not change while the request is invalid", func() {
 		play(func(c *cluster) {
 			c.pool(3, bounds("0:20:10%"))
 			c.settle()
@@ -90,7 +90,7 @@ var _ = Describe("A reserve", func() {
 		})
 	})
 
-	It("is asked for in resources as soon as its MachineClass shows what machines have", func() {
+	It("is requested in resources as soon as its MachineClass shows the capacity of machines", func() {
 		play(func(c *cluster) {
 			c.pool(0, bounds("0:20:cpu=8"))
 			c.settle()

@@ -91,7 +91,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("writes the status once a second at most while machines change, and then as it is", func() {
+	It("writes the status at most once a second while machines change, and then the final one", func() {
 		onItsOwn(2, 4, none, func(a *alone) {
 			a.wrote(0)
 			since, machines := len(a.Writes()), []string{"c", "d", "e", "f"}

@@ -49,7 +49,7 @@ var _ = Describe("A crash between any two writes", func() {
 		}, evenkeel)).To(Succeed())
 	}
 
-	It("harms nobody when an excess that was to go is wanted again, as machine-controller-manager begins to delete it", func() {
+	It("evicts no pod when an excess that was to be removed is requested again while machine-controller-manager begins to delete it", func() {
 		shrunk := 0
 		for _, after := range []time.Duration{96 * time.Millisecond, 98 * time.Millisecond} {
 			crash(0, func(c *cluster) {
@@ -81,7 +81,7 @@ var _ = Describe("A crash between any two writes", func() {
 		}, inclusive)
 	})
 
-	It("drains nothing when replicas that include the reserve fall and nobody is named", func() {
+	It("drains nothing when replicas that include the reserve are lowered and no machine is named", func() {
 		crash(0, func(c *cluster) {
 			busy := c.busy()
 			c.scale(3)

@@ -88,7 +88,7 @@ var _ = Describe("A reserve", func() {
 		})
 	})
 
-	It("gives way where machines cannot be made, says so, and comes back", func() {
+	It("gives way where machines cannot be created, reports it, and comes back", func() {
 		story(func(c *cluster) {
 			c.cloud.set(func() { c.cloud.out = true })
 			c.want(4)

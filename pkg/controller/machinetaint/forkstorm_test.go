@@ -141,7 +141,7 @@ func (e *raises) judge(w sim.Write) {
 }
 
 var _ = Describe("Storms beside Gardener's autoscaler", func() {
-	It("end with a machine for each pod and the reserve, and harm nobody for hours", func() {
+	It("end with a machine for each pod and the reserve, and keep all invariants for hours", func() {
 		looked, beyond := map[string]int{}, map[string]int{}
 		storm.Seeds(suite, 2, func(seed uint64) {
 			c, f := besideFork(storm.NewApart(sim.Options{Seed: seed, Resources: servedToRelease}))

@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("A reserve within replicas", func() {
-	It("takes a reduction that names nobody, also of replicas that were raised before, and no machine that serves goes (I3)", func() {
+	It("takes a reduction that names no machine, also of replicas that were raised before, and deletes no machine that serves (I3)", func() {
 		inclusiveStory(func(c *cluster) {
 			c.work(1)
 			c.scale(6)

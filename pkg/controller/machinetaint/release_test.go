@@ -25,7 +25,7 @@ import (
 var _ = Describe("The controller", func() {
 	none := machinetaint.Options{}
 
-	It("frees a Node before its Machine, and tells", func() {
+	It("frees a Node before its Machine, and records events", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			a.wrote(0)
 			a.heard()

@@ -19,7 +19,7 @@ import (
 var _ = Describe("The controller", func() {
 	none := machinetaint.Options{}
 
-	It("does not restore from a store that is late what somebody has set meanwhile", func() {
+	It("does not overwrite, from a store that is late, what a user has set meanwhile", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			a.wrote(0)
 			a.Lag("machinedeployments", sim.Constantly(100*time.Millisecond), controllerUser, lensUser)

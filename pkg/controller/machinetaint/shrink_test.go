@@ -25,7 +25,7 @@ func (c *cluster) terminating() (names []string) {
 }
 
 var _ = Describe("A reserve", func() {
-	It("shrinks without harm though its field is wiped at any moment of that", func() {
+	It("shrinks without evictions though its field is removed at any moment meanwhile", func() {
 		for _, after := range []time.Duration{0, 4 * time.Millisecond, 8 * time.Millisecond, 16 * time.Millisecond, 40 * time.Millisecond, 5 * time.Second} {
 			story(func(c *cluster) {
 				serving := c.busy()

@@ -94,7 +94,7 @@ var _ = Describe("A reserve", func() {
 		})
 	})
 
-	It("begins without touching machines that serve, and ends without touching them", func() {
+	It("is created and removed without touching machines that serve", func() {
 		play(func(c *cluster) {
 			c.work(3)
 			c.pool(3)
@@ -112,7 +112,7 @@ var _ = Describe("A reserve", func() {
 		})
 	})
 
-	It("loses no machine that serves when the wish for none is taken back", func() {
+	It("loses no machine that serves when its removal is taken back", func() {
 		for _, after := range []time.Duration{0, 3 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, 2 * time.Second, 15 * time.Second} {
 			story(func(c *cluster) {
 				serving := c.busy()
@@ -177,7 +177,7 @@ var _ = Describe("A reserve", func() {
 		Entry(nil, "pods"),
 	)
 
-	It("mends the mark of a Node, and marks one that registers without", func() {
+	It("repairs the mark of a Node, and marks one that registers without it", func() {
 		story(func(c *cluster) {
 			_, reserve := c.names()
 			for _, patch := range []string{

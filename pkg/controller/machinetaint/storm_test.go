@@ -35,7 +35,7 @@ const longestAbsence = 7 * time.Minute
 const surplusPatience = time.Hour
 
 var _ = Describe("Storms", func() {
-	It("end as calm weather does, harm nobody meanwhile, and then nothing is written", func() {
+	It("end as calm weather does, keep all invariants meanwhile, and then nothing is written", func() {
 		redundant, all, looked := 0, 0, map[string]int{}
 		storm.Seeds(suite, 2, func(seed uint64) {
 			settings := counted(seed)
@@ -165,10 +165,10 @@ func (c *cluster) disturb(kind int, random *rand.Rand, g *guard) {
 			time.Sleep(time.Duration(random.IntN(180)) * time.Second)
 		}
 	case 13:
-		// One who computed replicas before they included the reserve, and names nobody.
+		// A client that computed replicas before they included the reserve, and names no machine.
 		d := c.deployment()
 		if workload := int(pool.Workload(d, d.Spec.Replicas)); workload < int(d.Spec.Replicas) {
-			g.count("reduction that names nobody")
+			g.count("reduction that names no machine")
 			c.scale(workload)
 		}
 	case 14:

@@ -33,7 +33,7 @@ func adoptTwins(w *storm.World, o machinetaint.Options) (c *cluster, processes [
 	return c, []*storm.Process{first, second, machines}
 }
 
-// restore puts a backup in the place of what the control cluster stores. Whoever watches it ends, as our daemons do, and starts anew.
+// restore puts a backup in the place of what the control cluster stores. Its watchers end, as our daemons do, and start anew.
 // Nodes that belong to no machine any more are deleted, as orphaned machines are; a machine that has lost its Node is sick. The owner asks
 // for the replicas again that pods need: the backup does not know of them.
 func (c *cluster) restore(backup *sim.Snapshot, g *guard, processes ...*storm.Process) {
@@ -82,7 +82,7 @@ func (g *guard) restart(machines []*mcmapi.Machine) (names []string) {
 }
 
 var _ = Describe("Storms over two instances", func() {
-	It("end as calm weather does, also after a backup was restored, harm nobody meanwhile, and then nothing is written", func() {
+	It("end as calm weather does, also after a backup was restored, keep all invariants meanwhile, and then nothing is written", func() {
 		storm.Seeds(suite, 1, func(seed uint64) {
 			settings := counted(seed)
 			c, processes := adoptTwins(storm.NewApart(sim.Options{Seed: seed, Resources: served}), machinetaint.Options{Settings: settings})

@@ -155,7 +155,7 @@ var _ = Describe("The client of the controllers", func() {
 		})
 	})
 
-	It("ends a watch that nobody reads any more, and one that the server ends", func() {
+	It("ends a watch that has no reader any more, and one that the server ends", func() {
 		inWorld(func(w world) {
 			unread, err := w.seen.Machines(ns).Watch(w, metav1.ListOptions{})
 			Expect(err).NotTo(HaveOccurred())

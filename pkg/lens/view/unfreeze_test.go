@@ -239,7 +239,7 @@ var _ = Describe("An object that is unfrozen (V6)", func() {
 		})
 	})
 
-	It("is not the same as one that is not frozen, which nobody may write at another version", func() {
+	It("is not the same as one that is not frozen, which must not be written at another version", func() {
 		inWorld(func(w world) {
 			f := w.frozenSet()
 			set, err := f.seen.Get(w, f.name, metav1.GetOptions{})
@@ -267,7 +267,7 @@ var _ = Describe("An object that is unfrozen (V6)", func() {
 			delete(s.Labels, "freeze")
 			s.UID = "another"
 		}),
-		Entry("of a version that nobody has read", func(s *v1alpha1.MachineSet) {
+		Entry("of a version that was never read", func(s *v1alpha1.MachineSet) {
 			delete(s.Labels, "freeze")
 			s.ResourceVersion = "1"
 		}),

@@ -166,7 +166,7 @@ var _ = Describe("A write that fails for a passing reason (V8)", func() {
 		Entry("since the server is busy", sim.Throttled),
 	)
 
-	It("is a conflict if somebody else wrote meanwhile", func() {
+	It("is a conflict if another client wrote meanwhile", func() {
 		inWorld(func(w world) {
 			write := w.updateMachine()
 			w.failing(w.server.OnWrite, 1, errServer)

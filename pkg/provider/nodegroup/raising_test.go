@@ -14,7 +14,7 @@ import (
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
 
-// interrupt has somebody write between the server's decision and its patch, once.
+// interrupt has another client write between the server's decision and its patch, once.
 func (c *cluster) interrupt(format string, args ...any) {
 	var once sync.Once
 	c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) {
@@ -89,7 +89,7 @@ var _ = Describe("Raising", func() {
 		})
 	})
 
-	DescribeTable("refuses what makes no sense, and nothing changes",
+	DescribeTable("refuses what is invalid, and nothing changes",
 		func(id string, delta int32, want codes.Code) {
 			play(func(c *cluster) {
 				c.pool("pool", "1:5", 3)

@@ -47,7 +47,7 @@ var _ = Describe("Groups", func() {
 		})
 	})
 
-	It("come and go with their bounds, and nobody else is affected (law 10)", func() {
+	It("come and go with their bounds, and no other group is affected (law 10)", func() {
 		play(func(c *cluster) {
 			c.pool("z1", "1:5", 3)
 			c.pool("z2", "1:5", 3)
@@ -178,13 +178,13 @@ var _ = Describe("Instances", func() {
 			Expect(c.target("pool")).To(BeEquivalentTo(6))
 			c.patchNode("node-a", `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ReserveAnnotation, plantest.NoonText)
 			c.lull()
-			Expect(c.said("pool")).To(ContainElement("virtual:///node-a Running"), "the record decides, not a Node of which nobody asked")
+			Expect(c.said("pool")).To(ContainElement("virtual:///node-a Running"), "the record decides, not a Node that was not asked about")
 		})
 	})
 })
 
 var _ = Describe("The other answers", func() {
-	It("are those that harm nobody (rule 7)", func() {
+	It("are those that do no harm (rule 7)", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 3)
 			c.lull()
@@ -243,7 +243,7 @@ var _ = Describe("The other answers", func() {
 			c.patch("pool", `{"spec":{"template":{"spec":{"class":{"name":"another"}}}}}`)
 			c.lull()
 			_, err = c.template("pool")
-			Expect(code(err)).To(Equal(codes.Unimplemented), "of another class nobody knows")
+			Expect(code(err)).To(Equal(codes.Unimplemented), "another class is unknown")
 		})
 	})
 })

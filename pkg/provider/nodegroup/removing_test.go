@@ -80,7 +80,7 @@ var _ = Describe("Removing", func() {
 		})
 	})
 
-	It("reminds of machines that stay, because somebody has raised replicas since, and does so once", func() {
+	It("names again machines that stay because replicas have been raised since, and does so once", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 3)
 			c.running("pool", "a", "b", "c")
@@ -97,7 +97,7 @@ var _ = Describe("Removing", func() {
 		})
 	})
 
-	DescribeTable("refuses what makes no sense, and nothing changes",
+	DescribeTable("refuses what is invalid, and nothing changes",
 		func(id string, want codes.Code, nodes ...string) {
 			play(func(c *cluster) {
 				c.pool("pool", "2:9", 3)

@@ -126,7 +126,7 @@ var _ = Describe("On a socket", func() {
 		DeferCleanup(func() { Eventually(gleak.Goroutines, 5*time.Second).ShouldNot(gleak.HaveLeaked(there)) })
 	})
 
-	It("serves who has a certificate signed by the right authority, and nobody else", func() {
+	It("serves only clients with a certificate signed by the right authority", func() {
 		folder := GinkgoT().TempDir()
 		ca, _ := issue(folder, "ca", nil)
 		_, files := issue(folder, "server", ca)
@@ -187,7 +187,7 @@ var _ = Describe("On a socket", func() {
 		Entry("an address in clear text", "10.0.0.1:8086", TLS{}, "reachable from outside"),
 		Entry("a name in clear text", "example.org:8086", TLS{}, "reachable from outside"),
 		Entry("everywhere with certificates", "0.0.0.0:8086", TLS{"a", "b", "c"}, ""),
-		Entry("everywhere with a certificate that asks nobody for his", "0.0.0.0:8086", TLS{CertFile: "a", KeyFile: "b"}, "required together"),
+		Entry("everywhere with a certificate that asks no client for one", "0.0.0.0:8086", TLS{CertFile: "a", KeyFile: "b"}, "required together"),
 		Entry("everywhere with a certificate without its key", "0.0.0.0:8086", TLS{CertFile: "a", ClientCAFile: "c"}, "required together"),
 		Entry("everywhere with a key without its certificate", "0.0.0.0:8086", TLS{KeyFile: "b", ClientCAFile: "c"}, "required together"),
 		Entry("no port", "127.0.0.1", TLS{}, "host:port"),

@@ -87,7 +87,7 @@ func server(w *wire, change ...func(*Options)) storm.Program {
 	}
 }
 
-// cluster is a simulated cluster with a server of node groups and somebody who calls it.
+// cluster is a simulated cluster with a server of node groups and a client of it.
 type cluster struct {
 	*storm.World
 	*caller

@@ -82,7 +82,7 @@ var _ = Describe("Raising", func() {
 		})
 	})
 
-	It("says within the caller's time that it cannot, and is not done later", func() {
+	It("fails within the caller's deadline, and does not take effect later", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 3)
 			c.lull()
@@ -129,7 +129,7 @@ var _ = Describe("Raising", func() {
 		})
 	})
 
-	It("is not tried again where the API server says no", func() {
+	It("is not tried again where the API server refuses it", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 3)
 			c.lull()

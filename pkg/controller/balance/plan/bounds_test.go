@@ -101,14 +101,14 @@ var _ = Describe("Bounds", func() {
 		Expect(writes(New(v))).To(Equal("a: bounds=1:3"))
 	})
 
-	It("that were given limit growth while nobody knows whether there is a Gardener", func() {
+	It("that were given limit growth while it is unknown whether there is a Gardener", func() {
 		v := view(NewMember("a", 6, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), given("1:3")))
 		v.Garden = Garden{}
 		v.Settings.Bounds = map[string]v1alpha1.Bounds{"b": between(1, 9)}
 		Expect(writes(New(v))).To(ContainSubstring(`"to":{"b":1}`))
 	})
 
-	It("are left while nobody knows whether there is a Gardener", func() {
+	It("are left while it is unknown whether there is a Gardener", func() {
 		v := view(NewMember("a", 1, given("1:3")))
 		v.Garden.Known = false
 		v.Settings.Bounds = map[string]v1alpha1.Bounds{"a": between(5, 9)}

@@ -128,7 +128,7 @@ var _ = Describe("The condition of uneven members", func() {
 		Expect(writes(p)).NotTo(ContainSubstring("move"))
 		Expect(condition(p, "b", ConditionBalanced)).To(Equal("False Waiting"))
 		Expect(message(p, "b", ConditionBalanced)).To(Equal(want))
-		Expect(p.Blocks).NotTo(HaveKey("b"), "nobody has to act")
+		Expect(p.Blocks).NotTo(HaveKey("b"), "no one has to act")
 	},
 		Entry("a machine that leaves", "a machine of c is leaving", continuous("a", 4), continuous("b", 1), continuous("c", 3, machines(NewMachine("old", leaving)))),
 		Entry("a machine that is not ready", "not all machines of a are ready", continuous("a", 4, stuckBoot), continuous("b", 1)),

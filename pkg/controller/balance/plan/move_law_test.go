@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("Moves, by law", func() {
-	// Somebody changes replicas, zones fail and come back, plans are carried out in part, and memory is lost.
+	// Replicas change, zones fail and come back, plans are carried out in part, and memory is lost.
 	It("1, 4, 5 and 9: conserve replicas, take no machine before another serves, and come to rest", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			n := rapid.IntRange(2, 4).Draw(t, "zones")

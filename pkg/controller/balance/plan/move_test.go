@@ -144,7 +144,7 @@ var _ = Describe("What is uneven", func() {
 		Expect(w.member("a").Object.Annotations).NotTo(HaveKey(v1alpha1.AppliedReplicasAnnotation))
 	})
 
-	It("has no machine made in vain again at once", func() {
+	It("waits some minutes before it requests a machine again where none could be released", func() {
 		w := newWorld(zones(Continuous, 3, 1)...)
 		for i, name := range []string{"a-0", "a-1", "a-2"} {
 			w.put("a", i, pod(name, name, app("q")))
@@ -155,7 +155,7 @@ var _ = Describe("What is uneven", func() {
 		Expect(w.moves()).To(ContainSubstring("reserve"))
 		w.Budgets = []Budget{budget("q", 0)}
 		w.carry()
-		Expect(w.moves()).To(Equal("-/-"), "nobody may go any more")
+		Expect(w.moves()).To(Equal("-/-"), "no machine may go any more")
 		w.Budgets = []Budget{budget("q", 1)}
 		w.Now = w.Now.Add(4 * time.Minute)
 		Expect(w.carry()).To(BeFalse())

@@ -78,7 +78,7 @@ var _ = Describe("The machine that goes", func() {
 		Entry("the one with fewest pods", "a-2", three(some(pod("x", "a-0"), pod("y", "a-0")), some(pod("z", "a-1"), pod("u", "a-1")), some(pod("v", "a-2")))),
 		Entry("the one whose pods have run longest", "a-1", three(some(pod("x", "a-0", aged(time.Minute))), some(pod("y", "a-1", aged(time.Hour))), some(pod("z", "a-2", aged(time.Second))))),
 		Entry("not one with a pod that is not to be evicted", "a-1", three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1")), some(pod("z", "a-2")))),
-		Entry("not one with a pod that nobody makes again", "a-1", three(some(pod("x", "a-0", alone)), some(pod("y", "a-1")), some(pod("z", "a-2")))),
+		Entry("not one with a pod that no controller would recreate", "a-1", three(some(pod("x", "a-0", alone)), some(pod("y", "a-1")), some(pod("z", "a-2")))),
 		Entry("one with such a pod that may go", "a-0", three(some(pod("x", "a-0", alone, safe("true"))), some(pod("y", "a-1")), some(pod("z", "a-2")))),
 		Entry("one whose pods could run there", "a-2", three(some(pod("x", "a-0", InZone("a"))), some(pod("y", "a-1", InZone("a"))), some(pod("z", "a-2", InZone("b"))))),
 		Entry("not one whose pods have no room together", "a-1", three(some(pod("x", "a-0", Large), pod("y", "a-0", Large)), some(pod("u", "a-1"), pod("v", "a-1")), some(pod("z", "a-2", InZone("a"))))),
@@ -95,7 +95,7 @@ var _ = Describe("The machine that goes", func() {
 		Expect(gone(v)).To(Equal("a-1"))
 	})
 
-	It("is no machine that somebody ranked or preserves", func() {
+	It("is no machine that a user ranked or preserves", func() {
 		v := three(some(), some(), some(pod("x", "a-2")))
 		v.Members[0].Machines[0].Object.Annotations["machinepriority.machine.sapcloud.io"] = "4" // 3 is the default
 		v.Members[0].Machines[1].Preserved = true
@@ -120,10 +120,10 @@ var _ = Describe("The machine that goes", func() {
 		Expect(writes(New(v))).To(Equal(`a: move={"id":"1","to":{"b":1},"machine":"a-1"}`))
 	},
 		Entry("since a pod must not be evicted", func(*Machine) {}, pod("x", "a-0", safe("false"))),
-		Entry("since nobody would make a pod again", func(*Machine) {}, pod("x", "a-0", alone)),
+		Entry("since no controller would recreate a pod", func(*Machine) {}, pod("x", "a-0", alone)),
 		Entry("since a pod is bound to its zone", func(*Machine) {}, pod("x", "a-0", InZone("a"))),
 		Entry("since it is preserved", preserved),
-		Entry("since somebody ranked it", ranked),
+		Entry("since a user ranked it", ranked),
 		Entry("since it is in reserve", inReserve),
 		Entry("since it leaves", leaving),
 		Entry("since it is not ready", phase(mcm.MachineUnknown)),
@@ -135,7 +135,7 @@ var _ = Describe("The machine that goes", func() {
 		return of(New(v), "a").Write.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime]
 	}
 
-	It("is named later than replicas were changed, whoever's clock that was by, so that the number alone makes it go", func() {
+	It("is named later than replicas were changed, whichever clock set that time, so that only the number makes it go", func() {
 		v := arrived()
 		Expect(named(v)).To(Equal("a-0~2026-03-01T12:00:00Z"))
 		Expect(changed(v)).To(Equal("2026-03-01T11:59:59Z"), "there was none, and machine-controller-manager would take the present")
@@ -177,7 +177,7 @@ var _ = Describe("The machine that goes", func() {
 		Expect(of(p, "a").Write.Gone).To(Equal("a-0"))
 	})
 
-	It("keeps nobody's growth waiting while it has to stay", func() {
+	It("delays no growth of other members while it has to stay", func() {
 		v := arrived(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1", safe("false"))), some(pod("z", "a-2", safe("false"))))
 		v.Members = append(v.Members, NewMember("c", 4, Continuous, Applied(2)))
 		v.Members[0].Object.Spec.Replicas = 5

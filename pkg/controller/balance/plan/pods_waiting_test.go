@@ -30,7 +30,7 @@ var _ = Describe("A pod that waits", func() {
 		Entry("too large for any, so it is no reason", "3/3/3", pod("large", "", func(p *corev1.Pod) {
 			p.Spec.NodeSelector = map[string]string{"no": "such"}
 		})),
-		Entry("that nobody can tell of", "2/5/2", pod("odd", "", func(p *corev1.Pod) {
+		Entry("that cannot be decided", "2/5/2", pod("odd", "", func(p *corev1.Pod) {
 			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device"}}
 		})),
 	)

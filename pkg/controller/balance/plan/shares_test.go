@@ -67,7 +67,7 @@ var _ = Describe("A pool's excess", func() {
 		Entry("not over others", "3/-", []Member{NewMember("a", 1, Excess("3")), NewMember("b", 1, nodeLabel("x", "y"))}),
 		Entry("of one alone", "5", poolOf("5", 3)),
 		Entry("of a MachineDeployment whose machines are unknown", "2", []Member{NewMember("a", 1, Excess("2"), unknownTemplate)}),
-		Entry("of nobody", "-/-/-", []Member{NewMember("a", 1), NewMember("b", 1), NewMember("c", 0)}),
+		Entry("where none is requested", "-/-/-", []Member{NewMember("a", 1), NewMember("b", 1), NewMember("c", 0)}),
 	)
 
 	It("is right in percent at every number of replicas", func() {

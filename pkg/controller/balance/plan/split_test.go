@@ -64,7 +64,7 @@ var _ = Describe("A member that was asked to grow", func() {
 		Entry("one by one", "3/2/2", "3/2/2", zones(ScaleUp, 2, 2, 2)[0], zones(ScaleUp, 2, 2, 2)[1], zones(ScaleUp, 2, 2, 2)[2]),
 		Entry("where most is", "4/4/5", "2/3/8", zones(ScaleUp, 2, 3, 5)[0], zones(ScaleUp, 2, 3, 5)[1], zones(ScaleUp, 2, 3, 5)[2]),
 		Entry("within the max of others", "6/3", "7/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), bounds("1:3"))),
-		Entry("beyond the max of all, since somebody asked", "7/3", "8/2", NewMember("a", 2, ScaleUp, Applied(2), bounds("1:3")), NewMember("b", 2, ScaleUp, Applied(2), bounds("1:3"))),
+		Entry("beyond the max of all, since a user asked", "7/3", "8/2", NewMember("a", 2, ScaleUp, Applied(2), bounds("1:3")), NewMember("b", 2, ScaleUp, Applied(2), bounds("1:3"))),
 		Entry("within its own, since others have room", "3/6", "7/2", NewMember("a", 2, ScaleUp, Applied(2), bounds("1:3")), NewMember("b", 2, ScaleUp, Applied(2))),
 		Entry("not over another named pool", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Labelled("p")), NewMember("b", 2, ScaleUp, Applied(2), Labelled("q"))),
 		Entry("not over those of no pool", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Labelled("p")), NewMember("b", 2, ScaleUp, Applied(2))),
@@ -139,7 +139,7 @@ var _ = Describe("A member that was asked to grow", func() {
 		Expect(writes(New(v))).To(Equal("a: -applied-replicas; b: -applied-replicas; c: -applied-replicas"))
 	})
 
-	It("is told so in a mode that nobody knows", func() {
+	It("is told so in an unknown mode", func() {
 		p := New(view(NewMember("a", 2, Mode("Sideways"))))
 		Expect(writes(p)).To(BeEmpty())
 		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False Invalid"))
@@ -163,7 +163,7 @@ var _ = Describe("A member that was asked to grow", func() {
 		Expect(w.replicas()).To(Equal("6/6/5"))
 	})
 
-	It("keeps what somebody lowers meanwhile", func() {
+	It("keeps what a user lowers meanwhile", func() {
 		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
 		w.ask("a", 8)
 		w.carry()
@@ -173,7 +173,7 @@ var _ = Describe("A member that was asked to grow", func() {
 		Expect(w.replicas()).To(Equal("3/4/4"))
 	})
 
-	It("splits what somebody adds meanwhile", func() {
+	It("splits what a user adds meanwhile", func() {
 		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
 		w.ask("a", 8)
 		w.carry()

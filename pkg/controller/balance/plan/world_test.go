@@ -172,12 +172,12 @@ func pendingTaker(m Machine) bool { return m.Object.Annotations[v1alpha1.Reserve
 
 func (w *world) count(name string) int { return len(w.member(name).Machines) }
 
-// ask has somebody write replicas.
+// ask writes replicas as a user does.
 func (w *world) ask(name string, replicas int) {
 	w.set(name, func(m *Member) { m.Object.Spec.Replicas = int32(replicas) })
 }
 
-// set has somebody write something.
+// set changes the object of a member as a user does.
 func (w *world) set(name string, change Change) {
 	m := w.member(name)
 	m.Object = m.Object.DeepCopy()

@@ -44,7 +44,7 @@ var _ = Describe("Clusters", func() {
 		Entry("if they are not selected", unselected),
 		Entry("if they refuse", refusing),
 		Entry("if they are out of reach", away),
-		Entry("if somebody else scales there", func(c *plan.Cluster) { c.Foreign = plan.Hold{Reason: "NameTaken"} }),
+		Entry("if another autoscaler scales there", func(c *plan.Cluster) { c.Foreign = plan.Hold{Reason: "NameTaken"} }),
 	)
 
 	DescribeTable("that are lost keep their place",
@@ -63,7 +63,7 @@ var _ = Describe("Clusters", func() {
 		Entry("where the share of one out of reach is lent", view(Federated(1, 2, released("a")), has("a", 1, 4, 3, away), has("b", 1, 1, 1), has("c", 1, 1, 1)), "4/1/1"),
 	)
 
-	DescribeTable("join as far as there are replicas that nobody runs",
+	DescribeTable("join as far as there are replicas that no cluster runs",
 		func(v plan.View, expected string) { Expect(aims(plan.New(v))).To(Equal(expected)) },
 		Entry("one of two", view(Federated(2, 10), has("a", 1, 10, 9), none("b"), none("c")), "9/1/-"),
 		Entry("the one of the lower tier", view(Federated(2, 10, Prefer("b", Tier(1))), has("a", 1, 10, 9), none("b"), none("c")), "9/-/1"),

@@ -50,13 +50,13 @@ var _ = Describe("Conditions", func() {
 		Entry("a maximum rises", "Balanced", "False Moving", view(Federated(1, 10), has("a", 1, 9, 3))),
 		Entry("an order may still take effect", "Balanced", "False Moving", remembers(view(Federated(1, 10), has("a", 1, 10, 3)), "a", outstanding(1, 10, "100"))),
 		Entry("only a cluster whose share is lent has not answered", "Balanced", "True AtGoal", remembers(view(Federated(1, 10, released("a")), plan.Cluster{Name: "a"}, has("b", 1, 10, 3)), "a", outstanding(1, 10, "100"))),
-		Entry("nobody asks for more", "Limited", "False Enough", view(Federated(1, 10), has("a", 1, 10, 3))),
+		Entry("no cluster asks for more", "Limited", "False Enough", view(Federated(1, 10), has("a", 1, 10, 3))),
 		Entry("one asks for more", "Limited", "True TooFewReplicas", view(Federated(1, 10), has("a", 1, 10, 10, wants(11)))),
 		Entry("the maxima fit", "OverCommitted", "False Within", view(Federated(1, 10), has("a", 1, 10, 3))),
 		Entry("a maximum is too high", "OverCommitted", "True MaximaExceedMaxReplicas", view(Federated(1, 10), has("a", 1, 11, 3))),
 		Entry("the minima fit", "MinExceeded", "False Within", view(Federated(1, 10), has("a", 1, 10, 3))),
 		Entry("there are more clusters than minReplicas", "MinExceeded", "True MinimaExceedMinReplicas", view(Federated(1, 10), has("a", 1, 5, 3), has("b", 1, 5, 3))),
-		Entry("nobody waits", "JoiningBlocked", "False NotNeeded", view(Federated(1, 10), has("a", 1, 10, 3))),
+		Entry("no cluster waits", "JoiningBlocked", "False NotNeeded", view(Federated(1, 10), has("a", 1, 10, 3))),
 		Entry("a cluster waits", "JoiningBlocked", "True NoRoom", view(Federated(1, 10), has("a", 1, 10, 10), none("b"))),
 	)
 

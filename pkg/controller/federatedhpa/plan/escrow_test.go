@@ -23,7 +23,7 @@ func unclaimed(c *plan.Cluster) { c.Local.Unclaimed = true }
 var _ = Describe("Orders", func() {
 	DescribeTable("are sent",
 		func(v plan.View, expected ...string) { Expect(orders(plan.New(v))).To(ConsistOf(expected)) },
-		Entry("to nobody, if all is as it should be", view(Federated(2, 10), has("a", 1, 5, 3), has("b", 1, 5, 3))),
+		Entry("to no cluster, if all is as it should be", view(Federated(2, 10), has("a", 1, 5, 3), has("b", 1, 5, 3))),
 		Entry("where something else was edited", view(Federated(2, 10), has("a", 1, 5, 3, drifted), has("b", 1, 5, 3)), "a 1..5"),
 		Entry("where a cluster was lowered by others, unless it cannot be written to", view(Federated(2, 10), has("a", 1, 4, 3, pausing), has("b", 1, 5, 3)), "b 1..6"),
 		Entry("not where one is on its way", view(Federated(2, 10), has("a", 1, 4, 3, busy(1, 5)), has("b", 1, 5, 3))),
@@ -84,7 +84,7 @@ var _ = Describe("Orders", func() {
 var _ = Describe("A maximum below the present minimum", func() {
 	atMost := func(a, b int32) []func(*Spec) { return []func(*Spec){Prefer("a", AtMost(a)), Prefer("b", AtMost(b))} }
 
-	It("waits until others have raised their minimum, if nobody waits for it", func() {
+	It("waits until others have raised their minimum, if no cluster waits for it", func() {
 		v := view(Federated(6, 12, atMost(2, 6)...), has("a", 5, 6, 5), has("b", 1, 6, 3))
 		Expect(orders(plan.New(v))).To(Equal([]string{"a 5..5", "b 4..6"}))
 		carried(&v)
@@ -145,7 +145,7 @@ var _ = Describe("Raises", func() {
 		Expect(orders(plan.New(doubtful(1, 9)))).To(BeEmpty())
 	})
 
-	It("go to those that have less first, and take from nobody", func() {
+	It("go to those that have less first, and take from no cluster", func() {
 		v := remembers(view(Federated(3, 40), has("a", 1, 12, 12, wants(30)), has("b", 1, 2, 2, wants(30)), has("c", 1, 3, 2, busy(1, 3))), "c", outstanding(1, 20, "100"))
 		Expect(orders(plan.New(v))).To(Equal([]string{"b 1..8"}))
 	})
@@ -170,7 +170,7 @@ var _ = Describe("Raises", func() {
 	})
 })
 
-var _ = Describe("A creation of unknown outcome that nobody wants any more", func() {
+var _ = Describe("A creation of unknown outcome that is not wanted any more", func() {
 	unwanted := func(change ...func(*Spec)) plan.View {
 		v := view(Federated(1, 12, change...), but(none("a"), unselected))
 		v.Now = noon.Add(time.Second - time.Nanosecond)

@@ -26,7 +26,7 @@ var _ = Describe("The facts of the first federation", func() {
 		Entry("F3: demand of 2", view(Federated(1, 10), has("c1", 1, 7, 5), has("c2", 1, 1, 1, wants(2)), has("c3", 1, 2, 1)), "6/2/2"),
 		Entry("F3: demand of 3", view(Federated(1, 10), has("c1", 1, 7, 5), has("c2", 1, 1, 1, wants(3)), has("c3", 1, 2, 1)), "5/3/2"),
 		Entry("F4: nothing to give, nothing moves", view(Federated(1, 10), has("c1", 1, 9, 9, wants(12)), has("c2", 1, 1, 1, wants(2))), "9/1"),
-		Entry("F6: nobody is limited", view(Federated(4, 10), has("c1", 3, 6, 4), has("c2", 1, 4, 3)), "6/4"),
+		Entry("F6: no cluster is limited", view(Federated(4, 10), has("c1", 3, 6, 4), has("c2", 1, 4, 3)), "6/4"),
 		Entry("F7: a raised maximum is handed out", view(Federated(4, 14), has("c1", 2, 5, 0), has("c2", 2, 5, 0)), "7/7"),
 		Entry("F8: a lowered maximum is taken back", view(Federated(3, 8), has("c1", 2, 8, 0), has("c2", 1, 8, 0)), "4/4"),
 	)
@@ -40,7 +40,7 @@ var _ = Describe("The facts of the first federation", func() {
 		Expect(aims(plan.New(v))).To(Equal("6/4"))
 	})
 
-	It("F6: no minimum moves where nobody wants less", func() {
+	It("F6: no minimum moves where no cluster wants less", func() {
 		v := view(Federated(4, 10, Minima), has("c1", 3, 6, 4), has("c2", 1, 4, 3))
 		Expect(plan.New(v).Orders).To(BeEmpty())
 	})
@@ -86,7 +86,7 @@ var _ = Describe("What went wrong in the first federation", func() {
 		Expect(least(plan.New(v))).To(Equal("1/1/1/-/-"))
 	})
 
-	It("drops nobody: 3..3 over three clusters", func() {
+	It("drops no cluster: 3..3 over three clusters", func() {
 		v := view(Federated(3, 3), none("c1"), none("c2"), none("c3"))
 		carried(&v)
 		Expect(aims(plan.New(v))).To(Equal("1/1/1"))

@@ -40,7 +40,7 @@ var _ = Describe("Maxima", func() {
 		Entry("by the cluster that has more, where an odd one is left", view(Federated(2, 15), has("a", 1, 5, 1), has("b", 1, 8, 1)), "7/8"),
 		Entry("evenly, if a preference names no weight", view(Federated(2, 12, Prefer("a", AtMost(10))), none("a"), none("b")), "6/6"),
 		Entry("to no more than all may have, though a preference names more", view(Federated(1, 12, Prefer("a", AtMost(50))), none("a")), "12"),
-		Entry("by one at least, if somebody asks for an unknown number more", view(Federated(2, 20), has("a", 1, 10, 10, wants(0)), has("b", 1, 10, 3)), "11/9"),
+		Entry("by one at least, if a cluster asks for an unknown number more", view(Federated(2, 20), has("a", 1, 10, 10, wants(0)), has("b", 1, 10, 3)), "11/9"),
 		Entry("by the cluster that has more, where both run more than all may have", view(Federated(2, 9), has("a", 1, 2, 5), has("b", 1, 5, 5)), "4/5"),
 		Entry("by the cluster that has more, where only one can have headroom", view(Federated(2, 7), has("a", 1, 3, 3), has("b", 1, 5, 3)), "3/4"),
 		Entry("to one each at least", view(Federated(1, 2), has("a", 1, 5, 5), has("b", 1, 5, 0)), "1/1"),
@@ -64,7 +64,7 @@ var _ = Describe("Maxima", func() {
 		Entry("are one, where a lower tier needs the rest, whatever headroom others keep", view(Federated(2, 20, Prefer("b", Tier(1)), func(s *Spec) { Rebalance(s).Headroom = ptr.To[int32](3) }), has("a", 1, 12, 12, wants(14)), none("b")), "19/1"),
 		Entry("are all that is left, where others have a higher tier", view(Federated(2, 20, Prefer("a", Tier(1))), has("a", 1, 12, 12, wants(30)), none("b")), "13/7"),
 		Entry("are no more than is preferred", view(Federated(2, 20, Prefer("b", AtMost(2))), has("a", 1, 12, 12, wants(30)), none("b")), "18/2"),
-		Entry("are all, if there is nobody else", view(Federated(1, 20), none("a")), "20"),
+		Entry("are all, if there is no other cluster", view(Federated(1, 20), none("a")), "20"),
 	)
 
 	DescribeTable("of clusters that do not scale", table,
@@ -113,7 +113,7 @@ var _ = Describe("Maxima", func() {
 		},
 		Entry("after its cooldown", moved(view(Federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "b", time.Minute), time.Minute),
 		Entry("after the first of two cooldowns", moved(moved(view(Federated(3, 18), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1), has("c", 1, 6, 1)), "b", 30*time.Second), "c", time.Minute), time.Minute),
-		Entry("not if nobody needs more", moved(view(Federated(2, 14), has("a", 1, 6, 1), has("b", 1, 6, 1)), "b", time.Minute), time.Duration(0)),
+		Entry("not if no cluster needs more", moved(view(Federated(2, 14), has("a", 1, 6, 1), has("b", 1, 6, 1)), "b", time.Minute), time.Duration(0)),
 		Entry("not if it has nothing to give", moved(view(Federated(2, 12), has("a", 1, 9, 9, wants(20)), has("b", 1, 3, 2)), "b", time.Minute), time.Duration(0)),
 		Entry("not if it has cooled down", moved(view(Federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "b", 2*time.Minute), time.Duration(0)),
 	)

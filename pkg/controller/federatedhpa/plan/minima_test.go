@@ -59,7 +59,7 @@ var _ = Describe("Minima", func() {
 		Entry("with what is on its way to them", view(Federated(4, 20), has("a", 3, 10, 3, busy(1, 10)), has("b", 1, 10, 3)), "1/3"),
 		Entry("not once their share is lent", view(Federated(4, 20, released("a")), has("a", 3, 10, 3, away), has("b", 1, 10, 3)), "3/4"),
 		Entry("not once they leave", view(Federated(4, 10), has("a", 2, 5, 3, unselected), has("b", 2, 5, 3)), "-/4"),
-		Entry("not if somebody else scales there", view(Federated(4, 10), has("a", 3, 5, 3), has("b", 1, 5, 3), but(none("c"), func(c *plan.Cluster) { c.Foreign = plan.Hold{Reason: "NameTaken"} })), "3/1/-"),
+		Entry("not if another autoscaler scales there", view(Federated(4, 10), has("a", 3, 5, 3), has("b", 1, 5, 3), but(none("c"), func(c *plan.Cluster) { c.Foreign = plan.Hold{Reason: "NameTaken"} })), "3/1/-"),
 		Entry("not if they only wait", view(Federated(4, 4), has("a", 4, 4, 4), none("b")), "4/-"),
 	)
 

@@ -58,8 +58,8 @@ var _ = Describe("Maxima", func() {
 		Entry("not from a frozen one", view(Federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1, inactive)), "6/6"),
 		Entry("from a frozen one if the maximum was lowered", view(Federated(2, 8), has("a", 1, 6, 6), has("b", 1, 6, 1, inactive)), "6/2"),
 		Entry("evenly from what runs, if so little is left", view(Federated(2, 8), has("a", 1, 10, 10), has("b", 1, 10, 10)), "4/4"),
-		Entry("to nobody who only grows as fast as allowed", view(Federated(2, 12), has("a", 1, 6, 6, func(c *plan.Cluster) { c.Local.Limit = v1alpha1.ByRate }), has("b", 1, 6, 1)), "6/6"),
-		Entry("to nobody who exactly fits", view(Federated(2, 12), has("a", 1, 6, 6), has("b", 1, 6, 1)), "6/6"),
+		Entry("to no cluster that only grows as fast as allowed", view(Federated(2, 12), has("a", 1, 6, 6, func(c *plan.Cluster) { c.Local.Limit = v1alpha1.ByRate }), has("b", 1, 6, 1)), "6/6"),
+		Entry("to no cluster that exactly fits", view(Federated(2, 12), has("a", 1, 6, 6), has("b", 1, 6, 1)), "6/6"),
 	)
 
 	It("wait for a giver to cool down, and say when", func() {
@@ -81,7 +81,7 @@ var _ = Describe("Clusters", func() {
 		Entry("if they are used already", view(Federated(2, 10, Strict), none("a"), has("b", 1, 5, 1), has("c", 1, 5, 1)), "-/5/5"),
 		Entry("not while others may answer first", view(Federated(1, 10, Strict), func() plan.Cluster { c := none("a"); c.Starting, c.Reachable, c.Absent = true, false, false; return c }(), none("b")), "-/-"),
 		Entry("not if they cannot be reached", view(Federated(2, 10), func() plan.Cluster { c := none("a"); c.Reachable = false; return c }(), none("b")), "-/10"),
-		Entry("not if somebody else scales there", view(Federated(2, 10), func() plan.Cluster { c := none("a"); c.Foreign = plan.Hold{Reason: "NameTaken"}; return c }(), none("b")), "-/10"),
+		Entry("not if another autoscaler scales there", view(Federated(2, 10), func() plan.Cluster { c := none("a"); c.Foreign = plan.Hold{Reason: "NameTaken"}; return c }(), none("b")), "-/10"),
 		Entry("not if they refuse", view(Federated(2, 10), func() plan.Cluster { c := none("a"); c.Fault = plan.Hold{Reason: "RefusedForbidden"}; return c }(), none("b")), "-/10"),
 		Entry("in need only, not before", view(Federated(1, 10, Strict, OnDemand), has("a", 1, 10, 9), none("b")), "10/-"),
 		Entry("in need only, not where nothing is left", view(Federated(1, 10, Strict, OnDemand), has("a", 1, 10, 10, wants(20)), none("b")), "10/-"),
@@ -181,7 +181,7 @@ var _ = Describe("Escrow", func() {
 		Expect(orders(plan.New(v))).To(ContainElement("a 1..10"))
 	})
 
-	It("makes an autoscaler that nobody wants any more, if one may have been made, to remove it in certainty", func() {
+	It("creates an autoscaler that is not wanted any more, if one may exist, so that it is certain to be removed", func() {
 		c := none("a")
 		c.Selected = false
 		v := remembers(view(Federated(1, 12), c), "a", outstanding(1, 9, ""))

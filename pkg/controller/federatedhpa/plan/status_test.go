@@ -61,7 +61,7 @@ var _ = Describe("Status", func() {
 		Expect(types).To(Equal([]string{"Balanced", "ClustersUnreachable", "JoiningBlocked", "Limited", "MinExceeded", "OverCommitted", "Ready"}))
 	})
 
-	It("is ready with nobody to use only if it says so", func() {
+	It("is ready with no cluster to use only if it says so", func() {
 		v := view(Federated(1, 10))
 		Expect(condition(v, v1alpha1.ConditionReady)).To(Equal("False NoClusters"))
 	})

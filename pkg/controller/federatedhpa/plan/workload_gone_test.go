@@ -42,7 +42,7 @@ var _ = Describe("A workload that was deleted after it ran", func() {
 			since(view(Federated(2, 20), has("c1", 1, 10, 9, deleted), has("c2", 1, 10, 10, wants(15))), "c1", time.Hour), "1/19"),
 		Entry("is no longer asked to be larger, though its autoscaler was at its maximum",
 			since(view(Federated(2, 20), has("c1", 1, 10, 10, wants(40), deleted), has("c2", 1, 10, 10, wants(15))), "c1", time.Hour), "1/19"),
-		Entry("stays where nobody needs it",
+		Entry("stays where no one needs it",
 			since(view(Federated(2, 20), has("c1", 1, 10, 9, deleted), has("c2", 1, 10, 3)), "c1", time.Hour), "10/10"),
 		Entry("stays where the cluster does not show whether there is one",
 			since(view(Federated(2, 20), has("c1", 1, 10, 9, unreadable), has("c2", 1, 10, 10, wants(15))), "c1", time.Hour), "10/10"),

@@ -60,13 +60,13 @@ var _ = Describe("Workloads", func() {
 		Entry("follow the template, each in the version that was seen", has("a", 1, 10, 3, runs(exists, ours, outdated)),
 			plan.WorkloadWrite{Cluster: "a", Operation: plan.Change, Version: "7", UID: "w"}),
 		Entry("stay if they are as the template says", has("a", 1, 10, 3, runs(exists, ours))),
-		Entry("stay as they are if somebody else created them", has("a", 1, 10, 3, runs(exists, outdated))),
+		Entry("stay as they are if another client created them", has("a", 1, 10, 3, runs(exists, outdated))),
 		Entry("go after the autoscaler", but(none("a"), runs(exists, ours), unselected),
 			plan.WorkloadWrite{Cluster: "a", Operation: plan.Remove, Version: "7", UID: "w"}),
 		Entry("go, whether or not they follow the template", but(none("a"), runs(exists, ours, outdated), unselected),
 			plan.WorkloadWrite{Cluster: "a", Operation: plan.Remove, Version: "7", UID: "w"}),
 		Entry("do not go before the autoscaler", has("a", 1, 10, 3, runs(exists, ours), unselected)),
-		Entry("do not go if somebody else created them", but(none("a"), runs(exists), unselected)),
+		Entry("do not go if another client created them", but(none("a"), runs(exists), unselected)),
 		Entry("do not go a second time", but(none("a"), runs(ours), unselected)),
 	)
 

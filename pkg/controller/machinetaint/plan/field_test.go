@@ -87,9 +87,9 @@ var _ = DescribeTable("A value in a field that shows what bounds come to",
 	Entry("is another client's, also before anything was recorded", bounded("1:9:2", 5, ""), 1),
 	Entry("is another client's, also if it is one", bounded("1:9:2", 1, ""), 1),
 	Entry("is another client's if it is 0 and was not before", bounded("1:9:2", 0, "1"), 1),
-	Entry("is nobody's if it is 0, as it was", bounded("1:9:2", 0, ""), 0),
+	Entry("has no owner if it is 0, as it was", bounded("1:9:2", 0, ""), 0),
 	Entry("is ours if it is the recorded one", bounded("1:9:2", 1, "1"), 0),
-	Entry("is nobody's if it vanished", bounded("1:9:2", -1, "1"), 0),
+	Entry("has no owner if it vanished", bounded("1:9:2", -1, "1"), 0),
 )
 
 var _ = Describe("A conflict about the field", func() {
@@ -199,7 +199,7 @@ var _ = Describe("A restored field", func() {
 		Expect(all[1].FieldsV1.GetRawString()).To(Equal("{"))
 	})
 
-	It("is not given back if nobody is known to have owned it", func() {
+	It("is not given back if no owner of it is known", func() {
 		Expect(plan.New(owned(2, "2", "", entry(ours, "Update", 9, claim))).Deployment.Managed).To(BeNil())
 	})
 })

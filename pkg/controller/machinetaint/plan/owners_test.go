@@ -156,7 +156,7 @@ var _ = Describe("The owner of spec.excessReplicas", func() {
 		Expect(p.Report.Message).To(ContainSubstring("0 of 2 in reserve"))
 	})
 
-	It("does not let go while somebody else claims the field", func() {
+	It("does not let go while another client claims the field", func() {
 		p := plan.New(owned(3, "2", gitopsAt0, entry("kubectl-edit", update, 9, claim), entry("gitops", apply, 9, noClaim)))
 		Expect(p.Deployment.AbandonedBy).To(BeEmpty())
 		Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.WantedExcessAnnotation, "3"))
@@ -175,7 +175,7 @@ var _ = Describe("A field that shows what bounds come to", func() {
 	It("is written over at once, then ever more rarely, and the condition names who writes it", func() {
 		var m plan.Memory
 		now, writes := 0, []int{}
-		for ; now < 4*3600; now++ { // somebody writes it back within a second
+		for ; now < 4*3600; now++ { // another client writes it back within a second
 			p := plan.New(contested(5, m, now))
 			m = p.Memory
 			if p.Deployment.Field != nil {
@@ -197,7 +197,7 @@ var _ = Describe("A field that shows what bounds come to", func() {
 		}
 	})
 
-	It("is at peace again once nobody has written it for as long", func() {
+	It("is at rest again once no one has written it for as long", func() {
 		p := plan.New(contested(5, plan.Memory{}, 0))
 		Expect(p.Deployment.Field).To(HaveValue(BeEquivalentTo(2)))
 		Expect(p.Report.Message).NotTo(ContainSubstring("no effect"), "the first time may be an oversight")

@@ -78,7 +78,7 @@ var _ = Describe("A group", func() {
 			codes.NotFound, "MachineDeployment pool is being deleted"),
 		Entry("not found, without the annotation", func(d *v1alpha1.MachineDeployment) { d.Annotations = nil },
 			codes.NotFound, "MachineDeployment pool has no annotation "+v1alpha1.BoundsAnnotation),
-		Entry("a failed precondition, if nobody can read the bounds", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "5:1" },
+		Entry("a failed precondition, if the bounds cannot be parsed", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "5:1" },
 			codes.FailedPrecondition, "MachineDeployment pool: "),
 	)
 

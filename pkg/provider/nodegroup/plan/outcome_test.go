@@ -15,7 +15,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
-// event is a write of somebody to the MachineDeployment.
+// event is a write of another client to the MachineDeployment.
 type event func(*v1alpha1.MachineDeployment)
 
 var (
@@ -133,7 +133,7 @@ var _ = Describe("A patch without an answer", func() {
 		Entry("that replicas include: it took effect, and they include none of it now", included, int32(1), true, unknown, counting(0)),
 		Entry("that replicas include: it took effect, and workload took one of it", included, int32(1), true, unknown, released),
 		Entry("that it takes in part: it took effect", included, int32(4), true, done),
-		Entry("that it takes in part: it did not, and somebody raised to the same replicas", included, int32(4), false, unknown, raised, raised),
+		Entry("that it takes in part: it did not, and another client raised to the same replicas", included, int32(4), false, unknown, raised, raised),
 		Entry("that replicas do not include: it took effect", excess+"2", int32(1), true, done),
 		Entry("that replicas do not include: it did not, and they include as many of it", excess+"2", int32(1), false, unknown, counting(1)),
 		Entry("that replicas do not include: it did not, and they include another number", excess+"2", int32(1), false, again, counting(2)),
@@ -213,7 +213,7 @@ var _ = Describe("A patch without an answer", func() {
 			case ok && !effect && named:
 				t.Fatal("called done, and nothing is named")
 			case ok && !effect && !foreign:
-				t.Fatal("called done, and nobody has changed replicas")
+				t.Fatal("called done, and replicas have not changed")
 			}
 		})
 	})

@@ -102,7 +102,7 @@ var _ = Describe("A removal", func() {
 			"3>2 a~2026-03-01T12:00:10Z"),
 		Entry("at the cap, by a clock that is behind", Bounded("1:5:2", 5, excess+"2,max=5", scaled+"2026-03-01T12:00:09Z"), "SSSSS", "a",
 			"5>4 a~2026-03-01T12:00:09Z 2026-03-01T12:00:09Z"),
-		Entry("after a time that nobody can read", Bounded("1:5", 3, scaled+"soon"), "SSS", "a", "3>2 a~"+NoonText+passed),
+		Entry("after a time that cannot be parsed", Bounded("1:5", 3, scaled+"soon"), "SSS", "a", "3>2 a~"+NoonText+passed),
 		Entry("of one that leaves already: nothing", Bounded("1:5", 2), "SSL", "c", "2>2"),
 		Entry("of one that terminates: nothing", Bounded("1:5", 2), "SST", "c", "2>2"),
 		Entry("of one that is gone: nothing", Bounded("1:5", 2), "SS", "", "2>2"),
@@ -169,7 +169,7 @@ var _ = Describe("A reminder", func() {
 		Entry("not twice", "3>3", trigger+"a~2026-03-01T11:00:00Z", scaled+"2026-03-01T11:00:00Z"),
 		Entry("again for one that was named since", "3>3 "+NoonText, trigger+"a~2026-03-01T11:00:01Z", scaled+"2026-03-01T11:00:00Z"),
 		Entry("not where there are none", "3>3"),
-		Entry("not for what nobody can read", "3>3", trigger+"a~soon,a"),
+		Entry("not for what cannot be parsed", "3>3", trigger+"a~soon,a"),
 	)
 })
 

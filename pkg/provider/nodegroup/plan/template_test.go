@@ -205,7 +205,7 @@ var _ = Describe("A template", func() {
 		Expect(node.Spec.Taints).To(Equal(extraIn("z1").Spec.Taints))
 	})
 
-	It("is none where nobody knows: an empty one crashes the caller", func() {
+	It("is none where it is unknown: an empty one crashes the caller", func() {
 		_, ok := NewTemplate(Model{Group: "pool"}, nil, nil)
 		Expect(ok).To(BeFalse())
 	})
