@@ -180,7 +180,7 @@ var _ = Describe("The charts of the admission component", func() {
 var _ = Describe("A chart's rights", func() {
 	account := map[string]any{"gardener": map[string]any{"virtualCluster": map[string]any{"serviceAccount": map[string]any{"name": "a", "namespace": "b"}}}}
 
-	DescribeTable("have no wildcard, and let nobody write Machines, Nodes or Shoots", func(chart string) {
+	DescribeTable("have no wildcard, and let no account write Machines, Nodes or Shoots", func(chart string) {
 		rules := 0
 		for document := range strings.SplitSeq(render(chart, account).FileContent("access.yaml"), "\n---\n") {
 			var role rbacv1.ClusterRole

@@ -49,7 +49,7 @@ var _ = Describe("The extension", Ordered, ContinueOnFailure, func() {
 		Expect(s.manager(ctx).Spec).To(Equal(was.Spec))
 		Expect(s.reserve(ctx)).To(Equal(2))
 
-		By("somebody changes what was added, and the next reconcile restores it")
+		By("a user changes what was added, and the next reconcile restores it")
 		added := s.added(ctx)
 		s.spoilAdded(ctx)
 		Expect(s.added(ctx)).NotTo(Equal(added))

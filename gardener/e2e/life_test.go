@@ -29,7 +29,7 @@ import (
 	"github.com/evenkeel/evenkeel/gardener/pkg/mutation"
 )
 
-// changesAccounting plays a Shoot with a reserve whose owner counts it in another way, and changes his mind.
+// changesAccounting plays a Shoot with a reserve whose owner changes its accounting, and changes it back.
 func changesAccounting(ctx context.Context) {
 	installExtension(ctx)
 	s := newReservedShoot(ctx, "counted")

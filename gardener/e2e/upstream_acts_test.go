@@ -44,7 +44,7 @@ const (
 	// forksImage is never started: the fork cannot be built here.
 	forksImage    = "gardener/cluster-autoscaler:v1.36.0"
 	upstreamImage = "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.1"
-	// withoutReserve has nobody but cluster-autoscaler give machines to pods.
+	// withoutReserve lets only cluster-autoscaler give machines to pods.
 	withoutReserve = `{"apiVersion":"evenkeel.extensions.gardener.cloud/v1alpha1","kind":"EvenkeelConfig","autoscaler":"upstream"}`
 	withUpstream   = `{"apiVersion":"evenkeel.extensions.gardener.cloud/v1alpha1","kind":"EvenkeelConfig","pools":[{"name":"pool","excess":2}],"autoscaler":"upstream"}`
 )
@@ -141,7 +141,7 @@ func (s *shoot) rotates(ctx context.Context, phase gardencorev1beta1.Credentials
 	s.saveCluster(ctx)
 }
 
-// misdirected has the API server call nobody for Deployments, while the extension runs.
+// misdirected has the API server call an address without a server for Deployments, while the extension runs.
 func misdirected(ctx context.Context) (over func()) {
 	GinkgoHelper()
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}

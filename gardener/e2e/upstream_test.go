@@ -58,7 +58,7 @@ func playUpstream(ctx context.Context, process restartable) {
 	Expect(s.autoscaler(ctx).Spec).To(Equal(was))
 	Expect(s.manager(ctx).Spec).To(Equal(beside))
 
-	By("somebody changes the Service")
+	By("a user changes the Service")
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: nodegroups.ServiceName}}
 	Expect(seed.Patch(ctx, service, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"selector":{"role":"other"}}}`)))).To(Succeed())
 

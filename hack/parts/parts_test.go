@@ -92,7 +92,7 @@ var _ = Describe("Parts", func() {
 		}()
 		Expect(os.ReadFile(pipe)).To(Equal([]byte("begun\n")))
 		interrupt()
-		// It returns when nobody holds its output any more, and so when sleep has ended.
+		// It returns when no process holds its output any more, and so when sleep has ended.
 		var err error
 		Eventually(ended).WithContext(ctx).Should(Receive(&err))
 		Expect(err).To(HaveOccurred())

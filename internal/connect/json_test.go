@@ -63,7 +63,7 @@ var _ = Describe("Objects", func() {
 		Entry("an escape in the kind", `{"kind":"Machine\u0044eployment","apiVersion":"machine.sapcloud.io/v1alpha1"}`),
 		Entry("an escaped quote in the version", `{"apiVersion":"a\",\"kind\":\"b","kind":"MachineDeployment"}`),
 		Entry("a version with too many slashes", `{"apiVersion":"a/b/c","kind":"MachineDeployment"}`),
-		Entry("a kind that nobody knows", `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Unheard"}`),
+		Entry("an unknown kind", `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Unheard"}`),
 		Entry("that end early", `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineDeployment","metadata":{"na`),
 		Entry("that end in the kind", `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Machine`),
 		Entry("that end after the version", `{"apiVersion":"machine.sapcloud.io/v1alpha1"`),

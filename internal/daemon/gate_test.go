@@ -173,7 +173,7 @@ var _ = Describe("Gate", func() {
 		Expect(transport).To(BeAssignableToTypeOf(&http.Transport{}))
 	})
 
-	It("gives writes up that nobody answers, and says so", bubble(func() {
+	It("gives up writes that get no answer, and reports it", bubble(func() {
 		gate, api := new(Gate), &server{let: make(chan struct{})}
 		written := begun(create, behind(gate, api))
 		from := time.Now()

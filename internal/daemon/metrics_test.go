@@ -131,7 +131,7 @@ var _ = Describe("Secure metrics", func() {
 		Expect(j.asked).To(Equal(4))
 	})
 
-	It("are for nobody while the API server does not answer, and at once when it does", func() {
+	It("are refused to all while the API server does not answer, and served at once when it does", func() {
 		j.broken = errors.New("down")
 		code, _ := get("Bearer reader")
 		Expect(code).To(Equal(http.StatusServiceUnavailable))

@@ -31,7 +31,7 @@ var _ = Describe("The stock health", func() {
 })
 
 var _ = Describe("The endpoint", func() {
-	It("is loopback unless somebody says otherwise", func() {
+	It("is loopback outside of pods unless a flag is set", func() {
 		GinkgoT().Setenv("KUBERNETES_SERVICE_HOST", "")
 		Expect(Endpoint("", "0.0.0.0", false, 1)).To(Equal("127.0.0.1:1"))
 		Expect(Endpoint("", "0.0.0.0", true, 1)).To(Equal("0.0.0.0:1"))

@@ -120,7 +120,7 @@ var _ = Describe("an API server alone", Ordered, func() {
 		Expect(getURL(ctx, url, cluster.keys.etcd, &pair)).To(MatchError(ContainSubstring("tls")))
 	})
 
-	It("takes pods, though nobody makes service accounts", func(ctx SpecContext) {
+	It("takes pods, though no controller creates service accounts", func(ctx SpecContext) {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: "pod"},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},

@@ -116,7 +116,7 @@ var _ = Describe("the life of an attached cluster", func() {
 		Expect(c.Process(Etcd).Running()).To(BeTrue())
 	})
 
-	It("goes on with its data, on other ports if somebody took the old ones, unless it is to start fresh", func(ctx SpecContext) {
+	It("goes on with its data, on other ports if the old ones are taken, unless it is to start afresh", func(ctx SpecContext) {
 		o := Options{Name: uniqueName(), Components: APIServerOnly}
 		c := startCluster(ctx, o)
 		_, err := clientOf(c).CoreV1().ConfigMaps("default").Create(ctx, configMap("kept"), metav1.CreateOptions{})

@@ -46,7 +46,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: nodes}
 subjects: [{kind: ServiceAccount, name: keeper, namespace: system}]
 `
 
-// log has, of the keeper, four requests that were allowed, one twice, and one that was not; and one of somebody else.
+// log has, of the keeper, four requests that were allowed, one twice, and one that was not; and one of another account.
 const log = `
 {"user":{"username":"system:serviceaccount:system:keeper"},"verb":"get","requestURI":"/x","objectRef":{"resource":"machines","namespace":"default","name":"a","apiGroup":"machine.sapcloud.io"},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"user":{"username":"system:serviceaccount:system:keeper"},"verb":"get","requestURI":"/x","objectRef":{"resource":"machines","namespace":"default","name":"b","apiGroup":"machine.sapcloud.io"},"annotations":{"authorization.k8s.io/decision":"allow"}}

@@ -117,7 +117,7 @@ var _ = Describe("A server", func() {
 		})
 	})
 
-	It("gives out copies: nobody can change what is stored", func() {
+	It("returns copies, so that no caller can change what is stored", func() {
 		play(sim.Options{}, func(s scene) {
 			s.create("one")
 			s.Get(machines, fixture.Namespace, "one").Object["spec"] = "broken"

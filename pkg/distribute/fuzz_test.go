@@ -45,7 +45,7 @@ func FuzzDistribute(f *testing.F) {
 	})
 }
 
-// checkCover checks the bounds, that nobody healthy has less than without fallback, and that nothing is left uncovered.
+// checkCover checks the bounds, that no healthy target has less than without fallback, and that nothing is left uncovered.
 func checkCover(t *testing.T, total int64, targets []Target, health []Health, o Options) {
 	base, err := Distribute(total, targets, o)
 	if err != nil {

@@ -71,7 +71,7 @@ func law(name string, holds func(t *rapid.T, p problem)) {
 	})
 }
 
-// favours is the form of the mono laws: the change costs target i nothing and gives nobody else anything.
+// favours is the form of the mono laws: the change costs target i nothing and gives no other target anything.
 func favours(t *rapid.T, p problem, i int, change func(*Target)) {
 	before, after := p.solve(t).Replicas, p.with(i, change).solve(t).Replicas
 	for j := range before {

@@ -136,7 +136,7 @@ var _ = Describe("A cache of answers", func() {
 		Expect(c.Behind(time.Minute)).To(BeEmpty())
 	})
 
-	It("holds no more than twice what the store has yet to show, though nobody asks", func() {
+	It("holds no more than twice what the store has yet to show, though it is never asked", func() {
 		for i := range 10_000 {
 			n := node("one", 2*i+10)
 			n.Name = fmt.Sprint(i)

@@ -32,7 +32,7 @@ var _ = Describe("A Balancer", Label("ours"), func() {
 		Expect(story.steps("b")).To(Equal([]int32{0, 7, 14}))
 		b, err := s.balancers().Get(ctx, s.name, metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(*b.Spec.Replicas).To(BeEquivalentTo(20), "nobody but its user writes that")
+		Expect(*b.Spec.Replicas).To(BeEquivalentTo(20), "only its user writes that")
 		Eventually(func() (balancer.BalancerStatus, error) {
 			b, err := s.balancers().Get(ctx, s.name, metav1.GetOptions{})
 			return b.Status, err

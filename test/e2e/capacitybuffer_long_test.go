@@ -22,7 +22,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/provider/virtual"
 )
 
-// closedNodes makes Nodes of the pool's zone that nobody looks after, with the taint of the reserve, and returns what takes it off by hand.
+// closedNodes makes Nodes of the pool's zone that no controller manages, with the taint of the reserve, and returns what takes it off by hand.
 func (p pool) closedNodes(ctx context.Context, names ...string) (open func()) {
 	GinkgoHelper()
 	room := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")}

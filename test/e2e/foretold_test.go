@@ -49,7 +49,7 @@ func (a *arena) play(ctx context.Context, edits []edit) {
 	}
 }
 
-// rests waits until machines, Nodes and status are as they are at rest, and nobody plans anything.
+// rests waits until machines, Nodes and status are as they are at rest, and nothing is planned.
 func (a *arena) rests(ctx context.Context) {
 	GinkgoHelper()
 	mine := []string{a.shop.name}

@@ -39,7 +39,7 @@ var _ = Describe("Pods that wait", Label("ours"), func() {
 		p.moreWork(ctx, 2)
 		Eventually(func() int { return len(p.busy(ctx)) }).WithContext(ctx).Should(Equal(2))
 		Expect(p.replicas(ctx)).To(Equal(2))
-		Expect(before).To(ContainElements(p.busy(ctx)), "nobody waited for a machine to be made")
+		Expect(before).To(ContainElements(p.busy(ctx)), "no pod waited for a machine to be created")
 		p.rests(ctx, 2, 2, "Complete")
 		Expect(kubectl(ctx, "get", "events", "--field-selector=involvedObject.name="+p.name+",reason=ReserveNeeded")).
 			To(ContainSubstring("Raised replicas from 1 to 2"))

@@ -98,7 +98,7 @@ var _ = Describe("A reserve", Label("ours"), func() {
 		Eventually(func() ([]string, error) { serving, _, err := p.split(ctx); return serving, err }).WithContext(ctx).Should(ContainElement(spare))
 		setFault(ctx, "machines", sick, "")
 		p.rests(ctx, 2, 1, "Complete")
-		Expect(w.podsLost()).To(BeZero(), "nobody was evicted")
+		Expect(w.podsLost()).To(BeZero(), "no pod was evicted")
 	})
 
 	It("ends when the owner of its field applies without it, also after a client that does not know the field dropped it", func(ctx context.Context) {

@@ -78,7 +78,7 @@ var _ = Describe("Our binary, as the chart's account, with the flags of the char
 	)
 })
 
-// passing are the objects that may go. CRDs would take machines with them, and nobody here ends a Namespace.
+// passing are the objects that may go. CRDs would take machines with them, and no controller here ends a Namespace.
 func passing(all map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	rest := maps.Clone(all)
 	maps.DeleteFunc(rest, func(_ string, o *unstructured.Unstructured) bool {

@@ -39,7 +39,7 @@ func expectFit(ctx context.Context, tab *Tab, look Look) {
 	Expect(tab.Nameless(ctx)).To(BeEmpty(), "what a screen reader cannot name")
 }
 
-// expectQuiet: the browser complained of nothing, and asked nobody but the page's own server.
+// expectQuiet: the browser reported no problem, and asked only the page's own server.
 func expectQuiet(tab *Tab, address string) {
 	GinkgoHelper()
 	Expect(tab.Problems()).To(BeEmpty())

@@ -37,7 +37,7 @@ var everything = slices.Concat(sim.Core, sim.Machine, []sim.Resource{
 	{Group: "autoscaling.evenkeel.dev", Version: "v1alpha1", Name: "reserves", Kind: "Reserve", Namespaced: true, Status: true},
 })
 
-// scene is a cluster with somebody at a command line.
+// scene is a cluster with a user at a command line.
 type scene struct {
 	*sim.Server
 	clusters read.Clusters

@@ -21,7 +21,7 @@ import (
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
 )
 
-// terminal is a pseudo terminal with somebody in front of it: inside is what a program has, outside are keys and the screen.
+// terminal is a pseudo terminal with a user in front of it: inside is what a program has, outside are keys and the screen.
 type terminal struct {
 	inside, outside *os.File
 

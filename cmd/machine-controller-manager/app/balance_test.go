@@ -44,7 +44,7 @@ var _ = Describe("Flags of the balance controller", func() {
 		func(mention string, arguments ...string) {
 			Expect(parsed(arguments...).Validate()).To(MatchError(ContainSubstring(mention)))
 		},
-		Entry("a mode that nobody knows", "--balance-mode", "--balance-mode=On"),
+		Entry("an unknown mode", "--balance-mode", "--balance-mode=On"),
 		Entry("a negative patience", "--balance-boot-patience", "--balance-boot-patience=-1s"),
 		Entry("a ratio beyond 1", "--memory-difference-ratio", "--memory-difference-ratio=2"),
 		Entry("labels that exclude each other", "--balancing-label", "--balancing-label=a", "--balancing-ignore-label=b"),

@@ -95,7 +95,7 @@ var _ = Describe("The federated autoscaler's controller alone", Serial, func() {
 	})
 })
 
-// guarded puts a server with TLS before that of a kubeconfig, which lets through whoever has the token.
+// guarded puts a server with TLS before that of a kubeconfig, which lets every client with the token through.
 func guarded(kubeconfig, token string) (server, authority string) {
 	GinkgoHelper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

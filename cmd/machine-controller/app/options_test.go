@@ -51,7 +51,7 @@ var _ = Describe("Flags", func() {
 		Entry("no cluster at all", "--control-kubeconfig", "--control-kubeconfig=", "--target-kubeconfig=none"),
 	)
 
-	It("do not mind a lease nobody takes", func() {
+	It("accept a lease that is never taken", func() {
 		Expect(parse("--leader-elect=false", "--leader-elect-lease-duration=5s").Validate()).To(Succeed())
 	})
 

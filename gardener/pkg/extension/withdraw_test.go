@@ -126,7 +126,7 @@ var _ = Describe("Capacity buffers", func() {
 		Expect(s.added(ctx)).To(BeZero())
 	})
 
-	It("report that somebody else creates Reserves for them", func(ctx context.Context) {
+	It("report that another controller creates Reserves for them", func(ctx context.Context) {
 		s := wanting(ctx)
 		s.configure(ctx, valid)
 		n := 0

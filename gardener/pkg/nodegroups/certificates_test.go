@@ -190,7 +190,7 @@ var _ = Describe("The objects of a Shoot", func() {
 		return names
 	}
 
-	It("are written once, restored where somebody changed them, and deleted", func(ctx context.Context) {
+	It("are written once, restored where a user changed them, and deleted", func(ctx context.Context) {
 		writes := 0
 		count := interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {

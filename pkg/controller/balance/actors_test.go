@@ -185,12 +185,12 @@ func (a actor) forget(ctx context.Context, d *v1alpha1.MachineDeployment, machin
 	return err
 }
 
-// named says that a machine is to go before others.
+// named names a machine that is deleted before others.
 func named(d *v1alpha1.MachineDeployment, m *mcm.Machine) bool {
 	return strings.Contains(d.Annotations[machineutils.TriggerDeletionByMCM], m.Name+"~")
 }
 
-// dated says that a machine is to go at once, however many are wanted: it was named no later than replicas were changed.
+// dated names a machine that is deleted at once, whatever replicas are: it was named no later than replicas were changed.
 func dated(d *v1alpha1.MachineDeployment, m *mcm.Machine) bool {
 	at, there := pool.Named(d)[m.Name]
 	changed, err := time.Parse(time.RFC3339, d.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime])

@@ -175,7 +175,7 @@ func (c *cluster) scale(name string, replicas int) {
 	c.patch(name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
 }
 
-// add raises replicas by so many, whoever else writes meanwhile.
+// add raises replicas by so many, whatever others write meanwhile.
 func (c *cluster) add(name string, more int) {
 	GinkgoHelper()
 	world.Change(c.ours.MachineV1alpha1().MachineDeployments(ns), name, func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas += int32(more) })

@@ -30,7 +30,7 @@ import (
 const neighbours = 99
 
 // beside runs a controller over 99 good Balancers with two targets each, and whatever spoil adds, and looks at what
-// becomes of it. Nobody makes pods here. Whatever it is, the good ones get their scales with two writes each.
+// becomes of it. No pods are created here. Whatever it is, the good ones get their scales with two writes each.
 func beside(spoil, check func(c *cluster), wraps ...func(http.RoundTripper) http.RoundTripper) {
 	storm.Bubble(suite, func() {
 		c := still(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))

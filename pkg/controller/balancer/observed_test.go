@@ -21,7 +21,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
-// quietly runs body on a cluster in which nobody makes pods.
+// quietly runs body on a cluster in which no pods are created.
 func quietly(body func(c *cluster)) {
 	storm.Bubble(suite, func() {
 		c := still(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))

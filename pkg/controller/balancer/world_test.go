@@ -100,7 +100,7 @@ func adopt(w *storm.World) *cluster {
 	return c
 }
 
-// still is a cluster in which nobody makes pods.
+// still is a cluster in which no pods are created.
 func still(w *storm.World) *cluster {
 	core, ours := world.Clients(w.ConfigFor("user"))
 	return &cluster{World: w, Waker: world.NewWaker(w), user: core, ours: ours, out: map[string]bool{}, quota: map[string]int{}, boot: 5 * time.Second}

@@ -23,7 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// rich is a template of which much matters.
+// rich is a template with many fields that matter.
 var rich = corev1.PodTemplateSpec{
 	ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"note": "none"}},
 	Spec: PodSpec("cpu=1", func(s *corev1.PodSpec) {

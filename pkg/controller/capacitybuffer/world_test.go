@@ -108,7 +108,7 @@ func newCluster(o sim.Options) *cluster {
 	return adopt(storm.NewApart(o))
 }
 
-// still is a cluster in which nobody keeps machines.
+// still is a cluster without the double that keeps machines in reserve.
 func still(w *storm.World) *cluster {
 	core, ours := world.Clients(w.ConfigFor("user"))
 	return &cluster{World: w, core: core, ours: ours}

@@ -87,7 +87,7 @@ func (c *cluster) set(change func(*cluster)) {
 	change(c)
 }
 
-// settle waits until nobody has written anything anywhere for a while.
+// settle waits until nothing has been written anywhere for a while.
 func (f *federation) settle() {
 	for range 200 {
 		before := f.loud()

@@ -31,9 +31,9 @@ const (
 // bookkeeping knows, they fail and recover when told, and go.
 type cloud struct {
 	*world.Cloud
-	// out says that no machine can be made; bare that Nodes register without the taints of their machines.
+	// out means that no machine can be created; bare that Nodes register without the taints of their machines.
 	out, bare bool
-	// broken is the class of which no machine can be made.
+	// broken is a class whose machines cannot be created.
 	broken string
 	// sick names machines whose Node is not ready.
 	sick map[string]bool

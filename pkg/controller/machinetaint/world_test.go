@@ -57,7 +57,7 @@ type cluster struct {
 	occupied map[string]bool
 	// worked is how many pods work has made.
 	worked int
-	// reports says that the scheduler reports which pods it finds no Node for.
+	// reports means that the scheduler reports the pods for which it finds no Node.
 	reports bool
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
-// failing says that making the machine failed.
+// failing makes the creation of the machine fail.
 func failing(code string) func(*v1alpha1.Machine) {
 	return func(m *v1alpha1.Machine) {
 		m.Status.LastOperation = mcm.LastOperation{Type: mcm.MachineOperationCreate, State: mcm.MachineStateFailed, ErrorCode: code, Description: "no luck"}

@@ -231,7 +231,7 @@ func (c *cluster) loop(act func(*cluster) error) error {
 	return act(c)
 }
 
-// wish raises to a size that is wanted for some pods.
+// wish raises to the size that some pods need.
 func (c *cluster) wish(size int32) error {
 	ctx, cancel := waiting()
 	defer cancel()

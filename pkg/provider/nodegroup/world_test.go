@@ -41,7 +41,7 @@ var (
 // serving is the identity of the server under test.
 const serving = "nodegroups"
 
-// wire is a network of one cable: whoever serves listens on it, whoever calls dials it.
+// wire is a network in memory: the server listens on it, and clients dial it.
 type wire struct {
 	// server is the last that was started.
 	server   *Server

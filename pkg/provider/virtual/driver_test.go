@@ -141,7 +141,7 @@ var _ = Describe("The driver", func() {
 		Expect(w.delete("a")).To(Succeed())
 	}))
 
-	It("removes what a machine left that nobody remembers", inWorld(func(w *world) {
+	It("removes what a forgotten machine left", inWorld(func(w *world) {
 		Expect(w.create("a", class("now", plain))).To(Succeed())
 		after(time.Second)
 		Expect(w.core.CoreV1().ConfigMaps(garden).Delete(ctx, "virtual-machine-a", metav1.DeleteOptions{})).To(Succeed())

@@ -66,7 +66,7 @@ var _ = Describe("The loop", func() {
 		Expect(w.node("old")).To(BeNil(), "a deleted Node is not registered again: MCM deletes the Machine")
 	}))
 
-	It("registers at once what should have registered while nobody was at work", inWorld(func(w *world) {
+	It("registers at once what should have registered while no process ran", inWorld(func(w *world) {
 		Expect(w.create("a", slow)).To(Succeed())
 		w.kill()
 		after(time.Hour)

@@ -38,7 +38,7 @@ func outage(ctx context.Context, zone string) {
 	faults(ctx, fmt.Sprintf("zones: {%s: {outage: true}}", zone))
 }
 
-// cutOff are machines of which nobody hears any more.
+// cutOff are machines that send no heartbeats any more.
 func cutOff(ctx context.Context, machines ...string) {
 	GinkgoHelper()
 	text := "machines:\n"

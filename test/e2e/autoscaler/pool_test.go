@@ -142,7 +142,7 @@ func (p pool) wants(ctx context.Context, replicas int32) {
 	Eventually(func() (int32, error) { return p.replicas(ctx) }).WithContext(ctx).Should(Equal(replicas))
 }
 
-// settled waits until all Nodes of these workers have been ready for more than a minute: before that they are nobody's template.
+// settled waits until all Nodes of these workers have been ready for more than a minute: before that they are no template.
 func settled(ctx context.Context, workers string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

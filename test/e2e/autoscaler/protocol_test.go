@@ -60,7 +60,7 @@ var _ = Describe("A caller of the protocol", func() {
 		}
 		Expect(left).NotTo(ContainElement(victim))
 		for _, m := range list[1:] {
-			Expect(left).To(ContainElement(m.Name), "nobody named it")
+			Expect(left).To(ContainElement(m.Name), "no one named it")
 		}
 		nodes, err := groups.NodeGroupNodes(ctx, &pb.NodeGroupNodesRequest{Id: "cap"})
 		Expect(err).NotTo(HaveOccurred())

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// budget has so many pods of a workload left alone; until that many are not there at all, nobody may move one.
+// budget has so many pods of a workload left alone; until that many are not there at all, none may be moved.
 func budget(ctx context.Context, name string, pods int32) {
 	GinkgoHelper()
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name}}

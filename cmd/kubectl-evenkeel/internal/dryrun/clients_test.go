@@ -121,7 +121,7 @@ var _ = Describe("The clients of a forecast", func() {
 		Expect(o.Missing).To(ContainElement("resourcequotas: no rights to list them"))
 	})
 
-	It("say at once that clusters may not be read, and ask nobody where there is no federated autoscaler", func(ctx context.Context) {
+	It("report at once that clusters may not be read, and read none where there is no federated autoscaler", func(ctx context.Context) {
 		garden := Fleet{Namespace: "garden"}
 		Expect(c.Federate(ctx, config, garden, nil)).To(BeEmpty())
 		Expect(server.requests).To(BeEmpty())

@@ -67,7 +67,7 @@ func (t *terminal) drawn() int {
 	return len(t.frames)
 }
 
-// visit is somebody who looks.
+// visit is a user at a terminal that shows the page.
 type visit struct {
 	*terminal
 	view    *View

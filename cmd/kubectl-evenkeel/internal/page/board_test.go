@@ -117,7 +117,7 @@ var _ = Describe("The board", func() {
 		Expect(open).To(BeFalse())
 	}))
 
-	It("draws nothing where nobody looks, and once where many do (law 6)", running(func() {
+	It("draws nothing without readers, and once for many of them (law 6)", running(func() {
 		now, _ := b.newest()
 		Expect(now.drawn).To(BeEmpty())
 		first, err := now.fragments(view{})

@@ -70,7 +70,7 @@ var _ = Describe("A share", func() {
 		Expect([]string{rows[0].Range, rows[1].Range}).To(Equal([]string{"1 to 8", "from 2"}))
 	})
 
-	It("lets no maximum that nobody reaches make all bars short", func() {
+	It("lets no maximum that is never reached make all bars short", func() {
 		rows := newTargets(overview.Balancer{Replicas: 4, Targets: []overview.Target{{Max: ptr.To(1 << 30), Wanted: 4, Current: 4, Ready: 4}}})
 		Expect(rows[0].Scale.Parts[1]).To(Equal(part{"ready", "0.00%", "100.00%"}))
 	})

@@ -2,7 +2,7 @@
 
 package read
 
-// Slim takes away what nobody looks at.
+// Slim removes what no reader needs.
 var Slim = slimObject
 
 // SetMost limits how many objects of a kind are read.

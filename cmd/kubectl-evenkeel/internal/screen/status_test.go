@@ -64,7 +64,7 @@ var _ = It("Many troubles are not all shown", func() {
 	Expect(drawn(v, Style{Width: 80})).To(And(ContainSubstring("PROBLEMS (25)"), ContainSubstring("and 5 more: use -o json to see all"), Not(ContainSubstring("p20"))))
 })
 
-// noise is text as somebody may have written it.
+// noise is text as a user may have written it.
 func noise(t *rapid.T, label string) string {
 	return rapid.OneOf(rapid.StringN(0, 90, 90), rapid.StringMatching(`[a-z0-9-]{0,70}`)).Draw(t, label)
 }

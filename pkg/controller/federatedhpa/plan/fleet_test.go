@@ -27,7 +27,7 @@ type fleet struct {
 	trail []string
 	// ceiling is what the maxima may add up to: the maximum, or more while a lowered one is taken back.
 	ceiling int64
-	// steady says that nobody edits the object or the choice of clusters, and minimaMet that the minima have once been met.
+	// steady reports that no one edits the object or the choice of clusters, and minimaMet that the minima have once been met.
 	steady, minimaMet bool
 }
 
