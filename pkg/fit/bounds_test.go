@@ -95,6 +95,50 @@ var _ = Describe("A crowd of one namespace", func() {
 		Expect(Pack(NewRoom(nodes), d, []Group{g}).Work).To(BeNumerically("<=", affordable(d.Budget)))
 	})
 
+	// zones are so many nodes, each in a zone of its own.
+	zones := func(n int) *Room {
+		nodes := make([]*corev1.Node, n)
+		for i := range nodes {
+			nodes[i] = node(fmt.Sprint("n-", i), in(fmt.Sprint("zone-", i)), has("pods=1000"))
+		}
+		return NewRoom(open(nodes...))
+	}
+	// one is a pod of each of so many namespaces.
+	one := func(namespaces int, name string, change ...func(*corev1.Pod)) (all []*Pod) {
+		for n := range namespaces {
+			all = append(all, read(pod(name, "", append(change, namespaced(fmt.Sprint(name, "-", n)))...)))
+		}
+		return all
+	}
+
+	DescribeTable("costs no more where each of 1,000 namespaces has one that is expensive to look at",
+		func(budget, machines int, change ...func(*corev1.Pod)) {
+			p := Pack(zones(machines), Demand{Budget: budget, Pods: one(1000, "x", change...)}, nil)
+			Expect(p.Work).To(BeNumerically("<=", affordable(budget)))
+			Expect(p.Unfinished).NotTo(BeEmpty())
+		},
+		Entry("because its rule concerns all nodes", 20_000, 100, spread(zone, 1, "x")),
+		Entry("because its rule concerns all nodes, and a namespace has next to nothing", 2000, 100, spread(zone, 1, "x")),
+		Entry("because its rule concerns thousands of nodes", MaxWork, 5000, spread(zone, 1, "x")),
+		Entry("because its rule concerns the pods of all others", 20_000, 100, apart(zone, "x", anyNamespace)),
+		Entry("because it tolerates much", 20_000, 1, tolerantOf(60)),
+	)
+
+	It("costs no more where it makes the placing of each other pod expensive", func() {
+		d := Demand{Budget: 20_000, Pods: one(1000, "plain")}
+		for i := range 30 {
+			d.Pods = append(d.Pods, read(pod("x", cpu(i), spread(zone, math.MaxInt32, "y"), important(1))))
+		}
+		Expect(Pack(zones(1), d, nil).Work).To(BeNumerically("<=", affordable(d.Budget)))
+	})
+
+	It("leaves pods of other namespaces their part, also where each of many namespaces has one that is expensive to look at", func() {
+		d := Demand{Budget: 20_000, Pods: slices.Concat(one(100, "x", spread(zone, 1, "x"), important(1)), one(100, "plain"))}
+		p := Pack(zones(100), d, nil)
+		Expect(p.Unfinished).NotTo(BeEmpty())
+		Expect(p.Unfinished).To(HaveEach(HaveField("Object.Name", "x")))
+	})
+
 	It("is left where it is when the decision is interrupted", func() {
 		nodes, g := reserve("g", 2)
 		p := Pack(NewRoom(nodes), Demand{Pods: many(9, "p", "cpu=1"), Interrupted: func() bool { return true }}, []Group{g})

@@ -2,10 +2,12 @@
 
 package fit
 
+import "math"
+
 // MaxWork limits the work of one packing, in comparisons of about ten nanoseconds each. Half of it
 // is available to all pods, first come, first served. The other half is divided evenly among the
 // namespaces, so that the pods of one namespace, however many and unusual, leave enough for the
-// others.
+// others. A namespace begins no step that costs more than is left of its part.
 const MaxWork = 4 << 20
 
 // budget is the work that a packing may still do.
@@ -51,6 +53,19 @@ func (b *budget) allows(p *purse) bool {
 	}
 	return true
 }
+
+// stepLimit returns how much each part of a namespace's next step may cost: to compare a pod with a
+// node, to compare it with other pods, and to place it. While something is left of the common half,
+// there is no limit.
+func (b *budget) stepLimit(p *purse) int {
+	if b.common > 0 {
+		return math.MaxInt
+	}
+	return p.left
+}
+
+// close gives up what is left of a purse: it is too little for the next step.
+func (p *purse) close() { p.left, p.cut = min(p.left, 0), true }
 
 func (b *budget) spend(p *purse, work int) {
 	if b.common > 0 {

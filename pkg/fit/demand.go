@@ -25,7 +25,8 @@ type Demand struct {
 	// Interrupted is called now and then. If it returns true, the packing ends with its results so
 	// far; nil never interrupts.
 	Interrupted func() bool
-	// Budget limits the work; a step that has begun is completed. [MaxWork] unless set.
+	// Budget limits the work; a step that has begun is completed, and one that is too expensive does
+	// not begin. [MaxWork] unless set.
 	Budget int
 }
 

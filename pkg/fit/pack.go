@@ -125,16 +125,22 @@ func (k *packer) fillNode(s *shape, i int) int {
 }
 
 // nextFits reports whether the next pod of a shape fits on a node. It returns false if the
-// namespace of the pod has used its part of the budget.
+// namespace of the pod has used its part of the budget, or has too little left to find out and to
+// place the pod.
 func (k *packer) nextFits(s *shape, i int) bool {
 	p := s.nextPod()
 	if p == nil || !k.budget.allows(s.purse) {
 		return false
 	}
 	before := k.room.work
-	fits := k.room.obstacleAt(p, i) == Fits
+	limit := k.budget.stepLimit(s.purse)
+	o, ok := k.room.obstacleWithin(p, i, limit)
 	k.budget.spend(s.purse, k.room.work-before)
-	return fits
+	if !ok || o == Fits && k.room.recountWork(p) > limit {
+		s.purse.close()
+		return false
+	}
+	return o == Fits
 }
 
 // placeNext places the next pod. Its cost includes undoing it.

@@ -3,6 +3,7 @@
 package fit
 
 import (
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -100,24 +101,37 @@ func (r *Room) Ask(p *Pod, node string) Obstacle {
 // obstacleAt makes the cheapest checks first. If there is more than one obstacle, the result may
 // depend on the order.
 func (r *Room) obstacleAt(p *Pod, i int) Obstacle {
+	o, _ := r.obstacleWithin(p, i, math.MaxInt)
+	return o
+}
+
+// obstacleWithin is obstacleAt, but gives up before a part of it that costs more than a limit.
+func (r *Room) obstacleWithin(p *Pod, i, limit int) (o Obstacle, ok bool) {
 	s := r.slots[i]
 	r.work++
 	if p.Unclear != "" {
-		return Undecided
+		return Undecided, true
 	}
 	if !s.free.fits(p.needs) {
-		return Full
+		return Full, true
 	}
 	kind := r.shapeNumber(p)
-	if o := r.nodeObstacle(s, p, kind); o != Fits {
-		return o
+	if o, ok := r.nodeObstacle(s, p, kind, limit); !ok || o != Fits {
+		return o, ok
 	}
 	r.work += len(p.ports) * len(s.ports)
 	if clashes(p.ports, s.ports) {
-		return PortTaken
+		return PortTaken, true
 	}
-	r.work += p.ruleCount()
-	return r.tallyFor(p, kind).obstacle(p, i, s)
+	work := p.ruleCount()
+	if r.tallies[kind] == nil {
+		work += r.tallyWork(p)
+	}
+	if work > limit {
+		return Undecided, false
+	}
+	r.work += work
+	return r.tallyFor(p, kind).obstacle(p, i, s), true
 }
 
 // shapeNumber returns the number of the shape of a pod.
@@ -131,8 +145,8 @@ func (r *Room) shapeNumber(p *Pod) int {
 	return kind
 }
 
-// nodeObstacle returns the node's own obstacle for pods of a shape.
-func (r *Room) nodeObstacle(s *slot, p *Pod, kind int) Obstacle {
+// nodeObstacle returns the node's own obstacle for pods of a shape, within the limit.
+func (r *Room) nodeObstacle(s *slot, p *Pod, kind, limit int) (o Obstacle, ok bool) {
 	known, taints := &s.at[0], s.taints
 	if s.closed {
 		known, taints = &s.at[1], taintsOf(s.node)
@@ -141,10 +155,13 @@ func (r *Room) nodeObstacle(s *slot, p *Pod, kind int) Obstacle {
 		*known = append(*known, make([]uint8, kind+1-len(*known))...)
 	}
 	if (*known)[kind] == 0 {
+		if p.cost > limit {
+			return Undecided, false
+		}
 		r.work += p.cost
 		(*known)[kind] = uint8(slices.Index(suitabilities, p.obstacleOn(s.node, taints)))
 	}
-	return suitabilities[(*known)[kind]]
+	return suitabilities[(*known)[kind]], true
 }
 
 // Put adds a pod to a node of the room, whether it fits or not.
@@ -168,11 +185,10 @@ func (r *Room) addPod(p *Pod, i int) {
 
 // recount updates the tallies that a pod matters to. To pods without rules, only jealous pods do.
 func (r *Room) recount(p *Pod, i, by int) {
-	r.work += 1 + r.upkeep
+	r.work += r.recountWork(p)
 	tallies := r.ruled
 	if p.isJealous() {
 		r.jealous += by
-		r.work += (1 + len(p.apart)) * len(r.tallies)
 		tallies = r.tallies
 	}
 	for _, t := range tallies {
@@ -180,6 +196,15 @@ func (r *Room) recount(p *Pod, i, by int) {
 			t.update(p, i, r.slots[i], by)
 		}
 	}
+}
+
+// recountWork returns the cost of adding or removing a pod.
+func (r *Room) recountWork(p *Pod) int {
+	work := 1 + r.upkeep
+	if p.isJealous() {
+		work += (1 + len(p.apart)) * len(r.tallies)
+	}
+	return work
 }
 
 func (r *Room) remove(p *Pod, i int) {
@@ -215,7 +240,6 @@ func lastIndex(pods []*Pod, p *Pod) int {
 func (r *Room) tallyFor(p *Pod, kind int) *tally {
 	if r.tallies[kind] == nil {
 		r.tallies[kind] = newTally(p, r.slotsToCount(p))
-		r.work += r.tallyWork(p)
 		if p.ruleCount() > 0 {
 			r.ruled = append(r.ruled, r.tallies[kind])
 			r.upkeep += 1 + p.ruleCount()

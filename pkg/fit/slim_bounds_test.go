@@ -18,6 +18,14 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/fit"
 )
 
+func tolerantOf(n int) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		for i := range n {
+			tolerant(fmt.Sprint("key", i))(p)
+		}
+	}
+}
+
 // largest are legal pods that say as much as they can of one thing.
 var largest = map[string]func(p *corev1.Pod){
 	"annotations": func(p *corev1.Pod) { p.Annotations = map[string]string{"a": strings.Repeat("x", 256<<10)} },
@@ -52,11 +60,7 @@ var excessive = map[string]func(p *corev1.Pod){
 			together(fmt.Sprint("key", i), "p")(p)
 		}
 	},
-	"tolerations": func(p *corev1.Pod) {
-		for i := range 5000 {
-			tolerant(fmt.Sprint("key", i))(p)
-		}
-	},
+	"tolerations":   tolerantOf(5000),
 	"labels":        func(p *corev1.Pod) { p.Labels = textOf(5000) },
 	"node selector": func(p *corev1.Pod) { p.Spec.NodeSelector = textOf(5000) },
 	"node affinity": func(p *corev1.Pod) {
