@@ -4,15 +4,14 @@ package fit
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// release opens machines in several orders and keeps the best result: the most pods of high
-// priority placed, then the fewest machines. Optimal packing is hard; the orders are the meanings
+// release opens machines in several orders and keeps the best result: the most pods of high rank
+// placed, then the fewest machines. Optimal packing is hard; the orders are the meanings
 // that "decreasing" can have in first-fit-decreasing.
 func (k *packer) release() {
 	settled := len(k.steps)
@@ -43,8 +42,7 @@ type way struct {
 	aligned bool
 }
 
-// orders returns the orders to try. If not all pods get a place, one of the last two respects
-// priorities.
+// orders returns the orders to try. If not all pods get a place, one of the last two respects ranks.
 func (k *packer) orders() []way {
 	by := func(amount func(n needs) int64) func(a, b *shape) int {
 		return func(a, b *shape) int {
@@ -56,23 +54,22 @@ func (k *packer) orders() []way {
 		{order: bySize}, {order: choosy}, {order: bySize, aligned: true},
 		{order: by(func(n needs) int64 { return n.CPU })}, {order: by(func(n needs) int64 { return n.Memory })},
 	}
-	first := k.shapes[0].like.Priority()
-	if slices.ContainsFunc(k.shapes, func(s *shape) bool { return s.like.Priority() != first }) {
-		ways = append(ways, way{order: byPriority(bySize)}, way{order: byPriority(choosy)})
+	if slices.ContainsFunc(k.shapes, func(s *shape) bool { return compareRanks(s, k.shapes[0]) != 0 }) {
+		ways = append(ways, way{order: byRank(bySize)}, way{order: byRank(choosy)})
 	}
 	return ways
 }
 
-// costs is smaller for a better packing: it contains the pods left over by falling priority, then
-// the number of opened machines.
+// costs is smaller for a better packing: it contains the pods left over by falling rank, then the
+// number of opened machines.
 func (k *packer) costs() []int {
-	left := map[int32]int{}
-	for _, s := range k.shapes {
-		left[s.like.Priority()] += s.podCount() - s.placed
-	}
 	var score []int
-	for _, p := range slices.Backward(slices.Sorted(maps.Keys(left))) {
-		score = append(score, left[p])
+	ranked := slices.SortedFunc(slices.Values(k.shapes), compareRanks)
+	for i, s := range ranked {
+		if i == 0 || compareRanks(s, ranked[i-1]) != 0 {
+			score = append(score, 0)
+		}
+		score[len(score)-1] += s.podCount() - s.placed
 	}
 	return append(score, sumCounts(k.opened))
 }

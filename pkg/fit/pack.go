@@ -8,15 +8,16 @@ import (
 )
 
 // Pack places pods in a room: first on open nodes, then on as few machines of the groups as it can.
-// If there is not enough room for all, pods of higher priority come first. Afterwards, the room
-// contains the placed pods, and the machines are open.
+// If there is not enough room for all, pods of higher priority come first, and among those of the
+// same priority, pods that exist. Afterwards, the room contains the placed pods, and the machines
+// are open.
 func Pack(r *Room, d Demand, groups []Group) Packing {
 	k := &packer{room: r, groups: groups, opened: make([]int, len(groups)), began: r.work}
 	k.gather(d)
 	k.budget = newBudget(cmp.Or(d.Budget, MaxWork), k.shapes, d.Interrupted)
 	k.sortSlots()
 	k.measure()
-	slices.SortStableFunc(k.shapes, byPriority(bySize))
+	slices.SortStableFunc(k.shapes, byRank(bySize))
 	k.settle()
 	if k.waiting() {
 		k.release()
@@ -50,10 +51,10 @@ type packer struct {
 	aligned bool
 }
 
-// gather sorts pods by shape.
+// gather sorts pods by shape. Pods that will be created are apart from those that exist.
 func (k *packer) gather(d Demand) {
-	known := map[string]*shape{}
-	of := func(p *Pod) *shape {
+	existing, uncreated := map[string]*shape{}, map[string]*shape{}
+	of := func(known map[string]*shape, p *Pod) *shape {
 		s, ok := known[p.Shape()]
 		if !ok {
 			s = &shape{like: p, fickle: len(p.together)+len(p.spread) > 0}
@@ -67,16 +68,18 @@ func (k *packer) gather(d Demand) {
 			k.left = append(k.left, p)
 			continue
 		}
-		s := of(p)
+		s := of(existing, p)
 		s.pods = append(s.pods, p)
 	}
 	for _, u := range d.Uncreated {
 		if u.Like.Unclear == "" && u.Count > 0 {
-			s := of(u.Like)
+			s := of(uncreated, u.Like)
 			s.uncreated = min(s.uncreated+min(u.Count, maxAmount), maxAmount)
 		}
 	}
-	slices.SortFunc(k.shapes, func(a, b *shape) int { return cmp.Compare(a.like.Shape(), b.like.Shape()) })
+	slices.SortFunc(k.shapes, func(a, b *shape) int {
+		return cmp.Or(cmp.Compare(a.like.Shape(), b.like.Shape()), existingFirst(a, b))
+	})
 }
 
 // settle places pods on nodes that are open already, if they fit.

@@ -8,10 +8,10 @@ import "cmp"
 type shape struct {
 	// like is one of them.
 	like *Pod
-	pods []*Pod
-	// uncreated is how many more will be created.
+	// pods are those that exist. uncreated is how many will be created. One of the two is empty.
+	pods      []*Pod
 	uncreated int
-	// placed is how many of them have a place, existing pods first.
+	// placed is how many of them have a place.
 	placed int
 	// size is the part of the largest machine that one pod takes, homes how many groups could hold
 	// one.
@@ -41,9 +41,15 @@ func bySize(a, b *shape) int {
 	return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.homes, b.homes))
 }
 
-// byPriority sorts pods of high priority first.
-func byPriority(then func(a, b *shape) int) func(a, b *shape) int {
-	return func(a, b *shape) int {
-		return cmp.Or(cmp.Compare(b.like.Priority(), a.like.Priority()), then(a, b))
-	}
+// byRank sorts pods of high rank first.
+func byRank(then func(a, b *shape) int) func(a, b *shape) int {
+	return func(a, b *shape) int { return cmp.Or(compareRanks(a, b), then(a, b)) }
 }
+
+// compareRanks decides who is served first if there is not enough room for all: pods of higher
+// priority, then pods that exist.
+func compareRanks(a, b *shape) int {
+	return cmp.Or(cmp.Compare(b.like.Priority(), a.like.Priority()), existingFirst(a, b))
+}
+
+func existingFirst(a, b *shape) int { return cmp.Compare(min(a.uncreated, 1), min(b.uncreated, 1)) }

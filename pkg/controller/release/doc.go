@@ -28,8 +28,9 @@
 //
 //  1. Replicas are raised by the number of machines that the waiting pods need, packed, and for
 //     which there is no other room. If the scheduler has refused a pod, the pods that its
-//     ReplicaSet or Job has yet to create count, too. Serving machines count as room, and so do those that
-//     are about to be released, and those that boot for replicas that are already requested.
+//     ReplicaSet or Job has yet to create count, too, after waiting pods of the same priority.
+//     Serving machines count as room, and so do those that are about to be released, and those that
+//     boot for replicas that are already requested.
 //  2. A raise is bounded by max and by the ready machines in reserve, and each released machine has
 //     a pod to run.
 //  3. Each pod counts once, however often it is considered, until it is bound: a machine that was

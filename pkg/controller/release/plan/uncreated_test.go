@@ -106,6 +106,25 @@ var _ = DescribeTable("Pods that a ReplicaSet has yet to make",
 		tell().pool("a", 1, 5, 10).full().stored("p", own, ByReplicaSet(set("w"))).uncreated(7, "w")),
 )
 
+var _ = DescribeTable("Where a machine has room for four pods, pods that a ReplicaSet has yet to make",
+	func(wantOutcomes string, wantUncreated int, waiting ...*corev1.Pod) {
+		web := Pod("web", 1000, ByReplicaSet(set("w")))
+		s := tell().pool("a", 1, 1, 10).full().waits(append(waiting, web)...).uncreated(9, "w")
+		p := New(s.View)
+		Expect(Raises(p)).To(Equal("a+1(a-1)"))
+		Expect(outcomes(p)).To(Equal(wantOutcomes))
+		Expect(p.Raises[0].Uncreated).To(Equal(wantUncreated))
+	},
+	Entry("take what is left", "Released:2", 2, Pod("p", 1000)),
+	Entry("leave it to pods that wait, of the same size", "Released:4", 0, Pod("p", 1000), Pod("q", 1000), Pod("r", 1000)),
+	Entry("leave it to pods that wait, of another size", "Released:4", 0, Pod("p", 1000), Pod("q", 400), Pod("r", 1600)),
+	Entry("leave it to pods that wait, all of them smaller", "Released:4", 0, Pod("p", 900), Pod("q", 900), Pod("r", 900)),
+	Entry("leave it to pods that wait, all of them larger", "Released:3", 0, Pod("p", 1500), Pod("q", 1500)),
+	Entry("leave it to pods that wait and are more important", "NoReserve:1 Released:2", 0,
+		Pod("p", 2000, worth(5)), Pod("q", 2000, worth(5))),
+	Entry("leave nothing to pods that are less important", "NoReserve:1 Released:1", 3, Pod("p", 1000, worth(-5))),
+)
+
 var _ = DescribeTable("A ReplicaSet is to have",
 	func(want int, change func(*appsv1.ReplicaSet)) {
 		rs := set("w")
