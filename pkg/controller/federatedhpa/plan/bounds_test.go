@@ -90,6 +90,39 @@ var _ = Describe("More clusters than an object can hold", func() {
 		Entry("but not where all have a part, which none loses", crowd(258, func(name string) plan.Cluster { return has(name, 1, 5, 3) }), 258, 0),
 	)
 
+	// workloads are so many clusters with a workload that the hub created, and without an autoscaler.
+	workloads := func(n int, change ...func(*plan.Cluster)) (all []plan.Cluster) {
+		for i := range n {
+			all = append(all, but(none(fmt.Sprintf("w%03d", i)), append(change, runs(exists, ours))...))
+		}
+		return all
+	}
+
+	It("leave out the last by name where all but one have only a workload, and not the one that has a part", func() {
+		v := view(Federated(1, 3000), append(workloads(300), has("z", 1, 5, 3))...)
+		p := plan.New(v)
+		Expect(p.Omitted).To(Equal(45))
+		Expect(status(v, p).Clusters).To(HaveLen(256))
+		Expect(p.Clusters[254].Name).To(Equal("w254"))
+		Expect(p.Clusters[255].Name).To(Equal("z"))
+		Expect(condition(v, "Ready")).To(Equal("False TooManyClusters"))
+	})
+
+	It("are not those that the object selects no longer, which take no place and lose their workloads", func() {
+		v := view(Federated(1, 3000), append(workloads(300, unselected), crowd(256, none).Clusters...)...)
+		withTemplate(&v.Object.Spec)
+		p := plan.New(v)
+		Expect(p.Omitted).To(BeZero())
+		Expect(status(v, p).Clusters).To(And(HaveLen(256), HaveEach(HaveField("Name", HavePrefix("c")))))
+		removed := 0
+		for _, w := range p.Placings {
+			if w.Operation == plan.Remove {
+				removed++
+			}
+		}
+		Expect(removed).To(Equal(300))
+	})
+
 	It("do not keep workloads from being removed where the object selects no longer", func() {
 		v := crowd(256, none)
 		withTemplate(&v.Object.Spec)

@@ -82,8 +82,10 @@ func survey(v View, r rules) Plan {
 // maxClusters limits the clusters of one object, so that the API server accepts its status.
 const maxClusters = 256
 
-// omitBeyondLimit omits the last of too many clusters, by tier and name. It keeps clusters that
-// have an autoscaler, or may get one from an order, or have a workload that the hub created.
+// omitBeyondLimit omits the last of too many selected clusters, by tier and name. It keeps clusters
+// that have an autoscaler, or may get one from an order, and prefers those with a workload that the
+// hub created. Clusters that are no longer selected are not listed in the status, so they count only
+// if they have an autoscaler; those with such a workload stay until it is removed.
 func (p *Plan) omitBeyondLimit() {
 	if len(p.Clusters) <= maxClusters {
 		return
@@ -91,20 +93,26 @@ func (p *Plan) omitBeyondLimit() {
 	slices.SortFunc(p.Clusters, func(a, b ClusterPlan) int {
 		return cmp.Or(cmp.Compare(a.omissionRank(), b.omissionRank()), cmp.Compare(a.tier, b.tier), cmp.Compare(a.Name, b.Name))
 	})
-	for n := len(p.Clusters); n > maxClusters && !p.Clusters[n-1].hasAutoscaler(); n-- {
-		if p.Clusters[n-1].cluster.Selected {
+	listed := 0
+	p.Clusters = slices.DeleteFunc(p.Clusters, func(s ClusterPlan) bool {
+		if !s.hasAutoscaler() && !s.cluster.Selected {
+			return !s.cluster.Workload.Ours
+		}
+		listed++
+		omitted := listed > maxClusters && !s.hasAutoscaler()
+		if omitted {
 			p.Omitted++
 		}
-		p.Clusters = p.Clusters[:n-1]
-	}
+		return omitted
+	})
 }
 
-// omissionRank is higher for clusters that are omitted first: those that are no longer selected.
+// omissionRank is higher for clusters that are omitted first.
 func (s *ClusterPlan) omissionRank() int {
 	switch {
-	case s.hasAutoscaler() || s.cluster.Workload.Ours:
+	case s.hasAutoscaler():
 		return 0
-	case s.cluster.Selected:
+	case s.cluster.Workload.Ours:
 		return 1
 	default:
 		return 2
