@@ -48,7 +48,7 @@ var Targets = Table{
 	{Name: "KindNotAllowed", Meaning: "The controller is not allowed to scale this kind.", Remedy: "use another workload, or allow the kind with `--balancer-kinds` and in RBAC"},
 	{Name: "NoSuchKind", Meaning: "The cluster does not serve this kind.", Remedy: "correct `apiVersion` and `kind`"},
 	{Name: "NotScalable", Meaning: "The kind has no scale subresource.", Remedy: "use another workload"},
-	{Name: "NotFound", Meaning: "The workload does not exist. The target keeps its share; with a fallback, other targets take over after the timeout.",
+	{Name: "NotFound", Meaning: "The workload does not exist. The target keeps its share and gets no replicas of other targets; with a fallback, other targets take over its share after the timeout.",
 		Remedy: "create the workload, or remove the target"},
 	{Name: "OutOfReach", Meaning: "The workload cannot be read.", Remedy: "allow the controller to list and watch the kind, or see the message"},
 	{Name: "LabelsDiffer", Meaning: "`spec.selector` does not match the pods of the target.", Remedy: "give the pod template the labels that `spec.selector` requires"},

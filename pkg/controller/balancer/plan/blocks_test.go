@@ -135,10 +135,10 @@ var _ = Describe("What the status remembers of a target", func() {
 		Entry("none stands in if six block a target", int32(6), "5/5"),
 	)
 
-	It("is not all that counts: a workload that never existed and has no share lacks one replica", func() {
+	It("is not all that counts: a workload that never existed and has no share lacks nothing", func() {
 		v := five(absent, v1alpha1.TargetStatus{UnstartedSince: ago(time.Hour)})
 		v.Targets[0].Spec.State = v1alpha1.Drained
-		Expect(told(v).Targets[0].NotStarted).To(BeEquivalentTo(1))
+		Expect(told(v).Targets[0].NotStarted).To(BeZero())
 		Expect(desired(New(v))).To(Equal("0/10"))
 	})
 

@@ -51,7 +51,7 @@ func (d doctor) examine(t Target, memory v1alpha1.TargetStatus, base int64) heal
 	}
 	wanted := t.Current
 	if t.Absent {
-		wanted = max(1, base)
+		wanted = base
 	}
 	started, late := d.countStarted(t, &h)
 	missing := max(0, wanted-started)

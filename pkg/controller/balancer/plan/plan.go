@@ -61,7 +61,7 @@ func New(v View) Plan {
 	})
 	d := doctor{now: v.Now, fallback: spec.Policy.Fallback}
 	p.examine(v, d)
-	p.attempt(func() error { return p.setGoals(targets, d) })
+	p.attempt(func() error { return p.setGoals(v, targets, d) })
 	p.attempt(func() error { return p.setNext(v) })
 	return p
 }
@@ -167,10 +167,14 @@ func (p *Plan) setBases(targets []distribute.Target) error {
 	return nil
 }
 
-// setGoals sets the replicas that each target should have in the end.
-func (p *Plan) setGoals(targets []distribute.Target, d doctor) error {
+// setGoals sets the replicas that each target should have in the end. A target that does not exist
+// keeps its share, and gets none of what others do not start.
+func (p *Plan) setGoals(v View, targets []distribute.Target, d doctor) error {
 	ills := make([]distribute.Health, len(targets))
 	for i, s := range p.Shares {
+		if v.Targets[i].Absent {
+			targets[i].Max = s.Base
+		}
 		ills[i] = distribute.Health{Blocked: s.health.blocked, Usable: s.health.usable, Probe: d.probeSize()}
 	}
 	placed, err := distribute.WithFallback(p.Total, targets, ills, distribute.Options{})

@@ -4,6 +4,7 @@ package plan_test
 
 import (
 	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -80,6 +81,40 @@ var _ = Describe("A condition", func() {
 		Entry("one", "True TargetsBlocked", "replicas fail to start in b, so other targets run more", named("a", healthy(5)), named("b", pods(5, 1))),
 		Entry("two", "True TargetsBlocked", "replicas fail to start in a, b, so other targets run more", named("a", pods(5, 2)), named("b", pods(5, 1))),
 	)
+
+	// missing has target b absent for longer than the timeout.
+	missing := func(v View) View {
+		for range 2 {
+			v = after(v, 2*time.Minute)
+		}
+		return v
+	}
+
+	It("says of no other target that it runs more for one that does not exist and has no share", func() {
+		v := missing(view(10, plantest.InOrder("a", "b"), named("a", healthy(10)), named("b", absent)))
+		short, text := says(told(v), v1alpha1.ConditionFallbackActive)
+		Expect(short).To(Equal("False NotNeeded"))
+		Expect(text).To(Equal("no target is blocked"))
+		Expect(told(v).Targets[1]).To(And(HaveField("NotStarted", BeZero()), HaveField("BlockedSince", BeNil()), HaveField("Reason", "Autoscaled")))
+		Expect(desired(New(v))).To(Equal("10/0"))
+	})
+
+	It("names one that does not exist and has a share", func() {
+		v := missing(view(10, plantest.Even(), named("a", healthy(5)), named("b", absent)))
+		short, text := says(told(v), v1alpha1.ConditionFallbackActive)
+		Expect(short).To(Equal("True TargetsBlocked"))
+		Expect(text).To(Equal("replicas fail to start in b, so other targets run more"))
+		Expect(desired(New(v))).To(Equal("10/5"))
+	})
+
+	It("names only the one with a share, whose replicas never go to the other", func() {
+		v := view(10, plantest.InOrder("a", "b", "c"), named("a", pods(10, 4)), named("b", absent), named("c", healthy(4)))
+		Expect(desired(New(v))).To(Equal("10/0/4"))
+		v = missing(v)
+		_, text := says(told(v), v1alpha1.ConditionFallbackActive)
+		Expect(text).To(Equal("replicas fail to start in a, so other targets run more"))
+		Expect(desired(New(v))).To(Equal("10/0/4"))
+	})
 
 	DescribeTable("counts from the first replica what limits keep from the total",
 		func(replicas int, want, message string, a, b target) {
