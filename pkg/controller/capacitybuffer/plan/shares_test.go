@@ -129,7 +129,7 @@ var _ = Describe("Many different chunks for one of 20 MachineDeployments (law 8)
 	)
 
 	It("have still none for that reason once machines are requested for some of them", func() {
-		Expect(without(After(different(5000)))).To(HaveKeyWithValue(tooMany, 200))
+		Expect(without(After(shared(1500)))).To(HaveKeyWithValue(tooMany, 200))
 	})
 
 	It("are not the reason why chunks have no place in a MachineDeployment whose maximum is reached", func() {
