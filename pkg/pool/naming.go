@@ -69,9 +69,9 @@ func Remind(deployment metav1.Object, there func(name string) bool, now time.Tim
 	return to, due
 }
 
-// present returns the time in whole seconds, but not before the last change, so that machines that
-// another clock named are deleted, too. It also returns that last change, zero if it cannot be
-// read.
+// present returns the time in whole seconds, as annotations keep it, but not before the last
+// change, so that machines that another clock named are deleted, too. It also returns that last
+// change, zero if it cannot be read.
 func present(deployment metav1.Object, now time.Time) (at, last time.Time) {
 	at = now.UTC().Truncate(time.Second)
 	last, _ = time.Parse(time.RFC3339, deployment.GetAnnotations()[changedAt])

@@ -37,6 +37,11 @@ var _ = It("Naming a machine writes the second that has begun, in UTC, wherever 
 	Expect(to).To(Equal(map[string]string{trigger: "m~2026-03-01T12:00:00Z", changed: "2026-03-01T12:00:00Z"}))
 })
 
+var _ = It("Naming a machine half a second after the last change writes a later second where fewer run, since times are whole seconds", func() {
+	d := &mcm.MachineDeployment{ObjectMeta: annotated(changed, "2026-03-01T12:00:00Z")}
+	Expect(pool.NameForDeletion(d, []string{"m"}, true, noon.Add(time.Second/2))).To(Equal(map[string]string{trigger: "m~2026-03-01T12:00:01Z"}))
+})
+
 var _ = DescribeTable("A machine that is named and stays", func(named, last string, after time.Duration, want map[string]string, soon time.Duration) {
 	d := &mcm.MachineDeployment{ObjectMeta: annotated(trigger, "m~"+named, changed, last)}
 	to, due := pool.Remind(d, func(name string) bool { return name == "m" }, noon.Add(after))
@@ -89,7 +94,7 @@ var _ = It("The time of a change never goes back, and what is named where fewer 
 		d := &mcm.MachineDeployment{ObjectMeta: annotated()}
 		last := time.Time{}
 		for range rapid.IntRange(1, 6).Draw(t, "writes") {
-			now := noon.Add(time.Duration(rapid.IntRange(-100, 100).Draw(t, "clock")) * time.Second)
+			now := noon.Add(time.Duration(rapid.IntRange(-200, 200).Draw(t, "clock")) * time.Second / 2)
 			fewer := rapid.Bool().Draw(t, "fewer")
 			for key, value := range pool.NameForDeletion(d, []string{"m"}, fewer, now) {
 				d.Annotations[key] = value
