@@ -48,8 +48,8 @@ func (v View) presentAccounting() pool.Accounting {
 
 // recoveredExcess returns the applied excess if replicas include reserve machines, and both the
 // record of that and the memory of it are lost: as many machines in reserve as replicas leave room
-// for beside those that serve. It is empty if nothing is lost, or no reserve is
-// desired.
+// for beside those that serve, up to what is desired. While that cannot be read, the marks of
+// machines alone decide. It is empty if nothing is lost, or no reserve is desired.
 func recoveredExcess(v View, w desired) string {
 	d := v.Deployment
 	if _, there := d.Annotations[v1alpha1.AppliedExcessAnnotation]; there || v.Memory.UID == d.UID || v.Rollout || w.accounting != pool.Inclusive {
@@ -65,7 +65,10 @@ func recoveredExcess(v View, w desired) string {
 			held++
 		}
 	}
-	n := max(0, min(int(d.Spec.Replicas)-serving, held, w.Wish))
+	n := max(0, min(int(d.Spec.Replicas)-serving, held))
+	if w.problem == nil {
+		n = min(n, w.Wish)
+	}
 	return reserve.Applied{Excess: n, Counted: n, Max: w.Max}.String(int(d.Spec.Replicas))
 }
 

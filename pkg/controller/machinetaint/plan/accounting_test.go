@@ -205,7 +205,21 @@ var _ = Describe("A reserve that replicas include, of which record and memory ar
 		Entry("but not if replicas do not include it", 0, additive),
 		Entry("but not while machines are replaced", 0, rollingOut),
 		Entry("but not if the last plan knew of none", 0, remembered("")),
+		Entry("while settings are invalid, as the machines that replicas leave room for", 2, note(api.BoundsAnnotation, "many")),
+		Entry("while settings are invalid, beside those that serve", 1, note(api.BoundsAnnotation, "many"), serve("s4")),
+		Entry("but not while it cannot be read where it is counted", 0, note(api.AccountingAnnotation, "Sometimes")),
 	)
+
+	It("does not serve while settings are invalid, and is the same once they are valid", func() {
+		v := lost(note(api.BoundsAnnotation, "many"))
+		p := plan.New(v)
+		Expect(machineWrites(p)).To(BeEmpty())
+		numbers(v, 0, p.Memory.Applied)
+		valid := lost()
+		valid.Memory = p.Memory
+		Expect(found(valid)).To(Equal(2))
+		Expect(machineWrites(plan.New(valid))).To(BeEmpty())
+	})
 
 	It("is as large as desired for the replicas without it", func() {
 		Expect(plan.New(lost(note(api.BoundsAnnotation, "1:9:50%"))).Deployment.Field).To(BeNil(), "half of three, as it shows already")
