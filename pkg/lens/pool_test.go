@@ -54,6 +54,8 @@ func (s *sighted) Bind(in machineinformers.Interface) (machineinformers.Interfac
 type reservePool struct {
 	*pool
 	born []bool // of each birth: in reserve?
+	// toServe are the names of machines whose birth was decided in service.
+	toServe []string
 }
 
 func newReservePool(o sim.Options) *reservePool {
@@ -97,6 +99,7 @@ func (p *reservePool) bear(b view.Creation) *api.Reserve {
 	reserve := serving >= p.replicas()
 	p.born = append(p.born, reserve)
 	if !reserve {
+		p.toServe = append(p.toServe, b.Machine.Name)
 		return nil
 	}
 	return &api.Reserve{Since: time.Now(), Taints: []corev1.Taint{reserveTaint}, Annotations: reserveKeeps}
@@ -104,6 +107,18 @@ func (p *reservePool) bear(b view.Creation) *api.Reserve {
 
 func serves(m *machinev1alpha1.Machine) bool {
 	return m.DeletionTimestamp == nil && !world.InReserve(m)
+}
+
+// unmade counts the machines that were to be born in service and do not exist.
+func (p *reservePool) unmade() int {
+	missing := map[string]bool{}
+	for _, name := range p.toServe {
+		missing[name] = true
+	}
+	for _, m := range p.machines() {
+		delete(missing, m.Name)
+	}
+	return len(missing)
 }
 
 func (p *reservePool) machines() []*machinev1alpha1.Machine {
