@@ -113,7 +113,7 @@ var _ = Describe("Storms over two instances", func() {
 			c.expectReserve(settings.Accounting)
 			Expect(g.looked["created by one that leads no more"]).To(BeNumerically("<", g.looked["I1"]))
 			since := len(c.Writes())
-			time.Sleep(3 * time.Hour)
+			time.Sleep(24 * time.Hour)
 			Expect(c.written(since)).To(BeEmpty())
 		})
 	})
