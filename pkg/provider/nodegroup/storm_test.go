@@ -61,6 +61,9 @@ func bury(ctx context.Context, machines interface {
 	}
 }
 
+// longest is more than any storm keeps a caller from what it wants.
+const longest = 6 * time.Hour
+
 // ledger is what a caller knows of the replicas of a group.
 type ledger struct {
 	least, most int32
@@ -85,12 +88,13 @@ func (c *cluster) raise(l *ledger, delta int32) {
 // drop asks for a machine to go until it is answered, as the caller does from loop to loop.
 func (c *cluster) drop(l *ledger, node string) {
 	GinkgoHelper()
-	for {
+	for begun := time.Now(); ; {
 		err := c.remove("pool", node)
 		if err == nil {
 			l.add(-1)
 			return
 		}
+		Expect(time.Since(begun)).To(BeNumerically("<", longest), "%s is never removed", node)
 		Expect(code(err)).To(BeElementOf(codes.Unavailable, codes.Aborted, codes.DeadlineExceeded, codes.PermissionDenied, codes.FailedPrecondition, codes.NotFound), "%v", err)
 		time.Sleep(10 * time.Second)
 	}
@@ -206,8 +210,8 @@ var _ = Describe("Storms", func() {
 						w.Start(serving, server(c.wire))
 						c.lull()
 						for range 3 { // answered or not, the caller comes back until it has what it wants
-							for c.loop(act) != nil {
-								time.Sleep(10 * time.Second)
+							for begun := time.Now(); c.loop(act) != nil; time.Sleep(10 * time.Second) {
+								Expect(time.Since(begun)).To(BeNumerically("<", longest), "the caller never has what it wants")
 							}
 						}
 					},
