@@ -24,10 +24,19 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
+	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
 var usual = Options{Settings: UsualSettings}
+
+// patient are options for storms, which hold watches without a sign: a pod that waits beside room
+// that was taken meanwhile would count as doubtful.
+var patient = Options{Settings: func() plan.Settings {
+	s := UsualSettings
+	s.Patience = 10 * time.Minute
+	return s
+}()}
 
 // tries counts the raises that the controller asks for from now on, whatever comes of them.
 func (c *cluster) tries() func() int {

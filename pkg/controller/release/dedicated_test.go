@@ -178,7 +178,7 @@ var _ = Describe("The controller with dedicated machines", func() {
 			c.Latency(time.Millisecond)
 			within, counts := c.audited(12), accountsOf(seed)
 			grown(c, counted(counts.first))
-			p := c.Start("release", controller(usual))
+			p := c.Start("release", controller(patient))
 			c.settle()
 			c.Storm(random, p)
 			for i := range 4 {

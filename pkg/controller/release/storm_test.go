@@ -32,7 +32,7 @@ var _ = Describe("Storms", func() {
 			c.Latency(time.Millisecond)
 			within, counts := c.audited(40), accountsOf(seed)
 			c.grow("a", 1, []int{2, 3, 20}[random.IntN(3)], "1:40", counted(counts.first))
-			p := c.Start("release", controller(usual))
+			p := c.Start("release", controller(patient))
 			c.settle()
 			c.Storm(random, p)
 			total := 0
@@ -74,7 +74,7 @@ var _ = Describe("Storms", func() {
 
 	It("leave no pod behind that could be helped, while pods come and go and others raise replicas, too", func() {
 		storm.Seeds(suite, everyAnswer, func(seed uint64) {
-			helped(rand.New(rand.NewPCG(seed, 2)), seed, controller(usual), 24, 80)
+			helped(rand.New(rand.NewPCG(seed, 2)), seed, controller(patient), 24, 80)
 		})
 	})
 

@@ -131,7 +131,7 @@ var _ = Describe("Storms over two instances", func() {
 			c.Latency(time.Millisecond)
 			l, counts := c.audit(), accountsOf(seed)
 			c.grow("a", 1, []int{2, 20}[seed%4/2], "1:40", counted(counts.first))
-			first, second := c.Twins("release", aware(usual))
+			first, second := c.Twins("release", aware(patient))
 			c.settle()
 			c.Storm(random, first, second)
 			var backup *sim.Snapshot
