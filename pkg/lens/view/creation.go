@@ -83,6 +83,9 @@ type creation struct {
 	mark    *machine.Reserve
 	version string    // that it was created with; empty until then
 	doubted time.Time // since when its outcome is unknown; zero if it is not
+	// uncertain reports whether the outcome of an attempt is unknown. It may take effect although a
+	// later attempt was refused.
+	uncertain bool
 }
 
 func newCreationTracker(b CreationOptions, c clock.PassiveClock) *creationTracker {
@@ -193,13 +196,13 @@ func (c *creationTracker) isFinished(b *creation) bool {
 func (c *creationTracker) recordOutcome(deployment types.NamespacedName, b *creation, made *v1alpha1.Machine, err error) {
 	d, leave := c.lockDeployment(deployment)
 	defer leave()
-	switch written.Outcome(err) {
-	case written.Done:
+	switch outcome := written.Outcome(err); {
+	case outcome == written.Done:
 		b.name, b.version = made.Name, made.ResourceVersion
-	case written.Refused:
+	case outcome == written.Refused && !b.uncertain:
 		d.creations = slices.DeleteFunc(d.creations, func(other *creation) bool { return other == b })
-	default: // the Machine may exist: a conflict may be about the Machine that an earlier attempt made
-		b.doubted = c.clock.Now()
+	default: // the Machine may exist: an earlier attempt may have made it, or may make it yet
+		b.doubted, b.uncertain = c.clock.Now(), true
 	}
 }
 

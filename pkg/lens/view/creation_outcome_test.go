@@ -70,6 +70,21 @@ var _ = Describe("The creation of a Machine (V9)", func() {
 		})
 	})
 
+	It("that was refused counts if an earlier attempt may take effect yet", func() {
+		r := &registry{serve: 1}
+		bornInWorld(r.births(), func(w world) {
+			named := child("pool")
+			named.Name, named.GenerateName = "pool-x", ""
+			w.failing(w.server.OnWrite, 1, errLate)
+			Expect(second(w.bear(named))).To(MatchError(errLate))
+			w.failing(w.server.OnWrite, 1, apierrors.NewForbidden(v1alpha1.Resource("machines"), "", fmt.Errorf("quota")))
+			Expect(apierrors.IsForbidden(second(w.bear(named)))).To(BeTrue())
+			_, err := w.bear(child("pool"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.asked[1].InProgress).To(Equal([]view.InProgress{{Name: "pool-x"}}))
+		})
+	})
+
 	It("is decided alone also if the one before it was refused, and the next one comes meanwhile (V13)", func() {
 		r := &registry{serve: 1}
 		births := r.births()
