@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// tries counts the raises that the controller asks for from now on, whatever comes of them.
+func (c *cluster) tries() func() int {
+	n := 0
+	c.OnWrite(func(w sim.Write) error {
+		if w.User == "release" && w.Resource == "machinedeployments" {
+			c.set(func() { n++ })
+		}
+		return nil
+	})
+	return func() (all int) {
+		c.set(func() { all = n })
+		return all
+	}
+}
+
+var _ = Describe("The controller", func() {
+	It("decides anew where somebody else was faster", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			for _, resource := range []string{"machinedeployments", "machines", "nodes"} {
+				c.Lag(resource, sim.Constantly(2*time.Second), "release")
+			}
+			c.patch("a", `{"spec":{"replicas":3}}`)
+			time.Sleep(500 * time.Millisecond)
+			c.create(fresh(1, "picky", 1000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=3"), "what was decided on one replica was not written over three")
+
+			c.create(fresh(3, "q", 4000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=4"))
+			Expect(c.waiting()).To(Equal(1))
+		})
+	})
+
+	It("decides again if another client took the reserve machines that replicas include", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:9")
+			c.patch("a", `{"spec":{"replicas":3,"excessReplicas":0},"metadata":{"annotations":{%q:"2,max=9,counted=2,replicas=3"}}}`, v1alpha1.AppliedExcessAnnotation)
+			c.Start("release", controller(usual))
+			c.settle()
+			for _, resource := range []string{"machinedeployments", "machines", "nodes"} {
+				c.Lag(resource, sim.Constantly(2*time.Second), "release")
+			}
+			c.patch("a", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.AppliedExcessAnnotation)
+			time.Sleep(500 * time.Millisecond)
+			c.create(fresh(1, "picky", 1000)...)
+			c.settle()
+			Expect(c.deployments()[0].Annotations).NotTo(HaveKey(v1alpha1.AppliedExcessAnnotation), "what was decided on two was not written over none")
+			Expect(c.replicas()).To(Equal("a=3"))
+		})
+	})
+
+	It("raises once, though its answer is lost and no cache shows it", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 4, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			for _, resource := range []string{"machinedeployments", "machines", "nodes", "pods"} {
+				c.Lag(resource, sim.Constantly(time.Second), "release")
+			}
+			lost, tried := 0, c.tries()
+			c.AfterWrite(func(w sim.Write) error {
+				if w.User == "release" && w.Resource == "machinedeployments" && lost < 1 {
+					lost++
+					return apierrors.NewTimeoutError("lost", 1)
+				}
+				return nil
+			})
+			c.create(fresh(2, "p", 4000)...)
+			c.settle()
+			Expect(lost).To(Equal(1))
+			Expect(tried()).To(BeNumerically("<=", 2), "it knows what it wrote, and tries nothing twice")
+			Expect(c.replicas()).To(Equal("a=3"))
+			Expect(c.waiting()).To(BeZero())
+		})
+	})
+
+	It("goes by what it was answered until the caches show it", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 4, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			for _, resource := range []string{"machinedeployments", "machines", "nodes"} {
+				c.Lag(resource, sim.Constantly(time.Second), "release")
+			}
+			tried := c.tries()
+			for i := range 3 {
+				c.create(fresh(1, fmt.Sprintf("p%d", i), 4000)...)
+				time.Sleep(100 * time.Millisecond)
+			}
+			Expect(c.waiting()).To(BeZero())
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=4"))
+			Expect(tried()).To(Equal(3))
+		})
+	})
+
+	It("goes on after the API server refused a raise", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			var accepting atomic.Bool
+			c.OnWrite(func(w sim.Write) error {
+				if !accepting.Load() && w.User == "release" && w.Resource == "machinedeployments" {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: w.Resource}, w.Name, errors.New("not allowed"))
+				}
+				return nil
+			})
+			c.create(fresh(1, "p", 1000)...)
+			time.Sleep(time.Minute)
+			Expect(c.replicas()).To(Equal("a=1"))
+			accepting.Store(true)
+			c.settle()
+			Expect(c.waiting()).To(BeZero())
+		})
+	})
+
+	It("does not have pods wait because others write the MachineDeployment all the time", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			var refused atomic.Int32
+			c.OnWrite(func(w sim.Write) error {
+				if w.User == "release" && w.Resource == "machinedeployments" && refused.Load() < 3 {
+					refused.Add(1)
+					return apierrors.NewConflict(schema.GroupResource{Resource: w.Resource}, w.Name, errors.New("its status was written"))
+				}
+				return nil
+			})
+			c.create(fresh(1, "p", 1000)...)
+			time.Sleep(50 * time.Millisecond)
+			Expect(refused.Load()).To(BeEquivalentTo(3))
+			Expect(c.waiting()).To(BeZero())
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
+})

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
+)
+
+var _ = Describe("The controller", func() {
+	It("does not take another machine's Node for that of a machine in reserve which is gone, though it has its name", func() {
+		play(func(c *cluster) {
+			ctx := context.Background()
+			c.grow("a", 1, 1, "1:10")
+			c.settle()
+			_, err := c.core.CoreV1().Nodes().Create(ctx, Held(fixture.Node("reused", func(n *corev1.Node) { n.Spec.ProviderID = "sim:///successor" })), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(c.core.CoreV1().Nodes().Delete(ctx, "a-002", metav1.DeleteOptions{})).To(Succeed())
+			_, err = c.ours.MachineV1alpha1().Machines(ns).Patch(ctx, "a-002", types.MergePatchType, []byte(`{"metadata":{"labels":{"node":"reused"}}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.Start("release", controller(usual))
+			c.create(fresh(5, "p", 1000)...)
+			c.settle()
+			Expect(c.waiting()).To(Equal(5))
+			Expect(c.replicas()).To(Equal("a=1"))
+
+			_, err = c.core.CoreV1().Nodes().Patch(ctx, "reused", types.MergePatchType, []byte(`{"spec":{"providerID":"sim:///a-002"}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Minute)
+			Expect(c.replicas()).To(Equal("a=2"), "the id decides")
+		})
+	})
+
+	It("does not wait for the scheduler to look at pods that are like one that waits", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.create(fresh(1, "picky", 3000)...)
+			time.Sleep(50 * time.Millisecond)
+			Expect(c.replicas()).To(Equal("a=2"))
+			Expect(c.scheduler.Stop()).To(Succeed())
+			c.create(fresh(1, "other", 3000)...)
+			time.Sleep(time.Second)
+			Expect(c.replicas()).To(Equal("a=2"), "nobody has found that this one has no place")
+			c.create(fresh(2, "picky", 3000, func(p *corev1.Pod) { p.Name += "-too" })...)
+			time.Sleep(20 * time.Millisecond)
+			Expect(c.replicas()).To(Equal("a=4"))
+		})
+	})
+
+	It("gives up on a pod that the scheduler refuses for reasons of its own, and on no other", func() { // law 5
+		play(func(c *cluster) {
+			c.grow("a", 1, 6, "1:20")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.create(fresh(1, "picky", 1000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"), "one was released in vain")
+			for range 3 {
+				c.create(fresh(1, "p", 4000, func(p *corev1.Pod) { p.GenerateName, p.Name = "p-", "" })...)
+				c.settle()
+			}
+			Expect(c.waiting()).To(Equal(1))
+			Expect(c.replicas()).To(Equal("a=4"), "that one, and two more for the three others")
+		})
+	})
+
+	DescribeTable("does not count on room that goes, or that is promised",
+		func(spoil func(c *cluster)) {
+			play(func(c *cluster) {
+				c.grow("a", 2, 2, "1:10")
+				Expect(c.core.CoreV1().Pods(ns).Delete(context.Background(), "filler-a-002", metav1.DeleteOptions{})).To(Succeed())
+				c.Start("release", controller(usual))
+				c.create(fresh(1, "picky", 1000)...)
+				c.settle()
+				Expect(c.writes(0)).To(BeEmpty(), "a-002 has room")
+				Expect(c.core.CoreV1().Pods(ns).Delete(context.Background(), "picky-0", metav1.DeleteOptions{})).To(Succeed())
+				spoil(c)
+				c.create(fresh(1, "picky", 2000)...)
+				c.settle()
+				Expect(c.writes(0)).To(HaveLen(1))
+			})
+		},
+		Entry("named for deletion", func(c *cluster) {
+			c.patch("a", `{"spec":{"replicas":1},"metadata":{"annotations":{"node.machine.sapcloud.io/trigger-deletion-by-mcm":"x~2026-01-01T00:00:00Z,a-002~2026-01-01T00:00:00Z"}}}`)
+		}),
+		Entry("deleted", func(c *cluster) {
+			c.patch("a", `{"spec":{"replicas":1}}`)
+			machines := c.ours.MachineV1alpha1().Machines(ns)
+			_, err := machines.Patch(context.Background(), "a-002", types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.org/stay"]}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(machines.Delete(context.Background(), "a-002", metav1.DeleteOptions{})).To(Succeed())
+		}),
+		Entry("promised to a pod that preempts", func(c *cluster) {
+			c.create(fresh(1, "picky-first", 4000, func(p *corev1.Pod) { p.Status.NominatedNodeName = "a-002" })...)
+		}),
+	)
+
+	It("reads what it needs to decide: claims, classes and DaemonSets", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			c.grow("b", 1, 2, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.disk("data", "b")
+			c.daemonSet(1000)
+			c.create(fresh(1, "picky", 3500, claiming("data"))...)
+			c.create(fresh(1, "q", 3000, claiming("data"))...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1 b=2"), "what is too large beside the DaemonSet is left alone")
+			Expect(c.waiting()).To(Equal(1))
+		})
+	})
+})
