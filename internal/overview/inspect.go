@@ -72,7 +72,7 @@ func (r *reading) inspectReserve(object string, d *v1alpha1.MachineDeployment, z
 	}
 }
 
-// inspectMachines says in one line for each state what is wrong with machines, however many they are.
+// inspectMachines reports what is wrong with machines, in one line per state however many they are.
 func (r *reading) inspectMachines(d *v1alpha1.MachineDeployment, z Zone) {
 	for _, state := range States {
 		var bad []Machine

@@ -34,7 +34,7 @@ func (r *reading) sampleOf(s pool.Snapshot, z Zone) {
 // mostShapes bounds how many kinds of pods are held against the reserve.
 const mostShapes = 64
 
-// inspectWaiting says of pods that wait whether the reserve could hold them, and what it takes.
+// inspectWaiting reports whether the reserve could hold the waiting pods, and what that requires.
 func (r *reading) inspectWaiting() {
 	slices.SortFunc(r.samples, func(a, b sample) int {
 		return slices.Compare([]string{a.namespace, a.deployment}, []string{b.namespace, b.deployment})

@@ -50,7 +50,7 @@ type paging struct {
 	rv     uint64
 	limit  int
 	listed int
-	more   string // what metadata says about the next page
+	more   string // fields of the list's metadata about the next page
 }
 
 // token is where a list continues: in the state of a version, or in the present one if that is 0.

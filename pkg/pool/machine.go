@@ -97,7 +97,7 @@ func Unhealthy(phase mcm.MachinePhase) bool {
 }
 
 // Spare reports whether a Machine is in reserve and can be used, now or once it has started, and
-// whether it is ready. Pods are not asked: the mark goes when one runs on it.
+// whether it is ready. Pods do not matter here: when one runs on the machine, the mark is removed.
 func Spare(m *mcm.Machine) (exists, ready bool) {
 	phase := m.Status.CurrentStatus.Phase
 	exists = Marked(m) && !BeingDeleted(m) && !Condemned(m) && !Unhealthy(phase)

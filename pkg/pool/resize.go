@@ -39,8 +39,8 @@ func Apply(d *machine.MachineDeployment, r int32, a Applied) {
 }
 
 // takeOut changes the numbers, and removes machines from the excess, as far as spec.replicas
-// includes them. If that leaves none, the record says so: if it were missing, the machine-taint
-// controller would take it for lost, and restore it.
+// includes them. If that leaves none, the record remains and is 0: if it were missing, the
+// machine-taint controller would take it for lost, and restore it.
 func takeOut(d *machine.MachineDeployment, r, waiting int32, a Applied, machines int) {
 	n := min(machines, a.Counted)
 	a.Counted, a.Excess = a.Counted-n, a.Excess-n

@@ -51,8 +51,8 @@ var prepare = sync.OnceFunc(func() {
 	klog.SetOutput(log)
 })
 
-// endless returns what ends the process when writes go on and on within one moment, unless the
-// options have something else. It says which run that was.
+// endless returns what ends the process when writes never cease within one moment, unless the
+// options have something else. It prints which run that was.
 func endless(o sim.Options) func(what string) {
 	if o.Endless != nil {
 		return o.Endless

@@ -43,8 +43,8 @@ func pointers[T any](all []T) (to []*T) {
 	return to
 }
 
-// Keep creates and deletes machines so that a MachineDeployment has this many, of which the first
-// ones are ready.
+// Keep creates and deletes machines so that a MachineDeployment has this many, and that the first
+// of them are ready.
 func (s Spares) Keep(ctx context.Context, d *v1alpha1.MachineDeployment, exist, ready int) error {
 	set, machines := fixture.Spares(d, exist, ready)
 	owner, err := s.Client.MachineSets(d.Namespace).Get(ctx, set.Name, metav1.GetOptions{})

@@ -18,8 +18,8 @@ import (
 // retryPause is the least pause before an actor tries again what failed.
 const retryPause = time.Second
 
-// Waker wakes actors when something is written. Leases, which are renewed for ever, and writes that
-// change nothing wake nobody.
+// Waker wakes actors when something is written, except for leases, which are renewed for ever, and
+// for writes that change nothing.
 type Waker struct {
 	mu    sync.Mutex
 	next  chan struct{} // closed by the next wakeup

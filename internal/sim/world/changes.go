@@ -37,7 +37,7 @@ func Create[T any](client creator[T], object *T) *T {
 	return created
 }
 
-// CreateWithStatus creates an object and then writes its status, whoever else has written it
+// CreateWithStatus creates an object and then writes its status, even if others have written it
 // meanwhile.
 func CreateWithStatus[T any](client interface {
 	creator[T]

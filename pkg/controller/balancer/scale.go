@@ -21,7 +21,7 @@ import (
 
 const machineGroup = machinev1alpha1.GroupName
 
-// scale contains what the scale subresource says, and the workload's own counts.
+// scale contains the scale subresource, and the workload's own counts.
 type scale struct {
 	replicas int64
 	selector string

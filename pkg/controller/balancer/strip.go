@@ -67,7 +67,7 @@ func (s *podStripper) stripPod(pod *corev1.Pod) *cachedPod {
 }
 
 // shareLabels returns the labels of a pod, in one copy for all pods of an owner that have the same.
-// Nobody changes them.
+// The copy must not be changed.
 func (s *podStripper) shareLabels(pod *corev1.Pod) map[string]string {
 	own := boundedLabels(pod.Labels)
 	owner := metav1.GetControllerOfNoCopy(pod)

@@ -48,7 +48,7 @@ type PoolEnd struct {
 	Same bool `json:"same,omitempty"`
 }
 
-// Tie is a set of machines of which some are deleted.
+// Tie is a set of machines, some of which are deleted.
 type Tie struct {
 	Machines []string `json:"machines"`
 	Leave    int      `json:"leave"`

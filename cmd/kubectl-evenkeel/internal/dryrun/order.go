@@ -42,7 +42,7 @@ func tiedMachines(machines []*mcm.Machine, cut int) []string {
 	return names
 }
 
-// ties are sets of machines of which some are deleted, but it is open which.
+// ties are sets of machines, some of which are deleted; which ones cannot be predicted.
 type ties []map[string]bool
 
 // merge adds a set, and joins all sets that share a machine.

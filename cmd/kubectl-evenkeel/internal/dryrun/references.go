@@ -111,8 +111,8 @@ func changeReference(objects []any, c Change) ([]any, error) {
 	return append(objects, after), nil
 }
 
-// referencesOf returns objects by kind. Quotas that cannot be read limit nothing, which a note
-// says.
+// referencesOf returns objects by kind. Quotas that cannot be read limit nothing; a note reports
+// that.
 func referencesOf(found map[string]*[]*unstructured.Unstructured, unread map[string]string) (capacitybuffer.References, error) {
 	all := capacitybuffer.References{Objects: map[string][]any{}, Unread: map[string]string{}}
 	for kind, list := range found {

@@ -128,7 +128,7 @@ func (w *world) explainReserve(d reservesplan.Decision) Plan {
 	return p
 }
 
-// remedy describes what to do about an object, unless the message says so.
+// remedy describes what to do about an object, unless the message already does.
 func remedy(known reason.Reason, o metav1.Object, message string) []string {
 	text := known.RemedyFor(o.GetNamespace(), o.GetName())
 	if text == "" || strings.Contains(message, text) {

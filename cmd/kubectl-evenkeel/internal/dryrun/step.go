@@ -116,11 +116,11 @@ func (r reservePlan) Deployment() *machine.MachineDeployment { return r.View.Dep
 func rankOf(priority int) string {
 	switch priority {
 	case reserve.PriorityVictim:
-		return "it goes first"
+		return "deleted first"
 	case reserve.PriorityServing:
-		return "as any that serves"
+		return "like any serving machine"
 	case reserve.PriorityReserve:
-		return "it goes last"
+		return "deleted last"
 	}
 	return ""
 }

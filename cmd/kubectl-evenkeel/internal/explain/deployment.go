@@ -92,9 +92,9 @@ func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
 	case strings.Count(bounds, ":") == 2:
 		a.addReason("The excess is the third part of the bounds %q, which counts before the field (law 13).", bounds)
 	case d.Spec.ExcessReplicas != nil:
-		a.addReason("The excess is what spec.excessReplicas says, %d.", *d.Spec.ExcessReplicas)
+		a.addReason("The excess is %d, from spec.excessReplicas.", *d.Spec.ExcessReplicas)
 	case z.Asked != "":
-		a.addReason("The excess is %s, which spec.excessReplicas said before it vanished; it is about to be restored.", z.Asked)
+		a.addReason("The excess is %s, the value of spec.excessReplicas before that field was removed; the field is about to be restored.", z.Asked)
 	default:
 		a.addReason("No excess is requested: not by the field, by bounds, or for the pool.")
 	}

@@ -128,7 +128,7 @@ var _ = Describe("A machine", func() {
 		Expect(machine(w, "d")).To(And(ContainSubstring("it is the 2nd to serve"), ContainSubstring("it is the 1st to be deleted")))
 	})
 
-	It("that serves says so, and counts its pods", func() {
+	It("that serves is reported as serving, with the number of its pods", func() {
 		w := newWorld()
 		p := fixture.Pod("p")
 		p.Spec.NodeName = "a"
@@ -140,35 +140,35 @@ var _ = Describe("A machine", func() {
 		Expect(machine(w, "b")).To(ContainSubstring("Pods = cannot be read"))
 	})
 
-	It("that is about to serve, for replicas were raised", func() {
+	It("that is about to serve, because replicas were raised", func() {
 		w := newWorld()
 		w.Deployments[0].Spec.Replicas = 3
 		Expect(machine(w, "c")).To(ContainSubstring("It is about to serve (Released, laws 2 and 3): the taint is removed."))
 		Expect(machine(w, "d")).NotTo(ContainSubstring("about to serve"))
 	})
 
-	It("that is about to go, for the excess was lowered", func() {
+	It("that is about to be deleted, because the excess was lowered", func() {
 		w := newWorld()
 		w.Deployments[0].Spec.ExcessReplicas = ptr.To(int32(1))
 		Expect(machine(w, "d")).To(ContainSubstring("It is deleted next (Shrunk)"))
 		Expect(machine(w, "c")).NotTo(ContainSubstring("next to go"))
 	})
 
-	It("that fails says why, and what stands in", func() {
+	It("that failed is explained, with the machine that replaces it", func() {
 		w := newWorld()
 		w.named("a").Status.CurrentStatus.Phase = mcm.MachineUnknown
 		Expect(machine(w, "a")).To(And(HavePrefix("Machine a: failed\n"), ContainSubstring("It does not work: its Node does not respond."), ContainSubstring("replaces it at once")))
 		Expect(machine(w, "c")).To(ContainSubstring("It is about to serve"))
 	})
 
-	It("that boots in reserve says until when", func() {
+	It("that boots in reserve is shown with the time by which it must be ready", func() {
 		w := newWorld()
 		w.named("d").Status.CurrentStatus.Phase = mcm.MachinePending
 		w.named("d").CreationTimestamp = formatPast(5 * time.Minute)
 		Expect(machine(w, "d")).To(ContainSubstring("If it is not ready in 10m (12:10:00 UTC), it counts as one that cannot be created"))
 	})
 
-	DescribeTable("that leaves says who sent it",
+	DescribeTable("that is leaving is shown with what deletes it",
 		func(want string, change func(*world)) {
 			w := newWorld()
 			change(w)
@@ -189,13 +189,13 @@ var _ = Describe("A machine", func() {
 		}),
 	)
 
-	It("of nobody is nobody's business", func() {
+	It("without a MachineDeployment is not managed by Evenkeel", func() {
 		w := newWorld()
 		w.named("a").OwnerReferences = nil
 		Expect(machine(w, "a")).To(HavePrefix("Machine a: no MachineDeployment has it"))
 	})
 
-	It("that is not there, or there twice, is an error that says what to do", func() {
+	It("that does not exist, or exists twice, is an error that names the remedy", func() {
 		w := newWorld()
 		w.Missing = []string{"nodes: no"}
 		_, err := Machine(w.Objects, "x")
@@ -209,14 +209,14 @@ var _ = Describe("A machine", func() {
 })
 
 var _ = Describe("A MachineDeployment", func() {
-	It("at rest says so, and who would serve and go next", func() {
+	It("at rest is reported as such, with the machines that would serve or be deleted next", func() {
 		Expect(deployment(newWorld())).To(And(
-			HavePrefix("MachineDeployment pool: 2 of 2 machines work, 2 of 2 in reserve ready\n"), ContainSubstring("The excess is what spec.excessReplicas says, 2."),
+			HavePrefix("MachineDeployment pool: 2 of 2 machines work, 2 of 2 in reserve ready\n"), ContainSubstring("The excess is 2, from spec.excessReplicas."),
 			ContainSubstring("The reserve has the desired size"), ContainSubstring("It is at rest"),
 			ContainSubstring("When replicas are raised, machine c serves at once"), ContainSubstring("When the excess falls by one, machine d is deleted")))
 	})
 
-	It("that moves says what is about to happen", func() {
+	It("that is changing is shown with what is about to happen", func() {
 		w := newWorld()
 		w.Deployments[0].Spec.Replicas = 3
 		Expect(deployment(w)).To(And(ContainSubstring("Machine c is about to serve (Released)."), Not(ContainSubstring("at rest"))))
@@ -232,7 +232,7 @@ var _ = Describe("A MachineDeployment", func() {
 		Expect(deployment(w)).To(ContainSubstring("Machine d is about to be deleted (Shrunk)."))
 	})
 
-	DescribeTable("says where its excess comes from",
+	DescribeTable("shows the source of its excess",
 		func(want string, change func(*v1alpha1.MachineDeployment)) {
 			w := newWorld()
 			change(w.Deployments[0])
@@ -241,12 +241,12 @@ var _ = Describe("A MachineDeployment", func() {
 		Entry(nil, "The excess is 1, its share of the pool's", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.ShareAnnotation] = "1" }),
 		Entry(nil, `The excess is the third part of the bounds "1:9:1"`, func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "1:9:1" }),
 		Entry(nil, "Of the 5 requested, max 3 leaves room for 1.", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "1:3:5" }),
-		Entry(nil, "before it vanished", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas = nil }),
+		Entry(nil, "before that field was removed", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas = nil }),
 		Entry(nil, "No reserve is desired: the annotation", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.DrainReserveAnnotation] = "true" }),
 		Entry(nil, "No excess is requested", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas, d.Annotations = nil, nil }),
 	)
 
-	It("explains each reason that the reserve's condition can have", func() {
+	It("explains each reason that the condition of the reserve can have", func() {
 		for _, r := range reason.ReserveReady {
 			w := newWorld()
 			w.Deployments[0].Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.ReserveReady, Status: "False", Reason: r.Name}}

@@ -153,7 +153,7 @@ func reserveWhy(a *Account, d plan.Decision, p reservesPlan) {
 	}
 }
 
-// termsText describes the numbers of which the Reserve requests the largest.
+// termsText describes the numbers; the Reserve requests the largest of them.
 func termsText(d plan.Decision) string {
 	var all []string
 	for _, t := range d.Terms {

@@ -211,7 +211,7 @@ func tagText(r sizeRow) string {
 	return "  " + strings.Join(r.tags, ", ")
 }
 
-// suggestionText says what to keep.
+// suggestionText describes how many machines to keep.
 func suggestionText(a size.Answer) string {
 	goal := a.PercentileText() + " within " + formatWait(a.WaitSeconds.Duration())
 	switch {

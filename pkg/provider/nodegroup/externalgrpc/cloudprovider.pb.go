@@ -1446,7 +1446,7 @@ func (x *InstanceStatus) GetErrorInfo() *InstanceErrorInfo {
 	return nil
 }
 
-// InstanceErrorInfo says why a machine cannot be made. It counts only with a code.
+// InstanceErrorInfo is the reason why a machine cannot be created. It counts only with a code.
 type InstanceErrorInfo struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	ErrorCode    string                 `protobuf:"bytes,1,opt,name=errorCode,proto3" json:"errorCode,omitempty"`

@@ -64,7 +64,7 @@ function tell() {
   age();
 }
 
-// age says how long ago things were, counted from when the page was read: the clock here may be another one.
+// age formats how long ago an event was. It counts from the time when the page was read, because this clock may differ from the server's.
 function age() {
   const read = document.querySelector("#read time");
   if (!read) return;
@@ -107,7 +107,7 @@ function hush() {
   stream = null;
 }
 
-// A page that nobody sees needs no updates, and leaves its connection to those that are seen.
+// A hidden page needs no updates, and frees its connection for visible pages.
 document.addEventListener("visibilitychange", () => {
   if (!document.body.dataset.stream) return;
   if (document.hidden) { hush(); say("", "Paused"); } else listen();
