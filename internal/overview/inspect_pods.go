@@ -116,6 +116,6 @@ func (r *reading) noteHeld(s sample, pods []*corev1.Pod) {
 	case s.zone.Replicas >= b.Max:
 		r.addProblem(broken, object, fmt.Sprintf("%s, but replicas are at max %d", what, b.Max), "raise max in the bounds")
 	default:
-		r.addProblem(noted, object, what, "wait: it is released in a moment if machine-controller-manager runs with release")
+		r.addProblem(noted, object, what, "wait: the machine is released in a moment if machine-controller-manager runs with --controllers=*, or with release among them")
 	}
 }

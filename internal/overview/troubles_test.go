@@ -135,7 +135,7 @@ var _ = DescribeTable("Pods that wait",
 	Entry("beside a reserve that is about to be released", func(w *world) {
 		reserved(w, bounds("1:5:1"))
 		w.waiter("p")
-	}, "machinedeployment/default/a: 1 pod cannot be scheduled and would fit a reserve machine here -> wait: it is released in a moment if machine-controller-manager runs with release"),
+	}, "machinedeployment/default/a: 1 pod cannot be scheduled and would fit a reserve machine here -> wait: the machine is released in a moment if machine-controller-manager runs with --controllers=*, or with release among them"),
 )
 
 var _ = It("Pods that leave, have a place in sight, or were not tried, do not wait", func() {

@@ -156,7 +156,7 @@ func (o *drainOptions) printNextSteps() {
 	case o.undo:
 		fmt.Fprintln(o.Out, "The controllers are restoring the reserves.")
 	case o.wait:
-		fmt.Fprintln(o.Out, "No reserve is left. Next, replace the image of machine-controller-manager by the stock one, and remove the flags that it does not know.")
+		fmt.Fprintln(o.Out, "No reserve is left. Next, replace the image of machine-controller-manager with the stock one, and remove the flags that it does not know.")
 		fmt.Fprintln(o.Out, "To keep Evenkeel instead: kubectl evenkeel drain-reserve --undo")
 	default:
 		fmt.Fprintln(o.Out, "The controllers are removing the reserves. Before you replace the image, wait until none is left: kubectl evenkeel drain-reserve --wait --yes")

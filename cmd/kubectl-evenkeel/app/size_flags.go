@@ -68,7 +68,7 @@ func (z *sizeOptions) addSizeFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&z.tokenFile, "prometheus-token-file", "", "file with a bearer token for Prometheus")
 	flags.StringVar(&z.matchers, "prometheus-matchers", "", "labels of the pods that count, for example namespace=\"shop\"")
 	flags.StringVar(&z.nodes, "prometheus-nodes", "", "regular expression for the names of Nodes whose pods count, for example pool-z1-.*")
-	flags.DurationVar(&z.step, "prometheus-step", time.Minute, "how exactly Prometheus tells when a pod was deleted")
+	flags.DurationVar(&z.step, "prometheus-step", time.Minute, "how precisely Prometheus shows when a pod was deleted")
 	flags.StringVarP(&z.output, "output", "o", "", "json, yaml, or reserve: only the Reserve to apply; a table by default")
 	flags.StringVar(&z.svg, "svg", "", "file for a picture of the week: demand, the fixed amount, and the suggested schedule")
 	flags.StringVar(&z.start, "start", "", "time from which costs and waits count, for example 2026-03-02T00:00:00Z; by default the beginning of the file, or two weeks before the end")

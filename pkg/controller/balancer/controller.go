@@ -268,5 +268,5 @@ func (c *Controller) enqueueAll() {
 	for _, key := range c.balancers.ListKeys() {
 		c.loop.Add(key)
 	}
-	klog.Background().V(4).Info("Looking at all Balancers, since what is seen of the cluster has changed")
+	klog.Background().V(4).Info("Checking all Balancers, because the view of the cluster has changed")
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
-// schedule is a scheduler with a rule that nobody else knows.
+// schedule is a scheduler with a rule that no other component knows.
 var schedule = world.Scheduler{Refuses: func(p *corev1.Pod, _ *corev1.Node) bool { return p.Labels["app"] == "picky" }}.Reconcile
 
 // keep does what machine-controller-manager, a machine-controller and the machine-taint controller do with a reserve: it

@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("The controller", func() {
-	It("takes reserve machines that replicas include, once though an answer is lost, and replicas stay", func() {
+	It("takes reserve machines that replicas include, once even if an answer is lost, and replicas stay", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:9")
 			c.patch("a", `{"spec":{"replicas":3,"excessReplicas":0},"metadata":{"annotations":{%q:"2,max=9,counted=2,replicas=3"}}}`, v1alpha1.AppliedExcessAnnotation)
@@ -42,7 +42,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("writes applied replicas with replicas where growth is being split", func() {
+	It("writes applied replicas together with replicas while growth is being split", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:10", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.AppliedReplicasAnnotation] = "1" })
 			c.Start("release", controller(usual))
@@ -53,7 +53,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("raises replicas where the applied replicas are out of date", func() {
+	It("raises replicas even if the applied replicas are out of date", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:10", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.AppliedReplicasAnnotation] = "7" })
 			c.Start("release", controller(usual))

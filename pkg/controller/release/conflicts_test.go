@@ -17,7 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// tries counts the raises that the controller asks for from now on, whatever comes of them.
+// tries counts the raises that the controller attempts from now on, whatever their outcome.
 func (c *cluster) tries() func() int {
 	n := 0
 	c.OnWrite(func(w sim.Write) error {
@@ -33,7 +33,7 @@ func (c *cluster) tries() func() int {
 }
 
 var _ = Describe("The controller", func() {
-	It("decides anew where somebody else was faster", func() {
+	It("decides again if another client raised replicas first", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 3, "1:10")
 			c.Start("release", controller(usual))
@@ -91,13 +91,13 @@ var _ = Describe("The controller", func() {
 			c.create(fresh(2, "p", 4000)...)
 			c.settle()
 			Expect(lost).To(Equal(1))
-			Expect(tried()).To(BeNumerically("<=", 2), "it knows what it wrote, and tries nothing twice")
+			Expect(tried()).To(BeNumerically("<=", 2), "it knows what it wrote, and repeats nothing")
 			Expect(c.replicas()).To(Equal("a=3"))
 			Expect(c.waiting()).To(BeZero())
 		})
 	})
 
-	It("goes by what it was answered until the caches show it", func() {
+	It("uses the answer to a write until the caches show it", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 4, "1:10")
 			c.Start("release", controller(usual))
@@ -117,7 +117,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("goes on after the API server refused a raise", func() {
+	It("continues after the API server has refused a raise", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:10")
 			c.Start("release", controller(usual))
@@ -138,7 +138,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("does not have pods wait because others write the MachineDeployment all the time", func() {
+	It("does not delay pods while other clients keep writing the MachineDeployment", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:10")
 			c.Start("release", controller(usual))

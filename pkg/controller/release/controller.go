@@ -208,6 +208,6 @@ func (c *Controller) decide(ctx context.Context) error {
 	took := c.clock.Since(begun)
 	c.rested = c.clock.Now().Add(min(took, maxPause))
 	c.metrics.decided(p, took)
-	klog.FromContext(ctx).V(4).Info("Looked at pods that wait", "pods", len(v.Waiting)+v.Beyond, "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
+	klog.FromContext(ctx).V(4).Info("Looked at waiting pods", "pods", len(v.Waiting)+v.Beyond, "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
 	return errors.Join(c.withdrawNominations(ctx), c.applyRaises(ctx, p))
 }

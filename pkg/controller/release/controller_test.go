@@ -52,7 +52,7 @@ func decisions(registry *prometheus.Registry) (count, sum float64) {
 }
 
 var _ = Describe("The controller", func() {
-	It("has a pod bound within milliseconds, by one write, and then rests", func() {
+	It("gets a pod bound within milliseconds, with one write, and then is at rest", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:10")
 			told, options := []string{}, usual
@@ -87,11 +87,11 @@ var _ = Describe("The controller", func() {
 			Expect(c.replicas()).To(Equal("a=12"))
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=12"))
-			Expect(len(c.writes(0))).To(BeNumerically("<", 11), "some pods are helped together")
+			Expect(len(c.writes(0))).To(BeNumerically("<", 11), "one raise serves several pods")
 		})
 	})
 
-	It("helps pods that have waited since before it began", func() {
+	It("serves pods that were already waiting when it started", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:10")
 			c.create(fresh(5, "p", 1000)...)
@@ -104,7 +104,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("helps as soon as a machine in reserve is ready", func() {
+	It("releases a machine as soon as one in reserve is ready", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 1, "1:10")
 			c.Start("release", controller(usual))
@@ -119,7 +119,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("leaves half of the time to others where decisions take long, however many pods change meanwhile", func() {
+	It("leaves half of the time to others if decisions take long, however many pods change meanwhile", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 0, "1:10")
 			registry, options := prometheus.NewPedanticRegistry(), usual
@@ -139,7 +139,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("goes up to max, and leaves the rest to others", func() {
+	It("raises replicas up to max, and leaves the other pods to the autoscaler", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 3, "1:3")
 			c.Start("release", controller(usual))
@@ -154,7 +154,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("keeps its hands off a MachineDeployment without bounds, or with such as nobody can read", func() {
+	It("does not touch a MachineDeployment without bounds, or with bounds that cannot be parsed", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "")
 			c.grow("b", 1, 2, "many")
@@ -165,7 +165,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("does not care for a pool that vanishes", func() {
+	It("is not disturbed by a pool that is deleted", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:10")
 			c.Start("release", controller(usual))
@@ -180,7 +180,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("says what it did, in words that do not grow with the number of pods", func() {
+	It("reports what it did, in a message whose length does not grow with the number of pods", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 4, "1:10")
 			c.create(fresh(12, "p", 1000)...)

@@ -15,7 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-// Interpose puts something between the preview and the pods that it is shown.
+// Interpose wraps the store of the pods that the preview is shown.
 func (p *Preview) Interpose(between func(cache.Indexer) cache.Indexer) {
 	p.c.stores.pods = between(p.c.stores.pods)
 }
@@ -49,7 +49,7 @@ func series(c prometheus.Collector) int {
 	return n
 }
 
-// PodsByOutcome is what the metric says after a decision.
+// PodsByOutcome returns the values of the metric after a decision.
 func PodsByOutcome(p plan.Plan) map[plan.Outcome]float64 {
 	m, all := newMetrics(nil), map[plan.Outcome]float64{}
 	m.decided(p, 0)
@@ -62,7 +62,7 @@ func PodsByOutcome(p plan.Plan) map[plan.Outcome]float64 {
 	return all
 }
 
-// LateLook is how many pods are kept after a decision has looked at one that is gone since it was listed.
+// LateLook is how many pods are kept after a decision has looked at one that was deleted after it was listed.
 func LateLook(pod *corev1.Pod) int {
 	r := &podCache{lookups: &fit.Lookups{}}
 	r.addPod(pod)
@@ -72,7 +72,7 @@ func LateLook(pod *corev1.Pod) int {
 	return len(r.pods) + len(r.latest)
 }
 
-// Look is the version of a pod that a decision goes by where the store has a later one than was noted.
+// Look is the version of a pod that a decision uses if the store has a later one than was noted.
 func Look(noted, stored *corev1.Pod) *corev1.Pod {
 	r := &podCache{lookups: &fit.Lookups{}}
 	r.addPod(noted)

@@ -16,14 +16,14 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
 )
 
-// byJob has a pod made by a Job.
+// byJob makes a Job the owner of a pod.
 func byJob(job *batchv1.Job) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	}
 }
 
-// employs has a Job in the cluster, which makes no pods.
+// employs adds a Job to the cluster, which creates no pods.
 func (c *cluster) employs(name string, parallelism int) *batchv1.Job {
 	GinkgoHelper()
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: batchv1.JobSpec{Parallelism: ptr.To(int32(parallelism))}}
@@ -32,14 +32,14 @@ func (c *cluster) employs(name string, parallelism int) *batchv1.Job {
 	return job
 }
 
-var _ = Describe("A Job that has not made all of its pods", func() {
+var _ = Describe("A Job that has not created all of its pods", func() {
 	// known has the controller read Jobs, since a pod of one waits that it cannot help.
 	known := func(c *cluster) {
 		c.create(fresh(1, "picky", 9000, byJob(c.employs("first", 1)))...)
 		time.Sleep(time.Second)
 	}
 
-	It("has room made for all of them when the first is refused, by one write", func() {
+	It("gets room for all of them when the first is rejected, with one write", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 4, "1:10")
 			c.Start("release", controller(usual))
@@ -49,7 +49,7 @@ var _ = Describe("A Job that has not made all of its pods", func() {
 		})
 	})
 
-	It("is expected to make them for as long as new ones come, and then no more until its parallelism changes", func() {
+	It("is expected to create them as long as new ones appear, and then no more until its parallelism changes", func() {
 		play(func(c *cluster) {
 			var watched *Controller
 			c.grow("a", 1, 9, "1:20")
@@ -83,7 +83,7 @@ var _ = Describe("A Job that has not made all of its pods", func() {
 		})
 	})
 
-	It("counts for what it has made where Jobs may not be read", func() {
+	It("counts only for pods that it has created, if Jobs cannot be read", func() {
 		playOn(without("jobs"), func(c *cluster) {
 			c.grow("a", 1, 4, "1:10")
 			c.Start("release", controller(usual))

@@ -68,7 +68,7 @@ func (c *Controller) acceptMissingRights(ctx context.Context, all []plan.Nominat
 	}
 	for namespace, err := range refused {
 		if c.refusals.record(namespace, err != nil, c.clock.Now()) {
-			klog.FromContext(ctx).Info("Pods cannot be nominated for dedicated machines, so that other pods may take these first. Grant patch on pods/status in the target cluster",
+			klog.FromContext(ctx).Info("Pods cannot be nominated for dedicated machines, so other pods may take these machines first. Grant patch on pods/status in the target cluster",
 				"namespace", namespace, "err", err)
 		}
 	}

@@ -84,7 +84,7 @@ var _ = DescribeTable("A machine with the mark", func(change func(*corev1.Pod), 
 	Entry("is in reserve where the pod has only been promised a place", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", "a" }, "p+1(a)"),
 )
 
-// binder is a store of pods in which one is bound as soon as somebody has looked for such as wait.
+// binder is a store of pods in which one is bound as soon as the waiting pods have been listed.
 type binder struct {
 	cache.Indexer
 	pod  *corev1.Pod
@@ -153,7 +153,7 @@ var _ = Describe("What one decision looks at", func() {
 	})
 })
 
-// excessive is a pod that says more than is read of one.
+// excessive gives a pod more rules than are read of one.
 func excessive(p *corev1.Pod) {
 	p.Spec.TopologySpreadConstraints = slices.Repeat([]corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: Zone, WhenUnsatisfiable: corev1.DoNotSchedule}}, fit.MaxRules+1)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("The controller", func() {
-	It("does not take another machine's Node for that of a machine in reserve which is gone, though it has its name", func() {
+	It("does not mistake a Node of another machine for the deleted Node of a reserve machine, even if the names match", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()
 			c.grow("a", 1, 1, "1:10")
@@ -40,7 +40,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("does not wait for the scheduler to look at pods that are like one that waits", func() {
+	It("does not wait until the scheduler has tried pods that are identical to a waiting one", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 3, "1:10")
 			c.Start("release", controller(usual))
@@ -51,31 +51,31 @@ var _ = Describe("The controller", func() {
 			Expect(c.scheduler.Stop()).To(Succeed())
 			c.create(fresh(1, "other", 3000)...)
 			time.Sleep(time.Second)
-			Expect(c.replicas()).To(Equal("a=2"), "nobody has found that this one has no place")
+			Expect(c.replicas()).To(Equal("a=2"), "the scheduler has not rejected this pod yet")
 			c.create(fresh(2, "picky", 3000, func(p *corev1.Pod) { p.Name += "-too" })...)
 			time.Sleep(20 * time.Millisecond)
 			Expect(c.replicas()).To(Equal("a=4"))
 		})
 	})
 
-	It("gives up on a pod that the scheduler refuses for reasons of its own, and on no other", func() { // law 5
+	It("gives up on a pod that the scheduler rejects for reasons of its own, and on no other", func() { // law 5
 		play(func(c *cluster) {
 			c.grow("a", 1, 6, "1:20")
 			c.Start("release", controller(usual))
 			c.settle()
 			c.create(fresh(1, "picky", 1000)...)
 			c.settle()
-			Expect(c.replicas()).To(Equal("a=2"), "one was released in vain")
+			Expect(c.replicas()).To(Equal("a=2"), "one machine was released in vain")
 			for range 3 {
 				c.create(fresh(1, "p", 4000, func(p *corev1.Pod) { p.GenerateName, p.Name = "p-", "" })...)
 				c.settle()
 			}
 			Expect(c.waiting()).To(Equal(1))
-			Expect(c.replicas()).To(Equal("a=4"), "that one, and two more for the three others")
+			Expect(c.replicas()).To(Equal("a=4"), "that machine, and two more for the three other pods")
 		})
 	})
 
-	DescribeTable("does not count on room that goes, or that is promised",
+	DescribeTable("does not count room that is about to disappear, or is promised to another pod",
 		func(spoil func(c *cluster)) {
 			play(func(c *cluster) {
 				c.grow("a", 2, 2, "1:10")
@@ -117,7 +117,7 @@ var _ = Describe("The controller", func() {
 			c.create(fresh(1, "picky", 3500, claiming("data"))...)
 			c.create(fresh(1, "q", 3000, claiming("data"))...)
 			c.settle()
-			Expect(c.replicas()).To(Equal("a=1 b=2"), "what is too large beside the DaemonSet is left alone")
+			Expect(c.replicas()).To(Equal("a=1 b=2"), "a pod that does not fit beside the DaemonSet is ignored")
 			Expect(c.waiting()).To(Equal(1))
 		})
 	})

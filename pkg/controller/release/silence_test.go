@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// atMax has a pod wait beside a pool that is at max.
+// atMax lets a pod wait while its pool is at max.
 func (c *cluster) atMax() {
 	c.grow("a", 1, 2, "1:1")
 	c.Start("release", aware(usual))
@@ -52,7 +52,7 @@ var _ = Describe("While a cluster does not answer", func() {
 		})
 	})
 
-	It("helps pods that have waited all the time once the cluster answers, without another event", func() {
+	It("serves pods that have waited all the time once the cluster answers, without another event", func() {
 		playApart(func(c *cluster) {
 			c.atMax()
 			c.Target.Silence(true, "release")
@@ -86,7 +86,7 @@ var _ = Describe("While a cluster does not answer", func() {
 		Entry("but does not end it either", time.Minute, "a=2"),
 	)
 
-	It("decides on the bounds that there are once the control cluster answers", func() {
+	It("decides with the present bounds once the control cluster answers", func() {
 		playApart(func(c *cluster) {
 			c.grow("a", 1, 3, "1:4")
 			c.Start("release", aware(usual))

@@ -21,7 +21,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
-// generation is one lot of objects of every kind that is watched in the target cluster: it comes and goes.
+// generation creates objects of every kind that is watched in the target cluster; extinct deletes them.
 func (c *cluster) generation(ctx context.Context, number, size int) {
 	GinkgoHelper()
 	core, apps := c.core.CoreV1(), c.core.AppsV1()
@@ -50,7 +50,7 @@ func (c *cluster) generation(ctx context.Context, number, size int) {
 	}
 }
 
-// refused is of how many pods the scheduler refuses one.
+// refused is the number of pods of which the scheduler rejects one.
 const refused = 10
 
 func (c *cluster) extinct(ctx context.Context, number, size int) {
@@ -94,7 +94,7 @@ var _ = Describe("What the controller holds", func() {
 		})
 	})
 
-	It("forgets a MachineDeployment that is gone", func() {
+	It("forgets a deleted MachineDeployment", func() {
 		play(func(c *cluster) {
 			var watched *Controller
 			c.grow("a", 1, 2, "1:10")
@@ -125,12 +125,12 @@ var _ = Describe("What the controller holds", func() {
 		})
 	})
 
-	It("goes by what the store has of a pod, also before its event has come", func() {
+	It("uses the stored version of a pod, even before the event about it has arrived", func() {
 		stored := Pod("p", 2000)
 		Expect(Look(Pod("p", 1000), stored)).To(BeIdenticalTo(stored))
 	})
 
-	It("keeps no pod that went between being listed and being read", func() {
+	It("keeps no pod that was deleted between being listed and being read", func() {
 		Expect(LateLook(Pod("p", 1000))).To(BeZero())
 	})
 })

@@ -18,7 +18,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
-// disk makes a claim that is bound to a volume of a zone.
+// disk creates a claim that is bound to a volume of a zone.
 func (c *cluster) disk(name, place string) {
 	GinkgoHelper()
 	ctx := context.Background()
@@ -50,7 +50,7 @@ func (c *cluster) daemonSet(milli int64) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// unbound makes a claim whose volume is made where its pod goes.
+// unbound creates a claim whose volume is created where its pod runs.
 func (c *cluster) unbound(name string) {
 	GinkgoHelper()
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -59,7 +59,7 @@ func (c *cluster) unbound(name string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// late makes the storage class of such.
+// late creates the storage class of such claims.
 func (c *cluster) late() {
 	GinkgoHelper()
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: "csi.example", VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
@@ -73,7 +73,7 @@ func without(names ...string) []sim.Resource {
 }
 
 var _ = Describe("Where storage may not be read", func() {
-	It("helps pods all the same, but those with volumes that are yet to be made", func() {
+	It("still serves pods, except for those whose volumes do not exist yet", func() {
 		playOn(without("storageclasses", "csidrivers"), func(c *cluster) {
 			c.grow("a", 1, 3, "1:10")
 			c.Start("release", controller(usual))
@@ -88,7 +88,7 @@ var _ = Describe("Where storage may not be read", func() {
 		})
 	})
 
-	DescribeTable("a volume is made where the pod goes", func(kinds []sim.Resource, replicas string) {
+	DescribeTable("a volume is created where the pod runs", func(kinds []sim.Resource, replicas string) {
 		playOn(kinds, func(c *cluster) {
 			c.grow("a", 1, 3, "1:10")
 			c.Start("release", controller(usual))
@@ -100,6 +100,6 @@ var _ = Describe("Where storage may not be read", func() {
 		})
 	},
 		Entry("and a machine for it is released", served, "a=2"),
-		Entry("unless nobody can tell what its driver needs", without("csidrivers"), "a=1"),
+		Entry("unless the needs of its driver are unknown", without("csidrivers"), "a=1"),
 	)
 })

@@ -17,7 +17,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
-// makes has a ReplicaSet in the cluster, which makes no pods.
+// makes adds a ReplicaSet to the cluster, which creates no pods.
 func (c *cluster) makes(name string, replicas int) *appsv1.ReplicaSet {
 	GinkgoHelper()
 	s := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To(int32(replicas))}}
@@ -26,7 +26,7 @@ func (c *cluster) makes(name string, replicas int) *appsv1.ReplicaSet {
 	return s
 }
 
-// expectRoomForTwelve has one of twelve pods made first, and expects that one write makes room for all of them.
+// expectRoomForTwelve creates one of twelve pods first, and expects that one write makes room for all of them.
 func (c *cluster) expectRoomForTwelve(owned func(*corev1.Pod)) {
 	GinkgoHelper()
 	pods := fresh(12, "p", 1000, owned)
@@ -40,8 +40,8 @@ func (c *cluster) expectRoomForTwelve(owned func(*corev1.Pod)) {
 	Expect(c.writes(0)).To(Equal([]string{"patch machinedeployments a"}))
 }
 
-var _ = Describe("A ReplicaSet that has not made all of its pods", func() {
-	It("has room made for all of them when the first is refused, by one write", func() {
+var _ = Describe("A ReplicaSet that has not created all of its pods", func() {
+	It("gets room for all of them when the first is rejected, with one write", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 4, "1:10")
 			c.Start("release", controller(usual))
@@ -51,7 +51,7 @@ var _ = Describe("A ReplicaSet that has not made all of its pods", func() {
 		})
 	})
 
-	It("makes others for those that are being deleted", func() {
+	It("creates others for those that are being deleted", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 5, "1:10")
 			c.Start("release", controller(usual))
@@ -68,7 +68,7 @@ var _ = Describe("A ReplicaSet that has not made all of its pods", func() {
 		})
 	})
 
-	It("counts for what it has made where it makes no more", func() {
+	It("counts only for pods that it has created, if it creates no more", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 9, "1:20")
 			c.Start("release", controller(usual))

@@ -37,7 +37,7 @@ var _ = Describe("While pods wait, the controller decides again", func() {
 		Entry(nil, "nodes"),
 	)
 
-	It("when a DaemonSet is gone", func() {
+	It("when a DaemonSet has been deleted", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:3")
 			c.create(Pods(1, "p", 4000)...)

@@ -98,11 +98,11 @@ type cluster struct {
 	born int
 	// harmed are pods on machines that were deleted.
 	harmed []string
-	// growing says that a pool is being made, which nobody is to complete meanwhile.
+	// growing reports whether a pool is being created, so that no actor completes it meanwhile.
 	growing bool
 }
 
-// alone is a cluster in which nobody does anything.
+// alone is a cluster without actors.
 func alone(w *storm.World) *cluster {
 	core, ours := world.Clients(w.ConfigFor("user"))
 	return &cluster{World: w, Waker: world.NewWaker(w), core: core, ours: ours, boot: time.Minute}
@@ -122,7 +122,7 @@ func adoptWith(w *storm.World, keep func(*cluster, context.Context, *rest.Config
 	return c
 }
 
-// actor does something soon after each write, and after as long as it says.
+// actor does something soon after each write, and again after the time that it returns.
 func (c *cluster) actor(reconcile world.Reconcile) storm.Program {
 	return world.Actor{Waker: c.Waker, Delay: 4 * time.Millisecond, Reconcile: reconcile}.Run
 }
@@ -150,11 +150,11 @@ func playApart(body func(c *cluster)) {
 	})
 }
 
-// grow makes a pool of so many serving machines, of which each runs a pod that fills it, and so many in reserve.
+// grow creates a pool with this many serving machines, each filled by a pod, and this many in reserve.
 func (c *cluster) grow(name string, replicas, excess int, bounds string, change ...func(*v1alpha1.MachineDeployment)) {
 	GinkgoHelper()
 	c.set(func() { c.growing = true })
-	defer c.create(Pod("last-"+name, 0, func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" })) // wakes who waited
+	defer c.create(Pod("last-"+name, 0, func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" })) // wakes the actors that waited
 	defer c.set(func() { c.growing = false })
 	d := world.MachineDeployment(name, int32(replicas))
 	d.Spec.ExcessReplicas = ptr.To(int32(excess))
@@ -174,7 +174,7 @@ func (c *cluster) grow(name string, replicas, excess int, bounds string, change 
 	}
 }
 
-// set changes something under the lock, and wakes nobody.
+// set changes something under the lock, and wakes no actor.
 func (c *cluster) set(change func()) { c.Do(change) }
 
 // machine is a new one of a pool. It boots.
@@ -202,7 +202,7 @@ func (c *cluster) create(pods ...*corev1.Pod) {
 	}
 }
 
-// fresh are pods that nobody has looked at.
+// fresh are pods that the scheduler has not tried yet.
 func fresh(n int, name string, milli int64, change ...func(*corev1.Pod)) []*corev1.Pod {
 	return Pods(n, name, milli, append(change, Untried)...)
 }

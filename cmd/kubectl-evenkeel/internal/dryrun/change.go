@@ -87,7 +87,7 @@ func parseChange(raw []byte, namespaces Namespaces) (Change, error) {
 	}
 	c := Change{Kind: u.GroupVersionKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 	if !slices.Contains([]schema.GroupVersionKind{kindDeployment, kindBalancer, kindFederated, kindReserve, kindBuffer, kindNamespace}, c.Kind) && !c.isReference() {
-		return Change{}, fmt.Errorf("%q of %q cannot be changed here: give a MachineDeployment of %s, a Balancer of %s, a Reserve or a FederatedHorizontalPodAutoscaler of %s, or a CapacityBuffer of %s, with what it names",
+		return Change{}, fmt.Errorf("%q of %q cannot be changed here: give a MachineDeployment of %s, a Balancer of %s, a Reserve or a FederatedHorizontalPodAutoscaler of %s, or a CapacityBuffer of %s with the objects that it refers to",
 			u.GetKind(), u.GetAPIVersion(), kindDeployment.GroupVersion(), kindBalancer.GroupVersion(), kindReserve.GroupVersion(), kindBuffer.GroupVersion())
 	}
 	if c.Name == "" {
@@ -154,7 +154,7 @@ func (o Objects) Apply(c Change, door Validator) (Objects, error) {
 // to one results in is then unknown.
 func (o Objects) readError(resource string) error {
 	if resource == "capacitybuffers" && !o.Target {
-		return errors.New("there is no target cluster, to which CapacityBuffers belong")
+		return errors.New("there is no target cluster, and CapacityBuffers belong to one")
 	}
 	if why := o.Unread[resource]; why != "" {
 		return fmt.Errorf("the %s of the cluster could not be read: %s", resource, why)

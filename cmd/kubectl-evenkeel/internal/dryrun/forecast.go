@@ -157,7 +157,7 @@ func (w *world) explainMachines(key string) Plan {
 	case blocked != "":
 		p.State, p.Why = Blocked, blocked
 	case w.unsettled(key):
-		p.State, p.Why = Moving, cmp.Or(p.Why, "machines come or go")
+		p.State, p.Why = Moving, cmp.Or(p.Why, "machines are being created or deleted")
 	}
 	return p
 }

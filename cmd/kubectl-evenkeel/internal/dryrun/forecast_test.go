@@ -115,7 +115,7 @@ var _ = Describe("A forecast", func() {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 		}))
 		f, text := told(*o, "")
-		Expect(text).To(ContainSubstring("replicas 2 -> 3 (1 pods wait that machines in reserve can hold: default/late)"))
+		Expect(text).To(ContainSubstring("replicas 2 -> 3 (reserve machines can hold 1 waiting pod: default/late)"))
 		Expect(short(f.End.Pools[0])).To(Equal("R3 A1 serve abc reserve  leave  new 0+1"), text)
 	})
 

@@ -62,7 +62,7 @@ func (w *world) advanceMachine(d *machine.MachineDeployment, m *mcm.Machine, rea
 		m.Status.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineRunning, LastUpdateTime: metav1.NewTime(w.now)}
 		w.register(m, read)
 	case mcm.MachineUnknown:
-		w.addNote("Machine %s is Unknown; the forecast is that it stays so", key)
+		w.addNote("Machine %s is Unknown; the prediction assumes that it stays Unknown", key)
 		return false
 	default:
 		return false

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/evenkeel/evenkeel/internal/plural"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
@@ -183,5 +184,5 @@ func balancerSteps(b balancerPlan) []Step {
 
 // raiseStep releases machines to waiting pods.
 func raiseStep(replicas, by int, pods []string) Step {
-	return Step{Do: Replicas, From: fmt.Sprint(replicas), To: fmt.Sprint(replicas + by), Why: fmt.Sprintf("%d pods wait that machines in reserve can hold: %s", len(pods), strings.Join(pods, ", "))}
+	return Step{Do: Replicas, From: fmt.Sprint(replicas), To: fmt.Sprint(replicas + by), Why: fmt.Sprintf("reserve machines can hold %s: %s", plural.Of(len(pods), "waiting pod"), strings.Join(pods, ", "))}
 }

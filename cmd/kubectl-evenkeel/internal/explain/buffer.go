@@ -98,7 +98,7 @@ func bufferWhy(a *Account, b *v1beta1.CapacityBuffer, one overview.Buffer) {
 	if one.Dedicated != "" {
 		a.addReason("Its machines are dedicated: they leave the reserve only for the pods that the annotation names, and hold no chunks of buffers that name others.")
 	} else {
-		a.addReason("Any pod that waits and fits can use its machines.")
+		a.addReason("Any waiting pod that fits can use its machines.")
 	}
 	for _, kind := range slices.Sorted(slices.Values([]string{v1beta1.ConditionReady, v1beta1.ConditionReadyForProvisioning, v1beta1.ConditionLimitedByQuotas})) {
 		c := meta.FindStatusCondition(b.Status.Conditions, kind)

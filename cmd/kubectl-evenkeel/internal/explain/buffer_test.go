@@ -35,7 +35,7 @@ var _ = Describe("A CapacityBuffer is explained", func() {
 		Expect(a.Title).To(Equal("CapacityBuffer web-shop: Complete"))
 		Expect(a.Facts).To(ContainElements(Fact{"Chunks", "2, each room for one pod"}, Fact{"Ready", "True, Complete: all of it"}))
 		Expect(a.Why).To(Equal([]string{
-			"It asks for 20 % of the replicas of Deployment/web, rounded up.", "Any pod that waits and fits can use its machines.", "There is room for all chunks on machines that are ready.",
+			"It asks for 20 % of the replicas of Deployment/web, rounded up.", "Any waiting pod that fits can use its machines.", "There is room for all chunks on machines that are ready.",
 		}))
 		Expect(a.Next).To(HaveExactElements(HavePrefix("It is at rest")))
 	})

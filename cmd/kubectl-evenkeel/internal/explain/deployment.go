@@ -59,7 +59,7 @@ func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone)
 		a.addFact("Bounds", "min %d, max %d", z.Bounds.Min, z.Bounds.Max)
 	}
 	if z.Dedicated != "" {
-		a.addFact("Dedicated", "%s: only pods of these owners use so many of the machines in reserve", z.Dedicated)
+		a.addFact("Dedicated", "%s: only pods of these owners can use this many machines of the reserve", z.Dedicated)
 	}
 	var states []string
 	for _, state := range overview.States {

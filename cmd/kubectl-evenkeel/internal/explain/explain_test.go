@@ -267,7 +267,7 @@ var _ = Describe("Dedicated machines", func() {
 		a, err := Machine(dedicated().Objects, "c")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(a.Facts).To(ContainElement(Fact{"Dedicated to", "shop/Deployment/web"}))
-		Expect(a.Why).To(ContainElement(ContainSubstring("only for pods of shop/Deployment/web that wait")))
+		Expect(a.Why).To(ContainElement(ContainSubstring("only for waiting pods of shop/Deployment/web")))
 		Expect(a.Next).NotTo(ContainElement(ContainSubstring("When replicas are raised")))
 	})
 

@@ -117,11 +117,11 @@ func (m machine) because(a *Account) {
 			formatPast(m.Since, m.objects.At), m.zone.Excess, m.zone.Replicas)
 		a.addReason("With the mark, its Node has a taint that keeps pods away, and cluster-autoscaler does not remove the machine.")
 		if m.Dedicated != "" {
-			a.addReason("It is dedicated: it leaves the reserve only for pods of %s that wait, not when replicas are raised, and not when another machine fails (law 19).", m.Dedicated)
+			a.addReason("It is dedicated: it leaves the reserve only for waiting pods of %s, not when replicas are raised or another machine fails (law 19).", m.Dedicated)
 		}
 	case overview.Leaving:
 		a.addReason("%s", m.leaving())
-		a.addReason("A machine that leaves only counts towards max.")
+		a.addReason("A machine that is leaving counts only towards max.")
 	case overview.Failed:
 		a.addReason("It does not work: %s.", m.Why)
 		a.addReason("It does not count as serving. A ready reserve machine replaces it at once (laws 2 and 10).")

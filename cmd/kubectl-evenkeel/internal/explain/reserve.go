@@ -42,7 +42,7 @@ func Reserve(o overview.Objects, name string) (Account, error) {
 	reserveFacts(&a, d, o.At)
 	reserveWhy(&a, d, p)
 	if len(o.Missing) > 0 {
-		a.addReason("Not everything could be read (%s), so the controller may know better.", strings.Join(o.Missing, "; "))
+		a.addReason("Not everything could be read (%s), so the controller may know more than this.", strings.Join(o.Missing, "; "))
 	}
 	reserveNext(&a, d, p, o)
 	return a, nil
@@ -149,7 +149,7 @@ func reserveWhy(a *Account, d plan.Decision, p reservesPlan) {
 		}
 	}
 	if contested {
-		a.addReason("What is requested of a MachineDeployment does not add up: the largest number counts; of equal ones, its own, then that of the first Reserve by name (law 3).")
+		a.addReason("Requests for one MachineDeployment are not added up: the largest one counts. If several are equal, the MachineDeployment's own counts, then that of the first Reserve by name (law 3).")
 	}
 }
 
@@ -209,7 +209,7 @@ func contest(d plan.Decision, part plan.Part, p reservesPlan) string {
 	}
 	others, err := rivals(d, part, p)
 	if err != nil {
-		return fmt.Sprintf("What MachineDeployment %s requests itself is unknown: %v.", part.Deployment.Name, err)
+		return fmt.Sprintf("The number that MachineDeployment %s itself requests is unknown: %v.", part.Deployment.Name, err)
 	}
 	var texts []string
 	counts := request{"this Reserve", part.Machines}

@@ -76,7 +76,7 @@ var _ = Describe("A Reserve is explained", func() {
 		Expect(a.Next).To(HaveExactElements(HavePrefix("It is at rest")))
 	})
 
-	DescribeTable("and says",
+	DescribeTable("and shows",
 		func(want string, change func(*world, *autoscaling.Reserve)) {
 			w := office()
 			change(w, w.Reserves[0])
@@ -110,7 +110,7 @@ var _ = Describe("A Reserve is explained", func() {
 		Entry("that another Reserve counts", "In z2, Reserve zoo counts with 3 machines, before this Reserve with 2.", func(w *world, _ *autoscaling.Reserve) {
 			w.Reserves = append(w.Reserves, reserveNamed("zoo", 6))
 		}),
-		Entry("which settings are invalid", "What MachineDeployment z1 requests itself is unknown: ", func(w *world, _ *autoscaling.Reserve) {
+		Entry("which settings are invalid", "The number that MachineDeployment z1 itself requests is unknown: ", func(w *world, _ *autoscaling.Reserve) {
 			w.Deployments[0].Annotations[v1alpha1.BoundsAnnotation] = "many"
 		}),
 		Entry("what to do where there is no room", "To change that: raise max in the bounds, select more MachineDeployments, or request less.", func(w *world, _ *autoscaling.Reserve) {

@@ -53,9 +53,9 @@ func Cluster(o Objects) (demand.Trace, []string) {
 	gone, unknown := traceOfGone(o, known, siblings)
 	trace = append(trace, gone...)
 	sortAll(trace)
-	notes := []string{"of pods that no longer exist, only those are known that the events of the cluster still tell of, mostly of the last hour: prefer a file or Prometheus"}
+	notes := []string{"of pods that no longer exist, only those that the cluster's events still mention are known, mostly from the last hour: prefer a file or Prometheus"}
 	if unknown > 0 {
-		notes = append(notes, "left out: "+plural.Of(unknown, "pod")+" that no longer exist and have no sibling whose requests could be taken")
+		notes = append(notes, "left out: "+plural.Of(unknown, "pod")+" that no longer exist, because no similar pod shows their requests")
 	}
 	return trace, notes
 }
@@ -92,7 +92,7 @@ func endTime(p *corev1.Pod, now time.Time) time.Time {
 // durationUntil is at least an instant, because 0 means that a pod does not end.
 func durationUntil(created, end time.Time) time.Duration { return max(time.Second, end.Sub(created)) }
 
-// gonePod is a pod that no longer exists, as events tell.
+// gonePod is a pod that no longer exists, as its events show.
 type gonePod struct {
 	namespace, name string
 	// bound is zero if it is not known when the pod was bound, or if it ran on another Node.

@@ -134,7 +134,7 @@ func (a Answer) limitations(q Question) []string {
 		notes = append(notes, "all machines boot in the same time: set several with --boot-time if they differ")
 	}
 	if p := a.Suggested(); p != nil && q.Pool.Own > p.Machines {
-		notes = append(notes, fmt.Sprintf("MachineDeployment %s asks for %d itself, by %s: that counts where it is more than the Reserve, so lower it",
+		notes = append(notes, fmt.Sprintf("MachineDeployment %s itself requests %d, by %s: that counts where it is more than the Reserve, so lower it",
 			q.Pool.Name, q.Pool.Own, q.Pool.Where))
 	}
 	return notes

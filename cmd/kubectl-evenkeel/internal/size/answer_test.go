@@ -96,13 +96,13 @@ var _ = Describe("An answer", func() {
 		Expect(a.Points[len(a.Points)-1].Machines).To(Equal(9))
 	})
 
-	DescribeTable("notes what limits it", func(says string, changes ...func(*size.Question)) {
-		Expect(found(asked(changes...)).Notes).To(ContainElement(ContainSubstring(says)))
+	DescribeTable("notes what limits it", func(note string, changes ...func(*size.Question)) {
+		Expect(found(asked(changes...)).Notes).To(ContainElement(ContainSubstring(note)))
 	},
 		Entry(nil, "left out: 1 pod with larger requests than a machine can hold", day(demand.Pods{CPU: 3000, Count: 2}, demand.Pods{CPU: 9000, Count: 1})),
 		Entry(nil, "the trace covers less than a week", day(demand.Pods{CPU: 3000, Count: 2})),
 		Entry(nil, "all machines boot in the same time", func(q *size.Question) { q.Setup.Boot = q.Setup.Boot[:1] }),
-		Entry(nil, "MachineDeployment pool asks for 9 itself, by spec.excessReplicas", func(q *size.Question) {
+		Entry(nil, "MachineDeployment pool itself requests 9, by spec.excessReplicas", func(q *size.Question) {
 			q.Pool = size.Pool{Name: "pool", Own: 9, Where: "spec.excessReplicas"}
 		}),
 	)

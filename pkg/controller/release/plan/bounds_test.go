@@ -33,7 +33,7 @@ func allocated(do func()) int {
 }
 
 var _ = Describe("A user of the target cluster", func() {
-	DescribeTable("who wants more pods than there can be takes no more than a few machines' worth of memory",
+	DescribeTable("who asks for more pods than there can be takes no more memory than a few machines' pods do",
 		func(count int, wantRaises, wantOutcomes string, s *story) {
 			var p Plan
 			Expect(allocated(func() { p = New(s.uncreated(count, "w").View) })).To(BeNumerically("<", 16<<20))
@@ -74,7 +74,7 @@ var _ = Describe("A user of the target cluster", func() {
 })
 
 var _ = Describe("A decision that is interrupted", func() {
-	It("carries out what has been found, and says what has not been looked at", func() {
+	It("carries out what has been found, and reports what has not been considered", func() {
 		s := tell().pool("a", 1, 2, 10).full().waits(Pods(4, "p", 1000)...)
 		s.Interrupted = func() bool { return true }
 		p := New(s.View)
@@ -82,7 +82,7 @@ var _ = Describe("A decision that is interrupted", func() {
 		Expect(outcomes(p)).To(Equal("BeyondBounds:4"))
 	})
 
-	DescribeTable("carries out what has been found, and no more, if it comes later",
+	DescribeTable("carries out what has been found, and no more, if the interruption is later",
 		func(calls int, want string) {
 			s := tell().pool("a", 1, 2, 10, dedicated("shop", 1)).full().waits(Pod("p", 4000, ofWeb), Pod("q", 4000))
 			s.Interrupted = func() bool { calls--; return calls < 0 }
@@ -110,7 +110,7 @@ var _ = Describe("A decision that is interrupted", func() {
 })
 
 var _ = Describe("What one decision looks at", func() {
-	It("is divided fairly: who has little gets all of it, and nothing is left unused", func() {
+	It("is divided fairly: a namespace with little gets all of it, and nothing is left unused", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			limit := rapid.IntRange(0, 40).Draw(t, "limit")
 			items := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "b", "c", "c", "c", "c", "c"}), 0, 80).Draw(t, "items")
@@ -153,7 +153,7 @@ var _ = Describe("What one decision looks at", func() {
 		Expect(podNames(MostImportant(pods, 6))).To(Equal(want))
 	})
 
-	It("is the same as if all pods were sorted, in whatever order they come", func() {
+	It("is the same as if all pods were sorted, in whatever order they are offered", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			var all []*corev1.Pod
 			for i := range rapid.IntRange(0, 60).Draw(t, "pods") {
@@ -188,7 +188,7 @@ var _ = Describe("What one decision looks at", func() {
 		Expect(outcomes(p)).To(Equal(fmt.Sprintf("Released:%d", 2*MaxShapes)))
 	})
 
-	It("is said by how many pods there are beyond", func() {
+	It("is shown by the number of pods beyond the bound", func() {
 		s := tell()
 		s.Beyond = 3
 		Expect(New(s.View).Beyond).To(Equal(3))

@@ -86,7 +86,7 @@ var _ = DescribeTable("A pod that is nominated for a node with four CPUs",
 
 	Entry("has its place beside one of those that it is spread with, since only other nodes show whether the zones are even", false,
 		nominatedFor("n", "p", 1000, inThreeZones), these(Pod("q", 1000, inThreeZones)), nil),
-	Entry("has its place beside one of which it is not known whether it keeps it away", false, nominatedFor("n", "p", 1000), these(Pod("q", 1000, avoidingTeam)), nil),
+	Entry("has its place beside one that may or may not keep it away", false, nominatedFor("n", "p", 1000), these(Pod("q", 1000, avoidingTeam)), nil),
 	Entry("is crowded out where one runs that keeps it away", true, nominatedFor("n", "p", 1000, Apart), these(Pod("p-1", 1000, Apart)), nil),
 	Entry("is crowded out where another has its port", true, nominatedFor("n", "p", 1000, listening), these(Pod("q", 1000, listening)), nil),
 

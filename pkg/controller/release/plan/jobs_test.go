@@ -23,7 +23,7 @@ var _ = DescribeTable("A Job is to have",
 		Expect(PodsOfJob(job, "u")).To(Equal(want))
 	},
 	Entry("as many pods as may run at once", 7, func(*batchv1.Job) {}),
-	Entry("one unless it says more", 1, func(j *batchv1.Job) { j.Spec.Parallelism = nil }),
+	Entry("one unless parallelism is set", 1, func(j *batchv1.Job) { j.Spec.Parallelism = nil }),
 	Entry("none if none may run", 0, func(j *batchv1.Job) { j.Spec.Parallelism = ptr.To[int32](0) }),
 	Entry("no more than may run at once, however many are to complete", 7, func(j *batchv1.Job) { j.Spec.Completions = ptr.To[int32](20) }),
 	Entry("no more than are to complete", 3, func(j *batchv1.Job) { j.Spec.Completions = ptr.To[int32](3) }),
@@ -33,7 +33,7 @@ var _ = DescribeTable("A Job is to have",
 	Entry("none if it was replaced", 0, func(j *batchv1.Job) { j.UID = "other" }),
 	Entry("none if it is being deleted", 0, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} }),
 	Entry("none if it is suspended", 0, func(j *batchv1.Job) { j.Spec.Suspend = ptr.To(true) }),
-	Entry("all if it is suspended no more", 7, func(j *batchv1.Job) { j.Spec.Suspend = ptr.To(false) }),
+	Entry("all if it is no longer suspended", 7, func(j *batchv1.Job) { j.Spec.Suspend = ptr.To(false) }),
 	Entry("none after a failure, since it waits", 0, func(j *batchv1.Job) { j.Status.Failed = 1 }),
 	Entry("none while pods terminate, since it may wait for them", 0, func(j *batchv1.Job) { j.Status.Terminating = ptr.To[int32](1) }),
 	Entry("all if none terminates", 7, func(j *batchv1.Job) { j.Status.Terminating = ptr.To[int32](0) }),
@@ -41,7 +41,7 @@ var _ = DescribeTable("A Job is to have",
 	Entry("none by another controller", 0, func(j *batchv1.Job) { j.Spec.ManagedBy = ptr.To("kueue.x-k8s.io/multikueue") }),
 	Entry("all by the usual controller", 7, func(j *batchv1.Job) { j.Spec.ManagedBy = ptr.To(batchv1.JobControllerName) }),
 	Entry("none that are alike if they have an index", 0, func(j *batchv1.Job) { j.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion) }),
-	Entry("all if it says that its pods have no index", 7, func(j *batchv1.Job) { j.Spec.CompletionMode = ptr.To(batchv1.NonIndexedCompletion) }),
+	Entry("all if its completion mode is NonIndexed", 7, func(j *batchv1.Job) { j.Spec.CompletionMode = ptr.To(batchv1.NonIndexedCompletion) }),
 )
 
 var _ = It("A Job that does not exist is to have no pods", func() {
@@ -108,7 +108,7 @@ var _ = Describe("The pods that a Job has yet to create are expected", func() {
 		Expect(bursts).To(BeEmpty())
 	})
 
-	It("of no Job that is gone, which is forgotten", func() {
+	It("of no deleted Job, which is forgotten", func() {
 		Expect(expects(5, 0)).To(BeTrue())
 		bursts.ForgetGone(func(string) *batchv1.Job { return nil })
 		Expect(bursts).To(BeEmpty())

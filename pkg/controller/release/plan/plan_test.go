@@ -26,7 +26,7 @@ var _ = DescribeTable("A plan",
 		Expect(outcomes(p)).To(Equal(wantOutcomes))
 	},
 	// Law 1: as many machines as it takes.
-	Entry("nobody waits", "", "", tell().pool("a", 1, 2, 10).full()),
+	Entry("no pod waits", "", "", tell().pool("a", 1, 2, 10).full()),
 	Entry("one pod", "a+1(a-1)", "Released:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000))),
 	Entry("pods that fit one machine", "a+1(a-1)", "Released:4", tell().pool("a", 1, 2, 10).full().waits(Pods(4, "p", 1000)...)),
 	Entry("pods for two", "a+2(a-1 a-2)", "Released:5", tell().pool("a", 1, 2, 10).full().waits(Pods(5, "p", 1000)...)),
@@ -117,22 +117,22 @@ var _ = DescribeTable("A plan",
 		s.Nodes[1].Object.Status.Conditions = nil
 		return s
 	}()),
-	Entry("a reserve of two, of which the first to be released has a Node that is not ready", "", "NoReserve:1", func() *story {
+	Entry("a reserve of two, where the Node of the first to be released is not ready", "", "NoReserve:1", func() *story {
 		s := tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000))
 		s.Nodes[1].Object.Status.Conditions = nil
 		return s
 	}()),
 	Entry("no pool", "", "NoReserve:1", tell().waits(Pod("p", 1000))),
 
-	// Law 4: who is no reason.
-	Entry("not judged by the scheduler, beside one that it has found no place for", "a+1(a-1)", "Released:1",
+	// Law 4: pods that are no reason for a raise.
+	Entry("not tried by the scheduler, beside one that it has rejected", "a+1(a-1)", "Released:1",
 		tell().pool("a", 1, 1, 10).full().waits(Pod("p-0", 1000), Pod("p-1", 1000, func(p *corev1.Pod) { p.Status.Conditions[0].Reason = corev1.PodReasonSchedulerError }))),
 	Entry("gated", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }))),
 	Entry("preempting", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Status.NominatedNodeName = "a-0" }))),
 	Entry("leaving", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }))),
 	Entry("failed", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))),
 	Entry("of a scheduler with rules of its own", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Spec.SchedulerName = "mine" }))),
-	Entry("of little worth", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](-11) }))),
+	Entry("of low priority", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](-11) }))),
 	Entry("of a DaemonSet", "", "", tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000, func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: ptr.To(true)}}
 	}))),
@@ -144,10 +144,10 @@ var _ = DescribeTable("A plan",
 	Entry("of another zone", "", "NoReserve:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000, InZone("b")))),
 	Entry("not to be told", "", "Unclear:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000, claimsDevice))),
 
-	// Law 4: such as nobody has looked at yet.
-	Entry("nobody has been looked at", "", "", tell().pool("a", 1, 2, 10).full().waits(Pods(4, "p", 1000, Untried)...)),
-	Entry("its like has been looked at", "a+2(a-1 a-2)", "Released:7", tell().pool("a", 1, 2, 10).full().waits(Pod("p-9", 1000)).waits(Pods(6, "p", 1000, Untried)...)),
-	Entry("another has been looked at", "a+1(a-1)", "Released:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000)).waits(Pods(6, "q", 1000, Untried)...)),
+	// Law 4: pods that the scheduler has not tried yet.
+	Entry("none has been tried", "", "", tell().pool("a", 1, 2, 10).full().waits(Pods(4, "p", 1000, Untried)...)),
+	Entry("an identical one has been rejected", "a+2(a-1 a-2)", "Released:7", tell().pool("a", 1, 2, 10).full().waits(Pod("p-9", 1000)).waits(Pods(6, "p", 1000, Untried)...)),
+	Entry("a different one has been rejected", "a+1(a-1)", "Released:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000)).waits(Pods(6, "q", 1000, Untried)...)),
 )
 
 // sample changes what machines of a pool that do not exist yet will look like.
@@ -201,7 +201,7 @@ var _ = Describe("A plan over time", func() {
 		s.Now, s.Memory = s.Now.Add(d), p.Memory
 	}
 
-	It("leaves a pod alone that goes on waiting beside room", func() { // law 5
+	It("leaves a pod alone that keeps waiting beside room", func() { // law 5
 		s := tell().pool("a", 1, 2, 10).waits(Pod("p", 1000))
 		p := New(s.View)
 		Expect(outcomes(p)).To(Equal("HasRoom:1"))
@@ -215,13 +215,13 @@ var _ = Describe("A plan over time", func() {
 		again(s, p, 24*time.Hour)
 		Expect(Raises(New(s.View))).To(BeEmpty())
 
-		By("looking after others as before")
+		By("serving other pods as before")
 		s.waits(Pod("q", 1000))
 		p = New(s.View)
 		Expect(outcomes(p)).To(Equal("Doubtful:1 Released:1"))
 	})
 
-	It("does not hold it against a pod that others were faster", func() {
+	It("does not doubt a pod whose room others took", func() {
 		s := tell().pool("a", 1, 2, 10).waits(Pod("p", 1000))
 		p := New(s.View)
 		again(s, p, 10*time.Second)
@@ -237,13 +237,13 @@ var _ = Describe("A plan over time", func() {
 		Expect(New(s.View).Memory).NotTo(HaveKey(types.UID("p-1")))
 	})
 
-	It("remembers nobody who waits for a machine to come", func() {
+	It("remembers no pod that waits for a machine on its way", func() {
 		s := tell().pool("a", 1, 2, 10, replicas(2)).full().waits(Pod("p", 1000))
 		Expect(New(s.View).Memory).To(BeEmpty())
 	})
 })
 
-var _ = It("bounds the room that is owed by who could use it", func() {
+var _ = It("bounds the room that is still to come by the pods that could use it", func() {
 	s := tell().pool("a", 1, 0, 2_000_000_000, replicas(2_000_000_000)).full().waits(Pods(3, "p", 1000, func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("1Gi")
 	})...)

@@ -42,7 +42,7 @@ var (
 	own    = corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
 )
 
-// uncreated says how many pods ReplicaSets have yet to make.
+// uncreated sets how many pods ReplicaSets have yet to create.
 func (s *story) uncreated(n int, sets ...string) *story {
 	s.Uncreated = map[types.UID]int{}
 	for _, name := range sets {
@@ -60,7 +60,7 @@ func machineNames(n int) string {
 	return strings.Join(names, " ")
 }
 
-var _ = DescribeTable("Pods that a ReplicaSet has yet to make",
+var _ = DescribeTable("Pods that a ReplicaSet has yet to create",
 	func(wantRaises, wantOutcomes string, wantUncreated int, s *story) {
 		p := New(s.View)
 		Expect(Raises(p)).To(Equal(wantRaises))
@@ -80,13 +80,13 @@ var _ = DescribeTable("Pods that a ReplicaSet has yet to make",
 		tell().pool("a", 1, 5, 10).full().waits(Pod("p", 1000, ByReplicaSet(set("w"))), Pod("q", 1000, ByReplicaSet(set("x")))).uncreated(4, "w", "x")),
 	Entry("go where there is room", "", "HasRoom:1", 0,
 		tell().pool("a", 1, 5, 10).waits(Pod("p", 1000, ByReplicaSet(set("w")))).uncreated(3, "w")),
-	Entry("have a machine released that those who wait do not need", "a+1(a-1)", "HasRoom:1", 1,
+	Entry("get a machine that the waiting pods do not need", "a+1(a-1)", "HasRoom:1", 1,
 		tell().pool("a", 1, 5, 10).waits(Pod("p", 1000, ByReplicaSet(set("w")))).uncreated(4, "w")),
 	Entry("have none released beyond max", "a+1(a-1)", "Released:1", 3,
 		tell().pool("a", 1, 5, 2).full().waits(Pod("p", 1000, ByReplicaSet(set("w")))).uncreated(20, "w")),
 	Entry("do not count while the scheduler has not refused one", "", "", 0,
 		tell().pool("a", 1, 5, 10).full().waits(Pod("p", 1000, Untried, ByReplicaSet(set("w")))).uncreated(7, "w")),
-	Entry("do not count for others who wait", "a+1(a-1)", "Released:1", 0,
+	Entry("do not count for other waiting pods", "a+1(a-1)", "Released:1", 0,
 		tell().pool("a", 1, 5, 10).full().waits(Pod("p", 1000)).uncreated(7, "w")),
 	Entry("count where they share a volume", "a+2(a-1 a-2)", "Released:1", 7,
 		tell().pool("a", 1, 5, 10).full().stored("p", shared, ByReplicaSet(set("w"))).uncreated(7, "w")),
@@ -96,17 +96,17 @@ var _ = DescribeTable("Pods that a ReplicaSet has yet to make",
 		tell().pool("a", 1, 0, 10, replicas(5)).pool("b", 1, 5, 10).full().waits(Pod("p", 4000, ByReplicaSet(set("w")))).uncreated(3, "w")),
 	Entry("have none released if others own the machines", "a+1(a-2)", "Released:1", 0,
 		tell().pool("a", 1, 2, 10, dedicated("shop", 1)).full().waits(Pod("p", 4000, ByReplicaSet(set("w")))).uncreated(1, "w")),
-	Entry("count beside those who own machines", "a+3(a-1 a-2 a-3)", "Released:2", 1,
+	Entry("count beside pods that own machines", "a+3(a-1 a-2 a-3)", "Released:2", 1,
 		tell().pool("a", 1, 4, 10, dedicated("shop", 1)).full().waits(Pod("p", 4000, ofWeb), Pod("q", 4000, ByReplicaSet(set("w")))).uncreated(1, "w")),
 	Entry("have none of the machines released that are for all, if they will own others", "a+1(a-1)", "Released:1", 0,
 		tell().pool("a", 1, 4, 10, dedicated("shop", 2)).full().waits(Pod("p", 4000, ofWeb)).uncreated(1, "shopweb")),
-	Entry("count with one that waits, beside one of which it cannot be told where it can run", "a+2(a-1 a-2)", "Released:1 Unclear:1", 7,
+	Entry("count with one that waits, beside one whose suitable nodes are unknown", "a+2(a-1 a-2)", "Released:1 Unclear:1", 7,
 		tell().pool("a", 1, 5, 10).full().waits(Pod("p-0", 1000, ByReplicaSet(set("w")), claimsDevice), Pod("p-1", 1000, ByReplicaSet(set("w")))).uncreated(7, "w")),
 	Entry("do not count where each has a volume of its own", "a+1(a-1)", "Released:1", 0,
 		tell().pool("a", 1, 5, 10).full().stored("p", own, ByReplicaSet(set("w"))).uncreated(7, "w")),
 )
 
-var _ = DescribeTable("Where a machine has room for four pods, pods that a ReplicaSet has yet to make",
+var _ = DescribeTable("Where a machine has room for four pods, pods that a ReplicaSet has yet to create",
 	func(wantOutcomes string, wantUncreated int, waiting ...*corev1.Pod) {
 		web := Pod("web", 1000, ByReplicaSet(set("w")))
 		s := tell().pool("a", 1, 1, 10).full().waits(append(waiting, web)...).uncreated(9, "w")
@@ -142,7 +142,7 @@ var _ = DescribeTable("A ReplicaSet is to have",
 	Entry("all if it can create them again", 7, func(s *appsv1.ReplicaSet) {
 		s.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionFalse}}
 	}),
-	Entry("all, whatever another condition says", 7, func(s *appsv1.ReplicaSet) {
+	Entry("all, whatever the status of another condition", 7, func(s *appsv1.ReplicaSet) {
 		s.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: "Other", Status: corev1.ConditionTrue}}
 	}),
 )
@@ -162,9 +162,9 @@ var _ = DescribeTable("Pods like this one are created by",
 	},
 	Entry("its ReplicaSet", "ReplicaSet", Pod("p", 1000, ByReplicaSet(set("w")))),
 	Entry("its Job", "Job", Pod("p", 1000, ownedBy("batch/v1", "Job"))),
-	Entry("nobody, if nobody owns it", "", Pod("p", 1000)),
-	Entry("nobody who creates many that are alike, if a StatefulSet does", "", Pod("p", 1000, ownedBy("apps/v1", "StatefulSet"))),
-	Entry("nobody who is known, if it is a Job of another kind", "", Pod("p", 1000, ownedBy("batch.example/v1", "Job"))),
+	Entry("no controller, if the pod has no owner", "", Pod("p", 1000)),
+	Entry("no controller of identical pods, if the owner is a StatefulSet", "", Pod("p", 1000, ownedBy("apps/v1", "StatefulSet"))),
+	Entry("no known controller, if the owner is a Job of another API group", "", Pod("p", 1000, ownedBy("batch.example/v1", "Job"))),
 )
 
 // ownedBy has a controller of a kind own a pod.
