@@ -52,7 +52,7 @@ var _ = Describe("Machines", func() {
 		Expect(states(New(w.Objects))).To(Equal(map[string]State{"m1": Leaving, "m2": Working, "m3": Leaving}))
 	})
 
-	It("serve where pods run that do not tolerate the taint, whatever the mark says", func() {
+	It("serve if pods run there that do not tolerate the taint, even with the mark", func() {
 		w := newWorld()
 		w.pool("a", 3)
 		for _, name := range []string{"guest", "tolerant", "daemon", "mirror", "over"} {

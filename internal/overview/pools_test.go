@@ -22,7 +22,7 @@ func classed(name string) func(*v1alpha1.MachineDeployment) {
 	return func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = name }
 }
 
-// class adds a MachineClass that says what its machines are.
+// class adds a MachineClass that describes its machines.
 func (w *world) class(name, place, cpu string) {
 	w.Classes = append(w.Classes, fixture.MachineClass(name, func(c *mcm.MachineClass) {
 		c.NodeTemplate = &mcm.NodeTemplate{
@@ -135,10 +135,10 @@ var _ = DescribeTable("The excess of a zone is",
 		Expect(z.Excess).To(Equal(x))
 		Expect(z.Asked).To(Equal(asked))
 	},
-	Entry("none where nobody asks", 0, ""),
+	Entry("none if none is requested", 0, ""),
 	Entry("that of the field", 3, "3", excess(3)),
-	Entry("that of a field that has vanished", 3, "3", annotated(v1alpha1.WantedExcessAnnotation, "3")),
-	Entry("none where the field says 0", 0, "0", excess(0), annotated(v1alpha1.WantedExcessAnnotation, "3")),
+	Entry("that of a field that was removed", 3, "3", annotated(v1alpha1.WantedExcessAnnotation, "3")),
+	Entry("none if the field is 0", 0, "0", excess(0), annotated(v1alpha1.WantedExcessAnnotation, "3")),
 	Entry("that of bounds before the field", 2, "2", excess(3), bounds("1:20:2")),
 	Entry("a percentage, rounded up", 2, "15%", bounds("1:20:15%")),
 	Entry("as many as cover resources", 3, "cpu=9", bounds("1:20:cpu=9")),
@@ -149,12 +149,12 @@ var _ = DescribeTable("The excess of a zone is",
 	Entry("what is applied, where bounds is invalid", 7, "nonsense", bounds("nonsense"), annotated(v1alpha1.AppliedExcessAnnotation, "7")),
 	Entry("what is applied, where a share is invalid", 7, "many", annotated(v1alpha1.ShareAnnotation, "many"), annotated(v1alpha1.AppliedExcessAnnotation, "7")),
 	Entry("what max leaves of what is applied, where its share is invalid", 2, "many", annotated(v1alpha1.ShareAnnotation, "many"), annotated(v1alpha1.AppliedExcessAnnotation, "7,max=12")),
-	Entry("what is applied, where nobody knows what a machine has, though the reserve is to be given up", 7, "gpu=2",
+	Entry("what is applied, if the capacity of a machine is unknown, even if the reserve is to be removed", 7, "gpu=2",
 		bounds("1:20:gpu=2"), annotated(v1alpha1.AppliedExcessAnnotation, "7,max=20"), annotated(v1alpha1.DrainReserveAnnotation, "true")),
-	Entry("what is applied, where nobody knows what a machine has", 7, "gpu=2", bounds("1:20:gpu=2"), annotated(v1alpha1.AppliedExcessAnnotation, "7,max=20")),
+	Entry("what is applied, if the capacity of a machine is unknown", 7, "gpu=2", bounds("1:20:gpu=2"), annotated(v1alpha1.AppliedExcessAnnotation, "7,max=20")),
 )
 
-var _ = It("The excess in resources goes by machines of the current template, as the controller's does", func() {
+var _ = It("The excess in resources is computed for machines of the current template, as by the controller", func() {
 	w := newWorld()
 	w.class("large", "z", "8")
 	d := w.pool("a", 3, classed("large"), bounds("1:20:cpu=16"))

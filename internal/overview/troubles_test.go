@@ -64,10 +64,10 @@ var _ = DescribeTable("It is wrong",
 	Entry("that replicas are above max, once", func(w *world) {
 		w.pool("a", 7, bounds("1:5:1"), ready("False", "AboveMax", "7 of 7", time.Minute))
 	}, "machinedeployment/default/a: reserve AboveMax: 7 of 7 -> raise max in the bounds, or lower replicas"),
-	Entry("that bounds cannot be understood, though no controller says so", func(w *world) {
+	Entry("that bounds are invalid, though no controller reports that", func(w *world) {
 		w.pool("a", 1, bounds("5:1"))
 	}, `machinedeployment/default/a: bounds "5:1" is invalid -> min must not be above max`),
-	Entry("that bounds cannot be understood, as the controller says", func(w *world) {
+	Entry("that bounds are invalid, as the controller reports", func(w *world) {
 		w.pool("a", 1, bounds("many"), ready("False", "BoundsInvalid", "bounds: no", time.Minute))
 	}, "machinedeployment/default/a: reserve BoundsInvalid: bounds: no -> write bounds as min:max:excess, for example 1:10:2"),
 	Entry("that a reserve cannot be made, at once, and grows, but only for long", func(w *world) {
@@ -78,7 +78,7 @@ var _ = DescribeTable("It is wrong",
 	}, "machinedeployment/default/a: reserve CannotBeMade: 0 of 1 -> check quota, capacity and the MachineClass, and the events of the provider: kubectl -n default describe machine",
 		"machinedeployment/default/c: reserve Growing: 0 of 1 -> check why machines do not boot: kubectl -n default describe machine",
 		"machinedeployment/default/d: reserve NeverHeardOf: 0 of 1 -> kubectl -n default describe machinedeployment d"),
-	Entry("that nobody attends to a reserve that is wanted", func(w *world) {
+	Entry("that no controller manages a reserve that is desired", func(w *world) {
 		w.pool("a", 1, excess(1))
 		w.pool("b", 1, excess(1), func(d *v1alpha1.MachineDeployment) { d.CreationTimestamp = ago(time.Minute) })
 		w.pool("c", 1)

@@ -109,7 +109,7 @@ var _ = DescribeTable("It is wrong with workloads",
 			says(balancer.ConditionReady, metav1.ConditionFalse, "TargetsUnresolved", "target a: not found"),
 			says(balancer.ConditionTargetsResolved, metav1.ConditionFalse, "NotFound", "target a: not found")))
 	}, "balancer/default/b: target a: not found -> check that the targets exist and that the controller may scale them"),
-	Entry("that limits do not fit, with what the message says to do", func(w *world) {
+	Entry("that limits do not fit, with the remedy from the message", func(w *world) {
 		w.balancer("b", balancerSays(says(balancer.ConditionWithinLimits, metav1.ConditionFalse, "NoRoom", "no target has room for 2: raise maxReplicas or lower spec.replicas")))
 	}, "balancer/default/b: no target has room for 2 -> raise maxReplicas or lower spec.replicas"),
 	Entry("that others stand in", func(w *world) {
@@ -123,7 +123,7 @@ var _ = DescribeTable("It is wrong with workloads",
 		w.federated("f", federatedSays(says(autoscaling.ConditionReady, metav1.ConditionFalse, "Paused", "x")))
 	}, "balancer/default/b: paused: targets are not scaled -> remove spec.paused when you are done",
 		"fhpa/default/f: paused: the clusters' autoscalers are not changed -> remove spec.paused when you are done"),
-	Entry("that nobody attends to them, unless they are new", func(w *world) {
+	Entry("that no controller manages them, unless they are new", func(w *world) {
 		w.balancer("b", balancerSays())
 		w.federated("f", federatedSays())
 		w.balancer("new", balancerSays(), func(b *balancer.Balancer) { b.CreationTimestamp = ago(time.Minute) })

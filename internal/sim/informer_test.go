@@ -111,7 +111,7 @@ func (m *mirror) names() []string {
 }
 
 var _ = Describe("Informers", func() {
-	It("show what was there and what comes, at once", func() {
+	It("show what existed and what is created, at once", func() {
 		play(sim.Options{}, func(s scene) {
 			s.create("one")
 			m := s.mirror("reader")

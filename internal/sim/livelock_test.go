@@ -85,7 +85,7 @@ var _ = Describe("A client that writes without end at one moment", func() {
 		})
 	})
 
-	It("ends the process within seconds, and says why", func() {
+	It("ends the process within seconds, and prints why", func() {
 		self, err := os.Executable()
 		Expect(err).NotTo(HaveOccurred())
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

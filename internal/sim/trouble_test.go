@@ -89,7 +89,7 @@ var _ = Describe("Trouble", func() {
 		})
 	})
 
-	It("deals each answer before any comes again, and counts them", func() {
+	It("deals each answer before it repeats any, and counts them", func() {
 		play(sim.Options{Seed: 5}, func(s scene) {
 			s.Trouble("", sim.Trouble{Reads: 1, Writes: 1})
 			for range 8 {

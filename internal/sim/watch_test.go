@@ -28,7 +28,7 @@ type said struct {
 	ended    bool
 }
 
-// follower notes what a watch of the machines says.
+// follower records the events of a watch of the machines.
 type follower struct {
 	mu sync.Mutex
 	said

@@ -47,7 +47,7 @@ var _ = DescribeTable("Applying an excess to four machines for workload", func(b
 	Entry("counts it within replicas", "1", pool.Applied{Excess: 3, Max: 9, Counted: 2}, 6, "3,max=9,counted=2,replicas=6"),
 	Entry("removes the record with the excess", "2,max=5", pool.Applied{Max: pool.Unbounded}, 4, ""),
 	Entry("removes the record with the excess, whatever max is", "2,max=5", pool.Applied{Max: 5}, 4, ""),
-	Entry("leaves a record as it is, if it says the same", "2,max=2147483647", pool.Applied{Excess: 2, Max: pool.Unbounded}, 4, "2,max=2147483647"),
+	Entry("leaves a record as it is, if its values are the same", "2,max=2147483647", pool.Applied{Excess: 2, Max: pool.Unbounded}, 4, "2,max=2147483647"),
 	Entry("leaves a record that cannot be read, if there is no excess", "some", pool.Applied{Max: pool.Unbounded}, 4, "some"),
 )
 

@@ -39,6 +39,6 @@ var _ = DescribeTable("Dedicated machines are claimed", func(text string, want m
 	d.Annotations[machine.ClaimedAnnotation] = text
 	Expect(pool.ClaimsOf(d)).To(Equal(want))
 },
-	Entry("by nobody", "", machine.Claims{}),
+	Entry("by no record", "", machine.Claims{}),
 	Entry("by name, for a number of machines for workload", "4:a,b", machine.Claims{Replicas: 4, Machines: []string{"a", "b"}}),
 )

@@ -32,9 +32,9 @@ const (
 var _ = DescribeTable("A MachineDeployment names", func(text string, want map[string]time.Time) {
 	Expect(pool.Named(&mcm.MachineDeployment{ObjectMeta: annotated(trigger, text)})).To(Equal(want))
 },
-	Entry("nobody", "", map[string]time.Time{}),
+	Entry("no machine", "", map[string]time.Time{}),
 	Entry("with and without a time", "a~2026-03-01T12:00:00Z,b", map[string]time.Time{"a": noon, "b": {}}),
-	Entry("nobody by a malformed time, or by nothing", "a~noon,~2026-03-01T12:00:00Z,,b~,c", map[string]time.Time{"c": {}}),
+	Entry("no machine with a malformed time, or without a name", "a~noon,~2026-03-01T12:00:00Z,,b~,c", map[string]time.Time{"c": {}}),
 )
 
 var _ = DescribeTable("A MachineDeployment is frozen", func(labels map[string]string, want bool) {
@@ -51,11 +51,11 @@ var _ = DescribeTable("A machine", func(o metav1.ObjectMeta, ranked int, condemn
 	Expect(pool.Priority(m)).To(Equal(ranked))
 	Expect(pool.Condemned(m)).To(Equal(condemned))
 },
-	Entry("that nobody ranked goes with the others", annotated(), 3, false),
-	Entry("goes early", annotated(priority, "1"), 1, false),
-	Entry("goes early and is condemned", annotated(priority, "1", condemned, "2026-03-01T12:00:00Z"), 1, true),
-	Entry("was condemned and is ranked otherwise since", annotated(priority, "2", condemned, "2026-03-01T12:00:00Z"), 2, false),
-	Entry("has a rank that cannot be read", annotated(priority, "first"), 3, false),
+	Entry("without a priority has the usual one", annotated(), 3, false),
+	Entry("has the priority of a deletion", annotated(priority, "1"), 1, false),
+	Entry("has that priority and is condemned", annotated(priority, "1", condemned, "2026-03-01T12:00:00Z"), 1, true),
+	Entry("was condemned and has another priority since", annotated(priority, "2", condemned, "2026-03-01T12:00:00Z"), 2, false),
+	Entry("has a priority that cannot be parsed", annotated(priority, "first"), 3, false),
 )
 
 var _ = DescribeTable("A machine whose last operation is", func(last mcm.LastOperation, code codes.Code, failed bool) {
@@ -76,7 +76,7 @@ var _ = DescribeTable("A machine whose last operation is", func(last mcm.LastOpe
 	Entry("a creation without permission", creation("PermissionDenied", mcm.MachineStateFailed), codes.PermissionDenied, true),
 	Entry("a creation that lacks something", creation("NotFound", mcm.MachineStateFailed), codes.NotFound, true),
 	Entry("a creation that is out of range", creation("OutOfRange", mcm.MachineStateFailed), codes.OutOfRange, true),
-	Entry("a creation that failed by a code nobody knows", creation("", mcm.MachineStateFailed), codes.OK, false),
+	Entry("a creation that failed without a code", creation("", mcm.MachineStateFailed), codes.OK, false),
 	Entry("a deletion that failed", mcm.LastOperation{Type: mcm.MachineOperationDelete, State: mcm.MachineStateFailed, ErrorCode: "Internal"}, codes.OK, false),
 )
 

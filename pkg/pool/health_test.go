@@ -28,9 +28,9 @@ var _ = DescribeTable("A cluster is unhealthy", func(unready, nodes int, want bo
 var _ = DescribeTable("A Node counts as unready", func(want bool, conditions ...corev1.NodeCondition) {
 	Expect(pool.Unready(&corev1.Node{Status: corev1.NodeStatus{Conditions: conditions}})).To(Equal(want))
 },
-	Entry("when it says so", true, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse}),
-	Entry("when it has ceased to say anything", true, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}),
+	Entry("with the condition Ready False", true, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse}),
+	Entry("with the condition Ready Unknown", true, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}),
 	Entry("not while it is ready", false, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}),
 	Entry("not for another condition", false, corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse}),
-	Entry("not before it has said anything", false),
+	Entry("not without conditions", false),
 )

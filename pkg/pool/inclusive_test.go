@@ -46,8 +46,8 @@ var _ = DescribeTable("Replicas that include reserve machines", func(replicas in
 },
 	Entry("are those for workload and the reserve", 7, "2,counted=2,replicas=7", 5, 7),
 	Entry("do not include what is being made", 7, "3,counted=2,replicas=7", 5, 8),
-	Entry("raised by somebody, are raised for workload", 8, "2,counted=2,replicas=7", 6, 8),
-	Entry("lowered by somebody, are lowered for nobody until that is decided", 6, "2,counted=2,replicas=7", 5, 7),
+	Entry("raised by a client, are raised for workload", 8, "2,counted=2,replicas=7", 6, 8),
+	Entry("lowered by a client, change neither workload nor reserve until that is decided", 6, "2,counted=2,replicas=7", 5, 7),
 	Entry("lowered by the reserve, likewise", 5, "2,counted=2,replicas=7", 5, 7),
 	Entry("lowered by more, are lowered for workload by the rest at once", 4, "2,counted=2,replicas=7", 4, 6),
 	Entry("lowered to zero, leave no workload", 0, "2,counted=2,replicas=7", 0, 2),
@@ -91,7 +91,7 @@ var _ = Describe("Where replicas include reserve machines", func() {
 		})
 	})
 
-	It("a new number for workload is what is read, growth goes on waiting, nothing passes max, and a reduction that is undecided stays so", func() {
+	It("a new number for workload is what is read, growth keeps waiting, nothing passes max, and an undecided reduction stays undecided", func() {
 		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			d := drawCounted(t)
 			d.Spec.Replicas -= int32(min(rapid.IntRange(0, 2).Draw(t, "lowered"), workload(d)))

@@ -56,7 +56,7 @@ var _ = DescribeTable("A MachineDeployment's reserve counts a marked machine", f
 	Entry("not if it is condemned", 0, 0, func(_ *world, m *mcm.Machine) {
 		m.Annotations[priority], m.Annotations[condemned] = "1", noon.Format(time.RFC3339)
 	}),
-	Entry("although it goes early", 1, 1, func(_ *world, m *mcm.Machine) { m.Annotations[priority] = "1" }),
+	Entry("even with the priority of a deletion", 1, 1, func(_ *world, m *mcm.Machine) { m.Annotations[priority] = "1" }),
 )
 
 var _ = It("A machine counts its pods, and those that do not tolerate its reserve taint", func() {

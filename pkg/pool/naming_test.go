@@ -21,7 +21,7 @@ var _ = DescribeTable("Naming a machine writes", func(fewer bool, before []strin
 	Expect(pool.NameForDeletion(&mcm.MachineDeployment{ObjectMeta: annotated(before...)}, []string{"m"}, fewer, noon)).To(Equal(want))
 },
 	Entry("the name alone where fewer machines run", true, []string{changed, "2026-03-01T11:00:00Z"}, map[string]string{trigger: "m~2026-03-01T12:00:00Z"}),
-	Entry("a name that is later than the last change, whoever's clock that was", true, []string{changed, "2026-03-01T13:00:00Z"}, map[string]string{trigger: "m~2026-03-01T13:00:01Z"}),
+	Entry("a name that is later than the last change, whatever clock that came from", true, []string{changed, "2026-03-01T13:00:00Z"}, map[string]string{trigger: "m~2026-03-01T13:00:01Z"}),
 	Entry("a name that is later than the last change, though that has parts of a second", true, []string{changed, "2026-03-01T12:00:00.999999999Z"}, map[string]string{trigger: "m~2026-03-01T12:00:01Z"}),
 	Entry("a name that is later than a change in the same second", true, []string{changed, "2026-03-01T12:00:00Z"}, map[string]string{trigger: "m~2026-03-01T12:00:01Z"}),
 	Entry("a time that has passed where the last one cannot be read", true, []string{changed, "noon"}, map[string]string{trigger: "m~2026-03-01T12:00:00Z", changed: "2026-03-01T11:59:59Z"}),
@@ -89,7 +89,7 @@ var _ = Describe("Several machines that are named and stay", func() {
 	})
 })
 
-var _ = It("The time of a change never goes back, and what is named where fewer run is named later", func() {
+var _ = It("The time of a change never goes back, and machines that are named because fewer run are named later", func() {
 	rapid.Check(GinkgoT(), func(t *rapid.T) {
 		d := &mcm.MachineDeployment{ObjectMeta: annotated()}
 		last := time.Time{}

@@ -83,13 +83,13 @@ var _ = Describe("The Node of a Machine", func() {
 		before, after := reused("aws:///zone/i-after")
 		Expect(before.Node).To(BeNil())
 		Expect(before.Unseen).To(BeTrue())
-		Expect(before.Busy()).To(BeTrue(), "nobody can see whether it has pods")
+		Expect(before.Busy()).To(BeTrue(), "its pods cannot be seen")
 		Expect(before.Pods).To(BeZero())
 		Expect(after.Node).NotTo(BeNil())
 		Expect(after.Pods).To(Equal(1))
 	})
 
-	It("goes by its name while it has no provider id", func() {
+	It("is matched by its name while it has no provider id", func() {
 		before, after := reused("")
 		Expect(before.Node).NotTo(BeNil())
 		Expect(after.Node).NotTo(BeNil())
@@ -101,7 +101,7 @@ var _ = Describe("The Node of a Machine", func() {
 		Expect(after.Node).To(BeNil())
 	})
 
-	It("goes by its name where its provider id cannot be compared", func() {
+	It("is matched by its name if its provider id cannot be compared", func() {
 		before, after := reused("kind://docker/x")
 		Expect(before.Node).NotTo(BeNil())
 		Expect(after.Node).NotTo(BeNil())
@@ -162,8 +162,8 @@ var _ = DescribeTable("What a machine has for pods is what", func(want string, c
 	Expect(got.Cpu().String()).To(Equal(want))
 },
 	Entry("the MachineClass promises", "8", func(*world) {}),
-	Entry("nothing tells", "", func(w *world) { w.Classes = nil }),
-	Entry("nothing tells where the MachineClass says nothing", "", func(w *world) { w.Classes[0].NodeTemplate = nil }),
+	Entry("nothing shows", "", func(w *world) { w.Classes = nil }),
+	Entry("nothing shows if the MachineClass has no nodeTemplate", "", func(w *world) { w.Classes[0].NodeTemplate = nil }),
 	Entry("a ready Node shows", "4", func(w *world) { w.machine("new", "m"); w.node("m", offering("4")) }),
 	Entry("the MachineClass promises until pods can be bound to the Node", "8", func(w *world) {
 		w.machine("new", "m")

@@ -18,7 +18,7 @@ const (
 
 	auto   mcm.MachineDeploymentStrategyType = "InPlaceUpdate, Auto"
 	manual mcm.MachineDeploymentStrategyType = "InPlaceUpdate, Manual"
-	// undecided says nothing more than that machines are updated in place.
+	// undecided updates machines in place, and does not set who selects them.
 	undecided = mcm.InPlaceUpdateMachineDeploymentStrategyType
 	// formerlyManual replaces machines, and still has the field that an update in place had.
 	formerlyManual mcm.MachineDeploymentStrategyType = "RollingUpdate, formerly Manual"
@@ -62,20 +62,20 @@ var _ = DescribeTable("A rollout",
 	Entry("is none with one MachineSet", rolling, false, 3, -1, 0, pool.Rollout{Set: "new"}),
 	Entry("is none beside an old MachineSet that is not in use", rolling, false, 3, 0, 0, pool.Rollout{Set: "new"}),
 	Entry("is none while paused without machines", rolling, true, 0, -1, 0, pool.Rollout{Set: "new"}),
-	Entry("goes on while the old MachineSet still asks for its last machine", rolling, false, 3, 1, 0, pool.Rollout{Set: "new", Replacing: true, Spread: true}),
+	Entry("continues while the old MachineSet still asks for its last machine", rolling, false, 3, 1, 0, pool.Rollout{Set: "new", Replacing: true, Spread: true}),
 	Entry("begins when the template is edited", rolling, false, -1, 3, 3, pool.Rollout{Replacing: true}),
 	Entry("begins when there is a new MachineSet", rolling, false, 0, 3, 3, pool.Rollout{Set: "new", Replacing: true}),
-	Entry("goes on with machines of both", rolling, false, 2, 1, 1, pool.Rollout{Set: "new", Replacing: true, Spread: true}),
-	Entry("goes on while the last old machine stays", rolling, false, 3, 0, 1, pool.Rollout{Set: "new", Replacing: true, Spread: true}),
+	Entry("continues with machines of both", rolling, false, 2, 1, 1, pool.Rollout{Set: "new", Replacing: true, Spread: true}),
+	Entry("continues while the last old machine stays", rolling, false, 3, 0, 1, pool.Rollout{Set: "new", Replacing: true, Spread: true}),
 	Entry("is none while paused before it began, and the old MachineSet counts", rolling, true, -1, 3, 3, pool.Rollout{Set: "old"}),
 	Entry("is none while paused, though the new MachineSet is there", rolling, true, 0, 3, 3, pool.Rollout{Set: "old"}),
 	Entry("is one while paused in its middle", rolling, true, 2, 1, 1, pool.Rollout{Set: "new", Replacing: true, Spread: true}),
 	Entry("is one while all are recreated", recreate, false, -1, 0, 3, pool.Rollout{Replacing: true}),
 	Entry("is none while all are still to be recreated, and it is paused", recreate, true, -1, 3, 3, pool.Rollout{Set: "old"}),
-	Entry("is one in place from the beginning, where machine-controller-manager picks machines", auto, false, 0, 3, 3, pool.Rollout{Set: "new", Replacing: true}),
+	Entry("is one in place from the beginning, if machine-controller-manager selects machines", auto, false, 0, 3, 3, pool.Rollout{Set: "new", Replacing: true}),
 	Entry("is none in place while people have yet to update a machine", manual, false, 0, 3, 3, pool.Rollout{Set: "old"}),
 	Entry("is one in place once people have updated a machine", manual, false, 1, 2, 2, pool.Rollout{Set: "new", Replacing: true, Spread: true}),
-	Entry("is one in place from the beginning, if nothing says who picks machines", undecided, false, 0, 3, 3, pool.Rollout{Set: "new", Replacing: true}),
+	Entry("is one in place from the beginning, if it is not set who selects machines", undecided, false, 0, 3, 3, pool.Rollout{Set: "new", Replacing: true}),
 	Entry("is one from the beginning, though people had updated machines in place before", formerlyManual, false, 0, 3, 3, pool.Rollout{Set: "new", Replacing: true}),
 	Entry("ends in place with the last machine", manual, false, 3, 0, 0, pool.Rollout{Set: "new"}),
 )

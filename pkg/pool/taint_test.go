@@ -51,10 +51,10 @@ var _ = DescribeTable("Pods can be bound to a Node", func(want bool, change func
 		unready(n)
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue})
 	}),
-	Entry("not while its taint says that it is not ready", false, func(n *corev1.Node) {
+	Entry("not while it has the taint of a Node that is not ready", false, func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{dedicated, taint(corev1.TaintNodeNotReady, "", corev1.TaintEffectNoSchedule)}
 	}),
-	Entry("not while its taint says that it does not answer", false, func(n *corev1.Node) {
+	Entry("not while it has the taint of an unreachable Node", false, func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{taint(corev1.TaintNodeUnreachable, "", corev1.TaintEffectNoExecute)}
 	}),
 )

@@ -20,7 +20,7 @@ var _ = DescribeTable("A reserve is requested", func(field int32, key, value str
 	Expect(err).NotTo(HaveOccurred())
 	Expect(wishes.Any()).To(Equal(requested))
 },
-	Entry("by nobody", int32(0), "", "", false),
+	Entry("not by an unset field", int32(0), "", "", false),
 	Entry("by the field", int32(1), "", "", true),
 	Entry("by bounds", int32(0), machine.BoundsAnnotation, "1:5:1", true),
 	Entry("not by bounds without an excess", int32(0), machine.BoundsAnnotation, "1:5", false),

@@ -41,13 +41,13 @@ var _ = Describe("The machines for workload", func() {
 			Expect(is).To(Equal(held))
 			Expect(got).To(BeEquivalentTo(want))
 		},
-		Entry("the annotation says so", "3", 3, true),
-		Entry("it says zero", "0", 0, true),
+		Entry("the annotation contains it", "3", 3, true),
+		Entry("it is zero", "0", 0, true),
 		Entry("not where it is missing", "", 0, false),
 		Entry("not where it is invalid", "many", 0, false),
 	)
 
-	It("never exceed replicas, whatever the annotation says", func() {
+	It("never exceed replicas, whatever the annotation contains", func() {
 		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			replicas := rapid.Int32().Draw(t, "replicas")
 			text := rapid.OneOf(rapid.StringMatching(`[0-9]{1,10}`), rapid.String()).Draw(t, "applied")

@@ -34,7 +34,7 @@ var _ = Describe("The settings of the manager", func() {
 		}
 	})
 
-	It("are used by plan, unless a flag says otherwise; without them it goes on", func() {
+	It("are used by plan, unless a flag overrides them; without them, it continues", func() {
 		s := newScene(everything)
 		s.pool("pool")
 		before, err := s.answer("", "plan")

@@ -27,7 +27,7 @@ var _ = Describe("The command line", func() {
 		Expect(out).To(And(ContainSubstring("kubectl evenkeel [command]"), ContainSubstring("status "), ContainSubstring("explain ")))
 	})
 
-	DescribeTable("says what is wrong with what was typed",
+	DescribeTable("reports what is wrong with the command line",
 		func(want string, args ...string) {
 			s := newScene(everything)
 			s.pool("pool")
@@ -60,14 +60,14 @@ var _ = Describe("The command line", func() {
 		Expect(names).To(ContainElements("status", "explain", "top"))
 	})
 
-	It("says where a kubeconfig is missing", func() {
+	It("reports a missing kubeconfig", func() {
 		var out bytes.Buffer
 		root := app.NewRoot(genericiooptions.IOStreams{In: &out, Out: &out, ErrOut: &out})
 		root.SetArgs([]string{"status", "--kubeconfig", filepath.Join(GinkgoT().TempDir(), "none")})
 		Expect(root.Execute()).To(MatchError(ContainSubstring("read the kubeconfig: ")))
 	})
 
-	It("says where the target kubeconfig is missing", func() {
+	It("reports a missing target kubeconfig", func() {
 		folder := GinkgoT().TempDir()
 		path := filepath.Join(folder, "control")
 		Expect(os.WriteFile(path, []byte(`{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}`), 0o600)).To(Succeed())
@@ -113,13 +113,13 @@ var _ = Describe("Status", func() {
 		Expect(second).To(Equal(first))
 	})
 
-	It("says where there is nothing", func() {
+	It("reports an empty namespace", func() {
 		out, err := newScene(everything).run("status")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(ContainSubstring("No objects found in this namespace; use -A for all namespaces."))
 	})
 
-	It("says where nothing is installed", func() {
+	It("reports kinds that are not installed", func() {
 		out, err := newScene(sim.Core).run("status")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(ContainSubstring("machinesets, reserves: not installed in this"))
@@ -189,11 +189,11 @@ var _ = DescribeTable("The locale decides about characters",
 	func(want bool, environment ...string) {
 		Expect(app.Unicode(variables(environment))).To(Equal(want))
 	},
-	Entry("nothing is said", true),
+	Entry("no variable is set", true),
 	Entry("UTF-8", true, "LANG=de_DE.UTF-8"),
 	Entry("utf8", true, "LANG=C.utf8"),
 	Entry("C", false, "LANG=C"),
-	Entry("the first that says something counts", false, "LC_ALL=POSIX", "LANG=de_DE.UTF-8"),
+	Entry("the first variable that is set counts", false, "LC_ALL=POSIX", "LANG=de_DE.UTF-8"),
 	Entry("the second", true, "LC_CTYPE=en_US.UTF-8", "LANG=C"),
 )
 
@@ -202,9 +202,9 @@ var _ = DescribeTable("A terminal has colours",
 		Expect(app.Colors(refused, variables(environment))).To(Equal(want))
 	},
 	Entry("mostly", true, false, "TERM=xterm"),
-	Entry("not where the flag says so", false, true, "TERM=xterm"),
-	Entry("not where the environment says so", false, false, "TERM=xterm", "NO_COLOR=1"),
-	Entry("not where it cannot show them", false, false, "TERM=dumb"),
+	Entry("not if the flag forbids them", false, true, "TERM=xterm"),
+	Entry("not if the environment forbids them", false, false, "TERM=xterm", "NO_COLOR=1"),
+	Entry("not if it cannot show them", false, false, "TERM=dumb"),
 )
 
 // variables are those of an environment.

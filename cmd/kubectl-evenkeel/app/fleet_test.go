@@ -79,7 +79,7 @@ func login() (file, trace string) {
 }
 
 var _ = Describe("plan with clusters of ClusterProfiles", func() {
-	It("foretells their bounds, with the credentials of the programs that it was told of", func() {
+	It("predicts their bounds, with credentials from the programs that a flag names", func() {
 		s := fleet()
 		file, trace := login()
 		out, err := s.answer("", "plan", "--federation-registry=clusterprofiles", "--clusterprofile-provider-file", file)
@@ -89,7 +89,7 @@ var _ = Describe("plan with clusters of ClusterProfiles", func() {
 		Expect(s.written()).To(BeZero())
 	})
 
-	It("runs nothing that it was not told of, and says who is out of reach", func() {
+	It("runs no program without that flag, and reports unreachable clusters", func() {
 		_, trace := login()
 		out, err := fleet().answer("", "plan", "--federation-registry=clusterprofiles", "--show-all")
 		Expect(err).NotTo(HaveOccurred())
@@ -97,7 +97,7 @@ var _ = Describe("plan with clusters of ClusterProfiles", func() {
 		Expect(trace).NotTo(BeAnExistingFile())
 	})
 
-	It("says that they are left out unless it is told to look there", func() {
+	It("reports that they are omitted, unless a flag selects another namespace", func() {
 		out, err := fleet().answer("", "plan")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(ContainSubstring("the ClusterProfiles munich of namespace default are omitted. If the hub runs with --federation-registry=clusterprofiles, use that flag here too"))
@@ -106,7 +106,7 @@ var _ = Describe("plan with clusters of ClusterProfiles", func() {
 		Expect(out).NotTo(ContainSubstring("ClusterProfiles"))
 	})
 
-	It("says at once where there are none that could be read", func() {
+	It("reports at once that they cannot be read", func() {
 		s := newScene(everything)
 		o := `{apiVersion: autoscaling.evenkeel.dev/v1alpha1, kind: FederatedHorizontalPodAutoscaler, metadata: {name: shop}, spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop}}}`
 		out, err := s.answer(o, "plan", "-f", "-", "--federation-registry=clusterprofiles")

@@ -61,7 +61,7 @@ var _ = Describe("plan", func() {
 		s.pool("pool")
 	})
 
-	It("says in words what a change comes to, and writes nothing", func() {
+	It("describes the effect of a change in words, and writes nothing", func() {
 		out, err := s.answer(more, "plan", "-f", "-")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(And(
@@ -74,7 +74,7 @@ var _ = Describe("plan", func() {
 		Expect(s.written()).To(BeZero())
 	})
 
-	It("says the same as JSON and as YAML, of a file", func() {
+	It("prints the same as JSON and as YAML, for a file", func() {
 		file := filepath.Join(GinkgoT().TempDir(), "change.yaml")
 		Expect(os.WriteFile(file, []byte(more), 0o600)).To(Succeed())
 		for format, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(raw []byte, into any) error { return yaml.Unmarshal(raw, into) }} {
@@ -109,7 +109,7 @@ var _ = Describe("plan", func() {
 		Expect(s.written()).To(BeZero())
 	})
 
-	It("plays a new CapacityBuffer, of whatever namespace, and says that what it refers to is missing", func() {
+	It("predicts a new CapacityBuffer in any namespace, and reports that its reference does not exist", func() {
 		s := newScene(slices.Concat(everything, sim.Shapes, []sim.Resource{{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Name: "capacitybuffers", Kind: "CapacityBuffer", Namespaced: true, Status: true}}))
 		s.pool("pool")
 		out, err := s.answer(`{apiVersion: autoscaling.x-k8s.io/v1beta1, kind: CapacityBuffer, metadata: {name: web, namespace: shop}, spec: {provisioningStrategy: evenkeel.dev/reserved, podTemplateRef: {name: web}, replicas: 2}}`, "plan", "-f", "-")
@@ -121,7 +121,7 @@ var _ = Describe("plan", func() {
 		Expect(s.written()).To(BeZero())
 	})
 
-	It("says once that Reserves are not installed, and goes on", func() {
+	It("reports once that Reserves are not installed, and continues", func() {
 		s := newScene(slices.DeleteFunc(slices.Clone(everything), func(r sim.Resource) bool { return r.Name == "reserves" }))
 		s.pool("pool")
 		out, err := s.answer(more, "plan", "-f", "-")
@@ -155,7 +155,7 @@ var _ = Describe("drain-reserve", func() {
 		for _, in := range []string{"", "\n", "no\n", "yesterday\n"} {
 			out, err := s.answer(in, "drain-reserve")
 			Expect(out).To(ContainSubstring("Remove the reserve of 1 MachineDeployments, 1 machines in total? [y/N]"))
-			Expect(err != nil).To(Equal(in == ""), "nobody answered")
+			Expect(err != nil).To(Equal(in == ""), "there was no answer")
 			Expect(s.drained("pool")).To(BeFalse())
 		}
 		Expect(s.written()).To(BeZero())
@@ -175,14 +175,14 @@ var _ = Describe("drain-reserve", func() {
 		Expect(s.drained("pool")).To(BeFalse())
 	})
 
-	It("waits no longer than it was told, and says for what", func() {
+	It("waits no longer than the timeout, and reports what is still pending", func() {
 		out, err := s.answer("", "drain-reserve", "--yes", "--wait", "--timeout", "100ms")
 		Expect(out).To(ContainSubstring("default/pool: applied excess 1, machines in reserve 1, machines in total 2, replicas 1"))
 		Expect(err).To(MatchError(And(ContainSubstring("not finished after 100ms: default/pool: "), ContainSubstring("The controller continues"))))
 		Expect(s.drained("pool")).To(BeTrue())
 	})
 
-	It("says where there is nothing", func() {
+	It("reports that there are no MachineDeployments", func() {
 		_, err := s.answer("", "drain-reserve", "--yes", "-n", "elsewhere")
 		Expect(err).To(MatchError(ContainSubstring("no MachineDeployments found")))
 	})

@@ -139,14 +139,14 @@ var _ = Describe("Size", func() {
 		Expect(out).To(ContainSubstring("No amount keeps p99 within 5s: with 2 machines it is 10m."))
 	})
 
-	It("says that the cluster does not answer, and goes on with flags", func() {
+	It("reports that the cluster does not answer, and continues with flags", func() {
 		out, notes, err := sized(pods, append(machine, "pool", "-f", "-")...)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(notes).To(HavePrefix("Note: cannot read MachineDeployment pool, so flags and defaults apply: read the kubeconfig: "))
 		Expect(out).To(ContainSubstring("    - pool\n"))
 	})
 
-	DescribeTable("says what is wrong with what was typed",
+	DescribeTable("reports what is wrong with the command line",
 		func(want, in string, args ...string) {
 			_, _, err := sized(in, args...)
 			Expect(err).To(MatchError(ContainSubstring(want)))

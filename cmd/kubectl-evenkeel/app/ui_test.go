@@ -80,7 +80,7 @@ var _ = Describe("ui", func() {
 		Expect(<-ended).To(Succeed())
 	}, NodeTimeout(20*time.Second))
 
-	It("sizes the reserve of a MachineDeployment by what is in the cluster, and says what is missing for that", func(ctx context.Context) {
+	It("sizes the reserve of a MachineDeployment from the objects in the cluster, and reports what is missing", func(ctx context.Context) {
 		s := newScene(everything)
 		s.pool("pool")
 		address, _, _ := s.served(ctx)

@@ -26,7 +26,7 @@ func (c *cluster) bounded(bounds string) error {
 }
 
 func (c *cluster) admission() {
-	It("denies by the policies of this repository, and says why", func() {
+	It("denies by the policies of this repository, with the reason", func() {
 		// A real API server reads its policies a moment after they were created.
 		Eventually(func() error { return c.bounded("5:1") }, patience, 100*time.Millisecond).Should(Satisfy(apierrors.IsInvalid))
 		Expect(c.bounded("5:1")).To(MatchError(And(

@@ -107,7 +107,7 @@ func (c *cluster) forgottenLists(forget func()) {
 		Expect(err).To(Satisfy(gone))
 	})
 
-	It("lets a list go on with the present state, by a token that comes with the refusal", func() {
+	It("lets a list continue with the present state, by a token in the refusal", func() {
 		all, of := c.labelled(3)
 		of.Limit = 2
 		first, err := c.of(machines).List(ctx, of)

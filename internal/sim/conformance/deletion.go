@@ -62,7 +62,7 @@ func (c *cluster) finalizers() {
 		Expect(u.GetDeletionTimestamp()).To(Equal(since))
 	})
 
-	It("lets no finalizer be added, and goes on when the last one is removed", func() {
+	It("lets no finalizer be added, and continues when the last one is removed", func() {
 		u := c.makeDeleting()
 		more := u.DeepCopy()
 		more.SetFinalizers([]string{finalizer, "evenkeel.dev/another"})
@@ -76,7 +76,7 @@ func (c *cluster) finalizers() {
 		Expect(err).To(Satisfy(apierrors.IsNotFound))
 	})
 
-	It("goes on too when a patch removes the last finalizer", func() {
+	It("also continues when a patch removes the last finalizer", func() {
 		u := c.makeDeleting()
 		_, err := c.of(machines).Patch(ctx, u.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), patch)
 		Expect(err).NotTo(HaveOccurred())

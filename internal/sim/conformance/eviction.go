@@ -15,7 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 )
 
-// runningPod creates a pod whose status says that it runs and is ready, with a label of its own.
+// runningPod creates a pod with a label of its own, and a status that is running and ready.
 func (c *cluster) runningPod() *corev1.Pod {
 	GinkgoHelper()
 	name := c.pod().GetName()

@@ -85,7 +85,7 @@ func (c *cluster) watchedChanges() {
 		Expect(field(last, "metadata", "labels", "a")).To(Equal("c"))
 	})
 
-	It("end with the removal when the last finalizer goes, without another change before", func() {
+	It("end with the deletion when the last finalizer is removed, without another change before", func() {
 		u := c.makeDeleting()
 		w := c.watch(machines, only(u))
 		u.SetFinalizers(nil)

@@ -19,7 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
-// autoscale makes an autoscaler of a Deployment or, if kind says so, a Balancer.
+// autoscale creates an autoscaler of an object of this kind: a Deployment, or a Balancer.
 func (c *cluster) autoscale(name, kind, target string, metrics ...autoscalingv2.MetricSpec) *autoscalingv2.HorizontalPodAutoscaler {
 	GinkgoHelper()
 	api := map[string]string{"Deployment": "apps/v1", "Balancer": "balancer.x-k8s.io/v1alpha1", "DaemonSet": "apps/v1"}[kind]
@@ -62,7 +62,7 @@ var _ = Describe("An autoscaler", func() {
 			c.settle()
 			c.autoscale("greedy", "Deployment", "c")
 			c.autoscale("harmless", "Deployment", "d")
-			c.autoscale("nobody-knows", "DaemonSet", "e")
+			c.autoscale("unknown-target", "DaemonSet", "e")
 			c.settle()
 			Expect(c.condition("shop", "TargetsResolved")).To(Equal("True Resolved"), "nothing scales the Balancer, so nothing is switched off")
 			c.autoscale("shop", "Balancer", "shop")

@@ -99,7 +99,7 @@ var _ = Describe("The controller", func() {
 			c.settle()
 			Expect(c.sizes("a", "b")).To(Equal("0/8"))
 			scales := slices.DeleteFunc(c.writes(0), func(w string) bool { return w == "status shop" })
-			Expect(scales[:2]).To(Equal([]string{"scale b", "scale a"}), "though a comes first")
+			Expect(scales[:2]).To(Equal([]string{"scale b", "scale a"}), "although a is the first target")
 		})
 	})
 
@@ -151,7 +151,7 @@ var _ = Describe("The controller", func() {
 			c.deploy("a", 0)
 			c.widget("w", 1)
 			b := object("shop", 10, plantest.Even(), "a", "w")
-			b.Spec.Policy.Fallback = nil // nobody makes anything of widgets here
+			b.Spec.Policy.Fallback = nil // no controller acts on widgets here
 			b.Spec.Targets[1].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "example.org/v1", Kind: "Widget", Name: "w"}
 			c.create(b)
 			c.Start("balancer", controller(Options{Kinds: append([]schema.GroupKind{{Group: "example.org", Kind: "Widget"}}, DefaultKinds...)}))

@@ -100,7 +100,7 @@ var _ = Describe("Beside 99 others", func() {
 		return v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Proportional, Proportions: &v1alpha1.ProportionalPolicy{TargetProportions: map[string]int32{"bad-a": a, "bad-b": b}}}
 	}
 
-	DescribeTable("a bad Balancer says what is wrong, and nobody else is concerned",
+	DescribeTable("a bad Balancer reports what is wrong, and no other is affected",
 		func(spoil func(*cluster), sizes, condition, says string) {
 			beside(spoil, func(c *cluster) {
 				Expect(c.sizes("bad-a", "bad-b")).To(Equal(sizes))
@@ -112,7 +112,7 @@ var _ = Describe("Beside 99 others", func() {
 		Entry("a workload twice", bad(plantest.Even(), ref("apps/v1", "Deployment", "bad-a")), "1/1", "Ready", "False Invalid"),
 		Entry("a target that is missing", bad(plantest.Even(), ref("apps/v1", "Deployment", "nowhere")), "5/1", "TargetsResolved", "False NotFound"),
 		Entry("a target of a kind that the flag forbids", bad(plantest.Even(), ref("apps/v1", "DaemonSet", "x")), "5/1", "TargetsResolved", "False KindNotAllowed"),
-		Entry("a kind that nobody serves", bad(plantest.Even(), ref("machine.sapcloud.io/v1alpha1", "MachineDeployment", "x")), "5/1", "TargetsResolved", "False NoSuchKind"),
+		Entry("a kind that the API server does not serve", bad(plantest.Even(), ref("machine.sapcloud.io/v1alpha1", "MachineDeployment", "x")), "5/1", "TargetsResolved", "False NoSuchKind"),
 		Entry("a minimum above the maximum", bad(plantest.Even(), func(b *v1alpha1.Balancer) {
 			b.Spec.Targets[0].MinReplicas, b.Spec.Targets[0].MaxReplicas = ptr.To(intstr.FromInt32(5)), ptr.To(intstr.FromInt32(3))
 		}), "1/1", "Ready", "False Invalid"),
@@ -124,7 +124,7 @@ var _ = Describe("Beside 99 others", func() {
 		Entry("itself", bad(plantest.Even(), ref("balancer.x-k8s.io/v1alpha1", "Balancer", "bad")), "5/1", "TargetsResolved", "False KindNotAllowed"),
 	)
 
-	It("the second Balancer of a Deployment says whose it is", func() {
+	It("the second Balancer of a Deployment names the first", func() {
 		beside(func(c *cluster) {
 			bad(plantest.Even())(c)
 			time.Sleep(2 * time.Second)
@@ -137,7 +137,7 @@ var _ = Describe("Beside 99 others", func() {
 		})
 	})
 
-	It("64 targets are served, and a 65th that was stored hurts nobody", func() {
+	It("64 targets are served, and a 65th that was stored does no harm", func() {
 		names := func(n int) []string {
 			var all []string
 			for i := range n {
@@ -160,7 +160,7 @@ var _ = Describe("Beside 99 others", func() {
 		}
 	})
 
-	It("a target that is deleted later says so, and comes back", func() {
+	It("a target that is deleted later is reported, and recovers when it exists again", func() {
 		beside(bad(plantest.Even()), func(c *cluster) {
 			Expect(c.sizes("bad-a", "bad-b")).To(Equal("5/5"))
 			Expect(c.user.AppsV1().Deployments(ns).Delete(context.Background(), "bad-b", metav1.DeleteOptions{})).To(Succeed())
@@ -175,7 +175,7 @@ var _ = Describe("Beside 99 others", func() {
 		})
 	})
 
-	It("pods that several targets select are counted for each, and said to be", func() {
+	It("pods that several targets select are counted for each, and reported", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 2)
 			c.deploy("b", 2, func(d *appsv1.Deployment) { d.Spec.Selector.MatchLabels = map[string]string{"app": "shop"} })
@@ -189,7 +189,7 @@ var _ = Describe("Beside 99 others", func() {
 		})
 	})
 
-	It("a kind that may not be watched is out of reach, and nobody else is", func() {
+	It("a kind that may not be watched is reported, and no other target is affected", func() {
 		beside(bad(plantest.Even(), ref("apps/v1", "StatefulSet", "x")), func(c *cluster) {
 			Expect(c.condition("bad", "TargetsResolved")).To(Equal("False OutOfReach"))
 			Expect(c.message("bad", "TargetsResolved")).To(ContainSubstring("allow the controller to list and watch"))

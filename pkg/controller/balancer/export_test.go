@@ -46,7 +46,7 @@ type CachedPod = cachedPod
 // StripPods returns the transform of a cache of pods.
 func StripPods() func(any) (any, error) { return (&podStripper{}).stripObject }
 
-// RequestsOf reports what the cache says that a pod requests.
+// RequestsOf reports whether the cached pod has requests for CPU and memory.
 func RequestsOf(kept any) (cpu, memory bool) {
 	pod := kept.(*cachedPod)
 	return pod.requestsCPU, pod.requestsMemory

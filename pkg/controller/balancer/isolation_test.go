@@ -133,7 +133,7 @@ var _ = Describe("What is wrong with one", func() {
 		})
 	})
 
-	It("says what is wrong with an object that no door has refused", func() {
+	It("reports what is wrong with an object that validation has not rejected", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 1)
 			c.deploy("b", 1)

@@ -52,7 +52,7 @@ func (c *cluster) tend(ctx context.Context, client kubernetes.Interface, d *apps
 		}
 		_, _ = client.CoreV1().Pods(d.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	}
-	// What does not run goes first, as replica sets have it.
+	// Pods that do not run are deleted first, as a ReplicaSet does.
 	slices.SortFunc(living, func(a, b corev1.Pod) int { return strings.Compare(string(a.Status.Phase), string(b.Status.Phase)) })
 	for i := range max(0, len(living)-wanted) {
 		_ = client.CoreV1().Pods(d.Namespace).Delete(ctx, living[i].Name, metav1.DeleteOptions{})

@@ -83,7 +83,7 @@ var _ = Describe("What is seen of a target", func() {
 		},
 		Entry("two that run, one that waits for a minute", 3, 2, 0, made{"Running", old}, made{"Running", old}, made{"Pending", young}),
 		Entry("those that have ended", 0, 0, 0, made{"Succeeded", old}, made{"Failed", old}),
-		Entry("one of which nothing is known", 0, 0, 0, made{"Unknown", old}),
+		Entry("one whose phase is unknown", 0, 0, 0, made{"Unknown", old}),
 		Entry("one that has waited for an hour", 1, 0, 1, made{"Pending", old}),
 		Entry("the same among others", 3, 2, 1, made{"Pending", old}, made{"Running", old}, made{"Running", old}, made{"Failed", old}),
 	)
@@ -155,7 +155,7 @@ var _ = Describe("What is seen of a target", func() {
 			c.settle()
 			s := c.balancer("shop").Status
 			Expect([]int32{s.Targets[0].Observed, s.Targets[1].Observed}).To(Equal([]int32{5, 0}))
-			Expect(c.condition("shop", "TargetsResolved")).To(Equal("True Resolved"), "its own status says enough")
+			Expect(c.condition("shop", "TargetsResolved")).To(Equal("True Resolved"), "its own status is enough")
 		})
 	})
 
@@ -192,7 +192,7 @@ var _ = Describe("What is seen of a target", func() {
 			c.settle()
 			told := c.events()
 			Expect(told).To(ConsistOf("Scaled", "Scaled", "UnableToBalance"))
-			c.deploy("d", 3) // whose pods are nobody's
+			c.deploy("d", 3) // its pods belong to no target
 			time.Sleep(24 * time.Hour)
 			Expect(c.events()).To(Equal(told))
 		})

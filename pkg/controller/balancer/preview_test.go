@@ -27,7 +27,7 @@ var shownAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // deployments is the resource of the targets here.
 var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 
-// pair is a Balancer over Deployments a and b, of which a has pods that run.
+// pair is a Balancer over Deployments a and b. The pods of a run.
 func pair(replicas int32) Objects {
 	b := &v1alpha1.Balancer{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "pair"}}
 	b.Spec = v1alpha1.BalancerSpec{Replicas: ptr.To(replicas), Policy: plantest.Even(), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "pair"}}}
@@ -57,7 +57,7 @@ func preview(o Objects) *Preview {
 }
 
 var _ = Describe("A preview", func() {
-	It("plans from what it is shown, says what it would ask for, and asks nobody", func(ctx context.Context) {
+	It("plans from the objects that it is shown, returns what it would write, and makes no request", func(ctx context.Context) {
 		o := pair(4)
 		p := preview(o)
 		Expect(p.Resources(o.Balancers[0])).To(Equal([]schema.GroupVersionResource{deployments, deployments}))

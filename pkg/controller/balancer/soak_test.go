@@ -19,7 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
-var _ = Describe("What comes and goes", func() {
+var _ = Describe("What is created and deleted again", func() {
 	// Half of the workloads may not be scaled, and a quarter of the Balancers name a version that there never was.
 	It("leaves nothing behind: Balancers and their workloads", Label("soak"), func() {
 		const each = 100

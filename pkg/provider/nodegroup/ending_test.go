@@ -38,7 +38,7 @@ var _ = Describe("The end", func() {
 		})
 	})
 
-	It("comes at once while the caches are not filled", func() {
+	It("happens at once while the caches are not filled", func() {
 		play(func(c *cluster) {
 			Expect(c.process.Stop()).To(Succeed())
 			c.Down(true, serving)

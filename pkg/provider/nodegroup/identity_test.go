@@ -77,8 +77,8 @@ var _ = Describe("A Node name that was another machine's before (law 13)", func(
 			})
 		},
 		Entry("the former is gone: its successor stays", successor, formerNode, "ip-1", codes.FailedPrecondition),
-		Entry("the former is there beside it: the former goes", both, formerNode, "ip-1", codes.OK, "former"),
-		Entry("the successor goes by its own provider id", both, successorNode, "ip-1", codes.OK, "successor"),
+		Entry("the former exists beside it: the former is deleted", both, formerNode, "ip-1", codes.OK, "former"),
+		Entry("the successor is found by its own provider id", both, successorNode, "ip-1", codes.OK, "successor"),
 		Entry("the former's record alone, and the call means the Node of now", formerRecord, successorNode, "ip-1", codes.NotFound),
 		Entry("the name is another machine's", both, successorNode, "other", codes.FailedPrecondition),
 		Entry("the provider id is unknown and the name another machine's", both, "aws:///eu-west-1a/i-7", "other", codes.FailedPrecondition),

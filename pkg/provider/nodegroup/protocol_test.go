@@ -98,7 +98,7 @@ var _ = Describe("A member", func() {
 		Entry("deleted by hand", plantest.Machine(mcm.MachineRunning, plantest.Deleted), registered, false, "Deleting", "virtual:///m"),
 		Entry("named for deletion", plantest.Machine(mcm.MachineRunning), registered, true, "Deleting", "virtual:///m"),
 		Entry("named by its priority and time", plantest.Machine(mcm.MachineRunning, priority("1"), doomed), registered, false, "Deleting", "virtual:///m"),
-		Entry("priority 1 alone: whoever wrote it may think again", plantest.Machine(mcm.MachineRunning, priority("1")), registered, false, "Running", "virtual:///m"),
+		Entry("priority 1 alone: its writer may still change it", plantest.Machine(mcm.MachineRunning, priority("1")), registered, false, "Running", "virtual:///m"),
 		Entry("no capacity, and named: the caller asks no more", plantest.Machine(mcm.MachineCrashLoopBackOff, failing("ResourceExhausted")), nil, true, "Deleting", "requested://m"),
 		Entry("an old error of one that has run since", plantest.Machine(mcm.MachineRunning, failing("ResourceExhausted")), nil, false, "Running", "requested://m"),
 	)

@@ -20,7 +20,7 @@ import (
 )
 
 var _ = Describe("Refresh", func() {
-	It("says so while an API server does not answer, and again when it does", func() {
+	It("fails while an API server does not answer, and succeeds again when it does", func() {
 		play(func(c *cluster) {
 			Expect(c.begin()).To(Succeed())
 			c.Down(true, serving)
@@ -49,7 +49,7 @@ var _ = Describe("Refresh", func() {
 		})
 	})
 
-	It("says so while the watch does not show what was written, and answers from what was written", func() {
+	It("fails while the watch does not show what was written, and answers from what was written", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 3)
 			c.lull()
@@ -77,7 +77,7 @@ var _ = Describe("Refresh", func() {
 		})
 	})
 
-	It("says so while machine-controller-manager is not well", func() {
+	It("fails while machine-controller-manager is not healthy", func() {
 		wrong := errors.New("the controllers have stopped")
 		var sick error
 		play(func(c *cluster) {

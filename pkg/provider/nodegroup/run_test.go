@@ -193,7 +193,7 @@ var _ = Describe("On a socket", func() {
 		Entry("no port", "127.0.0.1", TLS{}, "host:port"),
 	)
 
-	It("says which file is wrong", func() {
+	It("reports which file is wrong", func() {
 		folder := GinkgoT().TempDir()
 		_, files := issue(folder, "server", nil)
 		_, err := files.Credentials()

@@ -101,7 +101,7 @@ func (c *cluster) drop(l *ledger, node string) {
 }
 
 var _ = Describe("Storms", func() {
-	It("with two instances, other writers and a restored backup lose no raise, make none twice, and count each machine that goes once", func() {
+	It("with two instances, other writers and a restored backup lose no raise, make none twice, and count each deleted machine once", func() {
 		storm.Seeds(suite, 8, func(seed uint64) {
 			c := adopt(storm.NewApart(sim.Options{Seed: seed}))
 			defer c.end()
@@ -209,7 +209,7 @@ var _ = Describe("Storms", func() {
 						c.machine("pool", "d", mcm.MachinePending)
 						w.Start(serving, server(c.wire))
 						c.lull()
-						for range 3 { // answered or not, the caller comes back until it has what it wants
+						for range 3 { // whether it was answered or not, the caller repeats until it has what it wants
 							for begun := time.Now(); c.loop(act) != nil; time.Sleep(10 * time.Second) {
 								Expect(time.Since(begun)).To(BeNumerically("<", longest), "the caller never has what it wants")
 							}

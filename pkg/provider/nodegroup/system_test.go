@@ -166,7 +166,7 @@ var _ = Describe("Beside machine-controller-manager and the reserve", func() {
 		})
 	})
 
-	It("1:9:1: a machine that never joins is withdrawn once: 3, 4, 3, and no healthy one goes", func() {
+	It("1:9:1: a machine that never joins is withdrawn once: 3, 4, 3, and no healthy one is deleted", func() {
 		dwell("1:9:1", 3, func(c *cluster) {
 			serves, _ := c.lists()
 			Expect(c.increase("pool", 3)).To(Succeed())

@@ -43,7 +43,7 @@ var _ = Describe("A group that does not exist", func() {
 		Entry("to remove a machine", func(_ context.Context, c *cluster) error { return c.remove("gone", "node-a") }),
 	)
 
-	It("is not found, if it goes while it is being raised", func() {
+	It("is not found, if it is deleted while it is being raised", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 3)
 			c.lull()

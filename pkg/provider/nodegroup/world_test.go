@@ -61,7 +61,7 @@ func (w *wire) dial(ctx context.Context, _ string) (net.Conn, error) {
 	listener := w.listener
 	w.mu.Unlock()
 	if listener == nil {
-		return nil, fmt.Errorf("nobody listens")
+		return nil, fmt.Errorf("no server listens")
 	}
 	return listener.DialContext(ctx)
 }

@@ -152,7 +152,7 @@ MachineDeployment default/z1: 1 of 1 machines serve, 0 in reserve
 		Expect(f.End.Buffers).To(HaveExactElements(And(HaveField("Name", "late"), HaveField("Ready", 1)), And(HaveField("Name", "web"), HaveField("Ready", 2))))
 	})
 
-	DescribeTable("says what is wrong with one",
+	DescribeTable("shows what is wrong with one",
 		func(spec, says string) {
 			_, text := told(*buffered(nil), asking("web", spec))
 			Expect(text).To(HavePrefix("CapacityBuffer shop/web: blocked ("))
@@ -175,7 +175,7 @@ MachineDeployment default/z1: 1 of 1 machines serve, 0 in reserve
 		Expect(short(f.End.Pools[0])).To(Equal("R1 A1 serve a reserve b leave  new 0+0"))
 	})
 
-	It("leaves them out where several namespaces have MachineDeployments, and says so", func() {
+	It("omits them if several namespaces have MachineDeployments, and reports that", func() {
 		o := buffered(nil)
 		o.Deployments[2].Namespace = "other"
 		f, _ := told(*o, asking("web", web+", replicas: 1"))

@@ -58,7 +58,7 @@ func target(name string) string {
 }
 
 var _ = Describe("A change", func() {
-	It("says only what differs: the rest stays, null removes, lists are replaced", func() {
+	It("contains only what differs: the rest stays, null removes, lists are replaced", func() {
 		o := shop(1, 1)
 		pool(o, "p", 2, 1)
 		changed, err := after(*o, patched("MachineDeployment", "p", "spec: {replicas: 5, excessReplicas: null}")+"---\n"+

@@ -30,7 +30,7 @@ func federated(change func(*federatedhpa.Preview)) federatedhpa.Preview {
 }
 
 var _ = Describe("A forecast of a federated autoscaler", func() {
-	DescribeTable("says where it stands",
+	DescribeTable("shows its state",
 		func(change func(*federatedhpa.Preview), lines ...string) {
 			f := Forecast{End: End{Rest: true}}
 			f.AddFederated([]federatedhpa.Preview{federated(change)})

@@ -55,8 +55,8 @@ var _ = Describe("A forecast", func() {
 		Entry("that stays as it is", "spec: {replicas: 3}", "R3 A2 serve abc reserve de leave  new 0+0"),
 		Entry("one more: the oldest of the reserve serves, and one is made behind it", "spec: {replicas: 4}", "R4 A2 serve abcd reserve e leave  new 0+1"),
 		Entry("four more", "spec: {replicas: 7}", "R7 A2 serve abcde reserve  leave  new 2+2"),
-		Entry("one less: the oldest goes", "spec: {replicas: 2}", "R2 A2 serve bc reserve de leave a new 0+0"),
-		Entry("less excess: the newest of the reserve goes", "spec: {excessReplicas: 1}", "R3 A1 serve abc reserve d leave e new 0+0"),
+		Entry("one less: the oldest is deleted", "spec: {replicas: 2}", "R2 A2 serve bc reserve de leave a new 0+0"),
+		Entry("less excess: the newest of the reserve is deleted", "spec: {excessReplicas: 1}", "R3 A1 serve abc reserve d leave e new 0+0"),
 		Entry("no excess", "spec: {excessReplicas: 0}", "R3 A0 serve abc reserve  leave de new 0+0"),
 		Entry("more excess", "spec: {excessReplicas: 4}", "R3 A4 serve abc reserve de leave  new 0+2"),
 		Entry("more excess and more replicas", "spec: {replicas: 4, excessReplicas: 3}", "R4 A3 serve abcd reserve e leave  new 0+2"),
@@ -88,7 +88,7 @@ var _ = Describe("A forecast", func() {
 		Expect(f.End.Pools[0].Applied).To(Equal(1), text)
 	})
 
-	It("says that machines of one second are tied, and how many of them go", func() {
+	It("shows that machines of one second are tied, and how many of them are deleted", func() {
 		o := stringAt()
 		pool(o, "p", 3, 1)
 		for _, m := range o.Machines {
@@ -106,7 +106,7 @@ var _ = Describe("A forecast", func() {
 		Expect(short(f.End.Pools[0])).To(Equal("R2 A2 serve cd reserve e leave ab new 0+1"), text)
 	})
 
-	It("of pods that wait releases a machine of the reserve to them, and makes another", func() {
+	It("of waiting pods releases a reserve machine to them, and creates another one", func() {
 		o := stringAt()
 		pool(o, "p", 2, 1, bounds("1:9:1"))
 		o.Pods = append(o.Pods, fixture.Pod("late", func(p *corev1.Pod) {
@@ -119,7 +119,7 @@ var _ = Describe("A forecast", func() {
 		Expect(short(f.End.Pools[0])).To(Equal("R3 A1 serve abc reserve  leave  new 0+1"), text)
 	})
 
-	It("makes no machines where none can be made, and says so", func() {
+	It("creates no machines if none can be created, and reports that", func() {
 		o := stringAt()
 		pool(o, "p", 2, 0)
 		o.Sets[0].Spec.Replicas = 3
@@ -135,7 +135,7 @@ var _ = Describe("A forecast", func() {
 		Expect(f.Notes).To(ConsistOf(ContainSubstring("a machine cannot be created now (ResourceExhausted)")))
 	})
 
-	It("of a frozen MachineDeployment goes on when it will be frozen no more, and says so", func() {
+	It("of a frozen MachineDeployment continues to the time when it is no longer frozen, and reports that", func() {
 		o := stringAt()
 		pool(o, "p", 1, 0)
 		o.Deployments[0].Labels = map[string]string{"freeze": "True"}
@@ -179,7 +179,7 @@ var _ = Describe("A forecast", func() {
 		Expect(sum).To(Equal(3))
 	})
 
-	It("of a Balancer goes step by step", func() {
+	It("of a Balancer proceeds step by step", func() {
 		o := shop(2, 2)
 		f, text := told(*o, patched("Balancer", "shop", "spec: {replicas: 9}"))
 		Expect(text).To(ContainSubstring("scale target a 2 -> "))
@@ -189,7 +189,7 @@ var _ = Describe("A forecast", func() {
 		Expect(f.End.Balancers[0].Is).To(Equal(map[string]int64{"a": 0, "b": 4}))
 	})
 
-	It("of a Balancer over MachineDeployments has these make machines", func() {
+	It("of a Balancer over MachineDeployments makes these create machines", func() {
 		o := stringAt()
 		pool(o, "m1", 1, 0)
 		pool(o, "m2", 1, 0)
@@ -203,7 +203,7 @@ var _ = Describe("A forecast", func() {
 		Expect(short(f.End.Pools[1])).To(Equal("R2 A0 serve a reserve  leave  new 1+0"), text)
 	})
 
-	It("makes a bounded number of pods and machines, whatever number is asked for, and says so", func() {
+	It("creates a bounded number of pods and machines, whatever number is requested, and reports that", func() {
 		f, text := told(*shop(2, 2), patched("Balancer", "shop", "spec: {replicas: 2147483647}"))
 		Expect(text).To(ContainSubstring("more replicas than a prediction covers"))
 		Expect(f.End.Balancers[0].Is["a"]).To(BeNumerically(">", 2_000))

@@ -197,7 +197,7 @@ Nothing changes.
 `))
 	})
 
-	DescribeTable("says what is wrong with one",
+	DescribeTable("shows what is wrong with one",
 		func(spec, says string) {
 			f, text := told(*zones(nil), wish(spec))
 			Expect(text).To(HavePrefix("Reserve default/shop: blocked (" + says))

@@ -107,7 +107,7 @@ func add(o *Objects, name, set string, born time.Time, reserve bool) {
 	o.Machines, o.Nodes = append(o.Machines, m), append(o.Nodes, node)
 }
 
-// told is a forecast of what comes of a change, as text; of no change where that is empty.
+// told is the prediction for a change, with its text; an empty change changes nothing.
 func told(o Objects, change string) (Forecast, string) {
 	GinkgoHelper()
 	before := o

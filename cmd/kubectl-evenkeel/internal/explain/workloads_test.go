@@ -24,7 +24,7 @@ func explained(b *balancer.Balancer) string {
 	return text(a)
 }
 
-var _ = DescribeTable("A Balancer says",
+var _ = DescribeTable("A Balancer shows",
 	func(want string, change func(*balancer.Balancer)) {
 		b := &balancer.Balancer{}
 		b.Spec.Targets = []balancer.BalancerTarget{{Name: "a"}, {Name: "b"}}
@@ -69,7 +69,7 @@ var _ = DescribeTable("A Balancer says",
 	}),
 )
 
-var _ = DescribeTable("A federated autoscaler says",
+var _ = DescribeTable("A federated autoscaler shows",
 	func(want string, change func(*autoscaling.FederatedHorizontalPodAutoscalerSpec, *autoscaling.ClusterStatus)) {
 		f := &autoscaling.FederatedHorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"}}
 		f.Spec.MaxReplicas, f.Status.CountedReplicas = 30, 28

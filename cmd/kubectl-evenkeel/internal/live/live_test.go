@@ -158,7 +158,7 @@ var _ = Describe("A view", func() {
 		})
 	})
 
-	It("says that the terminal is gone", func() {
+	It("reports that the terminal was closed", func() {
 		visited(func(v *visit, _ func()) {
 			v.mu.Lock()
 			v.broken = errors.New("gone")
@@ -230,7 +230,7 @@ var _ = DescribeTable("A frame fills the screen exactly",
 	Entry("scrolled too far up", 80, 24, -5), Entry("narrow", 60, 5, 0),
 )
 
-var _ = It("A screen that is too small says so", func() {
+var _ = It("A screen that is too small shows that", func() {
 	frame, _ := Frame(overview.Overview{}, screen.Style{}, 20, 2, 0)
 	Expect(frame).To(ContainSubstring("needs 60x3"))
 })

@@ -83,7 +83,7 @@ var _ = Describe("The board", func() {
 		Expect(w.reads).To(BeNumerically(">", before))
 	}))
 
-	It("goes on with the timeline where nothing changes", running(func() {
+	It("continues the timeline while nothing changes", running(func() {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		now, _ := b.newest()

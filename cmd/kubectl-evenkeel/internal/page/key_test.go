@@ -102,7 +102,7 @@ var _ = Describe("The key", func() {
 		Expect(one.link).NotTo(HaveSuffix(strings.SplitAfter(other.link, "key=")[1]))
 	})
 
-	It("does not help who comes under another name or from another page (law 2)", func(ctx context.Context) {
+	It("does not help requests for another host or from another page (law 2)", func(ctx context.Context) {
 		s := serve(world(noon, 1, 0))
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.link, nil)
 		Expect(err).NotTo(HaveOccurred())

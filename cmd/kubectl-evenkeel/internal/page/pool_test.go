@@ -75,7 +75,7 @@ var _ = Describe("A share", func() {
 		Expect(rows[0].Scale.Parts[1]).To(Equal(part{"ready", "0.00%", "100.00%"}))
 	})
 
-	DescribeTable("says what is wrong with a cluster",
+	DescribeTable("shows what is wrong with a cluster",
 		func(c overview.Cluster, why string) { Expect(clusterTrouble(c)).To(Equal(why)) },
 		Entry("nothing", overview.Cluster{Reachable: true}, ""),
 		Entry("limited", overview.Cluster{Reachable: true, Limited: true}, "would scale further, but is at its maximum"),

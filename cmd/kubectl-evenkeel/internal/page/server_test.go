@@ -98,7 +98,7 @@ func next(stream *bufio.Reader) update {
 }
 
 var _ = Describe("The server", func() {
-	It("sends a whole page, which says where its updates come from", func(ctx context.Context) {
+	It("sends a whole page, with the address of its updates", func(ctx context.Context) {
 		s := serve(world(noon, 3, 2))
 		code, text := s.read(ctx, "/")
 		Expect(code).To(Equal(http.StatusOK))
@@ -108,7 +108,7 @@ var _ = Describe("The server", func() {
 		Expect(text).To(And(ContainSubstring(`data-stream="/events?name=pool-z1&amp;namespace=garden"`), ContainSubstring(`id="machine/ma"`)))
 	}, NodeTimeout(patience))
 
-	It("says where there is nothing", func(ctx context.Context) {
+	It("answers 404 for objects and paths that do not exist", func(ctx context.Context) {
 		s := serve(world(noon, 3, 2))
 		code, text := s.read(ctx, "/zone/garden/"+strings.Repeat("%3Cb%3E", 2))
 		Expect(code).To(Equal(http.StatusNotFound))
@@ -142,7 +142,7 @@ var _ = Describe("The server", func() {
 		Expect(string(second.Fragments["troubles"])).To(ContainSubstring("It burns"))
 	}, NodeTimeout(patience))
 
-	It("says what came and what is gone", func(ctx context.Context) {
+	It("streams which objects were added and which were removed", func(ctx context.Context) {
 		s := serve(world(noon, 3, 2))
 		stream := bufio.NewReader(s.load(ctx, "/events").Body)
 		Expect(next(stream).Order).To(ContainElement("pool/garden/pool"))

@@ -70,7 +70,7 @@ var _ = Describe("The page of a size", func() {
 		Expect(found).To(Equal(2), "of another one nothing was known")
 	})
 
-	It("says why there is no answer, and that there is no such MachineDeployment", func(ctx context.Context) {
+	It("explains why there is no answer, and reports that a MachineDeployment does not exist", func(ctx context.Context) {
 		wrong := errors.New("how long does a machine boot?")
 		s := sizer(func(context.Context, string, string) (size.Answer, error) { return size.Answer{}, wrong })
 		Expect(get(ctx, s, "/size/garden/pool").Body.String()).To(ContainSubstring("how long does a machine boot?"))

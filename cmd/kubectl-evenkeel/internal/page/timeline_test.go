@@ -15,7 +15,7 @@ var _ = Describe("The timeline", func() {
 	}
 	ago := func(steps int) time.Time { return noon.Add(-time.Duration(steps) * step) }
 
-	It("goes at right angles from one step to the next, and leaves out what nobody saw", func() {
+	It("runs at right angles from one step to the next, and leaves gaps where nothing was seen", func() {
 		t := newTimeline(of(
 			sample{at: ago(5), replicas: 10}, sample{at: ago(4), replicas: 10}, sample{at: ago(3), replicas: 5},
 			sample{at: ago(0), replicas: 10},
@@ -31,7 +31,7 @@ var _ = Describe("The timeline", func() {
 		Expect(t.Strips[1].Now).To(Equal("4 of 4"))
 	})
 
-	It("says that pods are unknown, and draws none", func() {
+	It("shows that pods are unknown, and draws none", func() {
 		t := newTimeline(of(sample{at: ago(1), waiting: -1}, sample{at: ago(0), waiting: -1}), noon)
 		Expect(t.Strips[2].Now).To(Equal("unknown"))
 		Expect(t.Strips[2].Lines).To(Equal([]line{{"area waiting", ""}}))
@@ -43,7 +43,7 @@ var _ = Describe("The timeline", func() {
 		}
 	})
 
-	DescribeTable("goes back as far as anything was seen, in few steps",
+	DescribeTable("reaches back as far as anything was seen, in few steps",
 		func(since time.Duration, minutes int, axis string) {
 			t := newTimeline(history{since: noon.Add(-since)}, noon)
 			Expect(t.Steps).To(Equal(minutes * 6))
@@ -56,7 +56,7 @@ var _ = Describe("The timeline", func() {
 		Entry("for ever", 100*time.Hour, 60, "60 min ago"),
 	)
 
-	DescribeTable("says since when it looks, until that is an hour ago",
+	DescribeTable("shows when it began to look, until that is an hour ago",
 		func(since time.Duration, short bool) {
 			Expect(newTimeline(history{since: noon.Add(-since)}, noon).Short).To(Equal(short))
 		},

@@ -14,7 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sizing"
 )
 
-// amounts is an answer with these waits for 0, 1, 2 and more machines, of which the last is enough.
+// amounts is an answer with these waits for 0, 1, 2 and more machines; the last amount is enough.
 func amounts(waits ...sizing.Seconds) size.Answer {
 	a := answer(10, len(waits)-1)
 	a.Percentile, a.WaitSeconds = 99, 5

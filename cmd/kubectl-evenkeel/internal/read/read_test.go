@@ -56,7 +56,7 @@ var _ = Describe("A look", func() {
 		})
 	})
 
-	It("keeps of a pod what says where it may run and what it takes there", func() {
+	It("keeps the fields of a pod that decide where it may run and what it needs there", func() {
 		play(everything(), func(s scene) {
 			s.pod("p", func(p *corev1.Pod) {
 				p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "much", Value: "text"}}
@@ -93,7 +93,7 @@ var _ = Describe("A look", func() {
 		})
 	})
 
-	It("reads no more of a kind than it says, and says so", func() {
+	It("reads no more objects of a kind than the limit, and reports that", func() {
 		play(everything(), func(s scene) {
 			for i := range 3 {
 				s.pod(fmt.Sprint("p", i))
@@ -120,7 +120,7 @@ var _ = Describe("A look", func() {
 		Expect(n.Status.Allocatable).NotTo(BeEmpty())
 	})
 
-	It("says in a line what is not installed, and shows the rest", func() {
+	It("reports in one line what is not installed, and shows the rest", func() {
 		play(sim.Core, func(s scene) {
 			s.pod("p")
 			o := once(s, s.clusters(s.ConfigFor("reader")))
@@ -182,7 +182,7 @@ var _ = Describe("A look", func() {
 })
 
 var _ = Describe("Following", func() {
-	It("shows what changes, and says that something has", func() {
+	It("shows changes, and signals that there are some", func() {
 		play(everything(), func(s scene) {
 			s.deployment("a")
 			f, err := s.clusters(s.ConfigFor("reader")).Follow(s)
@@ -200,7 +200,7 @@ var _ = Describe("Following", func() {
 		})
 	})
 
-	It("follows no more objects of a kind than it says: from the start, and when they become more", func() {
+	It("follows no more objects of a kind than the limit: at the start, and when their number grows", func() {
 		play(everything(), func(s scene) {
 			for i := range 3 {
 				s.pod(fmt.Sprint("p", i))
@@ -227,7 +227,7 @@ var _ = Describe("Following", func() {
 		})
 	})
 
-	It("says what is not up to date while a cluster does not answer, and no longer", func() {
+	It("reports what is not up to date while a cluster does not answer, and no longer", func() {
 		play(everything(), func(s scene) {
 			s.deployment("a")
 			f, err := s.clusters(s.ConfigFor("target")).Follow(s)

@@ -49,7 +49,7 @@ func scheduled(a *size.Answer) {
 	a.Schedule = &p
 }
 
-var _ = It("The suggested size in words says the same as in lines", func() {
+var _ = It("The suggested size in words contains the same as in lines", func() {
 	a := answered(scheduled)
 	texts, lines := TextsOf(a), strings.Join(strings.Fields(strings.Join(Size(a, Style{Width: 200}), " ")), " ")
 	for _, text := range []string{texts.Title, texts.Setup, texts.Suggestion, strings.Join(texts.Head, " ")} {
@@ -79,7 +79,7 @@ var _ = DescribeTable("The suggested size looks as it should",
 	Entry("where nothing is enough", "size-never", answered(func(a *size.Answer) { a.Amount, a.WaitSeconds = nil, 0.1 }), Style{Width: 80}),
 )
 
-var _ = It("A suggested size says nothing in colours alone, and is no wider than the screen, whatever it says", func() {
+var _ = It("A suggested size shows nothing by colours alone, and is no wider than the screen, whatever its text", func() {
 	rapid.Check(GinkgoT(), func(t *rapid.T) {
 		wait := rapid.Custom(func(t *rapid.T) sizing.Seconds { return sizing.Seconds(rapid.Float64Range(0, 1e9).Draw(t, "seconds")) })
 		a := answered(scheduled)

@@ -139,7 +139,7 @@ var _ = It("No line is longer than the screen is wide, and none has orders for t
 	})
 })
 
-var _ = It("An explanation is no wider than the screen, whatever it says", func() {
+var _ = It("An explanation is no wider than the screen, whatever its text", func() {
 	rapid.Check(GinkgoT(), func(t *rapid.T) {
 		a := explain.Account{
 			Title: noise(t, "title"), Facts: []explain.Fact{{Name: noise(t, "name"), Value: noise(t, "value")}},

@@ -14,7 +14,7 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // crew is how many machines of each state there are.
 type crew map[overview.State]int
 
-// zoneOf has machines, of which those that are not well say so.
+// zoneOf returns a zone with machines; unhealthy ones have a reason.
 func zoneOf(name, place string, replicas, excess int, all crew) overview.Zone {
 	z := overview.Zone{Name: name, Zone: place, Replicas: replicas, Excess: excess, Applied: excess, Count: all}
 	for _, state := range overview.States {

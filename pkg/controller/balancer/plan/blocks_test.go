@@ -28,7 +28,7 @@ func counting(observed, ready int64) func(*target) {
 // ago is an instant before noon, as the status stores it.
 func ago(d time.Duration) *metav1.Time { return ptr.To(before(d)) }
 
-// Each spec is about target a of two equal ones with 10 replicas in all, of which b has 5 that run.
+// Each spec is about target a of two equal ones with 10 replicas in all. Target b has 5, which run.
 var _ = Describe("What the status remembers of a target", func() {
 	five := func(a func(*target), past v1alpha1.TargetStatus, change ...func(*v1alpha1.Fallback)) View {
 		past.Name = "a"
@@ -142,7 +142,7 @@ var _ = Describe("What the status remembers of a target", func() {
 		Expect(desired(New(v))).To(Equal("0/10"))
 	})
 
-	DescribeTable("of a workload with only numbers is what it says, and none for less than none",
+	DescribeTable("of a workload with only numbers is what it reports, and 0 for negative numbers",
 		func(observed, ready int, want []int32) {
 			s := told(five(counting(int64(observed), int64(ready)), v1alpha1.TargetStatus{})).Targets[0]
 			Expect([]int32{s.Observed, s.Ready}).To(Equal(want))
@@ -209,14 +209,14 @@ var _ = DescribeTable("How many replicas must fail before a target is blocked",
 	Entry("all of a hundred", 100, 100, 100, true),
 )
 
-var _ = It("A plan says that a target gets blocked or recovers, until the status does so", func() {
+var _ = It("A plan reports that a target becomes blocked or recovers, until the status shows that", func() {
 	v := view(10, plantest.Even(), named("a", healthy(5)), named("b", healthy(5)))
 	Expect(New(v).ChangesBlocked(v)).To(BeFalse(), "no target is blocked")
 	pods(5, 1)(&v.Targets[0])
 	v.Targets[0].Replicas = v.Targets[0].Replicas[5:]
 	Expect(New(v).ChangesBlocked(v)).To(BeTrue(), "a fails")
 	v = after(v, time.Second)
-	Expect(New(v).ChangesBlocked(v)).To(BeFalse(), "the status says so")
+	Expect(New(v).ChangesBlocked(v)).To(BeFalse(), "the status shows that")
 	v.Targets[0].Replicas = named("a", healthy(5)).Replicas
 	Expect(New(v).ChangesBlocked(v)).To(BeTrue(), "a has recovered")
 	v = after(v, time.Second)

@@ -52,7 +52,7 @@ func readExample(file string) *v1alpha1.Balancer {
 	return b
 }
 
-// situation is an example with so many replicas of which all run, or only some of one target's.
+// situation is an example with this many replicas. All of them run, or only some of one target's.
 func situation(b *v1alpha1.Balancer, replicas, start, in string) View {
 	n, err := strconv.ParseInt(replicas, 10, 32)
 	Expect(err).NotTo(HaveOccurred())

@@ -17,7 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
 
-// ready are so many replicas that run, of which so many are ready, and the scale that asks for them.
+// ready gives a target all replicas, n of them ready, and the scale that asks for them.
 func ready(n, all int) func(*target) {
 	return func(t *target) {
 		healthy(n)(t)
@@ -28,7 +28,7 @@ func ready(n, all int) func(*target) {
 	}
 }
 
-// frozen are so many machines of which there may be no more for now.
+// frozen gives a target n machines, and no more can be created for now.
 func frozen(n int) func(*target) {
 	return func(t *target) { machines(n)(t); t.Capped = true }
 }
@@ -58,7 +58,7 @@ var _ = Describe("The goal of each target", func() {
 		Entry("a frozen machine target keeps its machines, although its maximum is higher", 10, plantest.Even(), "2/8", named("a", between(0, 5), frozen(2)), named("b")),
 		Entry("a frozen machine target is still limited by a lower maximum", 10, plantest.Even(), "3/7", named("a", between(0, 3), frozen(8)), named("b")),
 		Entry("a frozen machine target gets its minimum nevertheless", 10, plantest.Even(), "4/6", named("a", between(4, -1), frozen(2)), named("b")),
-		Entry("a target of which nothing was ever seen keeps its share", 10, plantest.Even(), "5/5", named("a", lost), named("b")),
+		Entry("a target that was never observed keeps its share", 10, plantest.Even(), "5/5", named("a", lost), named("b")),
 	)
 
 	It("is what a target that must not be changed has, also if its replicas fail and a probe is set", func() {

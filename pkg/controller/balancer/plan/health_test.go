@@ -73,7 +73,7 @@ var _ = Describe("Health", func() {
 		Expect(desired(New(v))).To(Equal("10/15"))
 	})
 
-	It("says when to look again, and has its answer then", func() {
+	It("returns when to check again, and decides then", func() {
 		v := after(story(), 0, has(append(four, pending(20*time.Second))...))
 		p := New(v)
 		Expect(p.Again).To(Equal(40*time.Second + time.Millisecond))
@@ -94,7 +94,7 @@ var _ = Describe("Health", func() {
 		Expect(desired(New(v))).To(Equal("5/5"))
 	})
 
-	It("waits as long as recoveryDelaySeconds says, and twice as long the next time", func() {
+	It("waits for recoveryDelaySeconds, and twice as long the next time", func() {
 		v := story(func(f *v1alpha1.Fallback) { f.RecoveryDelaySeconds = ptr.To[int32](100) })
 		for _, want := range []time.Duration{100 * time.Second, 200 * time.Second} {
 			for range 2 {
@@ -156,7 +156,7 @@ var _ = Describe("Health", func() {
 		Expect(desired(New(v))).To(Equal("3/8"))
 		v = after(v, time.Minute, has(well, well, running(30*time.Second)))
 		Expect(desired(New(v))).To(Equal("5/5"), "the probe has succeeded")
-		Expect(next(New(v))).To(Equal("5/7"), "and what stands in goes only as others get ready")
+		Expect(next(New(v))).To(Equal("5/7"), "additional replicas are removed only as others become ready")
 	})
 
 	It("counts a quorum before it blocks a target, and until it recovers", func() {

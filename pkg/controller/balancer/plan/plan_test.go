@@ -27,7 +27,7 @@ func in(state v1alpha1.TargetState) func(*target) { return func(t *target) { t.S
 
 func held(t *target) { t.Hold = Hold{v1alpha1.PhaseScaleSubresource, "Autoscaled", "x"} }
 
-// lost is a target of which nothing can be seen; absent one that does not exist.
+// lost is a target that cannot be observed; absent one that does not exist.
 func lost(t *target) { held(t); t.Known = false }
 
 func absent(t *target) { lost(t); t.Absent = true }
@@ -54,7 +54,7 @@ var _ = Describe("A plan", func() {
 		Entry("nothing in a drained target", 10, plantest.Even(), "0/10", named("a", between(3, -1), in(v1alpha1.Drained)), named("b")),
 		Entry("the minimum in a draining one", 10, plantest.Even(), "3/7", named("a", between(3, -1), in(v1alpha1.Draining)), named("b")),
 		Entry("percentages that together leave no gap", 3, plantest.InOrder("a", "b"), "2/1", named("a", percent("50%", "50%")), named("b", percent("50%", "50%"))),
-		Entry("the minimum where a percentage comes out below it", 4, plantest.InOrder("a", "b"), "3/1", named("a", func(t *target) {
+		Entry("the minimum if a percentage results in less", 4, plantest.InOrder("a", "b"), "3/1", named("a", func(t *target) {
 			t.Spec.MinReplicas, t.Spec.MaxReplicas = ptr.To(intstr.FromInt32(3)), ptr.To(intstr.FromString("50%"))
 		}), named("b")),
 		Entry("around a target that another one scales", 10, plantest.Even(), "7/3", named("a", healthy(7), held), named("b")),
@@ -105,7 +105,7 @@ var _ = Describe("A plan", func() {
 		Expect(desired(p)).To(Equal("5/5"))
 	})
 
-	DescribeTable("says what of a policy counts for nothing",
+	DescribeTable("reports which parts of a policy have no effect",
 		func(policy v1alpha1.BalancerPolicy, reason, mention string) {
 			v := view(10, policy, named("a"), named("b"))
 			p := New(v)
@@ -141,7 +141,7 @@ var _ = Describe("A plan", func() {
 		Entry("with a surge of its own", &v1alpha1.Transition{MaxSurge: ptr.To(intstr.FromInt32(8))}, "8/8", named("a", healthy(8)), named("b")),
 		Entry("with unavailability of its own", &v1alpha1.Transition{MaxSurge: ptr.To(intstr.FromInt32(0)), MaxUnavailable: ptr.To(intstr.FromString("50%"))}, "4/0", named("a", healthy(8)), named("b")),
 		Entry("by one with machines", nil, "8/1", named("a", machines(8)), named("b", machines(0))),
-		Entry("of machines, any of which may go, only what is ready elsewhere", nil, "8/1", named("a", machines(8)), named("b", func(t *target) { t.AnyMayGo, t.Current = true, 1 })),
+		Entry("of machines, any of which may be deleted, only what is ready elsewhere", nil, "8/1", named("a", machines(8)), named("b", func(t *target) { t.AnyMayGo, t.Current = true, 1 })),
 	)
 
 	It("keeps room for a target that is missing while others move", func() {
@@ -168,11 +168,11 @@ var _ = Describe("A plan", func() {
 		})
 	})
 
-	It("comes to rest within a moment in which nothing but its own writes happens", func() {
+	It("reaches rest at once if nothing happens but its own writes", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			v := drawView(t)
 			v.Balancer.Status = drawMemory(t, v)
-			says := rapid.Bool().Draw(t, "workloads say what their controllers have seen")
+			says := rapid.Bool().Draw(t, "workloads report what their controllers have seen")
 			var statuses []v1alpha1.BalancerStatus
 			for range 200 {
 				asked := v.Targets

@@ -23,7 +23,7 @@ func missing(reason, message string) func(*target) {
 var _ = Describe("A condition", func() {
 	pair := func() View { return view(10, plantest.Even(), named("a", healthy(5)), named("b", healthy(5))) }
 
-	DescribeTable("says what keeps an autoscaler of the Balancer from working",
+	DescribeTable("reports what keeps an autoscaler of the Balancer from working",
 		func(want, mention string, change func(*View)) {
 			v := pair()
 			v.Autoscaler.Name = "hpa"
@@ -90,7 +90,7 @@ var _ = Describe("A condition", func() {
 		return v
 	}
 
-	It("says of no other target that it runs more for one that does not exist and has no share", func() {
+	It("does not report that other targets run more, if the missing one has no share", func() {
 		v := missing(view(10, plantest.InOrder("a", "b"), named("a", healthy(10)), named("b", absent)))
 		short, text := says(told(v), v1alpha1.ConditionFallbackActive)
 		Expect(short).To(Equal("False NotNeeded"))
@@ -139,7 +139,7 @@ var _ = Describe("A condition", func() {
 		Expect(s.ObservedGeneration).To(BeEquivalentTo(3))
 	})
 
-	It("points to Ready, which says what to do, while nothing can be planned", func() {
+	It("refers to Ready, which contains the remedy, while nothing can be planned", func() {
 		v := pair()
 		v.Rival, v.Contested = "older", "b"
 		for _, kind := range []string{v1alpha1.ConditionBalanced, v1alpha1.ConditionWithinLimits, v1alpha1.ConditionFallbackActive} {

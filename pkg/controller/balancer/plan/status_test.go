@@ -28,7 +28,7 @@ func told(v View) v1alpha1.BalancerStatus {
 	return status(v, p, o)
 }
 
-// says finds a condition, as in "False NoRoom", and what it says.
+// says returns a condition, as in "False NoRoom", and its message.
 func says(s v1alpha1.BalancerStatus, kind string) (short, message string) {
 	c := meta.FindStatusCondition(s.Conditions, kind)
 	Expect(c).NotTo(BeNil(), kind)
@@ -54,7 +54,7 @@ var _ = Describe("A status", func() {
 			named("a", between(2_000_000_000, -1)), named("b", between(2_000_000_000, -1))),
 	)
 
-	DescribeTable("counts for an autoscaler what it asked for, stand-ins, surge and what goes left out",
+	DescribeTable("counts for an autoscaler what it asked for, without additional replicas, surge and what is being removed",
 		func(want []int32, replicas int, targets ...target) {
 			s := told(view(int32(replicas), plantest.Even(), targets...))
 			Expect([]int32{s.Replicas, s.ObservedReplicas, s.ReadyReplicas, s.DesiredReplicas}).To(Equal(want))
@@ -101,7 +101,7 @@ var _ = Describe("A status", func() {
 		Expect(short).To(Equal("Unknown Conflict"))
 	})
 
-	It("says of every target what is wrong with it, and in the condition of all of them", func() {
+	It("shows for each target what is wrong with it, and for all of them in the condition", func() {
 		s := told(view(10, plantest.Even(), named("a", held), named("b", absent), named("c")))
 		Expect([]string{s.Targets[0].Reason, s.Targets[1].Reason, s.Targets[2].Reason}).To(Equal([]string{"Autoscaled", "Autoscaled", ""}))
 		short, message := says(s, v1alpha1.ConditionTargetsResolved)
@@ -139,7 +139,7 @@ var _ = Describe("A status", func() {
 		Entry("with a quorum of two", func(f *v1alpha1.Fallback) { f.BlockedWhen = &v1alpha1.BlockedWhen{MinCount: ptr.To[int32](2)} }, "150/150"),
 	)
 
-	It("asks two blocked tiers for what runs and a probe, and says what has no place", func() {
+	It("asks two blocked tiers for what runs and a probe, and reports what has no place", func() {
 		v := view(10, plantest.InOrder("a", "b"), named("a", pods(3, 2)), named("b", pods(3, 2)))
 		Expect(desired(New(v))).To(Equal("10/9 O8"))
 		v.Balancer.Spec.Policy.Fallback.Probe = ptr.To[int32](1)

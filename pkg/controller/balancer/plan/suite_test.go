@@ -49,7 +49,7 @@ func between(lo, hi int32) func(*target) {
 	}
 }
 
-// pods are so many of which so many have been waiting to start for too long, and the scale that asks for them.
+// pods gives a target this many pods, some of them stuck: they have not started for too long.
 func pods(all, stuck int) func(*target) {
 	return func(t *target) {
 		t.Current = int64(all)

@@ -96,7 +96,7 @@ var _ = DescribeTable("A group without Nodes is balanced with those that have so
 		Expect(counted(busy.Node.Labels)).To(HaveKey("node.kubernetes.io/instance-type"))
 	},
 	Entry("in a cloud", inCloud, true),
-	Entry("where nobody gives Nodes the label of the instance type's former name", registered, true),
+	Entry("where Nodes do not have the former label of the instance type", registered, true),
 	Entry("in a cloud, by the class alone", inCloud, false),
 	Entry("elsewhere, by the class alone", registered, false),
 )

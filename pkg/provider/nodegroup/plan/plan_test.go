@@ -31,7 +31,7 @@ var _ = Describe("A raise", func() {
 		Entry("where a mode has just begun: nothing is split that was there before", Bounded("1:9", 3, balanced+"Continuous"), 2, "3>5"),
 		Entry("unsplit where the mode is the default and shows by its annotation alone", Bounded("1:9", 3, unsplit+"3"), 2, "3>5 5"),
 		Entry("at once, where none of the growth has been split yet", Bounded("1:9", 3, unsplit+"0"), 2, "3>5 2"),
-		Entry("what is being split goes on being split", Bounded("1:20", 9, unsplit+"3"), 2, "9>11 5"),
+		Entry("what is being split keeps being split", Bounded("1:20", 9, unsplit+"3"), 2, "9>11 5"),
 		Entry("where the annotation is invalid, which counts as none", Bounded("1:9", 3, unsplit+"x"), 1, "3>4"),
 		Entry("of workload alone, where replicas include the reserve", Bounded("1:9", 7, included), 1, "5>6 of 8"),
 		Entry("up to max, where workload takes the reserve that replicas include", Bounded("1:9", 7, included), 4, "5>9"),
@@ -55,7 +55,7 @@ var _ = Describe("A raise", func() {
 const passed = " 2026-03-01T11:59:59Z"
 
 var _ = Describe("A raise of a group that others have raised since the caller's loop began", func() {
-	DescribeTable("goes to what the caller has in mind",
+	DescribeTable("results in the number that the caller intends",
 		func(replicas, seen, delta int, want string) {
 			c, err := NewRaise(Bounded("1:5", int32(replicas)), int32(seen), int32(delta))
 			Expect(err).NotTo(HaveOccurred())
@@ -93,10 +93,10 @@ var _ = Describe("A removal", func() {
 		Entry("of one", Bounded("1:5", 3), "SSS", "b", "3>2 b~"+NoonText+passed),
 		Entry("of several, sorted", Bounded("1:5", 3), "SSS", "cb", "3>1 b~"+NoonText+",c~"+NoonText+passed),
 		Entry("at the cap, with an applied excess that keeps the sum (trap 6)", Bounded("1:5:2", 5, excess+"2,max=5"), "SSSSS", "a", "5>4 a~"+NoonText+" "+NoonText),
-		Entry("where the reserve gives room to fewer machines than go, the number says it", Bounded("1:5:2", 4, excess+"2,max=5"), "SSSSR", "ab", "4>2 a~"+NoonText+",b~"+NoonText+passed),
+		Entry("where the reserve gives room to fewer machines than are deleted, the number is enough", Bounded("1:5:2", 4, excess+"2,max=5"), "SSSSR", "ab", "4>2 a~"+NoonText+",b~"+NoonText+passed),
 		Entry("after others that are on their way", Bounded("1:5", 3, trigger+"x~2026-03-01T11:00:00Z"), "SSS", "a",
 			"3>2 x~2026-03-01T11:00:00Z,a~"+NoonText+passed),
-		Entry("later than the last time, which says it for machines named until then", Bounded("1:5", 3, scaled+"2026-03-01T11:59:59Z"), "SSS", "a", "3>2 a~"+NoonText),
+		Entry("later than the last time, which counts for machines named until then", Bounded("1:5", 3, scaled+"2026-03-01T11:59:59Z"), "SSS", "a", "3>2 a~"+NoonText),
 		Entry("within the second of the last time", Bounded("1:5", 3, scaled+NoonText), "SSS", "a", "3>2 a~2026-03-01T12:00:01Z"),
 		Entry("by a clock that is behind the last one", Bounded("1:5", 3, scaled+"2026-03-01T12:00:09Z"), "SSS", "a",
 			"3>2 a~2026-03-01T12:00:10Z"),
@@ -107,7 +107,7 @@ var _ = Describe("A removal", func() {
 		Entry("of one that terminates: nothing", Bounded("1:5", 2), "SST", "c", "2>2"),
 		Entry("of one that is gone: nothing", Bounded("1:5", 2), "SS", "", "2>2"),
 		Entry("twice for the same: the second half only", Bounded("1:5", 3), "SSSL", "cd", "3>2 c~"+NoonText+passed),
-		Entry("of one in reserve: it goes, replicas stay", Bounded("1:5", 3), "SSSR", "d", "3>3 d~"+NoonText+" "+NoonText),
+		Entry("of one in reserve: it is deleted, replicas stay", Bounded("1:5", 3), "SSSR", "d", "3>3 d~"+NoonText+" "+NoonText),
 		Entry("of one in reserve at min", Bounded("3:5", 3), "SSSR", "d", "3>3 d~"+NoonText+" "+NoonText),
 		Entry("of one in reserve below min", Bounded("4:5", 3), "SSSR", "d", "3>3 d~"+NoonText+" "+NoonText),
 		Entry("of both kinds", Bounded("1:5", 3), "SSSR", "cd", "3>2 c~"+NoonText+",d~"+NoonText+passed),

@@ -163,13 +163,13 @@ var _ = Describe("A template", func() {
 		Entry("with other labels", func(m *Model) { m.Extra.Labels["worker"] = "b" }),
 		Entry("with other taints", func(m *Model) { m.Extra.Spec.Taints = nil }),
 		Entry("with virtual capacity", func(m *Model) { m.Class.VirtualCapacity = amounts("example.org/x", "1") }),
-		Entry("of which no class tells the zone", func(m *Model) { m.Class.Zone = "" }),
+		Entry("whose class does not contain the zone", func(m *Model) { m.Class.Zone = "" }),
 		Entry("without a class", func(m *Model) { m.Class = nil }),
 		Entry("without a Node", func(m *Model) { m.Node = nil }),
 		Entry("of the group itself, listed among the others", func(m *Model) { m.Group = "pool-z2" }),
 	)
 
-	It("comes from the class where no Node was ever seen: scale from zero", func() {
+	It("is built from the class if no Node was ever seen: scale from zero", func() {
 		m := modelIn("z1", nil)
 		m.Class.Capacity["gpu"] = resource.MustParse("2")
 		m.Class.VirtualCapacity = amounts("example.org/lane", "4")
