@@ -19,7 +19,7 @@ import (
 const patience = 20 * time.Second
 
 var _ = Describe("In the long run, a Balancer", Label("ours", "long"), func() {
-	It("falls back within its timeout and a second, and comes back without a dip", Serial, func(ctx context.Context) {
+	It("falls back within its timeout and a second, and recovers without a dip", Serial, func(ctx context.Context) {
 		s := newShop(ctx, "timed", 2)
 		story := s.record(ctx)
 		s.balance(ctx, 10, byShare(50, 50), func(b *balancer.Balancer) {
@@ -32,7 +32,7 @@ var _ = Describe("In the long run, a Balancer", Label("ours", "long"), func() {
 		AddReportEntry("From the first pod that waits to the fallback", took.String())
 		Expect(took).To(And(BeNumerically(">", patience), BeNumerically("<=", patience+time.Second)))
 		story.watched()
-		Consistently(story.ready, 30*time.Second).Should(Equal(10), "nothing comes and goes")
+		Consistently(story.ready, 30*time.Second).Should(Equal(10), "no pod is created or deleted")
 		over()
 		s.comesTo(ctx, "5/5", "5/5")
 		Expect(story.leastReady()).To(BeNumerically(">=", 10))
@@ -40,7 +40,7 @@ var _ = Describe("In the long run, a Balancer", Label("ours", "long"), func() {
 		Expect(story.steps("b")[:3]).To(Equal([]int32{0, 5, 10}))
 	})
 
-	It("goes on with two zones of machines when the third is out of capacity, and back", func(ctx context.Context) {
+	It("continues with two zones of machines while the third has no capacity, and recovers", func(ctx context.Context) {
 		pools := []pool{newPool(ctx, "shop-z1", 0), newPool(ctx, "shop-z2", 0), newPool(ctx, "shop-z3", 0)}
 		overMachines(ctx, "machines", 6, pools)
 		for _, p := range pools {

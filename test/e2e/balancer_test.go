@@ -52,7 +52,7 @@ var _ = Describe("A Balancer", Label("ours"), func() {
 		Expect(story.leastReady()).To(BeNumerically(">=", 8))
 	})
 
-	It("keeps minimum and maximum, and says what has no room and what is too much", func(ctx context.Context) {
+	It("keeps minimum and maximum, and reports what has no room and what is too much", func(ctx context.Context) {
 		s := newShop(ctx, "bounds", 2)
 		s.balance(ctx, 10, byShare(50, 50), bounded(0, 2, 3), bounded(1, 4, 6))
 		s.comesTo(ctx, "3/6", "3/6")
@@ -65,7 +65,7 @@ var _ = Describe("A Balancer", Label("ours"), func() {
 		s.says(ctx, balancer.ConditionWithinLimits, "True Room")
 	})
 
-	It("goes elsewhere when a zone fails, and comes back without a pod less", func(ctx context.Context) {
+	It("moves to other zones when one fails, and moves back without losing a pod", func(ctx context.Context) {
 		s := newShop(ctx, "outage-of-a-zone", 2)
 		story := s.record(ctx)
 		s.balance(ctx, 6, byShare(50, 50), quick)
@@ -80,7 +80,7 @@ var _ = Describe("A Balancer", Label("ours"), func() {
 		Expect(story.leastReady()).To(BeNumerically(">=", 6))
 	})
 
-	It("goes elsewhere when a quota forbids a target's pods", func(ctx context.Context) {
+	It("moves to other targets when a quota forbids the pods of one", func(ctx context.Context) {
 		s := newShop(ctx, "quota", 2, func(d *appsv1.Deployment) {
 			if d.Name == "a" {
 				d.Spec.Template.Spec.PriorityClassName = "shop-quota"

@@ -77,7 +77,7 @@ var _ = Describe("In the long run, while the target cluster does not answer, a r
 		busy, idle = p.busy(ctx), p.idle(ctx)[0]
 		mended := time.Now()
 
-		By("mending the link: the machine that is empty goes into reserve, once its Node is closed and its pods were looked at again")
+		By("mending the link: the empty machine enters the reserve, once its Node has the taint and its pods were checked again")
 		p.want(ctx, 1)
 		link.Mend()
 		p.rests(ctx, 2, 1, "Complete")

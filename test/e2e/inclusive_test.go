@@ -14,7 +14,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// counted says where the reserve of a pool is counted.
+// counted sets where the reserve of a pool is counted.
 func (p pool) counted(ctx context.Context, a machine.Accounting) {
 	GinkgoHelper()
 	p.patch(ctx, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, machine.AccountingAnnotation, a))

@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("In the long run, a pool", Label("long"), func() {
-	It("comes through an outage of its zone of three minutes in which a machine dies", func(ctx context.Context) {
+	It("survives an outage of its zone of three minutes in which a machine fails", func(ctx context.Context) {
 		p := newPool(ctx, "long-outage", 3, repairedAfter(5*time.Second))
 		p.settles(ctx, 3)
 		setFault(ctx, "zones", p.name, "outage: true")
@@ -27,7 +27,7 @@ var _ = Describe("In the long run, a pool", Label("long"), func() {
 		p.settles(ctx, 5)
 	})
 
-	It("comes through an outage of the API server of two minutes while it grows", Serial, func(ctx context.Context) {
+	It("survives an outage of the API server of two minutes while it grows", Serial, func(ctx context.Context) {
 		p := newPool(ctx, "long-apiserver", 3)
 		p.settles(ctx, 3)
 		kept := namesOf(p.machines(ctx))

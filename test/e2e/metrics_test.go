@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// metrics is an API server of its own, behind the cluster's: it says of external metrics and of the CPU that pods use
-// what a spec wants it to.
+// metrics is an API server of its own, behind the cluster's: it serves the external metrics and the CPU usage of pods
+// that a spec sets.
 type metrics struct {
 	mu sync.Mutex
 	// external are values by name, cpu the millicores of a running pod by namespace.

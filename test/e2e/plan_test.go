@@ -218,7 +218,7 @@ func newArena(ctx context.Context, name string) *arena {
 	return a
 }
 
-var _ = Describe("What plan foretells", Label("ours"), func() {
+var _ = Describe("What plan predicts", Label("ours"), func() {
 	It("comes true for a handful of random changes", func(ctx context.Context) {
 		a := newArena(ctx, "foretold")
 		for range 2 {

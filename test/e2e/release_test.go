@@ -72,7 +72,7 @@ var _ = Describe("Pods that wait", Label("ours"), func() {
 		p.rests(ctx, 3, 2, "AtMax")
 	})
 
-	It("get nothing where nobody would take it back: without bounds", func(ctx context.Context) {
+	It("get no machine without bounds, because nothing would remove it again", func(ctx context.Context) {
 		p := newPool(ctx, "unbounded", 1, excess(1))
 		p.rests(ctx, 1, 1, "Complete")
 		p.work(ctx, 1)

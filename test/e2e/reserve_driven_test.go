@@ -90,7 +90,7 @@ func (p pool) kept(ctx context.Context) ([]int32, error) {
 }
 
 var _ = Describe("A Reserve that autoscalers drive", Label("ours", "long"), func() {
-	It("goes from 0 to 5 and back to 0 with a queue: KEDA wakes it, a HorizontalPodAutoscaler scales it, KEDA puts it to sleep", func(ctx context.Context) {
+	It("scales from 0 to 5 and back to 0 with a queue: KEDA activates it, a HorizontalPodAutoscaler scales it, KEDA deactivates it", func(ctx context.Context) {
 		measured := serveMetrics(ctx, apis)
 		p := newPool(ctx, "driven", 1, withBounds("1:9"))
 		p.settles(ctx, 1)

@@ -47,7 +47,7 @@ var _ = Describe("In the long run, a reserve", Label("long", "ours"), func() {
 		}
 	})
 
-	It("that cannot be made is in nobody's way, says so, and comes back", func(ctx context.Context) {
+	It("that cannot be created blocks nothing, is reported, and is complete again later", func(ctx context.Context) {
 		p := newPool(ctx, "reserve-out", 3, excess(1), repairedAfter(10*time.Second))
 		p.rests(ctx, 3, 1, "Complete")
 		p.work(ctx, 3)
@@ -56,7 +56,7 @@ var _ = Describe("In the long run, a reserve", Label("long", "ours"), func() {
 		Eventually(func() (string, error) { md, err := p.deployment(ctx); return p.says(md), err }).WithContext(ctx).WithTimeout(soon).Should(Equal("CannotBeMade"))
 		sick := p.serving(ctx)[0]
 		setFault(ctx, "machines", sick, "dead: true")
-		Eventually(func() []string { return namesOf(p.machines(ctx)) }).WithContext(ctx).WithTimeout(soon).ShouldNot(ContainElement(sick), "repair goes on")
+		Eventually(func() []string { return namesOf(p.machines(ctx)) }).WithContext(ctx).WithTimeout(soon).ShouldNot(ContainElement(sick), "repair continues")
 		Eventually(func() int { return len(p.busy(ctx)) }).WithContext(ctx).WithTimeout(soon).Should(Equal(3), "the reserve took its pod")
 		setFault(ctx, "zones", p.name, "")
 		p.restsWithin(ctx, 8*time.Minute, 3, 3, "Complete")

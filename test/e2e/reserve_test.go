@@ -23,7 +23,7 @@ import (
 )
 
 var _ = Describe("A reserve", Label("ours"), func() {
-	It("waits beside the machines that work, is there at once when it is needed, and goes without harm", func(ctx context.Context) {
+	It("waits beside the serving machines, serves at once when it is needed, and is deleted without harm", func(ctx context.Context) {
 		p := newPool(ctx, "reserved", 3, excess(2))
 		p.rests(ctx, 3, 2, "Complete")
 		w := p.witness(ctx)
@@ -32,7 +32,7 @@ var _ = Describe("A reserve", Label("ours"), func() {
 		Expect(kubectl(ctx, "get", "machine", reserve[0])).To(ContainSubstring("RESERVE"))
 		p.expectTaints(ctx)
 		Expect(kubectl(ctx, "describe", "machine", reserve[0])).To(MatchRegexp(`Held since \S+; node %s carries the reserve taint`, reserve[0]))
-		// One that was swapped when it booted still says when it was released.
+		// A machine that was swapped while it booted still shows when it was released.
 		Expect(kubectl(ctx, "describe", "machine", p.serving(ctx)[0])).NotTo(Or(ContainSubstring(machine.ReserveTaintKey), ContainSubstring(machine.ReserveAnnotation+":")))
 		Eventually(func() ([]string, error) { return eventsOf(ctx, "Machine", reserve[0]) }).Should(ContainElement("ReserveHeld"))
 		p.work(ctx, 3)
@@ -52,7 +52,7 @@ var _ = Describe("A reserve", Label("ours"), func() {
 		Expect(kubectl(ctx, "describe", "machine", released[0])).To(MatchRegexp(`Released at \S+ \(Released\); node %s does not carry the reserve taint`, released[0]))
 		Eventually(func() ([]string, error) { return eventsOf(ctx, "Machine", released[0]) }).Should(ContainElements("ReserveHeld", "ReserveReleased"))
 
-		By("shrinking: unnamed, a machine that serves goes; named, exactly that one")
+		By("shrinking: without a name, a serving machine is deleted; with a name, exactly that one")
 		reserve = p.reserve(ctx)
 		p.moreWork(ctx, 2)
 		p.scale(ctx, 3)
@@ -63,7 +63,7 @@ var _ = Describe("A reserve", Label("ours"), func() {
 		p.rests(ctx, 2, 2, "Complete")
 		Expect(p.serving(ctx)).To(ConsistOf(serving[1:]))
 
-		By("wanting none any more: exactly the reserve goes, and nothing ever ran there")
+		By("requesting none: exactly the reserve is deleted, and nothing ever ran there")
 		opened := w.opened()
 		p.want(ctx, 0)
 		p.rests(ctx, 2, 0, "")
@@ -123,7 +123,7 @@ var _ = Describe("A reserve", Label("ours"), func() {
 		p.rests(ctx, 3, 0, "")
 	})
 
-	It("says who writes its field in vain, where bounds count", func(ctx context.Context) {
+	It("names the client that writes its field in vain while bounds count", func(ctx context.Context) {
 		p := newPool(ctx, "contested", 2, func(md *machine.MachineDeployment) {
 			md.Annotations = map[string]string{machine.BoundsAnnotation: "1:5:1"}
 		})
@@ -162,7 +162,7 @@ var _ = Describe("A reserve", Label("ours"), func() {
 	})
 })
 
-// expectNewest says that no machine is newer than those of the reserve, but for one second: those of one batch are made
+// expectNewest expects that no machine is newer than the reserve, within one second: machines of one batch are created
 // at the same time.
 func expectNewest(list []machine.Machine, reserve []string) {
 	GinkgoHelper()

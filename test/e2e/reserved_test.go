@@ -34,7 +34,7 @@ func (p pool) want(ctx context.Context, excess int) {
 	p.patch(ctx, fmt.Sprintf(`{"spec":{"excessReplicas":%d}}`, excess))
 }
 
-// rests waits until so many machines serve and so many are in reserve, all of it marked as it should be, and status says so.
+// rests waits until this many machines serve and this many are in reserve, with correct marks and status.
 func (p pool) rests(ctx context.Context, serving, reserve int, reason string) {
 	GinkgoHelper()
 	Eventually(func() error { return p.resting(ctx, serving, reserve, reason) }).WithContext(ctx).Should(Succeed())
@@ -58,7 +58,7 @@ func (p pool) resting(ctx context.Context, serving, reserve int, reason string) 
 	return nil
 }
 
-// says is the reason of the condition ReserveReady; empty where there is none.
+// says returns the reason of the condition ReserveReady, empty without the condition.
 func (p pool) says(md *machine.MachineDeployment) string {
 	for _, c := range md.Status.Conditions {
 		if c.Type == machine.ReserveReady {

@@ -79,7 +79,7 @@ func goOn(ctx context.Context) {
 	GinkgoHelper()
 	maps := control.CoreV1().ConfigMaps(namespace)
 	for end := time.Now().Add(reachability.ProbeInterval + time.Second); time.Now().Before(end); {
-		_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "time-goes-by-"}}, metav1.CreateOptions{})
+		_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "time-passes-"}}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	}
 }

@@ -83,7 +83,7 @@ func (p pool) tend(ctx context.Context, node corev1.Node) {
 		changed.Spec.Taints = slices.DeleteFunc(changed.Spec.Taints, notReady)
 	}
 	if len(changed.Spec.Taints) != len(node.Spec.Taints) || len(changed.Labels) != len(node.Labels) {
-		_, _ = kube.CoreV1().Nodes().Update(ctx, changed, metav1.UpdateOptions{}) // whoever was faster, the next look sees it
+		_, _ = kube.CoreV1().Nodes().Update(ctx, changed, metav1.UpdateOptions{}) // after a conflict, the next attempt reads it again
 	}
 }
 
@@ -143,7 +143,7 @@ var _ = Describe("In a rollout, a reserve", Label("ours", "long"), func() {
 		Expect(w.podsLost()).To(BeNumerically("<=", 2), "a pod moves once")
 	})
 
-	It("comes back behind those that serve when all machines are recreated", func(ctx context.Context) {
+	It("is created after the serving machines when all machines are recreated", func(ctx context.Context) {
 		p := newPool(ctx, "rollout-recreate", 2, excess(1), recreate)
 		p.rests(ctx, 2, 1, "Complete")
 		p.work(ctx, 2)

@@ -140,7 +140,7 @@ func (s shop) patch(ctx context.Context, merge string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// scale goes through the subresource, as kubectl and autoscalers do.
+// scale uses the subresource, as kubectl and autoscalers do.
 func (s shop) scale(ctx context.Context, replicas int32) {
 	GinkgoHelper()
 	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -173,7 +173,7 @@ func (s shop) comesTo(ctx context.Context, ready, asked string) {
 	Eventually(s.sizes).WithContext(ctx).Should(Equal(ready + " of " + asked))
 }
 
-// says waits for a condition of the Balancer, as in "False NoRoom".
+// says waits until the Balancer has this condition, as in "False NoRoom".
 func (s shop) says(ctx context.Context, condition, want string) {
 	GinkgoHelper()
 	Eventually(func() (string, error) {

@@ -33,7 +33,7 @@ const (
 	interval = 250 * time.Millisecond
 	// soon is for what takes MCM some hops of five seconds; a deletion takes five of them.
 	soon = 2 * time.Minute
-	// atMost is what all else may take on a busy machine, so that a spec that fails says so.
+	// atMost limits everything else on a busy machine, so that a failing spec ends with its own message.
 	atMost = 5 * time.Minute
 
 	machineController = "machine-controller"

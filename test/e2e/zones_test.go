@@ -161,7 +161,7 @@ func (z zones) condition(ctx context.Context, at int, kind string) string {
 	return ""
 }
 
-// says waits until every zone has a condition.
+// says waits until each zone has this condition.
 func (z zones) says(ctx context.Context, kind, want string) {
 	GinkgoHelper()
 	for i := range z {

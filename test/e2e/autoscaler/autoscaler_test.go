@@ -46,7 +46,7 @@ var _ = real("An unmodified cluster-autoscaler", func() {
 		Expect(seen.most()).To(BeNumerically("<=", 5))
 	})
 
-	It("goes up and down at the cap for 10 cycles, without a call too many", func(ctx context.Context) {
+	It("scales up and down at the cap for 10 cycles, without a needless call", func(ctx context.Context) {
 		p := newPool(ctx, "cycled", "cycled", "1:5:2", 3)
 		workload(ctx, "cycled", "cycled", 3)
 		p.becomes(ctx, "R3 3+2+0")
@@ -104,7 +104,7 @@ var _ = real("An unmodified cluster-autoscaler", func() {
 		zones[1].becomes(ctx, "R4 4+0+0")
 	})
 
-	It("goes on when it, or we, are restarted at any point, and during a rollout", func(ctx context.Context) {
+	It("continues when it or Evenkeel is restarted at any point, and during a rollout", func(ctx context.Context) {
 		p := newPool(ctx, "shaken", "shaken", "1:6:1", 1)
 		p.becomes(ctx, "R1 1+1+0")
 		seen := p.record(ctx)
@@ -138,7 +138,7 @@ var _ = real("An unmodified cluster-autoscaler", func() {
 	})
 })
 
-// shake kills us and cluster-autoscaler, and starts both again: the later the larger the number, so that each dies at another point of what goes on.
+// shake kills Evenkeel and cluster-autoscaler, and restarts both: the larger the number, the later, so that each is killed at a different point.
 func shake(ca *localcluster.Process, later int) {
 	GinkgoHelper()
 	for _, process := range []*localcluster.Process{cluster.Process(manager), ca} {

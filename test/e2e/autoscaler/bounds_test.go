@@ -52,7 +52,7 @@ var _ = real("Bounds that change while cluster-autoscaler runs", func() {
 		autoscale()
 		workload(ctx, "joined", "joined", 2)
 		runs(ctx, "joined", 1)
-		Consistently(func() string { return p.counts(ctx) }, 5*time.Second).Should(Equal("R1 1+0+0"), "nobody's group")
+		Consistently(func() string { return p.counts(ctx) }, 5*time.Second).Should(Equal("R1 1+0+0"), "it is in no group")
 		p.bound(ctx, "1:4:1")
 		runs(ctx, "joined", 2)
 		p.becomes(ctx, "R2 2+1+0")

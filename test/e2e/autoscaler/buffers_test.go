@@ -73,7 +73,7 @@ func writers(ctx context.Context, name string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// mostReplicas is the largest number of replicas that cluster-autoscaler may raise a pool to, as it says.
+// mostReplicas returns the limit to which cluster-autoscaler may raise a pool, from its own status.
 func mostReplicas(ctx context.Context, name string) (int, error) {
 	s, err := said(ctx)
 	for _, g := range s.NodeGroups {

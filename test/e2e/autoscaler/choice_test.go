@@ -49,7 +49,7 @@ var _ = real("The expander", func() {
 		large.becomes(ctx, "R2 2+0+0")
 	})
 
-	It("least-waste: takes the one of which less stays idle", func(ctx context.Context) {
+	It("least-waste: takes the one that leaves less idle", func(ctx context.Context) {
 		waiting(ctx, "least-waste", 1, 0)
 		autoscale(append(flags, "--expander=least-waste")...)
 		runs(ctx, "least-waste-threes", 1)

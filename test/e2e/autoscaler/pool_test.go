@@ -22,7 +22,7 @@ import (
 )
 
 // pool is one MachineDeployment, alone in a zone of its own. Pods choose it by workers, its instance type: a label that Nodes have when they
-// register. What machine-controller-manager gives them comes seconds later, and until then cluster-autoscaler finds no room there and raises again.
+// register. What machine-controller-manager adds to them follows seconds later, and until then cluster-autoscaler finds no room there and raises again.
 type pool struct {
 	name, workers string
 	// cpus is how many each machine has.

@@ -13,7 +13,7 @@ import (
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
 
-// group is the node group that a Node is in, by what the API server says of it now.
+// group returns the node group of a Node, as the API server has it now.
 func group(ctx context.Context, name string) string {
 	GinkgoHelper()
 	node, err := kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})

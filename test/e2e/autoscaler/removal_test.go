@@ -31,7 +31,7 @@ func lift(ctx context.Context, name string) {
 
 // Of three machines one is used, one holds a small pod that has room on the first, and one is empty.
 var _ = real("A machine that is hardly used", func() {
-	DescribeTable("is kept for a pod that must not be moved, until it may; an empty one goes at once",
+	DescribeTable("is kept for a pod that must not be moved, until it may; an empty one is removed at once",
 		func(ctx context.Context, name string, place func(ctx context.Context, name string), allow func(ctx context.Context, name string)) {
 			p := newPool(ctx, name, name, "1:4:1", 3)
 			p.becomes(ctx, "R3 3+1+0")
@@ -64,7 +64,7 @@ var _ = real("A machine that is hardly used", func() {
 			}, lift),
 	)
 
-	It("goes when its pods have room elsewhere, and they run there", func(ctx context.Context) {
+	It("is removed when its pods have room elsewhere, and they run there", func(ctx context.Context) {
 		p := newPool(ctx, "merged", "merged", "1:4:1", 2)
 		p.becomes(ctx, "R2 2+1+0")
 		workload(ctx, "merged", "merged", 2, takes("1"))
@@ -75,7 +75,7 @@ var _ = real("A machine that is hardly used", func() {
 		runs(ctx, "merged", 2)
 	})
 
-	It("goes with all others that are empty but for a DaemonSet's pod, in one look of cluster-autoscaler", func(ctx context.Context) {
+	It("is removed with all others that only run a DaemonSet's pod, in one loop of cluster-autoscaler", func(ctx context.Context) {
 		const look = 15 * time.Second
 		p := newPool(ctx, "bulk", "bulk", "1:8:1", 6)
 		p.becomes(ctx, "R6 6+1+0")

@@ -70,7 +70,7 @@ func (r *record) removed() []time.Time {
 	return slices.SortedFunc(maps.Values(r.gone), time.Time.Compare)
 }
 
-// status is what we read of what cluster-autoscaler says of itself.
+// status is the part of cluster-autoscaler's own status that is read here.
 type status struct {
 	ClusterWide struct{ Health health }
 	NodeGroups  []struct {
@@ -84,7 +84,7 @@ type health struct {
 	CloudProviderTarget, MinSize, MaxSize int
 }
 
-// said is what cluster-autoscaler says in its ConfigMap.
+// said returns the status in cluster-autoscaler's ConfigMap.
 func said(ctx context.Context) (status, error) {
 	written, err := kube.CoreV1().ConfigMaps("kube-system").Get(ctx, "cluster-autoscaler-status", metav1.GetOptions{})
 	if err != nil {
@@ -94,7 +94,7 @@ func said(ctx context.Context) (status, error) {
 	return s, yaml.Unmarshal([]byte(written.Data["status"]), &s)
 }
 
-// says waits until cluster-autoscaler says of a group what it does of a healthy one, as in "kept Healthy 3 of 1:5".
+// says waits until cluster-autoscaler reports this status for a group, as in "kept Healthy 3 of 1:5".
 func (p pool) says(ctx context.Context, want string) {
 	GinkgoHelper()
 	Eventually(func() (string, error) {

@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("What an object brings along", func() {
-	DescribeTable("is made in each cluster, follows its template, keeps its replicas, and goes with the object",
+	DescribeTable("is created in each cluster, follows its template, keeps its replicas, and is deleted with the object",
 		func(ctx context.Context, kind string) {
 			s := newShop(ctx, "brought-"+strings.ToLower(kind), 3, 30, atLeastOne, func(s *spec) {
 				s.ScaleTargetRef.Kind = kind

@@ -90,7 +90,7 @@ func (s *shop) remove(ctx context.Context) {
 	Eventually(func() bool {
 		_, err := client.Get(ctx, s.name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
-	}).Should(BeTrue(), "the object goes once its autoscalers are gone")
+	}).Should(BeTrue(), "the object is deleted once its autoscalers are")
 }
 
 func (s *shop) get(ctx context.Context) *federated {

@@ -64,7 +64,7 @@ var _ = Describe("Use case 1: a workload in three clusters, each scaled by what 
 	})
 })
 
-var _ = Describe("Use case 2: autoscaling goes on", func() {
+var _ = Describe("Use case 2: autoscaling continues", func() {
 	It("in a cluster whose link is cut, and in the others, and the sum holds", Label("long"), func(ctx context.Context) {
 		s := newShop(ctx, "cut", 3, 30, atLeastOne)
 		Eventually(s.bounds(ctx)).Should(Equal("1..10/1..10/1..10"))

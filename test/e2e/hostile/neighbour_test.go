@@ -32,7 +32,7 @@ const (
 
 // createPool makes a pool with one machine that serves, which is full, and a reserve. The pods of the neighbour have a priority:
 // kube-scheduler looks at pods of one priority one after the other, and writes to each that it refuses, 50 in a second, so thousands of
-// them keep it from all others for minutes, whoever releases machines.
+// them keep it from all others for minutes, whatever releases machines.
 func createPool(ctx context.Context) {
 	GinkgoHelper()
 	_, err := kube.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: pool}, Value: 1}, metav1.CreateOptions{})

@@ -2,7 +2,7 @@
 
 // Package hostile holds what a user who has the admin role in one namespace of the target cluster can do to our processes: nothing
 // that others feel. The user creates the largest legal objects of every kind that our processes watch, while a pool of another
-// namespace goes on working. Memory of each process, the time until pods of others are bound, and what was created are judged.
+// namespace keeps working. Memory of each process, the time until pods of others are bound, and what was created are judged.
 package hostile
 
 import (
@@ -30,8 +30,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 )
 
-// duration is how long the user goes on.
-var duration = flag.Duration("hostile.duration", 20*time.Second, "how long the hostile user goes on creating objects")
+// duration is how long the hostile user continues.
+var duration = flag.Duration("hostile.duration", 20*time.Second, "how long the hostile user keeps creating objects")
 
 const (
 	manager  = "machine-controller-manager"
@@ -46,7 +46,7 @@ const (
 	// namespace is that of the neighbour, and of the machines.
 	namespace = "default"
 	soon      = 2 * time.Minute
-	// patience is for pods beside an attack: the API server and the scheduler may take minutes then, whoever takes the taint off.
+	// patience is for pods beside an attack: the API server and the scheduler may take minutes then, whatever removes the taint.
 	patience = 10 * time.Minute
 )
 

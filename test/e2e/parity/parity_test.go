@@ -22,7 +22,7 @@ import (
 const (
 	identity = "machine-controller-manager"
 	stock    = "github.com/gardener/machine-controller-manager/cmd/" + identity
-	// quiet is how long nothing is written at rest. Machine-controller-manager comes back to what it has begun after five seconds.
+	// quiet is how long nothing is written at rest. Machine-controller-manager resumes what it has begun after five seconds.
 	quiet = 8 * time.Second
 	limit = 3 * time.Minute
 )
