@@ -104,7 +104,7 @@ var _ = DescribeTable("It is wrong with workloads",
 		Expect(said(New(w.Objects))).To(Equal(append([]string{}, want...)))
 	},
 	Entry("not where all is well", func(w *world) { w.balancer("b"); w.federated("f") }),
-	Entry("that targets are not there, said once", func(w *world) {
+	Entry("that targets do not exist, reported once", func(w *world) {
 		w.balancer("b", balancerSays(
 			says(balancer.ConditionReady, metav1.ConditionFalse, "TargetsUnresolved", "target a: not found"),
 			says(balancer.ConditionTargetsResolved, metav1.ConditionFalse, "NotFound", "target a: not found")))

@@ -8,7 +8,7 @@
 // evicted ([PinOf]).
 //
 //	informers' stores ---+
-//	lists of a client ---+-> Source -> Read -> Snapshot: plain values, for whoever decides or prints
+//	lists of a client ---+-> Source -> Read -> Snapshot: plain values, to decide by or to print
 //	objects in a test ---+
 //
 // The lens, the controllers, the node groups and the plugin all use this package, so that they

@@ -37,7 +37,7 @@ func splitKinds(all []sim.Resource) (control, target []sim.Resource) {
 	return control, target
 }
 
-// connection is one process's connection to both clusters. A request goes to the cluster that
+// connection is one process's connection to both clusters. A request is sent to the cluster that
 // serves its kind, to the control cluster if both do.
 type connection struct {
 	control, target *sim.Client

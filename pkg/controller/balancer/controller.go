@@ -162,7 +162,7 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 	}
 	v, wait, err := c.observe(ctx, b)
 	if errors.Is(err, errBehind) {
-		return fillTime, nil // an event comes before that, unless a cache never fills
+		return fillTime, nil // an event arrives before that, unless a cache never fills
 	}
 	if err != nil {
 		return 0, err

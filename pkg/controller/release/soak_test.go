@@ -50,7 +50,7 @@ func (c *cluster) generation(ctx context.Context, number, size int) {
 	}
 }
 
-// refused is the number of pods of which the scheduler rejects one.
+// refused: the scheduler rejects one of this many pods.
 const refused = 10
 
 func (c *cluster) extinct(ctx context.Context, number, size int) {

@@ -100,7 +100,7 @@ var _ = Describe("Raising", func() {
 				Expect(c.increase("pool", 2)).To(Succeed(), "and others are served")
 			})
 		},
-		Entry("an unknown group", "nobody", int32(1), codes.NotFound),
+		Entry("an unknown group", "unknown", int32(1), codes.NotFound),
 		Entry("no group at all", "", int32(1), codes.NotFound),
 		Entry("another namespace", "../kube-system/x", int32(1), codes.NotFound),
 		Entry("a MachineDeployment without bounds", "plain", int32(1), codes.NotFound),

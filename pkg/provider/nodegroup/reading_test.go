@@ -89,24 +89,24 @@ var _ = Describe("Groups", func() {
 		})
 	})
 
-	It("hold Nodes by what the request and the record say (rule 2)", func() {
+	It("hold Nodes according to the request and the record (rule 2)", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9:2", 3)
 			c.running("pool", "serves")
 			c.machine("pool", "waits", mcm.MachineRunning, plantest.InReserve)
 			c.machine("pool", "boots", mcm.MachinePending)
 			c.machine("pool", "reserved", mcm.MachinePending, plantest.InReserve)
-			c.machine("pool", "goes", mcm.MachineRunning, priority("1"), doomed)
+			c.machine("pool", "leaving", mcm.MachineRunning, priority("1"), doomed)
 			c.lull()
 			Expect(c.begin()).To(Succeed())
 			home := func(node *corev1.Node) string { return c.homeOf(node).GetId() }
 			Expect(home(c.nodeOf("serves"))).To(Equal("pool"))
 			Expect(c.homeOf(c.nodeOf("serves")).MinSize).To(BeEquivalentTo(1), "scale-down takes min from here")
 			Expect(home(c.nodeOf("waits"))).To(BeEmpty())
-			Expect(home(c.nodeOf("goes"))).To(Equal("pool"))
+			Expect(home(c.nodeOf("leaving"))).To(Equal("pool"))
 			Expect(home(standIn("requested://boots"))).To(Equal("pool"))
 			Expect(home(standIn("requested://reserved"))).To(BeEmpty())
-			Expect(home(standIn("requested://nobody"))).To(BeEmpty())
+			Expect(home(standIn("requested://unknown"))).To(BeEmpty())
 			Expect(home(fixture.Node("stranger"))).To(BeEmpty())
 
 			By("a Node that has registered and carries no mark yet, though its Machine does")

@@ -121,8 +121,8 @@ var _ = Describe("Removing", func() {
 		Entry("a machine of another group", "pool", codes.InvalidArgument, "node-o"),
 		Entry("one of several, of another group", "pool", codes.InvalidArgument, "node-a", "node-o"),
 		Entry("a Node with no machine behind it", "pool", codes.NotFound, "node-alien"),
-		Entry("of an unknown group", "nobody", codes.NotFound, "node-a"),
-		Entry("nothing of an unknown group", "nobody", codes.NotFound),
+		Entry("of an unknown group", "unknown", codes.NotFound, "node-a"),
+		Entry("nothing of an unknown group", "unknown", codes.NotFound),
 	)
 
 	It("refuses a machine of the MachineDeployment that has the name now, for one that had it before", func() {

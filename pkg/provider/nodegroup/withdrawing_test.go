@@ -85,7 +85,7 @@ var _ = Describe("Withdrawing", func() {
 			c.lull()
 			Expect(code(c.decrease("pool", 0))).To(Equal(codes.InvalidArgument))
 			Expect(code(c.decrease("pool", 1))).To(Equal(codes.InvalidArgument))
-			Expect(code(c.decrease("nobody", -1))).To(Equal(codes.NotFound))
+			Expect(code(c.decrease("unknown", -1))).To(Equal(codes.NotFound))
 			Expect(c.writes()).To(BeEmpty())
 		})
 	})

@@ -11,7 +11,7 @@
 // code that reads a cluster, and decides by its own rules. The rest is modeled:
 //
 //   - machine-controller-manager deletes in its own order, by its own code. Machines that the order
-//     does not distinguish are a tie: the prediction says how many of them are deleted, not which.
+//     does not distinguish are a tie: the prediction shows how many of them are deleted, not which.
 //   - Schedules of Reserves stand still, and what CapacityBuffers refer to stays as it was read.
 //   - Machines boot, and disappear when they are deleted. If some cannot be created now, no more can
 //     be created.

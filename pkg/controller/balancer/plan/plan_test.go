@@ -172,7 +172,7 @@ var _ = Describe("A plan", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			v := drawView(t)
 			v.Balancer.Status = drawMemory(t, v)
-			says := rapid.Bool().Draw(t, "workloads report what their controllers have seen")
+			reports := rapid.Bool().Draw(t, "workloads report what their controllers have seen")
 			var statuses []v1alpha1.BalancerStatus
 			for range 200 {
 				asked := v.Targets
@@ -182,7 +182,7 @@ var _ = Describe("A plan", func() {
 					return
 				}
 				for i := range v.Targets {
-					v.Targets[i].Settling = v.Targets[i].Settling || says && v.Targets[i].Current != asked[i].Current
+					v.Targets[i].Settling = v.Targets[i].Settling || reports && v.Targets[i].Current != asked[i].Current
 				}
 			}
 			t.Fatalf("no rest: %+v, then %+v", statuses[len(statuses)-2].Targets, statuses[len(statuses)-1].Targets)

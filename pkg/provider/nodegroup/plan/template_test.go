@@ -126,7 +126,7 @@ var _ = Describe("A template", func() {
 		} {
 			node, ok := NewTemplate(models[0], models[1:], nil)
 			Expect(ok).To(BeTrue())
-			Expect(node.Status.Allocatable.Cpu().String()).To(Equal("3920m"), "it comes from the class")
+			Expect(node.Status.Allocatable.Cpu().String()).To(Equal("3920m"), "it is that of the class")
 		}
 	})
 
@@ -155,7 +155,7 @@ var _ = Describe("A template", func() {
 			change(&other)
 			node, ok := NewTemplate(modelIn("z2", nil), []Model{other}, nil)
 			Expect(ok).To(BeTrue())
-			Expect(node.Status.Allocatable.Cpu().String()).NotTo(Equal("3800m"), "it comes from the class")
+			Expect(node.Status.Allocatable.Cpu().String()).NotTo(Equal("3800m"), "it is that of the class")
 		},
 		Entry("of other size", func(m *Model) { m.Class.Capacity["cpu"] = resource.MustParse("8") }),
 		Entry("of other type", func(m *Model) { m.Class.InstanceType = "virtual.small" }),
