@@ -55,7 +55,7 @@ var _ = Describe("A HorizontalPodAutoscaler on a Balancer", Label("ours", "long"
 		}
 	})
 
-	It("does not take stand-ins for wanted replicas", func(ctx context.Context) {
+	It("does not take additional replicas for desired ones", func(ctx context.Context) {
 		s := newShop(ctx, "stand-ins", 2)
 		story := s.record(ctx)
 		s.balance(ctx, 20, byShare(90, 10), quick)

@@ -19,7 +19,7 @@ import (
 
 // The stock machine-controller-manager has no Balancers: these specs are about ours alone.
 var _ = Describe("A Balancer", Label("ours"), func() {
-	It("gives two Deployments 30 and 70 in a hundred, and follows its scale without taking any away", func(ctx context.Context) {
+	It("gives two Deployments 30 and 70 percent, and follows its scale without removing replicas", func(ctx context.Context) {
 		s := newShop(ctx, "shares", 2)
 		story := s.record(ctx)
 		s.balance(ctx, 10, byShare(30, 70))
@@ -39,7 +39,7 @@ var _ = Describe("A Balancer", Label("ours"), func() {
 		}).Should(And(HaveField("Replicas", BeEquivalentTo(20)), HaveField("ReadyReplicas", BeEquivalentTo(20)), HaveField("Selector", "app=shares")))
 	})
 
-	It("fills the first target, then the next, and changes their order without a pod less", func(ctx context.Context) {
+	It("fills the first target, then the next, and changes their order without losing a pod", func(ctx context.Context) {
 		s := newShop(ctx, "order", 3)
 		story := s.record(ctx)
 		s.balance(ctx, 5, inOrder("a", "b", "c"), bounded(0, 0, 4), bounded(2, 1, -1))

@@ -126,7 +126,7 @@ func median(all []time.Duration) time.Duration {
 }
 
 var _ = Describe("A CapacityBuffer of 20 %", Label("ours", "long"), func() {
-	It("has a Deployment grow from 10 pods to 12, and on, within twice the floor, and is ready again without flapping", func(ctx context.Context) {
+	It("lets a Deployment grow from 10 pods to 12, and further, within twice the floor, and is ready again without flapping", func(ctx context.Context) {
 		const rounds = 9
 		p, floor := newPool(ctx, "grown", 10, withBounds("1:50")), pool{"floor"}
 		p.work(ctx, 10)

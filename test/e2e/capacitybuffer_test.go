@@ -97,7 +97,7 @@ func (p pool) buffered(ctx context.Context) (string, error) {
 }
 
 var _ = Describe("A CapacityBuffer", Label("ours"), func() {
-	It("keeps room for a part of a Deployment, which grows into it at once, and is filled again", func(ctx context.Context) {
+	It("keeps room for a part of a Deployment, which grows into this room at once, and is refilled", func(ctx context.Context) {
 		p := newPool(ctx, "buffered", 5, withBounds("1:12"))
 		p.work(ctx, 5)
 		p.buffer(ctx, 40)
@@ -117,7 +117,7 @@ var _ = Describe("A CapacityBuffer", Label("ours"), func() {
 		p.settles(ctx, 7)
 	})
 
-	It("keeps dedicated machines from a burst of strangers, and its pods run on them at once", func(ctx context.Context) {
+	It("keeps dedicated machines from a burst of other pods, and its own pods run on them at once", func(ctx context.Context) {
 		p := newPool(ctx, "dedicated", 2, withBounds("1:8"))
 		p.work(ctx, 2)
 		p.dedicate(ctx, 2)
@@ -127,18 +127,18 @@ var _ = Describe("A CapacityBuffer", Label("ours"), func() {
 		kept, err := p.owners(ctx)
 		Expect(err).NotTo(HaveOccurred())
 
-		By("letting strangers wait")
+		By("letting other pods wait")
 		p.strangers(ctx, 6)
 		Eventually(p.nodesOf).WithContext(ctx).WithArguments("strangers").Should(HaveLen(6))
 		Consistently(p.nodesOf, 5*time.Second).WithContext(ctx).WithArguments("strangers").Should(HaveEach(""))
 		Expect(p.owners(ctx)).To(Equal(kept))
 
-		By("raising replicas by hand, for which a new machine is made")
+		By("raising replicas by hand, for which a new machine is created")
 		p.scale(ctx, 3)
 		Eventually(p.nodesOf).WithContext(ctx).WithArguments("strangers").Should(ContainElement(Not(BeEmpty())), "one stranger gets it")
 		Expect(p.owners(ctx)).To(Equal(kept))
 
-		By("letting its own pods come, while strangers have waited longer")
+		By("creating pods of its owner, while other pods have waited longer")
 		p.moreWork(ctx, 4)
 		Eventually(p.nodesOf).WithContext(ctx).WithArguments("work").Should(And(HaveLen(4), Not(ContainElement(""))))
 		Expect(p.nodesOf(ctx, "strangers")).To(WithTransform(func(nodes []string) int { return len(slices.Compact(slices.Sorted(slices.Values(nodes)))) }, Equal(2)), "one of them, and none")

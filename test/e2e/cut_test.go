@@ -45,7 +45,7 @@ func apart(ctx context.Context, name string, flags ...string) (seed, shoot *loca
 }
 
 var _ = Describe("In the long run, while the target cluster does not answer, a reserve", Label("long", "ours"), Serial, func() {
-	It("takes no machine for empty that was so before, loses no pod, and is put right when the cluster answers", func(ctx context.Context) {
+	It("does not count a machine as empty because it was before, loses no pod, and is corrected when the cluster answers", func(ctx context.Context) {
 		seed, shoot, link := apart(ctx, "e2e-cut", "--surplus-patience=10s")
 		p := newPool(ctx, "cut", 3, excess(1), repairedAfter(10*time.Minute))
 		p.rests(ctx, 3, 1, "Complete")
@@ -91,7 +91,7 @@ var _ = Describe("In the long run, while the target cluster does not answer, a r
 })
 
 var _ = Describe("In the long run, while the target cluster does not answer,", Label("long", "ours"), Serial, func() {
-	It("nothing is released for pods that may be gone, and no zone gives a replica to another", func(ctx context.Context) {
+	It("nothing is released for pods that may have been deleted, and no zone gives a replica to another", func(ctx context.Context) {
 		_, _, link := apart(ctx, "e2e-cut-others")
 		p := newPool(ctx, "waited", 1, excess(1))
 		z := newZones(ctx, "even", []int32{2, 2}, balanced(machine.BalanceContinuous))
@@ -102,7 +102,7 @@ var _ = Describe("In the long run, while the target cluster does not answer,", L
 		p.moreWork(ctx, 2)
 		Eventually(p.waiting(ctx)).WithContext(ctx).Should(Equal(1))
 
-		By("cutting the link, then taking the pod that waits away, allowing a release, and scaling one of the zones")
+		By("cutting the link, then deleting the waiting pod, allowing a release, and scaling one of the zones")
 		link.Cut()
 		Eventually(p.saying(ctx)).WithContext(ctx).Should(HavePrefix("ClusterUnreachable, "))
 		p.moreWork(ctx, 1)
@@ -116,7 +116,7 @@ var _ = Describe("In the long run, while the target cluster does not answer,", L
 			g.Expect(z.replicas(ctx)).To(Equal("4/2"))
 		}, "10s", "1s").Should(Succeed())
 
-		By("mending the link: zones are evened out, and only a pod that waits now gets a machine")
+		By("mending the link: zones are balanced, and only a pod that is waiting now gets a machine")
 		link.Mend()
 		z.settle(ctx, 3, 3)
 		p.rests(ctx, 1, 1, "Complete")

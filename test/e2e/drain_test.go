@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("In the long run, drain-reserve", Label("long", "ours"), Serial, func() {
-	It("gives reserves up without a restart, takes them up again, and leaves nothing that stock machine-controller-manager would delete", func(ctx context.Context) {
+	It("removes reserves without a restart, restores them, and leaves nothing that stock machine-controller-manager would delete", func(ctx context.Context) {
 		c := another(ctx, localcluster.Options{Name: "e2e-draining"})
 		Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
 		runProgram(ctx, c, localcluster.Program{Name: machineController, Flags: rates})

@@ -28,7 +28,7 @@ func (p pool) of(ctx context.Context, replicas, serving, reserve int, reason str
 }
 
 var _ = Describe("A reserve within replicas", Label("ours"), func() {
-	It("is counted as its Nodes come and go, gives way, is released, rolls, and is counted anew without a machine made or deleted", func(ctx context.Context) {
+	It("is counted as its Nodes appear and disappear, shrinks, is released, rolls, and changes its accounting without a machine created or deleted", func(ctx context.Context) {
 		p := newPool(ctx, "within", 3, withBounds("1:7:2"), func(md *machine.MachineDeployment) {
 			md.Annotations[machine.AccountingAnnotation] = string(machine.AccountingInclusive)
 		})

@@ -39,7 +39,7 @@ var _ = Describe("In the long run, a pool", Label("long"), func() {
 		Expect(namesOf(p.machines(ctx))).To(ContainElements(kept), "no machine was given up for our own outage")
 	})
 
-	It("always ends where it was told to, through ten minutes of scaling, dying machines, outages and kills", Serial, func(ctx context.Context) {
+	It("always ends with the desired numbers, after ten minutes of scaling, failing machines, outages and kills", Serial, func(ctx context.Context) {
 		chance := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 1))
 		p := newPool(ctx, "soak", 5, repairedAfter(5*time.Second))
 		p.settles(ctx, 5)

@@ -28,8 +28,8 @@ func (p pool) replicas(ctx context.Context) int {
 	return int(must(p.deployment(ctx)).Spec.Replicas)
 }
 
-var _ = Describe("Pods that wait", Label("ours"), func() {
-	It("get a machine of the reserve by themselves, up to max, and not a machine too many", func(ctx context.Context) {
+var _ = Describe("Waiting pods", Label("ours"), func() {
+	It("get a reserve machine automatically, up to max, and no machine too many", func(ctx context.Context) {
 		p := newPool(ctx, "released", 1, withBounds("1:4:2"))
 		p.rests(ctx, 1, 2, "Complete")
 		p.work(ctx, 1)
@@ -44,18 +44,18 @@ var _ = Describe("Pods that wait", Label("ours"), func() {
 		Expect(kubectl(ctx, "get", "events", "--field-selector=involvedObject.name="+p.name+",reason=ReserveNeeded")).
 			To(ContainSubstring("Raised replicas from 1 to 2"))
 
-		By("more than there may be machines")
+		By("more pods than max allows machines for")
 		p.moreWork(ctx, 6)
 		Eventually(func() int { return len(p.busy(ctx)) }).WithContext(ctx).Should(Equal(4))
 		p.rests(ctx, 4, 0, "AtMax")
 		Consistently(func() int { return p.replicas(ctx) }, 2*time.Second).Should(Equal(4))
 
-		By("fewer: who raised replicas is not who lowers them")
+		By("fewer: the client that lowers replicas is not the one that raised them")
 		p.moreWork(ctx, 1)
 		Consistently(func() int { return p.replicas(ctx) }, 2*time.Second).Should(Equal(4))
 	})
 
-	It("get a machine each if a Job creates them, and not a machine too many", func(ctx context.Context) {
+	It("get a machine each if a Job creates them, and no machine too many", func(ctx context.Context) {
 		p := newPool(ctx, "employed", 1, withBounds("1:5:3"))
 		p.rests(ctx, 1, 3, "Complete")
 		p.work(ctx, 1)

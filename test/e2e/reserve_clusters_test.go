@@ -57,7 +57,7 @@ var _ = Describe("In the long run, a reserve", Label("long", "ours"), Serial, fu
 		Expect(p.busy(ctx)).To(ConsistOf(p.serving(ctx)))
 	})
 
-	It("is given up before stock machine-controller-manager takes over, which then deletes nothing", func(ctx context.Context) {
+	It("is removed before stock machine-controller-manager takes over, which then deletes nothing", func(ctx context.Context) {
 		c := another(ctx, localcluster.Options{Name: "e2e-leaving"})
 		Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
 		runProgram(ctx, c, localcluster.Program{Name: machineController, Flags: rates})

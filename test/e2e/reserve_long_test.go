@@ -26,7 +26,7 @@ func bounds(text string) func(*machine.MachineDeployment) {
 }
 
 var _ = Describe("In the long run, a reserve", Label("long", "ours"), func() {
-	It("lasts through a rolling update that moves each pod once, whatever excess is wanted meanwhile", func(ctx context.Context) {
+	It("lasts through a rolling update that moves each pod once, whatever excess is requested meanwhile", func(ctx context.Context) {
 		p := newPool(ctx, "reserve-rolled", 6, excess(2))
 		p.rests(ctx, 6, 2, "Complete")
 		p.work(ctx, 6)

@@ -72,7 +72,7 @@ var _ = Describe("A reserve", Label("ours"), func() {
 		Expect(w.crimes).To(BeEmpty())
 	})
 
-	It("is taken up beside busy machines, and wanted again at once, without touching one", func(ctx context.Context) {
+	It("is created beside busy machines, and removed and requested again at once, without touching one", func(ctx context.Context) {
 		p := newPool(ctx, "taken-up", 2)
 		p.rests(ctx, 2, 0, "")
 		p.work(ctx, 2)
@@ -88,7 +88,7 @@ var _ = Describe("A reserve", Label("ours"), func() {
 		Expect(p.busy(ctx)).To(Equal(busy))
 	})
 
-	It("stands in for a machine that is not ready, and makes room when that is back", func(ctx context.Context) {
+	It("replaces a machine that is not ready, and makes room when that machine is ready again", func(ctx context.Context) {
 		p := newPool(ctx, "stand-in", 2, excess(1), repairedAfter(10*time.Minute))
 		p.rests(ctx, 2, 1, "Complete")
 		p.work(ctx, 2)

@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("In the long run, a cluster whose etcd is restored from a backup", Label("long", "ours"), Serial, func() {
-	It("has the manager end and start afresh, which makes no machine twice and deletes none that is busy", func(ctx context.Context) {
+	It("makes the manager restart, which creates no machine twice and deletes none that is busy", func(ctx context.Context) {
 		c := another(ctx, localcluster.Options{Name: "e2e-restored"})
 		Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
 		// The leases outlast that the API server is away, so that nothing but the restore ends a process.

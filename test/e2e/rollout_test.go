@@ -117,7 +117,7 @@ func (p pool) saying(ctx context.Context) func() (string, error) {
 }
 
 var _ = Describe("In a rollout, a reserve", Label("ours", "long"), func() {
-	It("moves as ever while the MachineDeployment is paused, and is rolled out when it is resumed", func(ctx context.Context) {
+	It("changes as usual while the MachineDeployment is paused, and is rolled out when it is resumed", func(ctx context.Context) {
 		p := newPool(ctx, "rollout-paused", 2, excess(1))
 		p.rests(ctx, 2, 1, "Complete")
 		p.work(ctx, 2)
@@ -131,7 +131,7 @@ var _ = Describe("In a rollout, a reserve", Label("ours", "long"), func() {
 		p.rollsOut(ctx, 2, 1)
 	})
 
-	It("stands still while machines are replaced one after the other, and then is what was wanted", func(ctx context.Context) {
+	It("does not change while machines are replaced one after the other, and then reaches the desired size", func(ctx context.Context) {
 		p := newPool(ctx, "rollout-rolling", 2, excess(2))
 		p.rests(ctx, 2, 2, "Complete")
 		p.work(ctx, 2)
@@ -152,7 +152,7 @@ var _ = Describe("In a rollout, a reserve", Label("ours", "long"), func() {
 		Eventually(func() int { return len(p.busy(ctx)) }).WithContext(ctx).Should(Equal(2))
 	})
 
-	It("stands still while machines are updated in place, and keeps them all", func(ctx context.Context) {
+	It("does not change while machines are updated in place, and keeps them all", func(ctx context.Context) {
 		p := newPool(ctx, "rollout-auto", 2, excess(1), inPlace(machine.OrchestrationType(stockapi.OrchestrationTypeAuto)))
 		p.rests(ctx, 2, 1, "Complete")
 		before := namesOf(p.machines(ctx))
@@ -162,7 +162,7 @@ var _ = Describe("In a rollout, a reserve", Label("ours", "long"), func() {
 		Expect(namesOf(p.machines(ctx))).To(ConsistOf(before))
 	})
 
-	It("moves as ever until people have updated the first machine in place", func(ctx context.Context) {
+	It("changes as usual until a user has updated the first machine in place", func(ctx context.Context) {
 		p := newPool(ctx, "rollout-manual", 2, excess(2), inPlace(machine.OrchestrationType(stockapi.OrchestrationTypeManual)))
 		p.rests(ctx, 2, 2, "Complete")
 		p.nodeAgent(ctx)

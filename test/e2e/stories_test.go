@@ -88,7 +88,7 @@ var _ = Describe("A pool", func() {
 		Expect(namesOf(p.machines(ctx))).To(ConsistOf(before), "no machine was replaced")
 	})
 
-	It("waits for a zone that is out of capacity, and grows when it has some", func(ctx context.Context) {
+	It("waits for a zone without capacity, and grows when the zone has some", func(ctx context.Context) {
 		p := newPool(ctx, "outage", 2)
 		p.settles(ctx, 2)
 		setFault(ctx, "zones", p.name, "outage: true")
@@ -109,7 +109,7 @@ var _ = Describe("A pool", func() {
 		p.settles(ctx, 4)
 	})
 
-	It("replaces a machine that died", func(ctx context.Context) {
+	It("replaces a machine that failed", func(ctx context.Context) {
 		p := newPool(ctx, "died", 3, repairedAfter(5*time.Second))
 		p.settles(ctx, 3)
 		victim := namesOf(p.machines(ctx))[0]

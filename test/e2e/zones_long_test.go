@@ -20,7 +20,7 @@ import (
 )
 
 var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
-	It("that are uneven are evened out, each pod moved at most once, and never fewer machines than replicas", func(ctx context.Context) {
+	It("that are uneven are balanced, with each pod moved at most once, and never fewer machines than replicas", func(ctx context.Context) {
 		z := newZones(ctx, "even", []int32{6, 3, 1})
 		z.settle(ctx, 6, 3, 1)
 		w := z.work(ctx, 10)
@@ -36,7 +36,7 @@ var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
 		z.hasEvent(ctx, "BalanceMoved")
 	})
 
-	It("keep what a budget holds, and say so", func(ctx context.Context) {
+	It("keep machines whose pods a budget holds, and report that", func(ctx context.Context) {
 		z := newZones(ctx, "budget", []int32{3, 1})
 		z.settle(ctx, 3, 1)
 		w := z.work(ctx, 4)
@@ -51,7 +51,7 @@ var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
 		Eventually(z.replicas).WithContext(ctx).WithTimeout(3 * time.Minute).Should(Equal("2/2"))
 	})
 
-	It("keep growth where a pod that waits is bound by its volume", func(ctx context.Context) {
+	It("keep growth where a waiting pod is bound by its volume", func(ctx context.Context) {
 		z := newZones(ctx, "volume", []int32{1, 1, 1}, balanced(machine.BalanceScaleUp))
 		z.settle(ctx, 1, 1, 1)
 		z.work(ctx, 3).runs(ctx)
@@ -63,7 +63,7 @@ var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
 		Expect(z.replicas(ctx)).To(Equal("1/3/1"))
 	})
 
-	It("take what one cannot make, and give it back", func(ctx context.Context) {
+	It("take over replicas whose machines one cannot create, and give them back", func(ctx context.Context) {
 		z := newZones(ctx, "outages", []int32{2, 2, 2}, balanced(machine.BalanceContinuous))
 		z.settle(ctx, 2, 2, 2)
 		setFault(ctx, "zones", z[2].name, "outage: true")
@@ -76,7 +76,7 @@ var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
 		z.settle(ctx, 4, 4, 4)
 	})
 
-	It("stand in for one that fails within a minute, and it gets its share of the pool's excess back", func(ctx context.Context) {
+	It("take over for one that fails within a minute, and it gets its share of the pool's excess back", func(ctx context.Context) {
 		z := newZones(ctx, "standin", []int32{1, 1, 1}, poolExcess("4"))
 		z.reserves(ctx, "2/1/1", "1/2/1", "1/1/2")
 		w := z.work(ctx, 3)
@@ -112,7 +112,7 @@ var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
 		z.bounds(ctx, "2:4:2 1:3:1 1:2:1")
 	})
 
-	It("hold growth back while the balance controller is off, and never a reduction", Serial, func(ctx context.Context) {
+	It("hold back growth while the balance controller is off, but never a reduction", Serial, func(ctx context.Context) {
 		c := another(ctx, localcluster.Options{Name: "e2e-held"})
 		Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
 		runProgram(ctx, c, localcluster.Program{Name: machineController, Flags: rates})

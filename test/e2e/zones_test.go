@@ -16,7 +16,7 @@ import (
 
 // Each spec has zones of its own, which are similar to each other and to no one else's.
 var _ = Describe("Zones", Label("ours"), func() {
-	It("share growth that was asked of one of them, and no machine is made in the wrong one", func(ctx context.Context) {
+	It("share growth that was requested from one of them, and no machine is created in the wrong one", func(ctx context.Context) {
 		z := newZones(ctx, "split", []int32{2, 2, 2}, balanced(machine.BalanceScaleUp))
 		z.settle(ctx, 2, 2, 2)
 		made := z.record(ctx)

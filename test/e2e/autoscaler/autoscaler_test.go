@@ -25,7 +25,7 @@ func real(text string, body func()) bool {
 }
 
 var _ = real("An unmodified cluster-autoscaler", func() {
-	It("raises for pods: the reserve takes them at once and is refilled; at max the reserve is eaten, and max is never passed; then it names machines, and the reserve is refilled", func(ctx context.Context) {
+	It("raises for pods: the reserve takes them at once and is refilled; at max, the reserve is used up, and max is never exceeded; then it names machines, and the reserve is refilled", func(ctx context.Context) {
 		p := newPool(ctx, "grown", "grown", "1:5:2", 1)
 		p.becomes(ctx, "R1 1+2+0")
 		seen := p.record(ctx)
@@ -92,7 +92,7 @@ var _ = real("An unmodified cluster-autoscaler", func() {
 		}
 	})
 
-	It("leaves a zone alone that is out of capacity, and takes another", func(ctx context.Context) {
+	It("skips a zone that has no capacity, and uses another", func(ctx context.Context) {
 		zones := []pool{newPool(ctx, "dry-1", "dry", "0:5", 1), newPool(ctx, "dry-2", "dry", "0:5", 1)}
 		workload(ctx, "dry", "dry", 2)
 		runs(ctx, "dry", 2)

@@ -19,7 +19,7 @@ func (p pool) bound(ctx context.Context, bounds string) {
 }
 
 var _ = real("Bounds that change while cluster-autoscaler runs", func() {
-	It("count from then on, each of the three parts, and the status tells them", func(ctx context.Context) {
+	It("count from then on, each of the three parts, and the status shows them", func(ctx context.Context) {
 		p := newPool(ctx, "bound", "bound", "1:3:1", 2)
 		workload(ctx, "bound", "bound", 2)
 		runs(ctx, "bound", 2)
@@ -45,7 +45,7 @@ var _ = real("Bounds that change while cluster-autoscaler runs", func() {
 		Expect(run(ctx, "bound")).To(Equal(1))
 	})
 
-	It("make a group of a MachineDeployment and end it, without a restart", func(ctx context.Context) {
+	It("turn a MachineDeployment into a group and back, without a restart", func(ctx context.Context) {
 		p := newPool(ctx, "joined", "joined", "1:4", 1)
 		p.patch(ctx, `{"metadata":{"annotations":{%q:null}}}`, machine.BoundsAnnotation)
 		p.becomes(ctx, "R1 1+0+0")

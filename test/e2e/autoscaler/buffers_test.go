@@ -100,7 +100,7 @@ func (p pool) closed(ctx context.Context) ([]string, error) {
 // One buffer of each strategy for the same workload: cluster-autoscaler keeps an empty machine that serves, for its placeholder pod, and we keep
 // two in reserve.
 var _ = real("CapacityBuffers beside those that cluster-autoscaler serves", func() {
-	It("are served by theirs each, for 10 cycles, with no machine too many", func(ctx context.Context) {
+	It("are each served by their own component, for 10 cycles, with no machine too many", func(ctx context.Context) {
 		p := newPool(ctx, "both", "both", "1:20", 2)
 		workload(ctx, "both", "both", 2)
 		runs(ctx, "both", 2)
@@ -138,7 +138,7 @@ var _ = real("CapacityBuffers beside those that cluster-autoscaler serves", func
 		p.becomes(ctx, "R2 2+0+0")
 	})
 
-	It("lose no dedicated machine to placeholder pods, at max neither", func(ctx context.Context) {
+	It("lose no dedicated machine to placeholder pods, not even at max", func(ctx context.Context) {
 		p := newPool(ctx, "kept", "kept", "1:5", 2)
 		workload(ctx, "kept", "kept", 2)
 		runs(ctx, "kept", 2)
@@ -156,12 +156,12 @@ var _ = real("CapacityBuffers beside those that cluster-autoscaler serves", func
 		Consistently(func() string { return p.counts(ctx) }, 15*time.Second).Should(Equal("R3 3+2+0"), "two of three placeholder pods wait")
 		Expect(p.closed(ctx)).To(Equal(kept))
 
-		By("letting a pod of the workload come, for which the empty machine is enough")
+		By("creating a pod of the workload, for which the empty machine is enough")
 		demand(ctx, "kept", 3)
 		runs(ctx, "kept", 3)
 		Expect(p.closed(ctx)).To(Equal(kept))
 
-		By("letting more come than there is room for without the buffer")
+		By("creating more pods than there is room for without the buffer")
 		demand(ctx, "kept", 5)
 		runs(ctx, "kept", 5)
 		p.becomes(ctx, "R5 5+0+0")

@@ -26,7 +26,7 @@ func group(ctx context.Context, name string) string {
 }
 
 var _ = Describe("A caller of the protocol", func() {
-	It("eats the reserve up to max, and has exactly the machine that it names deleted, at the cap too", func(ctx context.Context) {
+	It("uses up the reserve up to max, and gets exactly the machine that it names deleted, also at the cap", func(ctx context.Context) {
 		p := newPool(ctx, "cap", "cap", "1:4:2", 2)
 		p.becomes(ctx, "R2 2+2+0")
 		_, err := groups.Refresh(ctx, &pb.RefreshRequest{})

@@ -28,7 +28,7 @@ func (p pool) only(ctx context.Context) machine.Machine {
 // A caller's view of Nodes may be older than the drain it ends. Where Node names come from addresses, the machine that takes the place of
 // a dead one takes its Node name, too: the call then carries the provider id of the one and the name of the other.
 var _ = Describe("A Node name that a successor has taken over", func() {
-	It("does not make the successor go; its own provider id does", func(ctx context.Context) {
+	It("does not delete the successor; its own provider id does", func(ctx context.Context) {
 		p := newPool(ctx, "reused", "reused", "0:4:0", 1)
 		p.becomes(ctx, "R1 1+0+0")
 		dead := p.only(ctx)

@@ -236,7 +236,7 @@ func computed(ctx context.Context, prefix string, namespaces []string) (map[stri
 }
 
 var _ = real("The rules of CapacityBuffers", func() {
-	It("are those of cluster-autoscaler, but for what the documents name", func(ctx context.Context) {
+	It("are those of cluster-autoscaler, except for the differences in the documents", func(ctx context.Context) {
 		autoscale("--capacity-buffer-controller-enabled")
 		space(ctx, "rules", "")
 		workloads(ctx, "rules")

@@ -57,8 +57,8 @@ var _ = Describe("A workload that is deleted after it ran", func() {
 	})
 })
 
-var _ = Describe("An autoscaler that is there already", func() {
-	It("is taken over from a hub that was stopped right after making it, with all that this hub had put into it", func(ctx context.Context) {
+var _ = Describe("An autoscaler that already exists", func() {
+	It("is taken over from a hub that was stopped right after creating it, with everything that this hub had written", func(ctx context.Context) {
 		s := &shop{name: "halfway"}
 		left := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: s.name}}
 		left.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: s.name}

@@ -51,7 +51,7 @@ var _ = Describe("Use case 1: a workload in three clusters, each scaled by what 
 		Expect(s.replicas(ctx)()).To(Equal("24/2/2"), "the workloads are not its own")
 	})
 
-	It("gets minima where the load is, if that is asked for", Label("long"), func(ctx context.Context) {
+	It("gets minima where the load is, if that is requested", Label("long"), func(ctx context.Context) {
 		s := newShop(ctx, "minima", 9, 30, atLeastOne, func(s *spec) { s.Rebalance.Minima = true })
 		s.load(3, 3, 3)
 		Eventually(s.bounds(ctx)).Should(Equal("3..10/3..10/3..10"))
@@ -120,7 +120,7 @@ var _ = Describe("Use case 2: autoscaling continues", func() {
 })
 
 var _ = Describe("Use case 3: a site first, and a cloud when the site is full", func() {
-	It("brings the workload to the cloud, and takes it away again", Label("long"), func(ctx context.Context) {
+	It("moves the workload to the cloud, and back again", Label("long"), func(ctx context.Context) {
 		// Each pod takes a third of a node, so a member holds 4.
 		s := newShop(ctx, "spill", 1, 10, func(s *spec) {
 			s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpIn, Values: []string{"c1", "c2"}}}}
@@ -157,7 +157,7 @@ var _ = Describe("Clusters", func() {
 		s.guard.held()
 	})
 
-	It("that cannot be used are named, and the others go on", Label("long"), func(ctx context.Context) {
+	It("that cannot be used are reported, and the others continue", Label("long"), func(ctx context.Context) {
 		registerText(ctx, "garbage", []byte("{{"))
 		path, err := members[0].KubeconfigFor("nobody")
 		Expect(err).NotTo(HaveOccurred())

@@ -35,7 +35,7 @@ func measure(ctx context.Context, long time.Duration) (byHand, released time.Dur
 var _ = Describe("A hostile user of one namespace", Ordered, func() {
 	BeforeAll(func(ctx context.Context) { createPool(ctx) })
 
-	It("who deploys 60 million pods that no machine holds, and then as many as there can be, is not felt", func(ctx context.Context) {
+	It("who deploys 60 million pods that no machine holds, and then as many as possible, does not affect others", func(ctx context.Context) {
 		Expect(deploy(ctx, "millions", 60_000_000)).To(Succeed())
 		Expect(deploy(ctx, "most", 1<<31-1)).To(Succeed())
 		byHand, released := measure(ctx, 10*time.Second)
@@ -44,7 +44,7 @@ var _ = Describe("A hostile user of one namespace", Ordered, func() {
 		expectNothingForStrangers(ctx)
 	})
 
-	It("who federates thousands of the largest objects is not felt", func(ctx context.Context) {
+	It("who federates thousands of the largest objects does not affect others", func(ctx context.Context) {
 		before := pids()
 		Expect(federate(ctx, 2000)).To(Succeed())
 		begun := time.Now()
@@ -54,7 +54,7 @@ var _ = Describe("A hostile user of one namespace", Ordered, func() {
 		Expect(pids()).To(Equal(before), "none has died")
 	})
 
-	It("who creates the largest legal objects of every kind is not felt", func(ctx context.Context) {
+	It("who creates the largest legal objects of every kind does not affect others", func(ctx context.Context) {
 		Expect(endless(ctx)).To(Succeed())
 		before := pids()
 		attacking := attack(ctx)
@@ -69,7 +69,7 @@ var _ = Describe("A hostile user of one namespace", Ordered, func() {
 		expectNothingForStrangers(ctx)
 	})
 
-	It("leaves behind what a process that starts again can read", func(ctx context.Context) {
+	It("leaves data that a restarted process can read", func(ctx context.Context) {
 		for _, name := range []string{manager, balancer, hub} {
 			Expect(cluster.Process(name).Restart()).To(Succeed())
 		}

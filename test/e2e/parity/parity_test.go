@@ -49,7 +49,7 @@ var changes = []struct {
 type writes struct{ spec, status map[string]int }
 
 var _ = Describe("Without excess", func() {
-	It("ours writes what stock writes", func(ctx SpecContext) {
+	It("Evenkeel writes what stock writes", func(ctx SpecContext) {
 		ours := story(ctx, localcluster.Program{Name: identity})
 		peer := story(ctx, localcluster.Program{Name: identity, Package: stock, Binary: "stock-" + identity})
 		AddReportEntry("ours", ours)
