@@ -34,7 +34,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // servedToRelease are the kinds that the release controller reads, too.
@@ -133,7 +132,7 @@ func (e *raises) judge(w sim.Write) {
 		}
 	}
 	e.written = append(e.written, fmt.Sprintf("%s %s: replicas %d, excess %d", w.Time.Format(time.TimeOnly), w.User, d.Spec.Replicas, ptr.Deref(d.Spec.ExcessReplicas, -1)))
-	workload := int(pool.Workload(d, d.Spec.Replicas))
+	workload := world.Workload(d)
 	if pods := max(1, len(e.pods)); workload > e.before && workload > pods {
 		e.beyond[fmt.Sprintf("%s %d", w.User, workload-pods)]++
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // outdated is longer than what the process decides on can be old: an outage, a silence, and a process that stood still, in a row.
@@ -69,7 +68,7 @@ func (g *guard) placed(w sim.Write) {
 		}
 	case "machinedeployments":
 		d := world.Decoded[api.MachineDeployment](w.Object)
-		p.workloads = append(p.workloads, workload{int(pool.Workload(d, d.Spec.Replicas)), w.Time})
+		p.workloads = append(p.workloads, workload{world.Workload(d), w.Time})
 	case "machines":
 		annotations, _, _ := unstructured.NestedStringMap(w.Object, "metadata", "annotations")
 		is := w.Effect != sim.Deleted && annotations[api.ReserveAnnotation] != ""

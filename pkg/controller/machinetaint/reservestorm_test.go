@@ -13,8 +13,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // raiseWhileReserveLeaves gives up a reserve that takes all that max allows, and asks for as many machines for workload while those of
@@ -113,7 +113,7 @@ func (c *cluster) expectReserve(accounting func(*api.MachineDeployment) api.Acco
 	Expect(err).NotTo(HaveOccurred())
 	Expect(*d.Spec.ExcessReplicas+requested.Machines).To(BeEquivalentTo(4), "one of 3, one of 1")
 	const wanted = 3
-	replicas := int(pool.Workload(d, d.Spec.Replicas))
+	replicas := world.Workload(d)
 	reserve, reason := min(wanted, most-replicas), "Complete"
 	if reserve < wanted {
 		reason = "AtMax"

@@ -19,10 +19,10 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // most is the max of the bounds in storms. Replicas stay below it; with the excess they reach it, or there would be nothing to see.
@@ -167,7 +167,7 @@ func (c *cluster) disturb(kind int, random *rand.Rand, g *guard) {
 	case 13:
 		// A client that computed replicas before they included the reserve, and names no machine.
 		d := c.deployment()
-		if workload := int(pool.Workload(d, d.Spec.Replicas)); workload < int(d.Spec.Replicas) {
+		if workload := world.Workload(d); workload < int(d.Spec.Replicas) {
 			g.count("reduction that names no machine")
 			c.scale(workload)
 		}
