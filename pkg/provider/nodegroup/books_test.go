@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,8 @@ type books struct {
 	mu    sync.Mutex
 	last  *v1alpha1.MachineDeployment
 	wrong []string
+	// withdrawn counts the machines that were withdrawn.
+	withdrawn int
 }
 
 func (c *cluster) audited(limit int32) *books {
@@ -76,8 +79,11 @@ func (c *cluster) audited(limit int32) *books {
 
 func (b *books) enter(c *cluster, d *v1alpha1.MachineDeployment) {
 	was, is := pool.AppliedOf(b.last, b.last.Spec.Replicas), pool.AppliedOf(d, d.Spec.Replicas)
-	by, taken := pool.Requested(d)-pool.Requested(b.last), was.Counted-is.Counted
+	by, taken := world.Requested(d)-world.Requested(b.last), was.Counted-is.Counted
 	switch {
+	case by < 0 && d.Annotations[machineutils.TriggerDeletionByMCM] == b.last.Annotations[machineutils.TriggerDeletionByMCM]:
+		c.Strike("withdrawal")
+		b.withdrawn -= by
 	case taken > 0:
 		c.Strike("reserve machines taken")
 	case by > 0 && was.Counted > 0:
@@ -90,11 +96,18 @@ func (b *books) enter(c *cluster, d *v1alpha1.MachineDeployment) {
 	}
 }
 
-// restored begins anew with what a backup contains.
-func (b *books) restored() {
+// withdrawals is how many machines have been withdrawn so far.
+func (b *books) withdrawals() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.last = nil
+	return b.withdrawn
+}
+
+// restored begins anew with what a backup contains, which was made after so many machines had been withdrawn.
+func (b *books) restored(withdrawn int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last, b.withdrawn = nil, withdrawn
 }
 
 func (b *books) verdict() {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -107,7 +108,7 @@ var _ = Describe("Storms", func() {
 			defer c.end()
 			c.Require("restore")
 			random := rand.New(rand.NewPCG(seed, 1))
-			c.Require("additive raise", "inclusive raise", "reserve machines taken", "change to additive", "change to inclusive")
+			c.Require("additive raise", "inclusive raise", "reserve machines taken", "withdrawal", "change to additive", "change to inclusive")
 			counts, limit, more := seed%2 == 0, int32(10_000), int32(50)
 			if counts {
 				limit, more = narrow, 2
@@ -128,7 +129,7 @@ var _ = Describe("Storms", func() {
 			l := &ledger{20, 20}
 			act := func() {
 				time.Sleep(time.Duration(random.IntN(20)) * time.Second)
-				switch random.IntN(5) {
+				switch random.IntN(6) {
 				case 0, 1:
 					c.raise(l, int32(1+random.IntN(2)))
 				case 2, 3:
@@ -139,13 +140,16 @@ var _ = Describe("Storms", func() {
 					if c.replicas("pool")+more <= limit {
 						c.others(more)
 						l.add(more)
+						c.raise(l, 1) // before the server has seen that
 					}
+				case 5:
+					c.withdraw(len(left), 1+random.IntN(3))
 				}
 			}
 			for range 8 {
 				act()
 			}
-			backup, was, there := c.Control.Snapshot(), *l, slices.Clone(left)
+			backup, was, there, withdrawn := c.Control.Snapshot(), *l, slices.Clone(left), within.withdrawals()
 			for i := range 4 {
 				if i == 2 && counts {
 					c.recount(seed%4 != 0)
@@ -157,7 +161,7 @@ var _ = Describe("Storms", func() {
 				p.CrashFor(20 * time.Second)
 			}
 			c.Control.Restore(backup)
-			within.restored()
+			within.restored(withdrawn)
 			*l, left = was, there
 			for i := range 8 {
 				if i == 4 && counts {
@@ -169,11 +173,12 @@ var _ = Describe("Storms", func() {
 			time.Sleep(5 * time.Minute)
 			Expect(buries.Stop()).To(Succeed())
 			within.verdict()
-			got := pool.Requested(c.deployment("pool"))
-			Expect(got).To(BeNumerically(">=", l.least), "a raise was lost, or a machine counted twice")
-			Expect(got).To(BeNumerically("<=", l.most), "a raise was made twice")
+			got := world.Requested(c.deployment("pool"))
+			Expect(got).To(BeNumerically(">=", int(l.least)-within.withdrawals()), "a raise was lost, or a machine counted twice")
+			Expect(got).To(BeNumerically("<=", int(l.most)-within.withdrawals()), "a raise was made twice")
+			Expect(got).To(BeNumerically(">=", len(left)), "machines that exist were withdrawn")
 			Expect(c.begin()).To(Succeed())
-			Expect(c.target("pool")).To(Equal(got))
+			Expect(c.target("pool")).To(BeEquivalentTo(got))
 			serves := 0
 			for _, line := range c.said("pool") {
 				if strings.HasSuffix(line, "Running") {
@@ -181,8 +186,10 @@ var _ = Describe("Storms", func() {
 				}
 			}
 			Expect(serves).To(Equal(len(left)))
+			c.drop(l, left[0]) // and it stays named
+			time.Sleep(5 * time.Minute)
 			before := len(c.writes())
-			time.Sleep(10 * time.Minute)
+			time.Sleep(24 * time.Hour)
 			Expect(c.writes()).To(HaveLen(before), "at rest nothing is written")
 		})
 	})
@@ -244,6 +251,21 @@ func (c *cluster) wish(size int32) error {
 		return err
 	}
 	return c.increase("pool", size-response.TargetSize)
+}
+
+// withdraw asks, until it is answered, for what is requested beyond the machines that are there to be withdrawn, and for some of those, too.
+func (c *cluster) withdraw(there, more int) {
+	GinkgoHelper()
+	for begun := time.Now(); ; time.Sleep(10 * time.Second) {
+		before := world.Requested(c.deployment("pool"))
+		err := c.decrease("pool", int32(there-more-before))
+		Expect(world.Requested(c.deployment("pool"))).To(BeNumerically(">=", min(before, there)), "machines that exist were withdrawn")
+		if err == nil {
+			return
+		}
+		Expect(code(err)).To(BeElementOf(codes.Unavailable, codes.Aborted, codes.DeadlineExceeded, codes.PermissionDenied, codes.FailedPrecondition, codes.NotFound), "%v", err)
+		Expect(time.Since(begun)).To(BeNumerically("<", longest), "a withdrawal is never answered")
+	}
 }
 
 // others raise replicas, as the release controller or a person does.
