@@ -174,7 +174,8 @@ var _ = Describe("Storms beside Gardener's autoscaler", func() {
 		AddReportEntry("invariants that were at stake", ReportEntryVisibilityAlways, fmt.Sprint(looked))
 		AddReportEntry("raises by so many machines beyond the pods", ReportEntryVisibilityAlways, fmt.Sprint(beyond))
 		if !storm.Repeating() {
-			Expect(looked).To(And(HaveKey("I1"), HaveKey("I3"), HaveKey("no machine can be created"), HaveKey("another class"), HaveKey("all pods go")))
+			Expect(looked).To(And(HaveKey("I1"), HaveKey("I3"), HaveKey("no machine can be created"), HaveKey("another class"), HaveKey("all pods go"),
+				HaveKey("pods come while the reserve leaves"), HaveKey("wanted back")))
 		}
 	})
 })
@@ -182,7 +183,7 @@ var _ = Describe("Storms beside Gardener's autoscaler", func() {
 // bother does one thing that happens to a Shoot.
 func (c *cluster) bother(random *rand.Rand, g *guard) {
 	serving, _ := c.split()
-	switch kind := random.IntN(12); kind {
+	switch kind := random.IntN(16); kind {
 	case 0, 1, 2:
 		g.count("pods come")
 		c.fill(1 + random.IntN(4))
@@ -205,9 +206,63 @@ func (c *cluster) bother(random *rand.Rand, g *guard) {
 		c.patch(`{"spec":{"template":{"spec":{"class":{"name":"class-%d"}}}}}`, random.IntN(100))
 	case 10:
 		g.count("another excess")
-		c.want(random.IntN(4))
+		c.wantInBounds(random.IntN(4))
 	case 11:
 		g.count("all pods go")
 		c.finish(100)
+	case 12, 13:
+		c.growWhileReserveLeaves(random, g)
+	case 14, 15:
+		c.wantBack(random, g)
 	}
+}
+
+// growWhileReserveLeaves gives up a reserve that takes all that max allows, and has pods come while its machines are being deleted, which
+// takes long.
+func (c *cluster) growWhileReserveLeaves(random *rand.Rand, g *guard) {
+	GinkgoHelper()
+	c.empty()
+	c.cloud.set(func() { c.cloud.Drain = time.Duration(1+random.IntN(5)) * time.Minute })
+	c.wantInBounds(most)
+	c.await(func(staying, _ int) bool { return staying > 1 })
+	time.Sleep(time.Minute)
+	c.wantInBounds(0)
+	if c.await(func(_, leaving int) bool { return leaving > 0 }) {
+		g.count("pods come while the reserve leaves")
+	}
+	c.fill(most)
+	time.Sleep(5 * time.Minute)
+	c.cloud.set(func() { c.cloud.Drain = drainTime })
+	c.wantInBounds(2)
+}
+
+// wantBack gives up a reserve and wants it back while its machines are being deleted, which the API server takes long to answer, and pods take
+// some of them.
+func (c *cluster) wantBack(random *rand.Rand, g *guard) {
+	GinkgoHelper()
+	c.empty()
+	c.fill(2)
+	c.wantInBounds(3)
+	time.Sleep(5 * time.Minute)
+	if _, reserve := c.split(); len(reserve) > 1 && len(c.busy()) > 1 {
+		g.count("wanted back")
+	}
+	c.slowly("delete", "machines", time.Duration(5+random.IntN(20))*time.Second)
+	c.wantInBounds(0)
+	time.Sleep(time.Duration(random.IntN(5000)) * time.Millisecond)
+	c.fill(2)
+	c.wantInBounds(3)
+}
+
+// empty ends all pods, and waits for the autoscaler to remove their machines.
+func (c *cluster) empty() {
+	c.cloud.set(func() { c.cloud.sick, c.cloud.out = nil, false })
+	c.finish(100)
+	time.Sleep(3 * forkPatience)
+}
+
+// wantInBounds asks for an excess as Gardener does: in the bounds, whatever the field says.
+func (c *cluster) wantInBounds(excess int) {
+	GinkgoHelper()
+	c.patch(`{"metadata":{"annotations":{%q:"1:%d:%d"}}}`, api.BoundsAnnotation, most, excess)
 }
