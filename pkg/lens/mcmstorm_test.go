@@ -85,7 +85,7 @@ var _ = Describe("MCM's controllers behind the lens, in a storm", func() {
 			p.Calm()
 			settled(5)
 			since := len(p.Writes())
-			time.Sleep(3 * time.Hour)
+			time.Sleep(24 * time.Hour)
 			Expect(storm.Loud(p.Writes()[since:])).To(BeEmpty())
 		})
 		AddReportEntry("machines beyond replicas in a rollout with maxSurge 1: rollouts", ReportEntryVisibilityAlways, fmt.Sprint(over))

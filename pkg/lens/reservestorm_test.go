@@ -66,7 +66,7 @@ var _ = Describe("MCM's controllers and a reserve, in a storm", func() {
 			p.Calm()
 			settled(7)
 			since := len(p.Writes())
-			time.Sleep(3 * time.Hour)
+			time.Sleep(24 * time.Hour)
 			Expect(storm.Loud(p.Writes()[since:])).To(BeEmpty())
 		})
 	})

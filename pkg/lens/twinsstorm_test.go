@@ -84,7 +84,7 @@ var _ = Describe("Two instances of MCM's controllers and a reserve, in a storm",
 			p.Calm()
 			settled(5)
 			since := len(p.Writes())
-			time.Sleep(3 * time.Hour)
+			time.Sleep(24 * time.Hour)
 			Expect(storm.Loud(p.Writes()[since:])).To(BeEmpty())
 		})
 	})
