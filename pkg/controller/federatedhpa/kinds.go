@@ -132,7 +132,7 @@ func (k *kinds) discover(ctx context.Context, gvk schema.GroupVersionKind) (sche
 			}
 		}
 	}
-	return schema.GroupVersionResource{}, plan.Hold{Reason: "NoSuchKind", Message: fmt.Sprintf("the cluster has no kind %s in %s", gvk.Kind, gvk.GroupVersion())}, askAgain
+	return schema.GroupVersionResource{}, plan.Hold{Reason: plan.NoSuchKind, Message: fmt.Sprintf("the cluster has no kind %s in %s", gvk.Kind, gvk.GroupVersion())}, askAgain
 }
 
 // watchKind caches a kind if the limit allows one more, and returns when to ask again. The caller

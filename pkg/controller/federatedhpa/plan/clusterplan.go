@@ -38,6 +38,8 @@ type ClusterPlan struct {
 	// entry is its entry in the ledger.
 	entry v1alpha1.ClusterStatus
 	preference
+	// omitted reports whether it is selected beyond what an object can hold.
+	omitted        bool
 	role           role
 	limited, stuck bool
 	// behind reports whether the ledger contains a later version of its autoscaler than this hub

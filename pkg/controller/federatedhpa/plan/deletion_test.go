@@ -3,6 +3,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -37,6 +38,9 @@ func scaledTwice(c *plan.Cluster) { c.Foreign = plan.Hold{Reason: "AutoscaledTwi
 func garbled(c *plan.Cluster) {
 	c.Absent, c.Fault = false, plan.Hold{Reason: "AutoscalerUnreadable"}
 }
+
+// kindless is what is known of a workload in a cluster that lacks its kind.
+func kindless(w *plan.Workload) { w.Fault = plan.Hold{Reason: "NoSuchKind"} }
 
 // shown is the version up to which a cluster's autoscalers are known.
 func shown(version string) func(*plan.Cluster) {
@@ -146,6 +150,52 @@ var _ = Describe("A deleted object", func() {
 		p := plan.New(deletedObject(view(Federated(1, 10, withTemplate, orphaning), but(none("a"), runs(exists, ours)))))
 		Expect(p.Placings).To(BeEmpty())
 		Expect(p.Gone).To(BeTrue())
+	})
+
+	DescribeTable("waits for workloads that it created",
+		func(v plan.View, done bool) {
+			withTemplate(&v.Object.Spec)
+			Expect(plan.New(deletedObject(v)).Gone).To(Equal(done))
+		},
+		Entry("in a cluster out of reach", view(Federated(1, 10), but(none("a"), runs(exists, ours), away)), remains),
+		Entry("in a cluster out of reach, next to one that has none", view(Federated(1, 10), but(none("a"), runs(exists, ours), away), but(none("b"), runs())), remains),
+		Entry("in a cluster that refuses writes", view(Federated(1, 10), but(none("a"), runs(exists, ours), refusing)), remains),
+		Entry("but not for those of another client", view(Federated(1, 10), but(none("a"), runs(exists), away)), gone),
+		Entry("but not for one that is gone", view(Federated(1, 10), but(none("a"), runs(ours), away)), gone),
+		Entry("but not in a cluster that is no longer registered", view(Federated(1, 10), but(none("a"), runs(exists, ours), unregistered)), gone),
+		Entry("but not if it orphans them", view(Federated(1, 10, orphaning), but(none("a"), runs(exists, ours), away)), gone),
+		Entry("in a cluster that something was sent to, and whose workloads are not known yet", sentOnce(view(Federated(1, 10), but(none("a"), runs(unknown))), "a"), remains),
+		Entry("but not in a cluster that nothing was ever sent to", view(Federated(1, 10), but(none("a"), runs(unknown))), gone),
+		Entry("but not in a cluster that no longer has their kind", sentOnce(view(Federated(1, 10), but(none("a"), runs(unknown, kindless))), "a"), gone),
+	)
+
+	It("waits for no workload if it has no template", func() {
+		v := deletedObject(view(Federated(1, 10), but(none("a"), runs(exists, ours), away)))
+		Expect(plan.New(v).Gone).To(BeTrue())
+	})
+
+	It("removes its workloads everywhere, also if more clusters have one than an object can hold and the first are out of reach", func() {
+		v := view(Federated(1, 3000, withTemplate))
+		for i := range 300 {
+			c := but(none(fmt.Sprintf("c%03d", i)), runs(exists, ours))
+			c.Reachable = i >= 256
+			v.Clusters = append(v.Clusters, c)
+		}
+		v = deletedObject(v)
+		p := plan.New(v)
+		Expect(p.Gone).To(BeFalse())
+		Expect(p.Placings).To(HaveLen(44))
+		Expect(status(v, p).Clusters).To(HaveLen(256))
+		for i := range v.Clusters[:256] {
+			v.Clusters[i].Workload = plan.Workload{Known: true}
+		}
+		p = plan.New(v)
+		Expect(p.Gone).To(BeFalse())
+		Expect(p.Placings).To(HaveLen(44))
+		for i := range v.Clusters {
+			v.Clusters[i].Workload = plan.Workload{Known: true}
+		}
+		Expect(plan.New(v).Gone).To(BeTrue())
 	})
 
 	DescribeTable("says what it waits for",

@@ -74,7 +74,7 @@ func survey(v View, r rules) Plan {
 		p.wakeFor(&s, r, v.Now)
 		p.Clusters = append(p.Clusters, s)
 	}
-	p.omitBeyondLimit()
+	p.omitBeyondLimit(v.Object.DeletionTimestamp != nil)
 	slices.SortFunc(p.Clusters, func(a, b ClusterPlan) int { return cmp.Compare(a.Name, b.Name) })
 	return p
 }
@@ -85,8 +85,9 @@ const maxClusters = 256
 // omitBeyondLimit omits the last of too many selected clusters, by tier and name. It keeps clusters
 // that have an autoscaler, or may get one from an order, and prefers those with a workload that the
 // hub created. Clusters that are no longer selected are not listed in the status, so they count only
-// if they have an autoscaler; those with such a workload stay until it is removed.
-func (p *Plan) omitBeyondLimit() {
+// if they have an autoscaler; those with such a workload stay until it is removed. While a deleted
+// object removes everything, that holds for the omitted ones, too.
+func (p *Plan) omitBeyondLimit(removing bool) {
 	if len(p.Clusters) <= maxClusters {
 		return
 	}
@@ -94,16 +95,18 @@ func (p *Plan) omitBeyondLimit() {
 		return cmp.Or(cmp.Compare(a.omissionRank(), b.omissionRank()), cmp.Compare(a.tier, b.tier), cmp.Compare(a.Name, b.Name))
 	})
 	listed := 0
-	p.Clusters = slices.DeleteFunc(p.Clusters, func(s ClusterPlan) bool {
-		if !s.hasAutoscaler() && !s.cluster.Selected {
-			return !s.cluster.Workload.Ours
+	for _, s := range p.clusterPlans() {
+		if s.hasAutoscaler() || s.cluster.Selected {
+			listed++
 		}
-		listed++
-		omitted := listed > maxClusters && !s.hasAutoscaler()
-		if omitted {
+		s.omitted = s.cluster.Selected && listed > maxClusters && !s.hasAutoscaler()
+		if s.omitted {
 			p.Omitted++
 		}
-		return omitted
+	}
+	p.Clusters = slices.DeleteFunc(p.Clusters, func(s ClusterPlan) bool {
+		stays := s.hasAutoscaler() || s.cluster.Workload.Ours && (removing || !s.omitted)
+		return !stays && (s.omitted || !s.cluster.Selected)
 	})
 }
 
@@ -176,11 +179,14 @@ func (p *Plan) dismantle(r rules, now time.Time) {
 		case !s.cluster.Absent && (s.cluster.Starting || s.entry.Epoch != 0): // what was sent may be there
 			p.Gone = false
 		}
+		if r.template && s.mayHaveWorkload() {
+			p.Gone = false
+		}
 		if s.Aim = (Bounds{}); !s.isFixed() {
 			p.orderFor(s, Bounds{}, r, now)
 		}
 	}
-	if !r.orphan && p.placeWorkloads(r, now) {
-		p.Gone = false
+	if !r.orphan {
+		p.placeWorkloads(r, now)
 	}
 }

@@ -47,12 +47,12 @@ func NewStatus(v View, p Plan) v1alpha1.FederatedHorizontalPodAutoscalerStatus {
 }
 
 // forgotten reports whether a cluster is no longer listed: the object does not select it and
-// nothing was promised to it, or it was released for good.
+// nothing was promised to it, or it was released for good, or it is one too many.
 func (s *ClusterPlan) forgotten(r rules) bool {
 	if s.hasAutoscaler() {
 		return !s.cluster.Registered && slices.Contains(r.released, s.Name)
 	}
-	return !s.cluster.Selected
+	return !s.cluster.Selected || s.omitted
 }
 
 func (s *ClusterPlan) status() v1alpha1.ClusterStatus {

@@ -4,6 +4,9 @@ package plan
 
 import "time"
 
+// NoSuchKind is the reason of a fault: the cluster does not have the kind of the workload.
+const NoSuchKind = "NoSuchKind"
+
 // WorkloadWrite is one write of a workload.
 type WorkloadWrite struct {
 	Cluster      string
@@ -12,12 +15,11 @@ type WorkloadWrite struct {
 }
 
 // placeWorkloads creates workloads in clusters that have an autoscaler or get one, and removes them
-// after the autoscaler, if the object asks for placement. It reports whether anything is left to do.
-func (p *Plan) placeWorkloads(r rules, now time.Time) bool {
+// after the autoscaler, if the object asks for placement.
+func (p *Plan) placeWorkloads(r rules, now time.Time) {
 	if !r.template {
-		return false
+		return
 	}
-	before := len(p.Placings)
 	for _, s := range p.clusterPlans() {
 		w := s.cluster.Workload
 		if !s.cluster.Reachable || !w.Known || s.cluster.Fault != (Hold{}) {
@@ -37,7 +39,15 @@ func (p *Plan) placeWorkloads(r rules, now time.Time) bool {
 		}
 		p.Placings = append(p.Placings, o)
 	}
-	return len(p.Placings) > before
+}
+
+// mayHaveWorkload reports whether a workload that the hub created is in the cluster, or may be.
+func (s *ClusterPlan) mayHaveWorkload() bool {
+	w := s.cluster.Workload
+	if !w.Known {
+		return s.entry.Epoch != 0 && w.Fault.Reason != NoSuchKind
+	}
+	return w.Exists && w.Ours
 }
 
 // isEmptied reports whether the cluster certainly has no autoscaler of the object, and gets none
