@@ -83,7 +83,7 @@ type Unreachable struct {
 	AfterSeconds *int32 `json:"afterSeconds,omitempty"`
 
 	// Released lists clusters that will not return: while they are out of reach, their share is
-	// given away at once.
+	// given away at once, and a deleted object does not wait for them.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256

@@ -198,14 +198,35 @@ var _ = Describe("A deleted object", func() {
 		Expect(plan.New(v).Gone).To(BeTrue())
 	})
 
+	DescribeTable("waits no longer for a cluster that will not return, as the user says",
+		func(done bool, c plan.Cluster) {
+			v := deletedObject(view(Federated(1, 10, withTemplate, released("a")), c))
+			p := plan.New(v)
+			Expect(p.Gone).To(Equal(done))
+			Expect(p.Orders).To(BeEmpty())
+		},
+		Entry("while it is out of reach", gone, has("a", 1, 10, 3, away)),
+		Entry("while it is out of reach and has only a workload", gone, but(none("a"), runs(exists, ours), away)),
+		Entry("but while it is being written to", remains, has("a", 1, 10, 3, away, busy(1, 5))),
+		Entry("but while it is about to answer", remains, but(has("a", 1, 10, 3, away), func(c *plan.Cluster) { c.Starting = true })),
+		Entry("but for another one", remains, has("b", 1, 10, 3, away)),
+	)
+
+	It("removes what is in a cluster that should not return, if it answers", func() {
+		p := plan.New(deletedObject(view(Federated(1, 10, released("a")), has("a", 1, 10, 3))))
+		Expect(orders(p)).To(Equal([]string{"a gone"}))
+		Expect(p.Gone).To(BeFalse())
+	})
+
 	DescribeTable("says what it waits for",
 		func(message string, clusters ...plan.Cluster) {
-			v := deletedObject(view(Federated(1, 10), clusters...))
+			v := deletedObject(view(Federated(1, 10, released("lost")), clusters...))
 			conditions := status(v, plan.New(v)).Conditions
 			Expect(meta.FindStatusCondition(conditions, "Ready")).To(And(HaveField("Reason", "Deleting"), HaveField("Message", message)))
 		},
 		Entry("clusters that answer", "the objects in clusters are being removed", has("a", 1, 5, 3), none("b")),
 		Entry("one that does not", "the objects in clusters are being removed; unreachable: b", has("a", 1, 5, 3), has("b", 1, 5, 3, away)),
+		Entry("not for one that will not return, as the user says", "the objects in clusters are being removed; unreachable: b", has("b", 1, 5, 3, away), has("lost", 1, 5, 3, away)),
 		Entry("not for one that is no longer registered", "the objects in clusters are being removed", has("a", 1, 5, 3, unregistered)),
 	)
 

@@ -167,7 +167,7 @@ func (p *Plan) dismantle(r rules, now time.Time) {
 	for _, s := range p.clusterPlans() {
 		s.role = leaving
 		switch {
-		case r.orphan || !s.cluster.Registered:
+		case r.orphan || s.abandoned(r):
 			p.Gone = p.Gone && s.cluster.InFlight == nil
 			continue
 		case s.replaced(now): // what is there belongs to another client
@@ -189,4 +189,10 @@ func (p *Plan) dismantle(r rules, now time.Time) {
 	if !r.orphan {
 		p.placeWorkloads(r, now)
 	}
+}
+
+// abandoned reports whether a deleted object no longer waits for a cluster: the hub no longer knows
+// it, or it is out of reach and the user says that it will not return.
+func (s *ClusterPlan) abandoned(r rules) bool {
+	return !s.cluster.Registered || s.entry.UnreachableSince != nil && slices.Contains(r.released, s.Name)
 }

@@ -117,7 +117,7 @@ func (s *ClusterPlan) clusterState() (v1alpha1.ClusterState, Hold) {
 }
 
 func conditions(v View, p Plan, r rules) []metav1.Condition {
-	all := []metav1.Condition{readyCondition(v, p), unreachable(p)}
+	all := []metav1.Condition{readyCondition(v, p, r), unreachable(p)}
 	if p.Stop != (Hold{}) || v.Object.DeletionTimestamp != nil {
 		for _, t := range []string{v1alpha1.ConditionBalanced, v1alpha1.ConditionLimited, v1alpha1.ConditionOverCommitted, v1alpha1.ConditionMinExceeded, v1alpha1.ConditionJoiningBlocked} {
 			all = append(all, metav1.Condition{Type: t, Status: metav1.ConditionUnknown, Reason: cmp.Or(p.Stop.Reason, "Deleting"), Message: "see the condition Ready"})
@@ -156,7 +156,7 @@ func listed(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-func readyCondition(v View, p Plan) metav1.Condition {
+func readyCondition(v View, p Plan, r rules) metav1.Condition {
 	no := p.Stop
 	refused := p.clustersWhere(func(s *ClusterPlan) bool {
 		state, _ := s.clusterState()
@@ -166,7 +166,7 @@ func readyCondition(v View, p Plan) metav1.Condition {
 	switch {
 	case v.Object.DeletionTimestamp != nil:
 		no = Hold{"Deleting", "the objects in clusters are being removed"}
-		if away := p.clustersWhere(func(s *ClusterPlan) bool { return s.cluster.Registered && !s.cluster.Reachable }); len(away) > 0 {
+		if away := p.clustersWhere(func(s *ClusterPlan) bool { return !s.cluster.Reachable && !s.abandoned(r) }); len(away) > 0 {
 			no.Message += "; unreachable: " + listed(away)
 		}
 	case no != Hold{}:

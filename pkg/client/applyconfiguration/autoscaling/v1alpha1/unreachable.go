@@ -20,7 +20,7 @@ type UnreachableApplyConfiguration struct {
 	// AfterSeconds is how long a cluster must be out of reach before its share is lent.
 	AfterSeconds *int32 `json:"afterSeconds,omitempty"`
 	// Released lists clusters that will not return: while they are out of reach, their share is
-	// given away at once.
+	// given away at once, and a deleted object does not wait for them.
 	Released []string `json:"released,omitempty"`
 }
 
