@@ -88,7 +88,7 @@ const (
 	Frozen ClusterState = "Frozen"
 	// Refused clusters cannot be used: see reason and message.
 	Refused ClusterState = "Refused"
-	// Leaving clusters lose their autoscaler.
+	// Leaving clusters lose their autoscaler, and the workload that was created from the template.
 	Leaving ClusterState = "Leaving"
 	// StateUnreachable clusters are not touched.
 	StateUnreachable ClusterState = "Unreachable"

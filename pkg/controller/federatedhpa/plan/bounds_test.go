@@ -123,6 +123,21 @@ var _ = Describe("More clusters than an object can hold", func() {
 		Expect(removed).To(Equal(300))
 	})
 
+	It("leave room in the status for some that the object selects no longer, and all of these lose their workloads", func() {
+		v := view(Federated(1, 3000), append(workloads(100, unselected), crowd(200, none).Clusters...)...)
+		withTemplate(&v.Object.Spec)
+		p := plan.New(v)
+		Expect(p.Omitted).To(BeZero())
+		Expect(status(v, p).Clusters).To(HaveLen(256))
+		removed := 0
+		for _, w := range p.Placings {
+			if w.Operation == plan.Remove {
+				removed++
+			}
+		}
+		Expect(removed).To(Equal(100))
+	})
+
 	It("do not keep workloads from being removed where the object selects no longer", func() {
 		v := crowd(256, none)
 		withTemplate(&v.Object.Spec)

@@ -74,7 +74,7 @@ func survey(v View, r rules) Plan {
 		p.wakeFor(&s, r, v.Now)
 		p.Clusters = append(p.Clusters, s)
 	}
-	p.omitBeyondLimit(v.Object.DeletionTimestamp != nil)
+	p.omitBeyondLimit(r, v.Object.DeletionTimestamp != nil)
 	slices.SortFunc(p.Clusters, func(a, b ClusterPlan) int { return cmp.Compare(a.Name, b.Name) })
 	return p
 }
@@ -84,10 +84,10 @@ const maxClusters = 256
 
 // omitBeyondLimit omits the last of too many selected clusters, by tier and name. It keeps clusters
 // that have an autoscaler, or may get one from an order, and prefers those with a workload that the
-// hub created. Clusters that are no longer selected are not listed in the status, so they count only
-// if they have an autoscaler; those with such a workload stay until it is removed. While a deleted
-// object removes everything, that holds for the omitted ones, too.
-func (p *Plan) omitBeyondLimit(removing bool) {
+// hub created. Clusters that are no longer selected take no place of selected ones; those with such
+// a workload stay until it is removed. While a deleted object removes everything, that holds for the
+// omitted ones, too.
+func (p *Plan) omitBeyondLimit(r rules, removing bool) {
 	if len(p.Clusters) <= maxClusters {
 		return
 	}
@@ -96,17 +96,21 @@ func (p *Plan) omitBeyondLimit(removing bool) {
 	})
 	listed := 0
 	for _, s := range p.clusterPlans() {
-		if s.hasAutoscaler() || s.cluster.Selected {
+		if s.cluster.Selected || s.hasAutoscaler() || s.mayHaveWorkload(r) {
 			listed++
 		}
-		s.omitted = s.cluster.Selected && listed > maxClusters && !s.hasAutoscaler()
-		if s.omitted {
+		if s.omitted = listed > maxClusters && !s.hasAutoscaler(); s.omitted && s.cluster.Selected {
 			p.Omitted++
 		}
 	}
 	p.Clusters = slices.DeleteFunc(p.Clusters, func(s ClusterPlan) bool {
-		stays := s.hasAutoscaler() || s.cluster.Workload.Ours && (removing || !s.omitted)
-		return !stays && (s.omitted || !s.cluster.Selected)
+		switch {
+		case s.hasAutoscaler():
+			return false
+		case s.cluster.Selected:
+			return s.omitted && !removing
+		}
+		return !s.mayHaveWorkload(r)
 	})
 }
 
@@ -115,6 +119,8 @@ func (s *ClusterPlan) omissionRank() int {
 	switch {
 	case s.hasAutoscaler():
 		return 0
+	case !s.cluster.Selected:
+		return 3
 	case s.cluster.Workload.Ours:
 		return 1
 	default:
@@ -179,7 +185,7 @@ func (p *Plan) dismantle(r rules, now time.Time) {
 		case !s.cluster.Absent && (s.cluster.Starting || s.entry.Epoch != 0): // what was sent may be there
 			p.Gone = false
 		}
-		if r.template && s.mayHaveWorkload() {
+		if s.mayHaveWorkload(r) {
 			p.Gone = false
 		}
 		if s.Aim = (Bounds{}); !s.isFixed() {

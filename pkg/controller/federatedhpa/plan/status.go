@@ -46,13 +46,14 @@ func NewStatus(v View, p Plan) v1alpha1.FederatedHorizontalPodAutoscalerStatus {
 	return s
 }
 
-// forgotten reports whether a cluster is no longer listed: the object does not select it and
-// nothing was promised to it, or it was released for good, or it is one too many.
+// forgotten reports whether a cluster is no longer listed: the object does not select it, nothing
+// was promised to it and no workload is left there, or it was released for good, or it is one too
+// many.
 func (s *ClusterPlan) forgotten(r rules) bool {
 	if s.hasAutoscaler() {
 		return !s.cluster.Registered && slices.Contains(r.released, s.Name)
 	}
-	return !s.cluster.Selected || s.omitted
+	return s.omitted || !s.cluster.Selected && !s.mayHaveWorkload(r)
 }
 
 func (s *ClusterPlan) status() v1alpha1.ClusterStatus {
@@ -100,7 +101,7 @@ func (s *ClusterPlan) clusterState() (v1alpha1.ClusterState, Hold) {
 		return v1alpha1.Refused, c.Fault
 	case c.Foreign != Hold{}:
 		return v1alpha1.Refused, c.Foreign
-	case s.role == leaving:
+	case s.role == leaving, s.role == idle && !s.cluster.Selected:
 		return v1alpha1.Leaving, Hold{}
 	case s.role == joining:
 		return v1alpha1.StateJoining, c.Workload.Fault

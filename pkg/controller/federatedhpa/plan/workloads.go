@@ -41,10 +41,14 @@ func (p *Plan) placeWorkloads(r rules, now time.Time) {
 	}
 }
 
-// mayHaveWorkload reports whether a workload that the hub created is in the cluster, or may be.
-func (s *ClusterPlan) mayHaveWorkload() bool {
+// mayHaveWorkload reports whether a workload that the hub created, and removes, is in the cluster, or
+// may be.
+func (s *ClusterPlan) mayHaveWorkload(r rules) bool {
 	w := s.cluster.Workload
-	if !w.Known {
+	switch {
+	case !r.template || !s.cluster.Registered:
+		return false
+	case !w.Known:
 		return s.entry.Epoch != 0 && w.Fault.Reason != NoSuchKind
 	}
 	return w.Exists && w.Ours

@@ -75,6 +75,24 @@ var _ = Describe("Workloads", func() {
 		Expect(plan.New(v).Placings).To(BeEmpty())
 	})
 
+	DescribeTable("keep a cluster that is not selected in the status until they are gone",
+		func(state string, v plan.View) {
+			withTemplate(&v.Object.Spec)
+			all := status(v, plan.New(v)).Clusters
+			if state == "" {
+				Expect(all).To(BeEmpty())
+				return
+			}
+			Expect(all).To(HaveExactElements(HaveField("State", v1alpha1.ClusterState(state))))
+		},
+		Entry("where one is left", "Leaving", view(Federated(1, 10), but(none("a"), runs(exists, ours), unselected))),
+		Entry("where one is left and the cluster is out of reach", "Unreachable", view(Federated(1, 10), but(none("a"), runs(exists, ours), unselected, away))),
+		Entry("where something was sent, and workloads are not known yet", "Leaving", sentOnce(view(Federated(1, 10), but(none("a"), runs(unknown), unselected)), "a")),
+		Entry("but not where none is left", "", sentOnce(view(Federated(1, 10), but(none("a"), runs(), unselected)), "a")),
+		Entry("but not where another client created it", "", view(Federated(1, 10), but(none("a"), runs(exists), unselected))),
+		Entry("but not in a cluster that is no longer registered", "", sentOnce(view(Federated(1, 10), plan.Cluster{Name: "a"}), "a")),
+	)
+
 	It("are not removed while their autoscaler waits for room", func() {
 		v := view(Federated(2, 10, withTemplate), has("a", 1, 10, 3), but(none("b"), runs(exists, ours)))
 		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..5"}))

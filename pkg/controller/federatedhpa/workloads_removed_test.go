@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
+)
+
+var _ = Describe("Workloads from a template, in a cluster that is no longer wanted", func() {
+	template := func(s *Spec) {
+		s.Placement = &v1alpha1.Placement{Mode: v1alpha1.Template, Template: &runtime.RawExtension{Raw: fmt.Appendf(nil,
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop"},"spec":{"selector":{"matchLabels":{"app":"shop"}},"template":{"metadata":{"labels":{"app":"shop"}},"spec":{"containers":[{"name":"a","image":"one"}]}}}}`)}}
+	}
+	onlyFirst := func(s *Spec) {
+		s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "c1"}}
+	}
+
+	// placed has the object use both clusters, with workloads that the hub created. While protected is set, the second one
+	// refuses to remove its workload.
+	placed := func(f *federation) (protected *atomic.Bool) {
+		protected = &atomic.Bool{}
+		protected.Store(true)
+		for _, c := range f.clusters {
+			Expect(c.core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+		}
+		f.clusters[1].OnWrite(func(w sim.Write) error {
+			if w.User == "federatedhpa" && w.Resource == "deployments" && w.Verb == "delete" && protected.Load() {
+				return apierrors.NewForbidden(deploymentGVR.GroupResource(), "shop", errors.New("protected"))
+			}
+			return nil
+		})
+		f.create(Federated(2, 10, template))
+		return protected
+	}
+
+	It("are removed once the cluster allows it, and its state is Leaving until then", func() {
+		play(func(f *federation) {
+			f.start()
+			protected := placed(f)
+			f.settle()
+			f.change("shop", onlyFirst)
+			f.settle()
+			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).NotTo(BeNil())
+			Expect(f.clusters[1].Get(hpaGVR, ns, "shop")).To(BeNil())
+			Expect(f.state("shop", "c2")).To(HavePrefix("Leaving"))
+			protected.Store(false)
+			time.Sleep(2 * time.Minute)
+			f.settle()
+			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
+			Expect(f.object("shop").Status.Clusters).To(HaveLen(1))
+		}, "c1", "c2")
+	})
+
+	It("are removed by the next process, too, if the first one could not", func() {
+		play(func(f *federation) {
+			p := f.start()
+			protected := placed(f)
+			f.settle()
+			f.change("shop", onlyFirst)
+			f.settle()
+			protected.Store(false)
+			p.Crash()
+			p.Restart()
+			f.settle()
+			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
+			Expect(f.object("shop").Status.Clusters).To(HaveLen(1))
+		}, "c1", "c2")
+	})
+
+	It("are removed after the cluster was out of reach, for which a deleted object waits", func() {
+		play(func(f *federation) {
+			f.start()
+			protected := placed(f)
+			f.settle()
+			f.change("shop", onlyFirst)
+			f.settle()
+			f.clusters[1].Down(true, "federatedhpa")
+			protected.Store(false)
+			f.settle()
+			f.remove("shop")
+			f.settle()
+			Expect(f.Get(objectGVR, ns, "shop")).NotTo(BeNil())
+			f.clusters[1].Down(false, "federatedhpa")
+			f.settle()
+			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
+			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+		}, "c1", "c2")
+	})
+})
