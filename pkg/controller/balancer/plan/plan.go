@@ -79,7 +79,10 @@ func (p *Plan) attempt(step func() error) {
 // unchanged returns the share of a target that stays as it is.
 func unchanged(t Target, m v1alpha1.TargetStatus) Share {
 	s := Share{Name: t.Spec.Name, Hold: t.Hold, Current: t.Current}
-	if !t.Known {
+	switch {
+	case t.Absent:
+		s.Current = 0
+	case !t.Known:
 		s.Current = int64(m.Replicas)
 	}
 	s.Base, s.Desired, s.Next = s.Current, s.Current, s.Current
@@ -189,12 +192,13 @@ func (p *Plan) setGoals(v View, targets []distribute.Target, d doctor) error {
 }
 
 // bounds returns the limits of a target. A target that must not be changed keeps what it has. If
-// that cannot be observed, it is taken from memory; without memory, its share is kept for it.
+// that cannot be observed, it is taken from memory; without memory, or if the target does not exist,
+// its share is kept for it.
 func bounds(t Target, total int64, b *v1alpha1.Balancer) (lo, hi int64) {
 	if t.Hold != (Hold{}) && t.Known {
 		return t.Current, t.Current
 	}
-	if m := memory(b, t.Spec.Name); t.Hold != (Hold{}) && m.Replicas > 0 {
+	if m := memory(b, t.Spec.Name); t.Hold != (Hold{}) && !t.Absent && m.Replicas > 0 {
 		return int64(m.Replicas), int64(m.Replicas)
 	}
 	lo, hi = resolveLimit(t.Spec.MinReplicas, total, 0), distribute.Unbounded
