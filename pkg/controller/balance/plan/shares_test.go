@@ -180,6 +180,11 @@ var _ = Describe("A pool's excess", func() {
 	It("that cannot be counted leaves shares as they are, without what was for a move that ended", func() {
 		v := view(NewMember("a", 3, Labelled("p"), Excess("licence=1"), share(2), move(v1alpha1.Move{ID: "1", From: "b", Reserve: 1})), NewMember("b", 3, Labelled("p"), share(1)), NewMember("c", 3, Labelled("p")))
 		Expect(shares(v, New(v))).To(Equal("1/1/-"))
+		for _, less := range []int{1, 0} { // all of it was for the move, or a client has lowered it since
+			share(less)(&v.Members[0])
+			Expect(shares(v, New(v))).To(Equal("0/1/-"))
+		}
+		share(2)(&v.Members[0])
 		Continuous(&v.Members[0])
 		Continuous(&v.Members[1])
 		v.Members[0].Machines, v.Members[0].Object.Spec.Replicas = v.Members[0].Machines[:1], 1
