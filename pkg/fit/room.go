@@ -101,22 +101,23 @@ func (r *Room) Ask(p *Pod, node string) Obstacle {
 // obstacleAt makes the cheapest checks first. If there is more than one obstacle, the result may
 // depend on the order.
 func (r *Room) obstacleAt(p *Pod, i int) Obstacle {
+	if p.Unclear != "" {
+		return Undecided
+	}
 	o, _ := r.obstacleWithin(p, i, math.MaxInt)
 	return o
 }
 
-// obstacleWithin is obstacleAt, but gives up before a part of it that costs more than a limit.
+// obstacleWithin is obstacleAt for a pod that is clear, but gives up before a part of it that costs
+// more than a limit.
 func (r *Room) obstacleWithin(p *Pod, i, limit int) (o Obstacle, ok bool) {
 	s := r.slots[i]
 	r.work++
-	if p.Unclear != "" {
-		return Undecided, true
-	}
 	if !s.free.fits(p.needs) {
 		return Full, true
 	}
 	kind := r.shapeNumber(p)
-	if o, ok := r.nodeObstacle(s, p, kind, limit); !ok || o != Fits {
+	if o, ok := r.nodeObstacle(s, p, kind, limit); o != Fits {
 		return o, ok
 	}
 	r.work += len(p.ports) * len(s.ports)
