@@ -87,6 +87,22 @@ var _ = Describe("The stream of a watch", func() {
 		Expect(err).To(MatchError(ContainSubstring("begins with '<'")))
 	})
 
+	It("ends with an error at the first byte that a watch does not send", func() {
+		frames, err := readFrames(ours, strings.NewReader("<"), 1000)
+		Expect(frames).To(BeEmpty())
+		Expect(err).To(MatchError(ContainSubstring("begins with '<'")))
+	})
+
+	It("is written as by a generated client", func() {
+		for _, media := range []runtime.SerializerInfo{ours, generated} {
+			var written strings.Builder
+			n, err := media.StreamSerializer.Framer.NewFrameWriter(&written).Write([]byte(`{"a":1}`))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(n).To(Equal(7))
+			Expect(written.String()).To(Equal(`{"a":1}`))
+		}
+	})
+
 	It("passes on why it was cut, and does not take a part of an event for one", func() {
 		cut := errors.New("connection reset")
 		reader := ours.StreamSerializer.Framer.NewFrameReader(io.NopCloser(io.MultiReader(strings.NewReader(`{"a":`), iotest.ErrReader(cut))))

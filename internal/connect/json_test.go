@@ -96,6 +96,13 @@ var _ = Describe("Watch events", func() {
 		Entry("with line breaks", "\n}\n"),
 	)
 
+	It("are divided even if they are of no type", func() {
+		event := &metav1.WatchEvent{}
+		_, _, err := ours.StreamSerializer.Decode([]byte(`{"type":"","object":{no JSON}}`), nil, event)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(*event).To(Equal(metav1.WatchEvent{Object: runtime.RawExtension{Raw: []byte("{no JSON}")}}))
+	})
+
 	It("are nothing else", func() {
 		object, _, err := ours.StreamSerializer.Decode([]byte(`{"type":"ADDED","object":{"a":1}}`), nil, &v1alpha1.MachineDeployment{})
 		Expect(err).NotTo(HaveOccurred())
