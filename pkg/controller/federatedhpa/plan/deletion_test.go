@@ -259,6 +259,11 @@ var _ = Describe("An object that must not be acted on", func() {
 		Expect(s.Clusters[1].State).To(Equal(v1alpha1.Idle))
 	})
 
+	It("keeps what it has also while its selector is invalid and selects nothing", func() {
+		v := stopped(has("a", 1, 10, 3, unselected))
+		Expect(status(v, plan.New(v)).Clusters).To(HaveExactElements(HaveField("State", v1alpha1.Used)))
+	})
+
 	It("says why, and makes no other statement", func() {
 		v := stopped(has("a", 1, 10, 3))
 		Expect(condition(v, "Ready")).To(Equal("False Conflict"))
