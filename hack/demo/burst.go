@@ -26,7 +26,7 @@ func (s *stage) burst(ctx context.Context) error {
 		return err
 	}
 	s.report("six pods start, with a reserve: median, last", waits)
-	fmt.Println("\nThe reserve fills up again, behind their backs:")
+	fmt.Println("\nMeanwhile, the reserve is filled again:")
 	_, err = s.pollUntil(ctx, s.complete)
 	return err
 }
@@ -57,7 +57,7 @@ func (s *stage) plainBurst(ctx context.Context) error {
 func (s *stage) report(what string, waits []time.Duration) {
 	slices.Sort(waits)
 	text := fmt.Sprintf("%.2f s, %.2f s", waits[len(waits)/2].Seconds(), waits[len(waits)-1].Seconds())
-	fmt.Printf("   from created to running: median and last %s\n", text)
+	fmt.Printf("   from creation to running: median and last %s\n", text)
 	s.measured.add(what, text)
 }
 

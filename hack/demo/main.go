@@ -33,10 +33,10 @@ var chapters = []struct {
 	tell  func(*stage, context.Context) error
 }{
 	{"A pool in three zones", (*stage).pool},
-	{"Two machines more in each zone, in reserve", (*stage).reserve},
-	{"A rolling update of one zone, and every pod moves once", (*stage).rollout},
-	{"A burst of six pods, and no machine has room", (*stage).burst},
-	{"The same burst in a zone without reserve", (*stage).plainBurst},
+	{"Two spare machines in each zone", (*stage).reserve},
+	{"A rolling update of one zone: each pod moves once", (*stage).rollout},
+	{"A burst of six pods, for which no serving machine has room", (*stage).burst},
+	{"The same burst in a zone without a reserve", (*stage).plainBurst},
 	{"A zone fails", (*stage).outage},
 }
 
@@ -51,12 +51,12 @@ func demo(ctx context.Context) error {
 		return err
 	}
 	if err := s.removeLeftovers(ctx); err != nil {
-		return fmt.Errorf("clear away what an earlier demo left: %w", err)
+		return fmt.Errorf("remove what an earlier demo left: %w", err)
 	}
 	for i, c := range chapters {
 		fmt.Printf("\n%d. %s\n\n", i+1, c.title)
 		if err := c.tell(s, ctx); err != nil {
-			return errors.Join(fmt.Errorf("chapter %d, %s: %w", i+1, c.title, err), fmt.Errorf("the cluster is still up: make status says where it logs, make reset forgets it"))
+			return errors.Join(fmt.Errorf("chapter %d, %s: %w", i+1, c.title, err), fmt.Errorf("the cluster is still running: make status shows where it logs, and make reset deletes it"))
 		}
 	}
 	return s.showResults(ctx, time.Since(begin))
@@ -64,21 +64,21 @@ func demo(ctx context.Context) error {
 
 // showResults shows what was measured, and what to do with the cluster.
 func (s *stage) showResults(ctx context.Context, took time.Duration) error {
-	fmt.Printf("\nWhat was measured, in %.0f s:\n\n", took.Seconds())
+	fmt.Printf("\nMeasured in %.0f s:\n\n", took.Seconds())
 	if err := s.measured.print(os.Stdout); err != nil {
 		return err
 	}
-	fmt.Println("\nMachines here boot in 2 to 5 s. A cloud's take one to several minutes: a burst without reserve waits that much longer there,\nand one with a reserve does not.")
+	fmt.Println("\nMachines in this demo boot in 2 to 5 s. In a cloud, they take one to several minutes: without a reserve, a burst waits that\nmuch longer; with a reserve, it does not.")
 	fmt.Printf(`
-The cluster stays up. Go on with:
+The cluster keeps running. Next, try:
 
   export KUBECONFIG=%s
   export PATH=%s:$PATH
 
-  kubectl evenkeel status                                the picture above, at any time; top: live; ui: as a page
-  kubectl scale machinedeployment pool-z1 --replicas=5   a machine of the reserve serves at once
-  make status                                            what runs, and where it logs
-  make down                                              stop it all; make reset forgets the data as well
+  kubectl evenkeel status                                the overview shown above; top: live; ui: in a browser
+  kubectl scale machinedeployment pool-z1 --replicas=5   a reserve machine serves at once
+  make status                                            which processes run, and where they log
+  make down                                              stop the cluster; make reset also deletes its data
 `, s.cluster.Kubeconfig(), s.bin)
 	return ctx.Err()
 }

@@ -24,7 +24,7 @@ func (s *stage) outage(ctx context.Context) error {
 	if _, err := s.pollUntil(ctx, allRun); err != nil {
 		return err
 	}
-	fmt.Println("\nZone local-a is cut off: its machines say nothing any more, and no new ones can be had.")
+	fmt.Println("\nZone local-a is cut off: its machines stop responding, and no new ones can be created.")
 	faults := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: virtual.FaultsConfigMap},
 		Data:       map[string]string{virtual.FaultsKey: "zones:\n  local-a: {outage: true, ready: Unknown}\n"},
@@ -39,16 +39,16 @@ func (s *stage) outage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("   noticed by Kubernetes after %.1f s; the Balancer waits 8 s more, in case they come back\n", down.Seconds())
+	fmt.Printf("   Kubernetes noticed after %.1f s; the Balancer waits another 8 s, in case the pods recover\n", down.Seconds())
 	up, err := s.pollUntil(ctx, allRun)
 	if err != nil {
 		return err
 	}
-	s.measured.took("a zone fails: all of the shop runs again after being short of pods for", up)
+	s.measured.took("a zone fails: from the first missing pod until the shop is complete again", up)
 	if err := s.show(ctx, "evenkeel", "status"); err != nil {
 		return err
 	}
-	fmt.Println("\nThe zone comes back.")
+	fmt.Println("\nThe zone recovers.")
 	if err := s.kube.CoreV1().ConfigMaps(namespace).Delete(ctx, virtual.FaultsConfigMap, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (s *stage) outage(ctx context.Context) error {
 	}
 	after, err := s.countMachines(ctx)
 	if err == nil && after.readySpare < after.spare {
-		fmt.Println("\nThe reserve is not complete yet: some of it may still serve for machines that did not respond, and what could not be made is tried again.")
+		fmt.Println("\nThe reserve is not complete yet: some of its machines may still stand in for those that did not respond, and failed creations are retried.")
 	}
 	return err
 }

@@ -52,7 +52,7 @@ func (s *stage) pool(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.measured.took("nine machines in three zones, from nothing to ready", took)
+	s.measured.took("nine machines in three zones, until they are ready", took)
 	return nil
 }
 
@@ -67,14 +67,14 @@ func (s *stage) reserve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.measured.took("six machines in reserve, from the wish to ready", took)
+	s.measured.took("six machines in reserve, until they are ready", took)
 	if err := s.apply(ctx, "examples/demo/steady.yaml"); err != nil {
 		return err
 	}
 	if _, err := s.pollUntil(ctx, func(ctx context.Context) (string, bool, error) { return s.running(ctx, "app=steady", 9) }); err != nil {
 		return err
 	}
-	fmt.Println("\nEvery machine that serves has a pod now, and those in reserve have none.")
+	fmt.Println("\nEach serving machine now runs a pod, and the reserve machines are empty.")
 	return s.show(ctx, "evenkeel", "status")
 }
 

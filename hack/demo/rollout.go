@@ -32,7 +32,7 @@ func (s *stage) rollout(ctx context.Context) error {
 			seen[uid] = true
 		}
 		text, done, err := s.complete(ctx)
-		return fmt.Sprintf("%s; pods that had to move so far: %d", text, countGone(before, now)), done, err
+		return fmt.Sprintf("%s; pods moved so far: %d", text, countGone(before, now)), done, err
 	})
 	if err != nil {
 		return err
@@ -42,8 +42,8 @@ func (s *stage) rollout(ctx context.Context) error {
 		return err
 	}
 	s.measured.took("a rolling update of a zone, reserve included", took)
-	s.measured.add("pods on its machines, and how many of those had to move", fmt.Sprintf("%d, %d", len(before), countGone(before, now)))
-	s.measured.add("pods that had to move twice", fmt.Sprint(len(seen)-len(now)-countGone(before, now)))
+	s.measured.add("pods on its machines, and how many of them moved", fmt.Sprintf("%d, %d", len(before), countGone(before, now)))
+	s.measured.add("pods that moved twice", fmt.Sprint(len(seen)-len(now)-countGone(before, now)))
 	return nil
 }
 
