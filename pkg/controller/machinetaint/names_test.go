@@ -211,7 +211,7 @@ var _ = DescribeTable("A raise of replicas accounts for names of machines",
 	func(names, before, after string, raised int, inReserve, left string, more int) {
 		listing := func(returned string) *api.MachineDeployment {
 			d := &api.MachineDeployment{}
-			d.Namespace, d.Annotations = ns, map[string]string{api.ReturnedAnnotation: returned}
+			d.Namespace, d.Annotations = fixture.Namespace, map[string]string{api.ReturnedAnnotation: returned}
 			return d
 		}
 		all := map[string]bool{}
@@ -219,8 +219,8 @@ var _ = DescribeTable("A raise of replicas accounts for names of machines",
 			all[name] = true
 		}
 		machinetaint.SettleNames(all, listing(before), listing(after), raised, func(name string) bool {
-			Expect(name).To(HavePrefix(ns + "/"))
-			return strings.Contains(inReserve, strings.TrimPrefix(name, ns+"/"))
+			Expect(name).To(HavePrefix(fixture.Namespace + "/"))
+			return strings.Contains(inReserve, strings.TrimPrefix(name, fixture.Namespace+"/"))
 		})
 		for _, name := range strings.Fields(left) {
 			Expect(all).To(HaveKey(name))
@@ -239,11 +239,11 @@ var _ = DescribeTable("A write notes the reserve machines that it names",
 	func(was, is int32, before, after, settled, noted string) {
 		listing := func(generation int64, replicas int32, names string) *api.MachineDeployment {
 			d := &api.MachineDeployment{}
-			d.Namespace, d.Generation, d.Spec.Replicas = ns, generation, replicas
+			d.Namespace, d.Generation, d.Spec.Replicas = fixture.Namespace, generation, replicas
 			d.Annotations = map[string]string{machineutils.TriggerDeletionByMCM: names, api.ReturnedAnnotation: settled}
 			return d
 		}
-		reserve := func(machine string) bool { return machine != ns+"/serving" }
+		reserve := func(machine string) bool { return machine != fixture.Namespace+"/serving" }
 		got, gone := machinetaint.NotedNames(listing(1, was, before), listing(2, is, after), listing(2, is, ""), reserve)
 		Expect(strings.Join(got, " ")).To(Equal(noted))
 		Expect(gone).To(Equal(len(strings.Fields(noted))))

@@ -139,7 +139,7 @@ var _ = Describe("A machine that enters the reserve", func() {
 			Expect(a.wrote(since)).To(And(ContainElement("nodes c"), Not(ContainElement("nodes b"))))
 			b, err := machines.Get(ctx, "b", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			Expect(marked(b)).To(BeFalse())
+			Expect(pool.Marked(b)).To(BeFalse())
 		})
 	})
 
