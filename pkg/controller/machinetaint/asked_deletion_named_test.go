@@ -5,6 +5,7 @@ package machinetaint_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -22,14 +23,14 @@ import (
 
 // slowDown has each patch of a MachineDeployment by the controller take ten seconds before it takes effect, until end is called.
 func (a *alone) slowDown() (end func()) {
-	down := true
+	var ended atomic.Bool
 	a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
-		if down && r.User == controllerUser && r.Verb == "patch" && r.Resource == "machinedeployments" {
+		if !ended.Load() && r.User == controllerUser && r.Verb == "patch" && r.Resource == "machinedeployments" {
 			return 10 * time.Second, 0
 		}
 		return 0, 0
 	})
-	return func() { down = false }
+	return func() { ended.Store(true) }
 }
 
 var _ = Describe("What the controller answers the lens about deletions", func() {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -85,9 +86,9 @@ var _ = Describe("A machine that cannot be released", func() {
 	It("does not keep other changes from being written, nor from being released once it can", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			refused := true
+			var allowed atomic.Bool
 			a.Admit(func(w sim.Admission) error {
-				if refused && w.Resource == "machines" && w.User == controllerUser {
+				if !allowed.Load() && w.Resource == "machines" && w.User == controllerUser {
 					return apierrors.NewForbidden(mcmapi.Resource(w.Resource), w.Name, errors.New("not now"))
 				}
 				return nil
@@ -95,7 +96,7 @@ var _ = Describe("A machine that cannot be released", func() {
 			a.patch(`{"spec":{"replicas":3,"excessReplicas":2}}`)
 			time.Sleep(10 * time.Second)
 			Expect(a.applied()).To(Equal("2"))
-			refused = false
+			allowed.Store(true)
 			time.Sleep(2 * time.Minute)
 			Expect(a.closed("c")).To(BeFalse())
 			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
