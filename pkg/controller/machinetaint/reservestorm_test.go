@@ -21,7 +21,7 @@ import (
 // the reserve are being deleted, which takes long. Later, an autoscaler names as many as were asked for.
 func (c *cluster) raiseWhileReserveLeaves(random *rand.Rand, g *guard) {
 	GinkgoHelper()
-	before := int(c.deployment().Spec.Replicas)
+	before := world.Requested(c.deployment())
 	c.cloud.set(func() {
 		c.cloud.sick, c.cloud.out = nil, false
 		c.cloud.Drain = time.Duration(1+random.IntN(120)) * time.Second
@@ -41,12 +41,12 @@ func (c *cluster) raiseWhileReserveLeaves(random *rand.Rand, g *guard) {
 	busy := c.busy()
 	slices.SortStableFunc(serving, func(a, b string) int { return compareBool(slices.Contains(busy, a), slices.Contains(busy, b)) })
 	for i := range serving {
-		n := int(c.deployment().Spec.Replicas)
-		if n <= before {
+		d := c.deployment()
+		if world.Requested(d) <= before {
 			break
 		}
 		g.forgive(serving[i])
-		c.name(n-1, serving[i])
+		c.name(int(d.Spec.Replicas)-1, serving[i])
 	}
 	c.want(2)
 }
