@@ -40,13 +40,9 @@ func (c *cluster) raiseWhileReserveLeaves(random *rand.Rand, g *guard) {
 	serving, _ := c.split()
 	busy := c.busy()
 	slices.SortStableFunc(serving, func(a, b string) int { return compareBool(slices.Contains(busy, a), slices.Contains(busy, b)) })
-	for i := range serving {
-		d := c.deployment()
-		if world.Requested(d) <= before {
-			break
-		}
-		g.forgive(serving[i])
-		c.name(int(d.Spec.Replicas)-1, serving[i])
+	for _, victim := range serving[:min(len(serving), max(0, world.Requested(c.deployment())-before))] {
+		g.forgive(victim)
+		c.name(int(c.deployment().Spec.Replicas)-1, victim)
 	}
 	c.want(2)
 }
