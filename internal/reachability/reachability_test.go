@@ -5,6 +5,8 @@ package reachability_test
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,6 +36,7 @@ func TestReachability(t *testing.T) {
 
 // wire is what a Cluster asks: it answers while it is up.
 type wire struct {
+	sync.Mutex
 	down    bool
 	hangs   bool
 	slow    time.Duration
@@ -42,16 +45,28 @@ type wire struct {
 }
 
 func (w *wire) probe(ctx context.Context) (string, error) {
+	w.Lock()
 	w.asked++
-	if w.hangs {
+	hangs, slow := w.hangs, w.slow
+	w.Unlock()
+	if hangs {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
-	time.Sleep(w.slow)
+	time.Sleep(slow)
+	w.Lock()
+	defer w.Unlock()
 	if w.down {
 		return "", errors.New("refused")
 	}
 	return w.version, nil
+}
+
+// set changes how the wire answers.
+func (w *wire) set(change func()) {
+	w.Lock()
+	defer w.Unlock()
+	change()
 }
 
 type store string
@@ -59,11 +74,12 @@ type store string
 func (s store) LastStoreSyncResourceVersion() string { return string(s) }
 
 // run runs body beside a Cluster in virtual time.
-func run(w *wire, body func(c *reachability.Cluster, calls *int)) {
+func run(w *wire, body func(c *reachability.Cluster, calls *atomic.Int32)) {
 	GinkgoHelper()
 	storm.Bubble(suite, func() {
-		c, calls := reachability.New("target", w.probe, reachability.Options{}), 0
-		c.Subscribe(func() { calls++ })
+		var calls atomic.Int32
+		c := reachability.New("target", w.probe, reachability.Options{})
+		c.Subscribe(func() { calls.Add(1) })
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error)
 		go func() { ended <- c.Run(ctx) }()
@@ -82,34 +98,34 @@ func pass(d time.Duration) {
 var _ = Describe("A cluster", func() {
 	It("is silent from 30 seconds after its last answer until the next one (law 1), and its subscribers hear of both (law 3)", func() {
 		w := &wire{version: "7"}
-		run(w, func(c *reachability.Cluster, calls *int) {
+		run(w, func(c *reachability.Cluster, calls *atomic.Int32) {
 			pass(time.Hour)
 			Expect(c.Err()).To(Succeed())
 			Expect(w.asked).To(Equal(361))
-			Expect(*calls).To(BeZero())
-			w.down = true
+			Expect(calls.Load()).To(BeZero())
+			w.set(func() { w.down = true })
 			pass(30 * time.Second)
 			Expect(c.Silent()).To(BeFalse(), "a short break is none")
 			pass(time.Second)
 			Expect(c.Err()).To(MatchError("target cluster: the API server has not answered for 30s"))
 			pass(time.Hour)
 			Expect(c.Silent()).To(BeTrue())
-			Expect(*calls).To(Equal(1))
-			w.down = false
+			Expect(calls.Load()).To(BeEquivalentTo(1))
+			w.set(func() { w.down = false })
 			pass(10 * time.Second)
 			Expect(c.Silent()).To(BeFalse())
-			Expect(*calls).To(Equal(2))
+			Expect(calls.Load()).To(BeEquivalentTo(2))
 		})
 	})
 
 	It("is silent where its connection takes requests and answers none (law 1)", func() {
 		w := &wire{}
-		run(w, func(c *reachability.Cluster, calls *int) {
-			w.hangs = true
+		run(w, func(c *reachability.Cluster, calls *atomic.Int32) {
+			w.set(func() { w.hangs = true })
 			pass(41 * time.Second)
 			Expect(c.Silent()).To(BeTrue())
-			Expect(*calls).To(Equal(1))
-			w.hangs = false
+			Expect(calls.Load()).To(BeEquivalentTo(1))
+			w.set(func() { w.hangs = false })
 			pass(10 * time.Second)
 			Expect(c.Silent()).To(BeFalse())
 		})
@@ -117,18 +133,18 @@ var _ = Describe("A cluster", func() {
 
 	It("waits after a silence for stores that are behind, as long as their watches may be old (law 2)", func() {
 		w := &wire{version: "7"}
-		run(w, func(c *reachability.Cluster, _ *int) {
+		run(w, func(c *reachability.Cluster, _ *atomic.Int32) {
 			Expect(c.Silent(store("5"))).To(BeFalse(), "what filled before is no older than the process")
-			w.down, w.version = true, "9"
+			w.set(func() { w.down, w.version = true, "9" })
 			pass(time.Minute)
-			w.down = false
+			w.set(func() { w.down = false })
 			pass(10 * time.Second)
 			Expect(c.Silent()).To(BeFalse())
 			Expect(c.Silent(store("9"), store("8"))).To(BeTrue())
 			Expect(c.Err(store("8"))).To(MatchError(ContainSubstring("yet to catch up")))
 			Expect(c.Silent(store("9"), store("10"))).To(BeFalse())
 			Expect(c.Silent(store(""))).To(BeFalse(), "what cannot be compared is not waited for")
-			w.version = "30"
+			w.set(func() { w.version = "30" })
 			pass(time.Minute)
 			Expect(c.Silent(store("9"))).To(BeFalse(), "the first answer counts: a quiet store does not show every version")
 			Expect(c.Silent(store("8"))).To(BeTrue())
@@ -150,7 +166,7 @@ var _ = Describe("A cluster", func() {
 			Expect(none.Silent(store("1"))).To(BeFalse())
 		})
 		w := &wire{down: true}
-		run(w, func(c *reachability.Cluster, _ *int) {
+		run(w, func(c *reachability.Cluster, _ *atomic.Int32) {
 			Expect(c.Silent()).To(BeFalse())
 			pass(31 * time.Second)
 			Expect(c.Silent()).To(BeTrue())
@@ -159,19 +175,19 @@ var _ = Describe("A cluster", func() {
 
 	It("tells its subscribers of a silence that one slow answer ends", func() { // law 3
 		w := &wire{version: "7"}
-		run(w, func(c *reachability.Cluster, calls *int) {
+		run(w, func(c *reachability.Cluster, calls *atomic.Int32) {
 			pass(10 * time.Second)
-			w.down = true
+			w.set(func() { w.down = true })
 			pass(20 * time.Second)
-			w.down, w.slow = false, 5*time.Second
+			w.set(func() { w.down, w.slow = false, 5*time.Second })
 			pass(14 * time.Second)
 			Expect(c.Silent()).To(BeTrue(), "whoever asks now waits until told")
-			Expect(*calls).To(BeZero())
+			Expect(calls.Load()).To(BeZero())
 			pass(2 * time.Second)
 			Expect(c.Silent()).To(BeFalse())
-			Expect(*calls).To(Equal(1))
+			Expect(calls.Load()).To(BeEquivalentTo(1))
 			pass(time.Hour)
-			Expect(*calls).To(Equal(1))
+			Expect(calls.Load()).To(BeEquivalentTo(1))
 		})
 	})
 
