@@ -5,6 +5,8 @@ package access_test
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,34 +40,50 @@ var rule = access.Rule{
 
 // server answers lists, and holds watches until they are stopped.
 type server struct {
-	err                      error
-	lists, watches, refusals int
-	changes                  int
-	rights                   *access.Rights
+	mu       sync.Mutex
+	err      error
+	refusals int
+	changes  atomic.Int32
+	rights   *access.Rights
 }
 
 func newServer(err error) *server {
 	s := &server{err: err, rights: access.New(clock.RealClock{})}
-	s.rights.Subscribe(func() { s.changes++ })
+	s.rights.Subscribe(func() { s.changes.Add(1) })
 	return s
 }
 
+// answer returns the outcome of a request.
 func (s *server) answer() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.err != nil {
 		s.refusals++
 	}
 	return s.err
 }
 
+// answerWith sets the outcome of later requests.
+func (s *server) answerWith(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// refused returns how many requests were refused.
+func (s *server) refused() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refusals
+}
+
 // informer runs until ctx ends.
 func (s *server) informer(ctx context.Context) cache.SharedIndexInformer {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-			s.lists++
 			return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, s.answer()
 		},
 		WatchFuncWithContext: func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
-			s.watches++
 			if err := s.answer(); err != nil {
 				return nil, err
 			}
@@ -106,8 +124,8 @@ var _ = Describe("An informer without the right to list", func() {
 			time.Sleep(24*time.Hour - time.Second)
 			Expect(s.rights.Missing()).To(Equal([]access.Rule{rule}))
 			Expect(s.rights.Lacks(rule)).To(BeTrue())
-			Expect(s.changes).To(Equal(1))
-			Expect(s.refusals).To(BeNumerically("~", 2+24*6, 1))
+			Expect(s.changes.Load()).To(BeEquivalentTo(1))
+			Expect(s.refused()).To(BeNumerically("~", 2+24*6, 1))
 			Expect(i.HasSynced()).To(BeFalse())
 		})
 	})
@@ -117,11 +135,11 @@ var _ = Describe("An informer without the right to list", func() {
 			s := newServer(forbidden)
 			i := s.informer(ctx)
 			time.Sleep(time.Hour)
-			s.err = nil
+			s.answerWith(nil)
 			time.Sleep(access.RetryEvery + time.Second)
 			Expect(i.HasSynced()).To(BeTrue())
 			Expect(s.rights.Missing()).To(BeEmpty())
-			Expect(s.changes).To(Equal(2))
+			Expect(s.changes.Load()).To(BeEquivalentTo(2))
 		})
 	})
 
@@ -130,10 +148,10 @@ var _ = Describe("An informer without the right to list", func() {
 			s := newServer(forbidden)
 			i := s.informer(ctx)
 			time.Sleep(time.Second)
-			s.err = nil
+			s.answerWith(nil)
 			time.Sleep(time.Minute)
 			Expect(i.HasSynced()).To(BeTrue())
-			Expect(s.changes).To(BeZero())
+			Expect(s.changes.Load()).To(BeZero())
 		})
 	})
 
@@ -143,10 +161,10 @@ var _ = Describe("An informer without the right to list", func() {
 			i := s.informer(ctx)
 			time.Sleep(time.Hour)
 			Expect(i.HasSynced()).To(BeTrue())
-			s.err = forbidden
+			s.answerWith(forbidden)
 			time.Sleep(24 * time.Hour)
 			Expect(s.rights.Lacks(rule)).To(BeTrue())
-			Expect(s.refusals).To(BeNumerically("<", 200))
+			Expect(s.refused()).To(BeNumerically("<", 200))
 		})
 	})
 
