@@ -8,13 +8,13 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	machineinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // Informers of the machine API in one namespace of the control cluster. All controllers of a
@@ -29,17 +29,8 @@ type Informers struct {
 // none ever will be.
 func New(client versioned.Interface, namespace string) *Informers {
 	factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0,
-		externalversions.WithNamespace(namespace), externalversions.WithTransform(stripManagedFields), externalversions.WithTweakListOptions(consistently))
+		externalversions.WithNamespace(namespace), externalversions.WithTransform(stripManagedFields), externalversions.WithTweakListOptions(written.ListStored))
 	return &Informers{factory, namespace}
-}
-
-// consistently has the first list show the present state. What a reflector asks for, if the API
-// server refuses to stream the objects, may come from a cache that is minutes old: machines that
-// are gone would count, and new ones would not.
-func consistently(o *metav1.ListOptions) {
-	if o.ResourceVersion == "0" {
-		o.ResourceVersion = ""
-	}
 }
 
 // Start starts the informers that were requested and have not been started yet. They run until ctx
@@ -57,14 +48,14 @@ func (i *Informers) Deployments() cache.SharedIndexInformer {
 // Sets returns the informer of MachineSets, with the index of [Owned].
 func (i *Informers) Sets() cache.SharedIndexInformer {
 	return i.factory.InformerFor(&mcm.MachineSet{}, func(client versioned.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return machineinformers.NewFilteredMachineSetInformer(client, i.namespace, resync, OwnerIndex(), consistently)
+		return machineinformers.NewFilteredMachineSetInformer(client, i.namespace, resync, OwnerIndex(), written.ListStored)
 	})
 }
 
 // Machines informs about Machines, with the indexes of [Machines].
 func (i *Informers) Machines() cache.SharedIndexInformer {
 	return i.factory.InformerFor(&mcm.Machine{}, func(client versioned.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return machineinformers.NewFilteredMachineInformer(client, i.namespace, resync, Machines(), consistently)
+		return machineinformers.NewFilteredMachineInformer(client, i.namespace, resync, Machines(), written.ListStored)
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 type object interface {
@@ -116,13 +118,9 @@ func (k *kindClient[T, L]) Get(ctx context.Context, name string, o metav1.GetOpt
 	return k.verbs.Get(ctx, name, o)
 }
 
-// List is for informers, which ask for version "0": whatever a cache of the API server contains. A
-// process that has just taken over from another one would start with a state older than its
-// predecessor's writes.
+// List shows informers the stored state.
 func (k *kindClient[T, L]) List(ctx context.Context, o metav1.ListOptions) (L, error) {
-	if o.ResourceVersion == "0" && o.ResourceVersionMatch == "" {
-		o.ResourceVersion = ""
-	}
+	written.ListStored(&o)
 	return k.verbs.List(ctx, o)
 }
 
