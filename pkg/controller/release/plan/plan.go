@@ -145,11 +145,11 @@ func countPods(d fit.Demand) int {
 // isDoubtful reports whether a pod has waited too long although there is room for it. This is
 // remembered as long as it waits.
 func (r *round) isDoubtful(p *fit.Pod) bool {
-	since, known := r.Memory[p.Object.UID]
-	if !known || r.Now.Sub(since) < r.Settings.Patience {
+	pod := p.Object.UID
+	if !r.Memory.doubts(pod, r.Now, r.Settings.Patience) {
 		return false
 	}
-	r.plan.Memory[p.Object.UID] = since
+	r.plan.Memory[pod] = r.Memory[pod]
 	return true
 }
 

@@ -115,7 +115,13 @@ type Memory map[types.UID]time.Time
 // KeepDoubtful forgets all pods but those that were doubtful at the last decision. The rest may have
 // waited because the room was taken since then, unseen: a cluster does not answer.
 func (m Memory) KeepDoubtful(decided time.Time, patience time.Duration) {
-	maps.DeleteFunc(m, func(_ types.UID, since time.Time) bool { return decided.Sub(since) < patience })
+	maps.DeleteFunc(m, func(pod types.UID, _ time.Time) bool { return !m.doubts(pod, decided, patience) })
+}
+
+// doubts reports whether a pod has waited too long, at some time, although there was room.
+func (m Memory) doubts(pod types.UID, at time.Time, patience time.Duration) bool {
+	since, known := m[pod]
+	return known && at.Sub(since) >= patience
 }
 
 // Evaluate reports whether a pod may justify a machine, and whether its scheduler has tried and
