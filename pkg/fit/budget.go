@@ -64,8 +64,8 @@ func (b *budget) stepLimit(p *purse) int {
 	return p.left
 }
 
-// close gives up what is left of a purse: it is too little for the next step.
-func (p *purse) close() { p.left, p.cut = min(p.left, 0), true }
+// forfeit gives up what is left of a purse: it is too little for the next step.
+func (p *purse) forfeit() { p.left, p.cut = min(p.left, 0), true }
 
 func (b *budget) spend(p *purse, work int) {
 	if b.common > 0 {

@@ -140,7 +140,7 @@ func (k *packer) nextFits(s *shape, i int) bool {
 	o, ok := k.room.obstacleWithin(p, i, limit)
 	k.budget.spend(s.purse, k.room.work-before)
 	if !ok || o == Fits && k.room.recountWork(p) > limit {
-		s.purse.close()
+		s.purse.forfeit()
 		return false
 	}
 	return o == Fits

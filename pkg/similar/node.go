@@ -77,8 +77,9 @@ func Choose(name string, candidates []Candidate, now time.Time) (Template, bool)
 	nodes := map[int]int{}
 	for _, c := range candidates {
 		if c.Fit(now) {
-			fit = append(fit, counted{c, c.everywhere()})
-			nodes[fit[len(fit)-1].daemons]++
+			daemons := c.everywhere()
+			fit = append(fit, counted{c, daemons})
+			nodes[daemons]++
 		}
 	}
 	if len(fit) == 0 {

@@ -42,25 +42,17 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("writes applied replicas together with replicas while growth is being split", func() {
+	DescribeTable("writes applied replicas together with replicas", func(applied string) {
 		play(func(c *cluster) {
-			c.grow("a", 1, 2, "1:10", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.AppliedReplicasAnnotation] = "1" })
+			c.grow("a", 1, 2, "1:10", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.AppliedReplicasAnnotation] = applied })
 			c.Start("release", controller(usual))
 			c.create(fresh(1, "p", 1000)...)
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=2"))
 			Expect(c.deployments()[0].Annotations).To(HaveKeyWithValue(v1alpha1.AppliedReplicasAnnotation, "2"))
 		})
-	})
-
-	It("raises replicas even if the applied replicas are out of date", func() {
-		play(func(c *cluster) {
-			c.grow("a", 1, 2, "1:10", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.AppliedReplicasAnnotation] = "7" })
-			c.Start("release", controller(usual))
-			c.create(fresh(1, "p", 1000)...)
-			c.settle()
-			Expect(c.replicas()).To(Equal("a=2"))
-			Expect(c.deployments()[0].Annotations).To(HaveKeyWithValue(v1alpha1.AppliedReplicasAnnotation, "2"))
-		})
-	})
+	},
+		Entry("while growth is being split", "1"),
+		Entry("also where the applied replicas are out of date", "7"),
+	)
 })
