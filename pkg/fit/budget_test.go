@@ -54,11 +54,11 @@ var _ = DescribeTable("No other order is tried once as few machines open as ther
 	Entry("by memory", 30, "memory=7Gi", "memory=8Gi"),
 	Entry("by number", 30, "", "pods=1"),
 	Entry("by CPU, of which a machine has one thousandth", 30, "cpu=1m", "cpu=1m"),
-	Entry("by a device, of which that is not known", 122, "example.com/gpu=2", "example.com/gpu=3"),
+	Entry("by a device, for which that is not known", 122, "example.com/gpu=2", "example.com/gpu=3"),
 )
 
 var _ = DescribeTable("Whether to stop is asked once in 256 steps",
-	func(shapes, times int) { // each takes three, and one more says that all have been looked at
+	func(shapes, times int) { // each takes three, and one more shows that all were considered
 		nodes, g := reserve("g", 1)
 		asked := 0
 		d := Demand{Interrupted: func() bool { asked++; return false }}

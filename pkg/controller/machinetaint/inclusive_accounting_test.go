@@ -88,7 +88,7 @@ var _ = Describe("A reserve within replicas", func() {
 		})
 	})
 
-	It("stays where it is while the annotation is invalid, and a condition says what to write", func() {
+	It("stays where it is while the annotation is invalid, and a condition explains what to write", func() {
 		inclusiveStory(func(c *cluster) {
 			since := len(c.Writes())
 			c.patch(`{"metadata":{"annotations":{%q:"inclusive"}}}`, api.AccountingAnnotation)

@@ -40,7 +40,7 @@ var _ = Describe("A reserve", func() {
 		}
 	})
 
-	It("lowers replicas at once, though an annotation that is out of date says that more may be acted on", func() {
+	It("lowers replicas at once, although an outdated annotation allows more", func() {
 		story(func(c *cluster) {
 			c.patch(`{"metadata":{"annotations":{%q:"3"}}}`, api.AppliedReplicasAnnotation)
 			c.settle()

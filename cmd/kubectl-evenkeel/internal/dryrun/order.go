@@ -42,7 +42,7 @@ func tiedMachines(machines []*mcm.Machine, cut int) []string {
 	return names
 }
 
-// ties are sets of machines, some of which are deleted; which ones cannot be predicted.
+// ties are sets of machines. Some machines of each are deleted; it cannot be predicted which.
 type ties []map[string]bool
 
 // merge adds a set, and joins all sets that share a machine.

@@ -110,7 +110,7 @@ var _ = Describe("Many different chunks for one of 20 MachineDeployments (law 8)
 		return v
 	}
 
-	It("have a place if there are ten owners, of which each has a tenth of the work", func() {
+	It("have a place if there are ten owners, each with a tenth of the work", func() {
 		Expect(without(shared(300))).To(BeEmpty())
 	})
 
