@@ -47,8 +47,9 @@ func (c *census) phase() {
 	c.most, c.made, c.removed = len(c.live), 0, 0
 }
 
-// quiet is longer than what MCM waits between two tries of anything: it looks at everything every ten minutes.
-const quiet = 11 * time.Minute
+// quiet is longer than MCM waits between two attempts at anything. It looks at everything every ten
+// minutes, and waits up to 1,000 seconds after a failure; under faults, several attempts fail in a row.
+const quiet = 30 * time.Minute
 
 var _ = Describe("MCM's controllers behind the lens, in a storm", func() {
 	It("make no machine and remove none beyond what is wanted, come to rest, and then write nothing", func() {
