@@ -4,7 +4,6 @@ package pool
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // Snapshot is a MachineDeployment at one instant. Nothing in it is changed.
@@ -139,8 +139,5 @@ func (s *Snapshot) allocatable() corev1.ResourceList {
 	case s.Class == nil || s.Class.NodeTemplate == nil:
 		return nil
 	}
-	all := corev1.ResourceList{}
-	maps.Copy(all, s.Class.NodeTemplate.Capacity)
-	maps.Copy(all, s.Class.NodeTemplate.VirtualCapacity)
-	return all
+	return similar.ClassCapacity(s.Class.NodeTemplate)
 }

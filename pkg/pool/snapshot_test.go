@@ -136,16 +136,20 @@ var _ = Describe("A snapshot", func() {
 	})
 })
 
-var _ = It("A MachineClass promises virtual resources beside its own, and is not changed", func() {
+var _ = It("A MachineClass promises its capacity, GPUs by the name that Nodes use, and virtual resources, and is not changed", func() {
 	w := newWorld()
 	w.Classes = []*mcm.MachineClass{fixture.MachineClass("new", func(c *mcm.MachineClass) {
 		c.NodeTemplate = &mcm.NodeTemplate{
-			Capacity:        corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), "x/y": resource.MustParse("1")},
+			Capacity:        corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), "gpu": resource.MustParse("4"), "x/y": resource.MustParse("1")},
 			VirtualCapacity: corev1.ResourceList{"x/y": resource.MustParse("2")},
 		}
 	})}
 	before := w.Classes[0].DeepCopy()
-	Expect(w.read().Allocatable).To(Equal(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), "x/y": resource.MustParse("2")}))
+	promised := w.read().Allocatable
+	Expect(promised).To(HaveLen(4))
+	for name, quantity := range map[corev1.ResourceName]string{corev1.ResourceCPU: "8", "nvidia.com/gpu": "4", "x/y": "2", corev1.ResourcePods: "110"} {
+		Expect(promised).To(HaveKeyWithValue(name, Satisfy(resource.MustParse(quantity).Equal)))
+	}
 	Expect(w.Classes[0]).To(Equal(before))
 })
 

@@ -24,7 +24,7 @@ func FromClass(name string, class *v1alpha1.NodeTemplate, labels map[string]stri
 	if class == nil {
 		return Template{}, false
 	}
-	capacity := classCapacity(class)
+	capacity := ClassCapacity(class)
 	return Template{
 		Name:        name,
 		Capacity:    capacity,
@@ -35,7 +35,9 @@ func FromClass(name string, class *v1alpha1.NodeTemplate, labels map[string]stri
 	}, true
 }
 
-func classCapacity(class *v1alpha1.NodeTemplate) corev1.ResourceList {
+// ClassCapacity returns what a machine has for pods according to the nodeTemplate of its
+// MachineClass, by the names that Nodes use.
+func ClassCapacity(class *v1alpha1.NodeTemplate) corev1.ResourceList {
 	capacity := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(usualPods, resource.DecimalSI)}
 	maps.Copy(capacity, class.Capacity)
 	if gpus, ok := capacity[classGPU]; ok {
