@@ -96,7 +96,7 @@ var _ = DescribeTable("A plan with dedicated machines moves (19)",
 	Entry("none of them in the place of one that boots", all(dedicated("shop", 3), func(w *world) {
 		w.machine("c").Phase, w.machine("c").Pods = mcm.MachinePending, 0
 	})),
-	Entry("the one that is claimed, before all others", all(dedicated("shop", 2), claimed("e"), replicas(4)), Move{"e", false, Released}),
+	Entry("the one that is claimed, before all others", all(dedicated("shop", 1), claimed("f"), func(w *world) { w.machine("f").Owner = "shop" }, replicas(4)), Move{"f", false, Released}),
 	Entry("the one that is claimed, and then the others", all(dedicated("shop", 2), claimed("e"), replicas(6)), Move{"e", false, Released}, Move{"f", false, Released}),
 	Entry("nothing for a claim while R machines serve", all(dedicated("shop", 2), claimed("e"))),
 )
