@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 const (
@@ -93,10 +95,11 @@ func (r *Rights) Subscribe(changed func()) {
 }
 
 // ListWatch returns a ListerWatcher for an informer whose requests wait while the process lacks the
-// right. Client is the client that lw uses.
+// right. The first list shows the stored state. Client is the client that lw uses.
 func (r *Rights) ListWatch(rule Rule, lw *cache.ListWatch, client any) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			written.ListStored(&o)
 			return Await(ctx, r, rule, func() (runtime.Object, error) { return lw.ListWithContext(ctx, o) })
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {

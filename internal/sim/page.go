@@ -76,14 +76,13 @@ func (s *Server) pageFor(r *request) (*paging, error) {
 	}
 	from, match := r.query.Get("resourceVersion"), metav1.ResourceVersionMatch(r.query.Get("resourceVersionMatch"))
 	state := past{objects: r.table.objects, rv: s.version}
-	if from == "0" {
+	switch from {
+	case "0":
 		p.limit = 0 // as the watch cache answers it
-		if when := s.staleness(r); when.Before(s.clock()) {
-			if state = r.table.stateAt(when, s.version); state.older {
-				s.struck["stale list"]++
-			}
-		}
-	} else if from != "" {
+		state = s.cached(r)
+	case "":
+		s.cached(r) // to be counted
+	default:
 		rv, err := parseVersion(from)
 		switch {
 		case err != nil:
@@ -99,6 +98,20 @@ func (s *Server) pageFor(r *request) (*paging, error) {
 	}
 	p.rv, p.all = state.rv, sortedIn(state.objects, r.Namespace)
 	return p, nil
+}
+
+// cached returns the state that the watch cache shows. It counts lists while the cache is stale,
+// whether or not these may be answered from it.
+func (s *Server) cached(r *request) past {
+	when := s.staleness(r)
+	if !when.Before(s.clock()) {
+		return past{objects: r.table.objects, rv: s.version}
+	}
+	state := r.table.stateAt(when, s.version)
+	if state.older {
+		s.struck["stale cache on list"]++
+	}
+	return state
 }
 
 // staleness returns the time whose state a read from the cache may show.

@@ -28,6 +28,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // Indexes of Nodes and of pods. Pods also have [stores.ByNode].
@@ -58,10 +59,14 @@ func New(client kubernetes.Interface, rights *access.Rights) *Informers {
 		rights = access.New(clock.RealClock{})
 	}
 	return &Informers{
-		nodes:   informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(Strip)),
-		factory: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform((&sharing{known: map[shape]*corev1.Pod{}}).stripAndShare)),
+		nodes:   newFactory(client, Strip),
+		factory: newFactory(client, (&sharing{known: map[shape]*corev1.Pod{}}).stripAndShare),
 		rights:  rights,
 	}
+}
+
+func newFactory(client kubernetes.Interface, transform cache.TransformFunc) informers.SharedInformerFactory {
+	return informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(transform), informers.WithTweakListOptions(written.ListStored))
 }
 
 // Start starts the informers that were requested and have not been started yet. They run until ctx
@@ -86,14 +91,14 @@ func (i *Informers) Pods() cache.SharedIndexInformer {
 	return i.factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		indexers := stores.PodIndex()
 		indexers[ByPlacement] = placement
-		return coreinformers.NewPodInformer(client, corev1.NamespaceAll, resync, indexers)
+		return coreinformers.NewFilteredPodInformer(client, corev1.NamespaceAll, resync, indexers, written.ListStored)
 	})
 }
 
 // Nodes returns the informer of Nodes, with the indexes [ByProviderID] and [ByReadiness].
 func (i *Informers) Nodes() cache.SharedIndexInformer {
 	return i.nodes.InformerFor(&corev1.Node{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return coreinformers.NewNodeInformer(client, resync, cache.Indexers{ByProviderID: providerID, ByReadiness: readiness})
+		return coreinformers.NewFilteredNodeInformer(client, resync, cache.Indexers{ByProviderID: providerID, ByReadiness: readiness}, written.ListStored)
 	})
 }
 

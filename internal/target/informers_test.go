@@ -3,8 +3,10 @@
 package target_test
 
 import (
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,11 +16,14 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 )
@@ -48,6 +53,26 @@ var _ = Describe("Informers", func() {
 		mu.Lock()
 		defer mu.Unlock()
 		Expect(lists).To(Equal(map[string]int{"pods": 1, "nodes": 1}))
+	})
+
+	It("begin with the stored state, even if the server's cache is old and the watch is late", func(ctx SpecContext) {
+		server := sim.New(sim.Options{Resources: slices.Concat(sim.Core, sim.Workloads, sim.Shapes)})
+		DeferCleanup(server.Close)
+		core := kubernetes.NewForConfigOrDie(server.ConfigFor("user"))
+		world.Create(core.CoreV1().Nodes(), fixture.Node("n"))
+		world.Create(core.CoreV1().Pods(fixture.Namespace), fixture.Pod("p"))
+		world.Create(core.AppsV1().DaemonSets(fixture.Namespace), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "d"}})
+		world.Create(core.BatchV1().Jobs(fixture.Namespace), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j"}})
+		server.WatchLists(false)
+		server.Stale("", time.Hour)
+		server.Lag("", sim.Constantly(time.Hour))
+		i := target.New(core, nil)
+		DeferCleanup(i.Shutdown)
+		for _, informer := range []cache.SharedIndexInformer{i.Nodes(), i.Pods(), i.DaemonSets(), i.Jobs()} {
+			i.Start(ctx)
+			Expect(cache.WaitFor(ctx, "", informer.HasSyncedChecker())).To(BeTrue())
+			Expect(informer.GetStore().List()).To(HaveLen(1))
+		}
 	})
 
 	It("keep of each object only what its transform keeps", func(ctx SpecContext) {

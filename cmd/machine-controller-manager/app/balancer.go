@@ -17,6 +17,7 @@ import (
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // balancerName is the name of the controller, and of its lease if it runs without
@@ -91,8 +92,8 @@ func (p *process) runBalancer(ctx context.Context) error {
 		return nil
 	}
 	o := p.options.Balancer
-	core := coreinformers.NewSharedInformerFactoryWithOptions(p.core, 0, coreinformers.WithNamespace(o.Namespace))
-	balancers := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(o.Namespace))
+	core := coreinformers.NewSharedInformerFactoryWithOptions(p.core, 0, coreinformers.WithNamespace(o.Namespace), coreinformers.WithTweakListOptions(written.ListStored))
+	balancers := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(o.Namespace), evenkeelinformers.WithTweakListOptions(written.ListStored))
 	c, err := balancer.New(
 		balancer.Clients{Dynamic: targets, Discovery: ours.Discovery(), Balancers: ours.BalancerV1alpha1()},
 		balancer.Informers{

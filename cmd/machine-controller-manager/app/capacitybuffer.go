@@ -17,6 +17,7 @@ import (
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // buffersName names the controller that keeps room for the chunks of CapacityBuffers.
@@ -68,8 +69,8 @@ func withdrawBuffers(ctx context.Context, reserves autoscalingclient.ReserveInte
 }
 
 func (p *process) keepRoom(ctx context.Context, control, targets evenkeel.Interface) error {
-	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(targets, 0, evenkeelinformers.WithTransform(capacitybuffer.StripBuffer))
-	asked := evenkeelinformers.NewSharedInformerFactoryWithOptions(control, 0, evenkeelinformers.WithNamespace(p.options.Namespace))
+	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(targets, 0, evenkeelinformers.WithTransform(capacitybuffer.StripBuffer), evenkeelinformers.WithTweakListOptions(written.ListStored))
+	asked := evenkeelinformers.NewSharedInformerFactoryWithOptions(control, 0, evenkeelinformers.WithNamespace(p.options.Namespace), evenkeelinformers.WithTweakListOptions(written.ListStored))
 	buffers := readBuffers(objects, p.rights)
 	reserves, err := readReserves(asked, p.rights, p.options.Namespace)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // federatedName is the name of the controller, and of its lease if it runs alone.
@@ -113,7 +114,7 @@ func (p *process) runFederated(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(o.Namespace))
+	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(o.Namespace), evenkeelinformers.WithTweakListOptions(written.ListStored))
 	c, err := federatedhpa.New(ours.AutoscalingV1alpha1(), objects.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers(), registry, p.recorder,
 		federatedhpa.Options{
 			Namespace: o.Namespace, Workers: o.Syncs, MaxClusters: o.MaxClusters, ProbePeriod: o.ProbePeriod, RequestTimeout: o.RequestTimeout, Registerer: p.registry,

@@ -17,7 +17,7 @@ import (
 // struckByStorm contains the faults that every run of storms must include, over all its seeds.
 var struckByStorm = func() []string {
 	kinds := []string{
-		"clock jump", "compaction", "late bookmark", "late event", "outage", "process killed", "process stood still", "silence", "stale list", "watch broken", "watch held",
+		"clock jump", "compaction", "late bookmark", "late event", "outage", "process killed", "process stood still", "silence", "stale cache on list", "watch broken", "watch held",
 	}
 	for _, answer := range []sim.Answer{sim.Throttled, sim.Unauthorized, sim.Forbidden} {
 		kinds = append(kinds, fmt.Sprintf("%s on read", answer), fmt.Sprintf("%s on write", answer))

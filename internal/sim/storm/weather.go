@@ -23,7 +23,7 @@ type weather struct {
 
 // Storm makes everything go wrong for some processes that can go wrong in a cluster and its
 // network, in each cluster separately, until Calm: late watches, slow requests, answers that do not
-// come from the server, stale lists, late bookmarks, and now and then an outage, a silence, a
+// come from the server, stale caches, late bookmarks, and now and then an outage, a silence, a
 // compaction, watches that break or stop, a jump of the server's clock, a process that is stopped
 // or killed.
 func (w *World) Storm(random *rand.Rand, processes ...*Process) {

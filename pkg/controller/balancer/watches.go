@@ -67,7 +67,7 @@ func (w *watches) cacheFor(ctx context.Context, resource schema.GroupVersionReso
 		return k
 	}
 	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, resource, w.namespace, 0,
-		cache.Indexers{byLabel: indexByLabel}, nil).Informer()
+		cache.Indexers{byLabel: indexByLabel}, written.ListStored).Informer()
 	_ = informer.SetTransform(stripObject) // fails only for a running informer
 	_, _ = informer.AddEventHandler(w.handler(resource))
 	k := newKindCache(informer, w.clock)

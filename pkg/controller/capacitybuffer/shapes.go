@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/access"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // Shapes are informers of what buffers refer to, and of ResourceQuotas. They keep only what this
@@ -32,7 +33,7 @@ func NewShapes(client kubernetes.Interface, rights *access.Rights) Shapes {
 	if rights == nil {
 		rights = access.New(clock.RealClock{})
 	}
-	s := Shapes{SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(stripObject)), rights: rights}
+	s := Shapes{SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(stripObject), informers.WithTweakListOptions(written.ListStored)), rights: rights}
 	s.byKind = s.informers()
 	return s
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 const (
@@ -149,7 +150,7 @@ func (k *kinds) watchKind(gvk schema.GroupVersionKind, found *kind, resource sch
 		return askAgain
 	}
 	m := k.member
-	informer := dynamicinformer.NewFilteredDynamicInformer(m.dynamic, resource, m.o.Namespace, 0, cache.Indexers{}, nil).Informer()
+	informer := dynamicinformer.NewFilteredDynamicInformer(m.dynamic, resource, m.o.Namespace, 0, cache.Indexers{}, written.ListStored).Informer()
 	// None of these fails for an informer that does not run yet.
 	_ = informer.SetTransform(stripWorkload)
 	cached := &part{of: &m.weight}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 const (
@@ -48,9 +49,10 @@ type Profiles struct {
 func NewProfiles(client dynamic.Interface, core kubernetes.Interface, namespace string, access Access, allowed Allowed) *Profiles {
 	p := &Profiles{
 		access: access, allowed: allowed,
-		profiles: dynamicinformer.NewFilteredDynamicInformer(client, ProfileResource, namespace, 0, cache.Indexers{}, nil).Informer(),
+		profiles: dynamicinformer.NewFilteredDynamicInformer(client, ProfileResource, namespace, 0, cache.Indexers{}, written.ListStored).Informer(),
 		secrets: coreinformers.NewFilteredSecretInformer(core, namespace, 0, cache.Indexers{ProfileLabel: byProfile}, func(o *metav1.ListOptions) {
 			o.LabelSelector = ProfileLabel
+			written.ListStored(o)
 		}),
 	}
 	_ = p.secrets.SetTransform(stripSecret) // fails only for a running informer

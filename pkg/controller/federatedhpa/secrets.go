@@ -14,6 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 const (
@@ -35,6 +36,7 @@ type Secrets struct {
 func NewSecrets(client kubernetes.Interface, namespace string, allowed Allowed) *Secrets {
 	s := &Secrets{allowed: allowed, informer: coreinformers.NewFilteredSecretInformer(client, namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 		o.LabelSelector = SecretLabel + "=true"
+		written.ListStored(o)
 	})}
 	_ = s.informer.SetTransform(stripSecret) // fails only for a running informer
 	return s

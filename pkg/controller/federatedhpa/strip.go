@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 const (
@@ -91,7 +92,7 @@ func (m *member) workloadChanged(items ...any) {
 
 // autoscalers is the cache of all autoscalers of a cluster, by the workloads that they scale.
 func autoscalers(client dynamic.Interface, namespace string) cache.SharedIndexInformer {
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, hpaResource, namespace, 0, cache.Indexers{byTarget: indexHPA}, nil).Informer()
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, hpaResource, namespace, 0, cache.Indexers{byTarget: indexHPA}, written.ListStored).Informer()
 	_ = informer.SetTransform(stripAutoscaler) // fails only for a running informer
 	return informer
 }
