@@ -80,6 +80,13 @@ func mutantDrop[T any](n int, original T) T {
 	}
 	return original
 }
+
+func mutantWithout[S ~[]E, E any](n, i int, original S) S {
+	if mutantChosen(n) {
+		return append(original[:i:i], original[i+1:]...)
+	}
+	return original
+}
 `
 
 // hooks is the test file that is added to a mutated package with Ginkgo's specs. It notes which specs

@@ -32,4 +32,5 @@
 //	constant     hard    a number is one more
 //	arguments    hard    two arguments of the same type change places; min becomes max
 //	field        hard    a field or an entry of a composite literal is left at zero
+//	part         hard    an argument of cmp.Or, errors.Join or slices.Concat, or an element of a slice, is left out
 package main

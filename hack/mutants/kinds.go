@@ -216,12 +216,21 @@ func (m *mutator) arguments(call *ast.CallExpr) {
 
 // commutative reports whether the order of a function's first two arguments does not matter.
 func (m *mutator) commutative(f ast.Expr) bool {
+	name := m.fullName(f)
+	return name == "math/bits.Add64" || name == "math/bits.Mul64"
+}
+
+// fullName returns the name of a function of another package, such as "cmp.Or"; empty for others.
+func (m *mutator) fullName(f ast.Expr) string {
 	selector, ok := f.(*ast.SelectorExpr)
 	if !ok {
-		return false
+		return ""
 	}
 	used, ok := m.p.info.Uses[selector.Sel].(*types.Func)
-	return ok && (used.FullName() == "math/bits.Add64" || used.FullName() == "math/bits.Mul64")
+	if !ok {
+		return ""
+	}
+	return used.FullName()
 }
 
 func (m *mutator) swappable(a, b ast.Expr) bool {

@@ -30,21 +30,23 @@ func verdictsOf(t *testing.T, equivalent string, more ...string) (string, error)
 // The mutants of the sample that must live, because its tests were written not to see them. Whatever kills one of these
 // kills for another reason than that a test has failed.
 var mustLive = []string{
-	"lived: sample.go:23: boundary: n < limit -> n <= limit",
-	"not reached: sample.go:30: arithmetic: a - b -> (a) + (b)",
-	"lived: sample.go:37: boundary: v < 0 -> v <= 0",
-	"not reached: sample.go:37: operand: i > 0 -> (left out)",
-	"not reached: sample.go:52: statement: name = \"two\" -> (left out)",
-	"lived: sample.go:59: field: time.Duration(len(name)) * time.Second -> (zero)",
-	"not reached: sample.go:65: boundary: a < b -> a <= b",
+	"lived: sample.go:25: boundary: n < limit -> n <= limit",
+	"not reached: sample.go:32: arithmetic: a - b -> (a) + (b)",
+	"lived: sample.go:39: boundary: v < 0 -> v <= 0",
+	"not reached: sample.go:39: operand: i > 0 -> (left out)",
+	"not reached: sample.go:54: statement: name = \"two\" -> (left out)",
+	"lived: sample.go:61: field: time.Duration(len(name)) * time.Second -> (zero)",
+	"not reached: sample.go:67: boundary: a < b -> a <= b",
+	"lived: sample.go:83: part: cmp.Compare(a, b) -> (zero)",
+	"lived: sample.go:88: part: \"two\" -> (left out)",
 }
 
 // Mutants that tests must kill.
 var mustDie = []string{
-	"sample.go:19: boundary", "sample.go:23: negate", "sample.go:23: force: n < limit -> true", "sample.go:37: operand: v < 0",
-	"sample.go:40: arithmetic", "sample.go:40: statement", "sample.go:36: statement", "sample.go:50: statement",
-	"sample.go:59: field: name", "sample.go:59: field: map", "sample.go:63: arguments", "sample.go:63: return",
-	"sample.go:71: constant: high > 0 -> high > (0+1)",
+	"sample.go:21: boundary", "sample.go:25: negate", "sample.go:25: force: n < limit -> true", "sample.go:39: operand: v < 0",
+	"sample.go:42: arithmetic", "sample.go:42: statement", "sample.go:38: statement", "sample.go:52: statement",
+	"sample.go:61: field: name", "sample.go:61: field: map", "sample.go:65: arguments", "sample.go:65: return",
+	"sample.go:73: constant: high > 0 -> high > (0+1)", "sample.go:82: part", `sample.go:88: part: "one"`,
 }
 
 func TestMutantsThatMustLiveLiveAndOthersDie(t *testing.T) {
@@ -82,7 +84,7 @@ func TestMutantsOfEveryKindAreMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	mutants, _ := Mutate(p)
-	for _, kind := range []string{"boundary", "negate", "arithmetic", "force", "operand", "statement", "branch", "return", "constant", "arguments", "field"} {
+	for _, kind := range []string{"boundary", "negate", "arithmetic", "force", "operand", "statement", "branch", "return", "constant", "arguments", "field", "part"} {
 		if !slices.ContainsFunc(mutants, func(m Mutant) bool { return m.Kind == kind }) {
 			t.Errorf("no mutant of kind %s", kind)
 		}
@@ -153,7 +155,7 @@ func TestEquivalentMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(out, "sample.go:65: boundary") {
+	if strings.Contains(out, "sample.go:67: boundary") {
 		t.Error("a mutant that is listed as equivalent is reported")
 	}
 	for _, wrong := range []string{

@@ -13,9 +13,10 @@ import (
 
 // The switches that mutated code calls; see switches.
 const (
-	chosen = "mutantChosen"
-	pick   = "mutantPick"
-	drop   = "mutantDrop"
+	chosen  = "mutantChosen"
+	pick    = "mutantPick"
+	drop    = "mutantDrop"
+	without = "mutantWithout"
 )
 
 // mutator collects the mutants of a package, and for each file what they insert.
@@ -106,8 +107,10 @@ func (m *mutator) visit(n ast.Node) bool {
 		m.returned(n)
 	case *ast.CallExpr:
 		m.arguments(n)
+		m.parts(n)
 	case *ast.CompositeLit:
 		m.fields(n)
+		m.elements(n)
 	case *ast.IncDecStmt:
 		m.incDec(n)
 	case *ast.AssignStmt:

@@ -4,8 +4,10 @@
 package sample
 
 import (
+	"cmp"
 	"errors"
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -73,3 +75,14 @@ func Product(a, b uint64) (uint64, error) {
 	}
 	return low, nil
 }
+
+// Order is tested where the length decides.
+func Order(a, b string) int {
+	return cmp.Or(
+		cmp.Compare(len(a), len(b)),
+		cmp.Compare(a, b),
+	)
+}
+
+// Known is tested for the first of its names.
+func Known(name string) bool { return slices.Contains([]string{"one", "two"}, name) }

@@ -23,6 +23,9 @@ func TestAll(t *testing.T) {
 	expect(t, Make("ab").Name, "ab")
 	expect(t, Make("ab").Names["ab"], 2)
 	expect(t, Less("a", "b"), true)
+	expect(t, Order("z", "aa"), -1)
+	expect(t, Known("one"), true)
+	expect(t, Known("three"), false)
 }
 
 func TestProduct(t *testing.T) {
