@@ -112,7 +112,7 @@ type Fallback struct {
 	// StartupTimeout is the same as a duration, for example "3m".
 	// +optional
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,6}([.][0-9]{1,3})?(ms|s|m|h))+$')",message="use a duration such as \"90s\" or \"3m\", not below 0"
 	StartupTimeout *metav1.Duration `json:"startupTimeout,omitempty"`
 
