@@ -7,6 +7,7 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
@@ -97,15 +98,18 @@ func targetAndValue(is autoscalingv2.MetricStatus, s autoscalingv2.MetricSpec) (
 		return &s.Resource.Target, &is.Resource.Current
 	case is.ContainerResource != nil && s.ContainerResource != nil && is.ContainerResource.Name == s.ContainerResource.Name && is.ContainerResource.Container == s.ContainerResource.Container:
 		return &s.ContainerResource.Target, &is.ContainerResource.Current
-	case is.Pods != nil && s.Pods != nil && is.Pods.Metric.Name == s.Pods.Metric.Name:
+	case is.Pods != nil && s.Pods != nil && isSameMetric(is.Pods.Metric, s.Pods.Metric):
 		return &s.Pods.Target, &is.Pods.Current
-	case is.Object != nil && s.Object != nil && is.Object.Metric.Name == s.Object.Metric.Name && is.Object.DescribedObject == s.Object.DescribedObject:
+	case is.Object != nil && s.Object != nil && isSameMetric(is.Object.Metric, s.Object.Metric) && is.Object.DescribedObject == s.Object.DescribedObject:
 		return &s.Object.Target, &is.Object.Current
-	case is.External != nil && s.External != nil && is.External.Metric.Name == s.External.Metric.Name:
+	case is.External != nil && s.External != nil && isSameMetric(is.External.Metric, s.External.Metric):
 		return &s.External.Target, &is.External.Current
 	}
 	return nil, nil
 }
+
+// isSameMetric compares the selectors, too: metrics of one name may be those of several queues.
+func isSameMetric(a, b autoscalingv2.MetricIdentifier) bool { return equality.Semantic.DeepEqual(a, b) }
 
 // quotient divides a current value by its target. An average may be too high by what it was rounded
 // up.

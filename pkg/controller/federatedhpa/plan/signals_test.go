@@ -8,6 +8,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
@@ -51,6 +52,20 @@ func onObject(target, current string) reading {
 		autoscalingv2.MetricSpec{Type: "Object", Object: &autoscalingv2.ObjectMetricSource{Metric: name, DescribedObject: on, Target: autoscalingv2.MetricTarget{Value: quantity(target)}}},
 		autoscalingv2.MetricStatus{Type: "Object", Object: &autoscalingv2.ObjectMetricStatus{Metric: name, DescribedObject: on, Current: autoscalingv2.MetricValueStatus{Value: quantity(current)}}},
 	}
+}
+
+// labelled selects the series of a metric by a label.
+func labelled(value string, r reading) reading {
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"queue": value}}
+	switch r.spec.Type {
+	case "Pods":
+		r.spec.Pods.Metric.Selector, r.status.Pods.Metric.Selector = selector, selector.DeepCopy()
+	case "Object":
+		r.spec.Object.Metric.Selector, r.status.Object.Metric.Selector = selector, selector.DeepCopy()
+	default:
+		r.spec.External.Metric.Selector, r.status.External.Metric.Selector = selector, selector.DeepCopy()
+	}
+	return r
 }
 
 // inTotal is a metric of the whole workload with a target per pod. Autoscalers round its average up to a thousandth.
@@ -106,6 +121,9 @@ var _ = Describe("A cluster's autoscaler", func() {
 		Entry("no more than the total of 43329m, though its average is rounded up", says("TooManyReplicas", inTotal("3333m", "4333m")), "Max", 13),
 		Entry("nothing, where the total is nothing", says("TooFewReplicas", inTotal("1", "0")), "Min", 0),
 		Entry("the most of several", says("TooManyReplicas", utilization(50, 60), external("10", "19"), perPod("1", "1500m")), "Max", 19),
+		Entry("what each of several queues needs, by its own target", says("TooManyReplicas", labelled("a", external("1000", "900")), labelled("b", external("10", "13"))), "Max", 13),
+		Entry("what is read of one object by another selector", says("TooManyReplicas", labelled("a", onObject("10", "9")), labelled("b", onObject("1000", "1300"))), "Max", 13),
+		Entry("what is read of pods by another selector", says("TooManyReplicas", labelled("a", perPod("1", "500m")), labelled("b", perPod("100", "130"))), "Max", 13),
 		Entry("at most four times what runs, since metrics are noisy", says("TooManyReplicas", external("1", "1000")), "Max", 40),
 		Entry("one more than it may have, where metrics say nothing", says("TooManyReplicas"), "Max", 11),
 		Entry("one more, where metrics say less than the condition", says("TooManyReplicas", utilization(50, 40)), "Max", 11),
