@@ -74,6 +74,16 @@ func (k *kinds) kindFor(gvk schema.GroupVersionKind) kind {
 	return *found
 }
 
+// informerOf returns the cache of a kind; nil if there is none.
+func (k *kinds) informerOf(gvk schema.GroupVersionKind) cache.SharedIndexInformer {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if found := k.known[gvk]; found != nil {
+		return found.informer
+	}
+	return nil
+}
+
 var tooManyKinds = plan.Hold{Reason: "TooManyKinds", Message: fmt.Sprintf("objects scale more than %d kinds in this cluster", maxKinds)}
 
 // forget removes a kind that no object scales any more.

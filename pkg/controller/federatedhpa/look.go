@@ -195,5 +195,17 @@ func (m *member) lookAtWorkload(c *plan.Cluster, o *v1alpha1.FederatedHorizontal
 	w.Drifted = hash != "" && u.GetAnnotations()[templateAnnotation] != hash
 }
 
+// hasWorkload reports whether the cluster shows a workload that was created from an object's
+// template. It starts no watch.
+func (m *member) hasWorkload(o *v1alpha1.FederatedHorizontalPodAutoscaler) bool {
+	informer := m.kinds.informerOf(kindOf(o))
+	if informer == nil {
+		return false
+	}
+	item, _, _ := informer.GetStore().GetByKey(o.Namespace + "/" + o.Spec.ScaleTargetRef.Name)
+	u, ok := unstructuredOf(item)
+	return ok && isOwned(o, u)
+}
+
 // countable kinds omit status.readyReplicas only if nothing is ready.
 var countable = map[string]bool{"Deployment": true, "StatefulSet": true, "ReplicaSet": true, "ReplicationController": true}

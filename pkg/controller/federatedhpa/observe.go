@@ -61,7 +61,7 @@ func (c *Controller) concerned(name string, o *v1alpha1.FederatedHorizontalPodAu
 		return false
 	}
 	u := m.latest(keyOf(o), m.outbox.readEntry(keyOf(o)))
-	return u != nil && isOwned(o, u)
+	return u != nil && isOwned(o, u) || m.hasWorkload(o)
 }
 
 // awaitRetry records when an order that was rejected is due again.

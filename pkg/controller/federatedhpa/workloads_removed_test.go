@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
@@ -78,6 +79,23 @@ var _ = Describe("Workloads from a template, in a cluster that is no longer want
 			f.settle()
 			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
 			Expect(f.object("shop").Status.Clusters).To(HaveLen(1))
+		}, "c1", "c2")
+	})
+
+	It("are removed although the status does not list the cluster, as where it lists as many as it can", func() {
+		play(func(f *federation) {
+			f.start()
+			placed(f).Store(false)
+			f.settle()
+			f.change("shop", onlyFirst)
+			f.settle()
+			Expect(f.object("shop").Status.Clusters).To(HaveLen(1))
+			late := f.clusters[0].deployment("shop").DeepCopy()
+			late.UID, late.ResourceVersion, late.ManagedFields = "", "", nil
+			world.Create(f.clusters[1].core.AppsV1().Deployments(ns), late)
+			f.settle()
+			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
+			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).NotTo(BeNil())
 		}, "c1", "c2")
 	})
 
