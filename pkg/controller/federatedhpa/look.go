@@ -164,6 +164,7 @@ func (m *member) notice(shown string) {
 func (m *member) lookAtWorkload(c *plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, hash string, n outboxEntry) {
 	ref := o.Spec.ScaleTargetRef
 	k := m.kinds.kindFor(kindOf(o))
+	c.Workload.Arriving = n.placing != nil && n.placing.Operation == plan.Create || m.o.Clock.Now().Before(n.arrives)
 	switch {
 	case k.fault != plan.Hold{}:
 		c.Workload.Fault = k.fault

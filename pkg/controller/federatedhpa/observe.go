@@ -71,7 +71,7 @@ func (d *blueprintSet) awaitRetry(c *Controller, name string, o *v1alpha1.Federa
 		return
 	}
 	n := m.outbox.readEntry(keyOf(o))
-	for _, due := range []time.Time{n.due, n.retry} {
+	for _, due := range []time.Time{n.due, n.retry, n.arrives} {
 		if left := due.Sub(now); left > 0 {
 			d.again = requeue.Sooner(d.again, left)
 		}

@@ -42,6 +42,8 @@ type outboxEntry struct {
 	// placed is the same for the workload.
 	placed plan.Hold
 	retry  time.Time
+	// arrives is until when a creation of the workload that was sent may show.
+	arrives time.Time
 }
 
 type placement struct {

@@ -15,22 +15,26 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // placeOne carries out the write of a workload from the outbox. If it fails, the next plan asks for
 // it again; the workload's own events trigger that plan.
 func (m *member) placeOne(ctx context.Context, key string) {
-	n := m.outbox.readEntry(key)
-	if n.placing == nil {
+	placing := m.outbox.readEntry(key).placing
+	if placing == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.o.RequestTimeout)
 	defer cancel()
 	begun := m.o.Clock.Now()
-	err := m.writeWorkload(ctx, *n.placing, key)
+	err := m.writeWorkload(ctx, *placing, key)
 	m.o.metrics.countWrite(m.registration.Name, "workload", err, m.o.Clock.Since(begun))
 	now := m.o.Clock.Now()
 	m.outbox.updateEntry(key, func(n *outboxEntry) {
+		if at := now.Add(arrival(err)); placing.Operation == plan.Create && at.After(n.arrives) {
+			n.arrives = at
+		}
 		n.placing, n.placed, n.retry = nil, plan.Hold{}, now.Add(settle)
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			klog.FromContext(ctx).Error(err, "A workload could not be placed", "object", key)
@@ -42,6 +46,18 @@ func (m *member) placeOne(ctx context.Context, key string) {
 
 // settle is how long to wait until the cache shows a workload that was written.
 const settle = 2 * time.Second
+
+// arrival returns for how long a creation with this answer may still show in the cache.
+func arrival(err error) time.Duration {
+	switch written.Outcome(err) {
+	case written.Unknown:
+		return plan.CreationLife
+	case written.Refused:
+		return 0
+	default:
+		return settle
+	}
+}
 
 // writeWorkload creates a workload with one replica. Later writes leave replicas out, because they
 // belong to the autoscaler.

@@ -92,6 +92,40 @@ var _ = Describe("Workloads from a template", func() {
 		}, "c1")
 	})
 
+	DescribeTable("go with an object that is deleted while one is being created",
+		func(disturb func(c *cluster)) {
+			play(func(f *federation) {
+				c := f.clusters[0]
+				Expect(c.core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+				disturb(c)
+				f.start()
+				f.create(Federated(1, 10, template("one")))
+				time.Sleep(time.Second)
+				f.remove("shop")
+				f.settle()
+				Expect(c.Get(deploymentGVR, ns, "shop")).To(BeNil())
+				Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+			}, "c1")
+		},
+		Entry("which takes a while", func(c *cluster) {
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.Verb == "create" && r.Resource == "deployments" {
+					return 8 * time.Second, 0
+				}
+				return 0, 0
+			})
+		}),
+		Entry("the answer of which is lost, and which does not show yet", func(c *cluster) {
+			c.Lag("deployments", sim.Constantly(time.Minute), "federatedhpa")
+			c.AfterWrite(func(w sim.Write) error {
+				if w.Verb == "create" && w.Resource == "deployments" {
+					return apierrors.NewInternalError(errors.New("lost"))
+				}
+				return nil
+			})
+		}),
+	)
+
 	It("go with the object", func() {
 		play(func(f *federation) {
 			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())

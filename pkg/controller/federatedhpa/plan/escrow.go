@@ -154,7 +154,7 @@ func (p *Plan) orderFor(s *ClusterPlan, to Bounds, r rules, now time.Time) {
 		s.promise(o)
 	}
 	if o.Operation == Create && s.entry.Outstanding.Repeated {
-		s.entry.RemovableAfter = &metav1.Time{Time: now.Add(creationLife).Truncate(time.Second)}
+		s.entry.RemovableAfter = &metav1.Time{Time: now.Add(CreationLife).Truncate(time.Second)}
 	}
 	if o.Bounds != s.Confirmed {
 		s.entry.MovedAt = &metav1.Time{Time: now.Truncate(time.Second)}
@@ -163,9 +163,9 @@ func (p *Plan) orderFor(s *ClusterPlan, to Bounds, r rules, now time.Time) {
 	p.Orders = append(p.Orders, o)
 }
 
-// creationLife is how long a creation may be in flight: the limits of the client and of an API
+// CreationLife is how long a creation may be in flight: the limits of the client and of an API
 // server, and a margin. No precondition can stop it once the object is removed.
-const creationLife = 3 * time.Minute
+const CreationLife = 3 * time.Minute
 
 // revives returns for how long a creation in flight could bring a removed autoscaler back.
 func (s *ClusterPlan) revives(now time.Time) time.Duration {

@@ -95,6 +95,9 @@ type Workload struct {
 	// template.
 	Ours, Drifted bool
 	Version, UID  string
+	// Arriving reports whether a creation that was sent may take effect, or has done so a moment
+	// ago.
+	Arriving bool
 	// Fault is why it cannot be found.
 	Fault Hold
 }

@@ -51,7 +51,7 @@ func (s *ClusterPlan) mayHaveWorkload(r rules) bool {
 	case !w.Known:
 		return s.entry.Epoch != 0 && w.Fault.Reason != NoSuchKind
 	}
-	return w.Exists && w.Ours
+	return w.Exists && w.Ours || w.Arriving
 }
 
 // isEmptied reports whether the cluster certainly has no autoscaler of the object, and gets none

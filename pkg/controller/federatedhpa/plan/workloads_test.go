@@ -27,6 +27,7 @@ func runs(change ...func(*plan.Workload)) func(*plan.Cluster) {
 func exists(w *plan.Workload)      { w.Exists, w.Version, w.UID = true, "7", "w" }
 func ours(w *plan.Workload)        { w.Ours = true }
 func outdated(w *plan.Workload)    { w.Drifted = true }
+func arriving(w *plan.Workload)    { w.Arriving = true }
 func unknown(w *plan.Workload)     { w.Known = false }
 func unselected(c *plan.Cluster)   { c.Selected = false }
 func unregistered(c *plan.Cluster) { c.Registered, c.Selected, c.Reachable = false, false, false }
@@ -88,6 +89,7 @@ var _ = Describe("Workloads", func() {
 		Entry("where one is left", "Leaving", view(Federated(1, 10), but(none("a"), runs(exists, ours), unselected))),
 		Entry("where one is left and the cluster is out of reach", "Unreachable", view(Federated(1, 10), but(none("a"), runs(exists, ours), unselected, away))),
 		Entry("where something was sent, and workloads are not known yet", "Leaving", sentOnce(view(Federated(1, 10), but(none("a"), runs(unknown), unselected)), "a")),
+		Entry("where one may be about to be created", "Leaving", view(Federated(1, 10), but(none("a"), runs(arriving), unselected))),
 		Entry("but not where none is left", "", sentOnce(view(Federated(1, 10), but(none("a"), runs(), unselected)), "a")),
 		Entry("but not where another client created it", "", view(Federated(1, 10), but(none("a"), runs(exists), unselected))),
 		Entry("but not in a cluster that is no longer registered", "", sentOnce(view(Federated(1, 10), plan.Cluster{Name: "a"}), "a")),
