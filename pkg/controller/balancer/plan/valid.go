@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
@@ -18,7 +19,8 @@ import (
 const MaxTargets = 256
 
 // invalid returns what is wrong with a spec and how to fix it; empty if it is valid. The CRD
-// rejects all of this, but an object may have been stored before the CRD did so.
+// rejects all of this but one workload in two versions of its API. An object may also have been
+// stored before the CRD did so.
 func invalid(spec v1alpha1.BalancerSpec) string {
 	if len(spec.Targets) > MaxTargets {
 		return fmt.Sprintf("there are more than %d targets: split them into several Balancers", MaxTargets)
@@ -27,8 +29,8 @@ func invalid(spec v1alpha1.BalancerSpec) string {
 		if slices.ContainsFunc(spec.Targets[:i], func(u v1alpha1.BalancerTarget) bool { return u.Name == t.Name }) {
 			return fmt.Sprintf("two targets are named %q: rename one", t.Name)
 		}
-		if slices.ContainsFunc(spec.Targets[:i], func(u v1alpha1.BalancerTarget) bool { return u.ScaleTargetRef == t.ScaleTargetRef }) {
-			return fmt.Sprintf("target %q has the scaleTargetRef of another one: each workload may be in targets only once", t.Name)
+		if slices.ContainsFunc(spec.Targets[:i], func(u v1alpha1.BalancerTarget) bool { return isSameWorkload(u.ScaleTargetRef, t.ScaleTargetRef) }) {
+			return fmt.Sprintf("target %q has the workload of another one: each workload may be in targets only once", t.Name)
 		}
 		if what := invalidBounds(t); what != "" {
 			return fmt.Sprintf("target %q: %s", t.Name, what)
@@ -44,6 +46,14 @@ func invalid(spec v1alpha1.BalancerSpec) string {
 		return "transition: use numbers from 0, or percentages from 0% to 100%"
 	}
 	return invalidPolicy(spec.Policy)
+}
+
+// isSameWorkload reports whether two references name one workload, in any versions of its API.
+func isSameWorkload(a, b v1alpha1.ScaleTargetReference) bool {
+	kindOf := func(r v1alpha1.ScaleTargetReference) schema.GroupKind {
+		return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).GroupKind()
+	}
+	return a.Name == b.Name && kindOf(a) == kindOf(b)
 }
 
 func invalidBounds(t v1alpha1.BalancerTarget) string {
