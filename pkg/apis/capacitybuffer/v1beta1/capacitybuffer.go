@@ -3,6 +3,8 @@
 package v1beta1
 
 import (
+	"encoding/json"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -111,6 +113,17 @@ type ResourceName string
 
 // ResourceList is an amount of each of some resources.
 type ResourceList map[ResourceName]resource.Quantity
+
+// UnmarshalJSON leaves out all amounts if one of them cannot be read. The schema accepts a few
+// texts that are no quantities, such as 1e1.5, and an error would keep all buffers from being read.
+func (l *ResourceList) UnmarshalJSON(text []byte) error {
+	var amounts map[ResourceName]resource.Quantity
+	if err := json.Unmarshal(text, &amounts); err != nil {
+		amounts = map[ResourceName]resource.Quantity{}
+	}
+	*l = amounts
+	return nil
+}
 
 // LocalObjectRef names an object of the same namespace.
 type LocalObjectRef struct {

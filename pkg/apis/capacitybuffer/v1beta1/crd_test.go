@@ -81,6 +81,22 @@ var _ = Describe("A CapacityBuffer", func() {
 		Entry("a limit that is no quantity", "{podTemplateRef: {name: web}, limits: {cpu: many}}", "spec.limits.cpu"),
 	)
 
+	DescribeTable("can be read with each limit that the schema takes",
+		func(limits string, count int) {
+			object, wrong := judged("{podTemplateRef: {name: web}, replicas: 1, limits: " + limits + "}")
+			Expect(wrong).To(BeEmpty())
+			text, err := json.Marshal(map[string]any{"items": []any{object}})
+			Expect(err).NotTo(HaveOccurred())
+			var all v1beta1.CapacityBufferList
+			Expect(json.Unmarshal(text, &all)).To(Succeed())
+			Expect(all.Items[0].Spec.Limits).To(And(Not(BeNil()), HaveLen(count)))
+		},
+		Entry("amounts", "{cpu: 8, memory: 16Gi}", 2),
+		Entry("an exponent", "{cpu: 1e3}", 1),
+		Entry("a broken exponent", "{cpu: 8, memory: 1e1.5}", 0),
+		Entry("an exponent without an end", "{cpu: '1e99999999999999999999'}", 0),
+	)
+
 	It("is taken as the example has it", func() {
 		text, err := os.ReadFile("../../../../examples/capacity-buffer.yaml")
 		Expect(err).NotTo(HaveOccurred())
