@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
@@ -78,27 +79,8 @@ func object(raw runtime.RawExtension) (map[string]any, error) {
 		return nil, err
 	}
 	u := map[string]any{}
-	err = json.Unmarshal(text, &u)
-	return runtime.DeepCopyJSON(wholeNumbers(u).(map[string]any)), err
-}
-
-// wholeNumbers converts floats without a fraction to integers, as the API machinery decodes them.
-func wholeNumbers(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			v[key] = wholeNumbers(inner)
-		}
-	case []any:
-		for i, inner := range v {
-			v[i] = wholeNumbers(inner)
-		}
-	case float64:
-		if v == float64(int64(v)) {
-			return int64(v)
-		}
-	}
-	return value
+	err = utiljson.Unmarshal(text, &u) // as the API machinery does, which keeps large integers
+	return u, err
 }
 
 func hashOf(value any) string {

@@ -3,6 +3,8 @@
 package federatedhpa_test
 
 import (
+	"math"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -43,6 +45,16 @@ var _ = Describe("A rendered autoscaler", func() {
 		Expect(*h.Spec.MinReplicas).To(BeEquivalentTo(2))
 		Expect(h.Spec.MaxReplicas).To(BeEquivalentTo(7))
 		Expect(h.Spec.ScaleTargetRef).To(Equal(autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}))
+	})
+
+	It("has numbers as the user wrote them, however large", func() {
+		o := Federated(1, 10, func(s *Spec) {
+			s.Behavior = &runtime.RawExtension{Raw: []byte(`{"scaleUp":{"large":9007199254740993,"largest":9223372036854775807,"broken":0.5}}`)}
+		})
+		u, err := Rendered(o, plan.Order{Operation: plan.Create, Bounds: plan.Bounds{Min: 2, Max: 7}})
+		Expect(err).NotTo(HaveOccurred())
+		up, _, _ := unstructured.NestedMap(u.Object, "spec", "behavior", "scaleUp")
+		Expect(up).To(Equal(map[string]any{"large": int64(9007199254740993), "largest": int64(math.MaxInt64), "broken": 0.5}))
 	})
 
 	It("has an effect only on the object and version that it was decided on", func() {
