@@ -9,6 +9,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
@@ -107,6 +109,28 @@ var _ = Describe("The controller", func() {
 			before := len(f.ours())
 			time.Sleep(2 * time.Hour)
 			Expect(f.ours()[before:]).To(BeEmpty())
+		}, "c1", "c2")
+	})
+
+	It("rests though a cluster drops a field of the template, as an API server does whose version has it disabled", func() {
+		play(func(f *federation) {
+			f.clusters[0].Admit(func(a sim.Admission) error {
+				unstructured.RemoveNestedField(a.Object.Object, "spec", "behavior", "scaleUp", "tolerance")
+				return nil
+			})
+			f.start()
+			f.create(Federated(2, 20, func(s *Spec) {
+				s.Behavior = &runtime.RawExtension{Raw: []byte(`{"scaleUp":{"stabilizationWindowSeconds":30,"tolerance":"0.05"}}`)}
+			}))
+			f.settle()
+			f.calls.take()
+			time.Sleep(time.Hour)
+			Expect(f.calls.take()).NotTo(HaveKey("PATCH"))
+			f.clusters[0].edit("shop", func(h *autoscalingv2.HorizontalPodAutoscaler) {
+				*h.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = 60
+			})
+			time.Sleep(time.Minute)
+			Expect(*f.clusters[0].hpa("shop").Spec.Behavior.ScaleUp.StabilizationWindowSeconds).To(BeEquivalentTo(30))
 		}, "c1", "c2")
 	})
 

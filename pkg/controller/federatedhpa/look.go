@@ -107,7 +107,7 @@ func (m *member) lookAtAutoscaler(c *plan.Cluster, o *v1alpha1.FederatedHorizont
 		}
 		c.Local = plan.LocalOf(hpa)
 		c.Local.Unclaimed = slices.ContainsFunc(u.GetManagedFields(), unclaimed)
-		c.Local.Drifted = !isOwned(o, u) || b.typed != nil && b.drifted(hpa)
+		c.Local.Drifted = !isOwned(o, u) || b.typed != nil && b.drifted(hpa) && !b.isTaken(u, n.made)
 	}
 	others, _ := m.hpas.GetIndexer().ByIndex(byTarget, targetOf(o))
 	for _, item := range others {

@@ -29,6 +29,8 @@ type outboxEntry struct {
 	// the cache shows the deletion.
 	answered           *unstructured.Unstructured
 	removed, removedAt string
+	// made identifies what the cluster has stored for the last order that it took.
+	made string
 	// verifying is the version that the cluster is asked for. verified is a version that it no
 	// longer has.
 	verifying, verified string

@@ -101,6 +101,20 @@ func (b blueprint) drifted(hpa *autoscalingv2.HorizontalPodAutoscaler) bool {
 		wanted.Behavior != nil && !equality.Semantic.DeepDerivative(wanted.Behavior, hpa.Spec.Behavior)
 }
 
+// isTaken reports whether an autoscaler is what the cluster has made of the blueprint. An API server
+// drops fields that are disabled there, and would drop them again.
+func (b blueprint) isTaken(u *unstructured.Unstructured, made string) bool {
+	return u.GetAnnotations()[templateAnnotation] == b.hash && madeOf(u) == made
+}
+
+// madeOf identifies what a cluster has stored for a blueprint, whatever the bounds are.
+func madeOf(u *unstructured.Unstructured) string {
+	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	delete(spec, "minReplicas")
+	delete(spec, "maxReplicas")
+	return hashOf([]any{u.GetAnnotations()[templateAnnotation], spec})
+}
+
 // autoscaler returns the autoscaler that an order writes.
 func (b blueprint) autoscaler(o *v1alpha1.FederatedHorizontalPodAutoscaler, order plan.Order) *unstructured.Unstructured {
 	spec := runtime.DeepCopyJSON(b.spec)

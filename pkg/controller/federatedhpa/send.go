@@ -139,7 +139,10 @@ func (m *member) recordResult(ctx context.Context, client dynamic.ResourceInterf
 		after = func(n *outboxEntry) { n.removed, n.removedAt, n.answered = o.UID, o.Version, nil }
 	case result == written.Done:
 		log.V(2).Info("Wrote an autoscaler", "object", key, "operation", o.Operation, "from", o.Was, "to", o.Bounds)
-		after = func(n *outboxEntry) { n.answered, n.fault, n.pause, n.due = answer, plan.Hold{}, 0, time.Time{} }
+		after = func(n *outboxEntry) {
+			n.answered, n.made = answer, madeOf(answer)
+			n.fault, n.pause, n.due = plan.Hold{}, 0, time.Time{}
+		}
 	case errors.Is(err, errUnclaimed):
 		after = func(n *outboxEntry) { n.refuted(o, answer) }
 	case result == written.Conflict, apierrors.IsNotFound(err) && o.Operation == plan.Change:
