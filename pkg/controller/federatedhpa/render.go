@@ -98,7 +98,13 @@ func (b blueprint) drifted(hpa *autoscalingv2.HorizontalPodAutoscaler) bool {
 	wanted := b.typed
 	return hpa.Annotations[templateAnnotation] != b.hash || hpa.Spec.ScaleTargetRef != wanted.ScaleTargetRef ||
 		wanted.Metrics != nil && (len(wanted.Metrics) != len(hpa.Spec.Metrics) || !equality.Semantic.DeepDerivative(wanted.Metrics, hpa.Spec.Metrics)) ||
-		wanted.Behavior != nil && !equality.Semantic.DeepDerivative(wanted.Behavior, hpa.Spec.Behavior)
+		wanted.Behavior != nil && (!equality.Semantic.DeepDerivative(wanted.Behavior, hpa.Spec.Behavior) ||
+			hasMorePolicies(hpa.Spec.Behavior.ScaleUp, wanted.Behavior.ScaleUp) || hasMorePolicies(hpa.Spec.Behavior.ScaleDown, wanted.Behavior.ScaleDown))
+}
+
+// hasMorePolicies reports whether a cluster has policies beyond those that a blueprint lists.
+func hasMorePolicies(is, wanted *autoscalingv2.HPAScalingRules) bool {
+	return is != nil && wanted != nil && len(wanted.Policies) > 0 && len(is.Policies) > len(wanted.Policies)
 }
 
 // isTaken reports whether an autoscaler is what the cluster has made of the blueprint. An API server

@@ -28,7 +28,8 @@ func stored(u *unstructured.Unstructured) *autoscalingv2.HorizontalPodAutoscaler
 
 var _ = Describe("A rendered autoscaler", func() {
 	behaving := func(s *Spec) {
-		s.Behavior = &runtime.RawExtension{Raw: []byte(`{"scaleUp":{"stabilizationWindowSeconds":30,"louder":true}}`)}
+		s.Behavior = &runtime.RawExtension{Raw: []byte(`{"scaleUp":{"stabilizationWindowSeconds":30,"louder":true},
+			"scaleDown":{"stabilizationWindowSeconds":0,"tolerance":"0","policies":[{"type":"Pods","value":1,"periodSeconds":60}]}}`)}
 	}
 
 	It("has the template, the bounds, and what it is known by; and fields that are yet to come", func() {
@@ -79,7 +80,7 @@ var _ = Describe("A rendered autoscaler", func() {
 			h.Spec.Metrics[0].External.Target.AverageValue = ptr.To(resource.MustParse("500m"))
 		}),
 		Entry("with a default filled in", false, func(h *autoscalingv2.HorizontalPodAutoscaler) {
-			h.Spec.Behavior.ScaleDown = &autoscalingv2.HPAScalingRules{}
+			h.Spec.Behavior.ScaleDown.SelectPolicy = ptr.To(autoscalingv2.MaxChangePolicySelect)
 		}),
 		Entry("with another number", true, func(h *autoscalingv2.HorizontalPodAutoscaler) {
 			h.Spec.Metrics[0].External.Target.AverageValue = ptr.To(resource.MustParse("501m"))
@@ -90,6 +91,19 @@ var _ = Describe("A rendered autoscaler", func() {
 		Entry("without metrics", true, func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Spec.Metrics = nil }),
 		Entry("with another behavior", true, func(h *autoscalingv2.HorizontalPodAutoscaler) {
 			*h.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = 31
+		}),
+		Entry("with a policy more", true, func(h *autoscalingv2.HorizontalPodAutoscaler) {
+			h.Spec.Behavior.ScaleDown.Policies = append(h.Spec.Behavior.ScaleDown.Policies, autoscalingv2.HPAScalingPolicy{Type: "Percent", Value: 100, PeriodSeconds: 15})
+		}),
+		Entry("with a number in place of a zero", true, func(h *autoscalingv2.HorizontalPodAutoscaler) {
+			h.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = ptr.To[int32](300)
+		}),
+		Entry("with a tolerance in place of none", true, func(h *autoscalingv2.HorizontalPodAutoscaler) {
+			h.Spec.Behavior.ScaleDown.Tolerance = ptr.To(resource.MustParse("0.5"))
+		}),
+		Entry("without behavior", true, func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Spec.Behavior = nil }),
+		Entry("with a policy where the template has none", false, func(h *autoscalingv2.HorizontalPodAutoscaler) {
+			h.Spec.Behavior.ScaleUp.Policies, h.Spec.Behavior.ScaleUp.SelectPolicy = h.Spec.Behavior.ScaleDown.Policies, ptr.To(autoscalingv2.MaxChangePolicySelect)
 		}),
 		Entry("on another workload", true, func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Spec.ScaleTargetRef.Name = "other" }),
 		Entry("from another template", true, func(h *autoscalingv2.HorizontalPodAutoscaler) {
