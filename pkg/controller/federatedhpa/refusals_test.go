@@ -13,6 +13,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
@@ -20,6 +21,27 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
+
+var _ = Describe("A cluster that stores other bounds than it is told", func() {
+	It("is asked for them again later and later, and is said to refuse them", func() {
+		play(func(f *federation) {
+			f.clusters[0].Admit(func(a sim.Admission) error { // as a mutating webhook does
+				if a.Object.GetKind() == "HorizontalPodAutoscaler" {
+					_ = unstructured.SetNestedField(a.Object.Object, int64(2), "spec", "minReplicas")
+				}
+				return nil
+			})
+			f.start()
+			f.create(Federated(2, 20))
+			time.Sleep(10 * time.Second)
+			f.calls.take()
+			time.Sleep(2 * time.Minute)
+			Expect(f.calls.take()["PATCH"]).To(BeNumerically("<", 10))
+			Expect(f.state("shop", "c1")).To(Equal("Refused RefusedByServer"))
+			Expect(f.bounds("shop")).To(Equal("2..10/1..10"))
+		}, "c1", "c2")
+	})
+})
 
 var _ = Describe("What is wrong", func() {
 	foreign := func(c *cluster, name, target string) {

@@ -139,10 +139,7 @@ func (m *member) recordResult(ctx context.Context, client dynamic.ResourceInterf
 		after = func(n *outboxEntry) { n.removed, n.removedAt, n.answered = o.UID, o.Version, nil }
 	case result == written.Done:
 		log.V(2).Info("Wrote an autoscaler", "object", key, "operation", o.Operation, "from", o.Was, "to", o.Bounds)
-		after = func(n *outboxEntry) {
-			n.answered, n.made = answer, madeOf(answer)
-			n.fault, n.pause, n.due = plan.Hold{}, 0, time.Time{}
-		}
+		after = func(n *outboxEntry) { n.taken(o, answer, m.o.Clock.Now()) }
 	case errors.Is(err, errUnclaimed):
 		after = func(n *outboxEntry) { n.refuted(o, answer) }
 	case result == written.Conflict, apierrors.IsNotFound(err) && o.Operation == plan.Change:
@@ -186,6 +183,25 @@ func (m *member) reread(ctx context.Context, client dynamic.ResourceInterface, n
 		m.restored()
 	}
 	return func(n *outboxEntry) { n.refuted(o, is) }
+}
+
+// taken records what a cluster has stored for an order. Other bounds than those of the order, as a
+// mutating webhook makes them, are a refusal: the same order would have the same result.
+func (n *outboxEntry) taken(o plan.Order, is *unstructured.Unstructured, now time.Time) {
+	n.answered, n.made = is, madeOf(is)
+	n.fault, n.due = plan.Hold{}, time.Time{}
+	if stored := boundsOf(is); stored != o.Bounds {
+		n.backOff(fmt.Errorf("it stores %d..%d instead of %d..%d", stored.Min, stored.Max, o.Min, o.Max), firstRefusal, now)
+		return
+	}
+	n.pause = 0
+}
+
+// boundsOf returns the bounds of an autoscaler.
+func boundsOf(u *unstructured.Unstructured) (b plan.Bounds) {
+	b.Min, _, _ = unstructured.NestedInt64(u.Object, "spec", "minReplicas")
+	b.Max, _, _ = unstructured.NestedInt64(u.Object, "spec", "maxReplicas")
+	return b
 }
 
 // refuted records that an order certainly had no effect, and the object that is there.
