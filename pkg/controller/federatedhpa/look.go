@@ -133,7 +133,7 @@ func (m *member) latest(key string, n outboxEntry) *unstructured.Unstructured {
 	if n.answered != nil && !written.Reached(shown, n.answered.GetResourceVersion()) {
 		u = n.answered
 	}
-	if u != nil && string(u.GetUID()) == n.removed {
+	if u != nil && string(u.GetUID()) == n.removed && len(u.GetFinalizers()) == 0 {
 		u = nil
 	}
 	m.outbox.updateEntry(key, func(now *outboxEntry) {

@@ -26,7 +26,7 @@ type outboxEntry struct {
 	placing *placement
 	// answered is the cluster's latest answer about the autoscaler, until the cache shows it.
 	// removed is the UID of an autoscaler that the cluster has deleted, at version removedAt, until
-	// the cache shows the deletion.
+	// the cache shows the deletion. One with finalizers is not gone before that.
 	answered           *unstructured.Unstructured
 	removed, removedAt string
 	// made identifies what the cluster has stored for the last order that it took.

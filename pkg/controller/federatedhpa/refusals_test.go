@@ -43,6 +43,28 @@ var _ = Describe("A cluster that stores other bounds than it is told", func() {
 	})
 })
 
+var _ = Describe("An autoscaler that a finalizer keeps", func() {
+	It("counts until it is gone, and is deleted once", func() {
+		play(func(f *federation) {
+			f.guard(20, "shop")
+			f.start()
+			f.create(Federated(2, 20))
+			f.settle()
+			f.clusters[0].edit("shop", func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Finalizers = []string{"example.org/kept"} })
+			f.settle()
+			f.calls.take()
+			f.change("shop", func(s *Spec) { s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "c2"}} })
+			time.Sleep(10 * time.Minute)
+			Expect(f.maxima("shop")).To(Equal("10/10"))
+			Expect(f.calls.take()["DELETE"]).To(BeNumerically("<=", 3))
+			Expect(f.state("shop", "c1")).To(Equal("Leaving"))
+			f.clusters[0].edit("shop", func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Finalizers = nil })
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("-/20"))
+		}, "c1", "c2")
+	})
+})
+
 var _ = Describe("What is wrong", func() {
 	foreign := func(c *cluster, name, target string) {
 		_, err := c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).Create(context.Background(), &autoscalingv2.HorizontalPodAutoscaler{

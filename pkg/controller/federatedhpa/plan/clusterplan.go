@@ -174,7 +174,7 @@ func (s *ClusterPlan) frozen() bool {
 // another client took the name of the autoscaler, it can be neither changed nor created.
 func (s *ClusterPlan) isFixed() bool {
 	c := s.cluster
-	return s.behind || c.Local == nil && !c.Absent || !c.Reachable || c.Pausing || c.InFlight != nil || c.Fault != Hold{}
+	return s.behind || c.Local == nil && !c.Absent || !c.Reachable || c.Pausing || c.InFlight != nil || c.Fault != Hold{} || c.Local != nil && c.Local.Terminating
 }
 
 func (s *ClusterPlan) heldBounds() Bounds {

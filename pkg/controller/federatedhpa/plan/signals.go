@@ -22,7 +22,7 @@ func LocalOf(hpa *autoscalingv2.HorizontalPodAutoscaler) *Local {
 	highest := max(1, int64(hpa.Spec.MaxReplicas))
 	l := &Local{
 		Bounds:  Bounds{Min: max(0, min(int64(ptr.Deref(hpa.Spec.MinReplicas, 1)), highest)), Max: highest},
-		Version: hpa.ResourceVersion, UID: string(hpa.UID),
+		Version: hpa.ResourceVersion, UID: string(hpa.UID), Terminating: hpa.DeletionTimestamp != nil,
 		Current: max(0, int64(hpa.Status.CurrentReplicas)), Desired: max(0, int64(hpa.Status.DesiredReplicas)),
 	}
 	for _, c := range hpa.Status.Conditions {

@@ -80,6 +80,8 @@ type Local struct {
 	Inactive Hold
 	// Drifted reports whether anything other than its bounds differs from the blueprint.
 	Drifted bool
+	// Terminating reports whether it is deleted, and scales until its finalizers are removed.
+	Terminating bool
 	// Unclaimed reports whether server-side apply has yet to claim its fields.
 	Unclaimed bool
 }
