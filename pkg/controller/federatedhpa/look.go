@@ -192,7 +192,7 @@ func (m *member) lookAtWorkload(c *plan.Cluster, o *v1alpha1.FederatedHorizontal
 	ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
 	w.Ready = max(0, min(ready, math.MaxInt32))
 	w.Counted = countable[ref.Kind] || w.Ready > 0
-	w.Ours = isOwned(o, u)
+	w.Ours, w.Terminating = isOwned(o, u), u.GetDeletionTimestamp() != nil
 	w.Drifted = hash != "" && u.GetAnnotations()[templateAnnotation] != hash
 }
 

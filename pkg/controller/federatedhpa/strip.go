@@ -67,6 +67,7 @@ func stripWorkload(item any) (any, error) {
 	kept.SetName(u.GetName())
 	kept.SetUID(u.GetUID())
 	kept.SetResourceVersion(u.GetResourceVersion())
+	kept.SetDeletionTimestamp(u.GetDeletionTimestamp())
 	kept.SetLabels(onlyKey(u.GetLabels(), ownerLabel))
 	kept.SetAnnotations(onlyKey(u.GetAnnotations(), templateAnnotation))
 	if ready, found, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas"); found {

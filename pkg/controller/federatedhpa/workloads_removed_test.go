@@ -66,6 +66,29 @@ var _ = Describe("Workloads from a template, in a cluster that is no longer want
 		}, "c1", "c2")
 	})
 
+	It("are deleted once, though a finalizer keeps them, and the object waits until they are gone", func() {
+		play(func(f *federation) {
+			f.start()
+			placed(f).Store(false)
+			f.settle()
+			kept := func(finalizers ...string) {
+				d := f.clusters[1].deployment("shop")
+				d.Finalizers = finalizers
+				_, err := f.clusters[1].core.AppsV1().Deployments(ns).Update(context.Background(), d, metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			kept("example.org/kept")
+			f.calls.take()
+			f.remove("shop")
+			time.Sleep(10 * time.Minute)
+			Expect(f.calls.take()["DELETE"]).To(BeNumerically("<", 6), "two autoscalers and two workloads")
+			Expect(f.Get(objectGVR, ns, "shop")).NotTo(BeNil())
+			kept()
+			f.settle()
+			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+		}, "c1", "c2")
+	})
+
 	It("are removed by the next process, too, if the first one could not", func() {
 		play(func(f *federation) {
 			p := f.start()

@@ -96,7 +96,9 @@ type Workload struct {
 	// Ours reports whether it was created from the template; Drifted whether it differs from the
 	// template.
 	Ours, Drifted bool
-	Version, UID  string
+	// Terminating reports whether it is deleted, and exists until its finalizers are removed.
+	Terminating  bool
+	Version, UID string
 	// Arriving reports whether a creation that was sent may take effect, or has done so a moment
 	// ago.
 	Arriving bool

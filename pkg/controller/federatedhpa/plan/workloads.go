@@ -32,7 +32,7 @@ func (p *Plan) placeWorkloads(r rules, now time.Time) {
 			o.Operation = Create
 		case wanted && w.Ours && w.Drifted:
 			o.Operation = Change
-		case !wanted && w.Exists && w.Ours && s.isEmptied(now):
+		case !wanted && w.Exists && w.Ours && !w.Terminating && s.isEmptied(now):
 			o.Operation = Remove
 		default:
 			continue
