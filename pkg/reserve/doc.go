@@ -66,10 +66,10 @@
 //     released. One that serves already, while S <= R without a rollout, gets priority 3 at once: its
 //     deletion is refused, and MCM has to choose another.
 //  10. What cannot be created. A falls by reserve machines that cannot be created or do not become
-//     ready in time, also during a rollout, through the gate. It then waits, twice as long after
-//     each failure, and tries again with one machine. When that one is ready, all of X is tried. If
-//     A has fallen to 0 in a rollout, the remaining reserve machines are all victims: none is
-//     created then, and they must not delay machines that serve.
+//     ready in time, also during a rollout, through the gate; not by those that are updated in
+//     place. It then waits, twice as long after each failure, and tries again with one machine. When
+//     that one is ready, all of X is tried. If A has fallen to 0 in a rollout, the remaining reserve
+//     machines are all victims: none is created then, and they must not delay machines that serve.
 //  11. Priorities: ready reserve machines 5, victims 2, all others 3. The rule does not change
 //     other values.
 //  12. Named. If a reserve machine is named for deletion while more than R serve and run, the

@@ -3,6 +3,9 @@
 package reserve_test
 
 import (
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -214,6 +217,20 @@ var _ = Describe("A rollout", func() {
 		Expect(plan.Summary).To(And(HaveField("Serving", 2), HaveField("Ready", 1), HaveField("Reason", Complete)))
 		Expect(w.evicted).To(BeZero())
 	})
+
+	DescribeTable("in place gives no machine up, however long ago it was created (10)", func(phase mcm.MachinePhase) {
+		w := settled(2, 2, Unbounded)
+		w.view.Rollout, w.view.Now = true, start.Add(time.Hour)
+		w.machine("d").Phase = phase
+		plan := NewPlan(w.view)
+		Expect(plan.Victims).To(BeEmpty())
+		Expect(plan.Summary.Reason).NotTo(Equal(CannotBeMade))
+		w.carryOut(plan)
+		Expect(NewPlan(w.view).Applied.Excess).To(Equal(2))
+	},
+		Entry("while it is updated", mcm.MachineInPlaceUpdating),
+		Entry("before it runs again", mcm.MachineInPlaceUpdateSuccessful),
+	)
 
 	It("that recreates all gives the first machines to workload", func() {
 		w := settled(3, 2, Unbounded)

@@ -206,7 +206,7 @@ func (r *round) nextCheck() time.Duration {
 		at(r.plan.Lowered.Until)
 	}
 	for _, m := range r.machines {
-		if r.view.BootPatience > 0 && m.Reserve && m.booting() && m.Phase != mcm.MachineTerminating {
+		if r.view.BootPatience > 0 && m.Reserve && m.starting() && m.Phase != mcm.MachineTerminating {
 			at(m.Created.Add(r.view.BootPatience))
 		}
 	}

@@ -78,7 +78,7 @@ func (r *round) isStuck(m Machine) bool {
 		return false
 	}
 	late := r.view.BootPatience > 0 && r.view.Now.Sub(m.Created) >= r.view.BootPatience
-	return m.Reserve && m.booting() && (m.Failing || late)
+	return m.Reserve && m.starting() && (m.Failing || late)
 }
 
 // removeSurplus asks for the removal of machines beyond R when patience with them has ended (law

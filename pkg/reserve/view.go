@@ -161,6 +161,12 @@ func (m Machine) Unhealthy() bool {
 // booting reports whether the machine is still becoming ready.
 func (m Machine) booting() bool { return !m.Ready() && !m.Unhealthy() }
 
+// starting reports whether the machine is being created, or could not be. One that is updated in place
+// was ready before, and machine-controller-manager limits how long its update takes.
+func (m Machine) starting() bool {
+	return m.booting() && m.Phase != mcm.MachineInPlaceUpdating && m.Phase != mcm.MachineInPlaceUpdateSuccessful
+}
+
 // hasRulePriority reports whether the priority is one that this rule sets.
 func (m Machine) hasRulePriority() bool {
 	return m.Priority == PriorityVictim || m.Priority == PriorityServing || m.Priority == PriorityReserve
