@@ -114,22 +114,29 @@ func (r *Resizes) Range(version string, replicas int32, now time.Time) [2]int {
 }
 
 // Reduced returns how many machines a MachineDeployment that shows 5 is to show, and whether that was
-// reduced recently, after so long: while a reduction to 2 is in progress, or after it has ended with
-// an error or without one.
-func Reduced(ended bool, err error, later time.Duration) (visible int, reduced bool) {
-	s, now := state{reduction: &reduction{shown: 2}}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	if ended {
+// reduced recently, after so long: while a reduction to 2 is in progress, or after reductions have
+// ended one after the other, with an error or without one.
+func Reduced(later time.Duration, ends ...error) (visible int, reduced bool) {
+	s, now := state{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s.beginReduction(2)
+	for i, err := range ends {
+		if i > 0 {
+			s.beginReduction(2)
+		}
 		s.endReduction(err, now)
 	}
 	return s.visible(5, now.Add(later))
 }
 
 // Removed reports whether a Machine counts as being deleted, after so long: while its deletion is in
-// progress, or after the deletion has ended with an error or without one.
-func Removed(ended bool, err error, later time.Duration) bool {
+// progress, or after deletions have ended one after the other, with an error or without one.
+func Removed(later time.Duration, ends ...error) bool {
 	s, now := state{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s.beginRemoval("uid")
-	if ended {
+	for i, err := range ends {
+		if i > 0 {
+			s.beginRemoval("uid")
+		}
 		s.endRemoval("uid", err, now)
 	}
 	return s.isRemoved("uid", now.Add(later))

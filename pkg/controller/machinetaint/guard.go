@@ -105,7 +105,7 @@ func (g *guards) reduce(d *v1alpha1.MachineDeployment, shown, asked int) (ended 
 			err = conflictError("machinedeployments", d.Name, "its machine sets ask for %d machines by now", most)
 			return
 		}
-		s.reduction = &reduction{shown: shown}
+		s.beginReduction(shown)
 	})
 	if err != nil {
 		return nil, err

@@ -38,6 +38,9 @@ var _ = Describe("A MachineSet that is shown with 4 replicas at version 8", func
 		Entry("either while the outcome is unknown", func(r *resizes) { r.Begin(6); r.End("", errLost, now) }, 4, 6),
 		Entry("either shortly before an unknown outcome is forgotten", func(r *resizes) { r.Begin(6); r.End("", errLost, now.Add(-2*time.Minute)) }, 4, 6),
 		Entry("4 when an unknown outcome is forgotten", func(r *resizes) { r.Begin(6); r.End("", errLost, now.Add(-2*time.Minute-1)) }, 4, 4),
+		Entry("either if a conflict follows an unknown outcome", func(r *resizes) { r.Begin(6); r.End("", errLost, now); r.Begin(6); r.End("", errConflict, now) }, 4, 6),
+		Entry("either if a conflict follows a write that is not shown", func(r *resizes) { r.Begin(6); r.End("9", nil, now); r.Begin(1); r.End("", errConflict, now) }, 4, 6),
+		Entry("4 if a conflict follows while the first write is still in progress", func(r *resizes) { r.Begin(6); r.Begin(6); r.End("7", nil, now); r.End("", errConflict, now) }, 4, 4),
 		Entry("all of them if a write follows an unknown one", func(r *resizes) { r.Begin(6); r.End("", errLost, now); r.Begin(1) }, 1, 6),
 		Entry("what the last one wrote if the outcome of the one before is known", func(r *resizes) { r.Begin(6); r.End("7", nil, now); r.Begin(1) }, 1, 4),
 	)
@@ -53,36 +56,42 @@ var _ = Describe("A MachineSet that is shown with 4 replicas at version 8", func
 
 var _ = Describe("A reduction of the machines that are shown", func() {
 	It("counts at once", func() {
-		visible, reduced := machinetaint.Reduced(false, nil, time.Hour)
+		visible, reduced := machinetaint.Reduced(time.Hour)
 		Expect(visible).To(Equal(2))
 		Expect(reduced).To(BeTrue())
 	})
 
-	DescribeTable("is remembered", func(err error, later time.Duration, want bool) {
-		visible, reduced := machinetaint.Reduced(true, err, later)
+	DescribeTable("is remembered", func(want bool, later time.Duration, ends ...error) {
+		visible, reduced := machinetaint.Reduced(later, ends...)
 		Expect(visible).To(Equal(5), "the store shows what is stored by now")
 		Expect(reduced).To(Equal(want))
 	},
-		Entry("after it took effect", nil, time.Duration(0), true),
-		Entry("for two minutes", nil, 2*time.Minute, true),
-		Entry("no longer", nil, 2*time.Minute+1, false),
-		Entry("while its outcome is unknown", errLost, 2*time.Minute, true),
-		Entry("not after a conflict", errConflict, time.Duration(0), false),
-		Entry("not after a refusal", apierrors.NewBadRequest("no"), time.Duration(0), false),
+		Entry("after it took effect", true, time.Duration(0), nil),
+		Entry("for two minutes", true, 2*time.Minute, nil),
+		Entry("no longer", false, 2*time.Minute+1, nil),
+		Entry("while its outcome is unknown", true, 2*time.Minute, errLost),
+		Entry("not after a conflict", false, time.Duration(0), errConflict),
+		Entry("not after a refusal", false, time.Duration(0), apierrors.NewBadRequest("no")),
+		Entry("though a conflict follows", true, 2*time.Minute, nil, errConflict),
+		Entry("though a refusal follows", true, 2*time.Minute, nil, apierrors.NewBadRequest("no")),
+		Entry("no longer, though a conflict follows", false, 2*time.Minute+1, nil, errConflict),
+		Entry("while its outcome is unknown, though a conflict follows", true, 2*time.Minute, errLost, errConflict),
 	)
 })
 
 var _ = Describe("A deletion of a Machine that the store still shows", func() {
 	gone := apierrors.NewNotFound(mcmapi.Resource("machines"), "m")
 
-	DescribeTable("counts", func(ended bool, err error, later time.Duration, want bool) {
-		Expect(machinetaint.Removed(ended, err, later)).To(Equal(want))
+	DescribeTable("counts", func(want bool, later time.Duration, ends ...error) {
+		Expect(machinetaint.Removed(later, ends...)).To(Equal(want))
 	},
-		Entry("while it is in progress, however long that takes", false, nil, time.Hour, true),
-		Entry("after it took effect", true, nil, time.Hour, true),
-		Entry("after another client was faster", true, gone, time.Hour, true),
-		Entry("for two minutes while its outcome is unknown", true, errLost, 2*time.Minute, true),
-		Entry("no longer than that", true, errLost, 2*time.Minute+1, false),
-		Entry("not after a conflict", true, errConflict, time.Duration(0), false),
+		Entry("while it is in progress, however long that takes", true, time.Hour),
+		Entry("after it took effect", true, time.Hour, nil),
+		Entry("after another client was faster", true, time.Hour, gone),
+		Entry("for two minutes while its outcome is unknown", true, 2*time.Minute, errLost),
+		Entry("no longer than that", false, 2*time.Minute+1, errLost),
+		Entry("not after a conflict", false, time.Duration(0), errConflict),
+		Entry("for two minutes while its outcome is unknown, though a conflict follows", true, 2*time.Minute, errLost, errConflict),
+		Entry("no longer than that, though a conflict follows", false, 2*time.Minute+1, errLost, errConflict),
 	)
 })

@@ -6,11 +6,9 @@ import (
 	"sync"
 	"time"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
-	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // states contains what the controller remembers of each MachineDeployment, besides what its stores
@@ -155,134 +153,6 @@ func (s *states) forgetRemoval(machine types.UID) {
 		}
 	}
 }
-
-// unknownFor is how long a write of unknown outcome counts as in progress: longer than any request
-// lasts.
-const unknownFor = 2 * time.Minute
-
-// resize is a write of the replicas of a MachineSet, until the store shows it.
-type resize struct {
-	least, most int       // that the set asks for if it took effect, or an earlier one that is in doubt
-	version     string    // that it was written with; empty while it is under way
-	until       time.Time // when it is forgotten if its outcome never shows; zero while it is under way
-}
-
-// removal is the deletion of a Machine that a guard allowed, until the store shows it.
-type removal struct {
-	until time.Time // when it is forgotten if its outcome never shows; zero unless that is unknown
-}
-
-// reduction is a write after which a MachineDeployment shows fewer machines. It is remembered for a
-// while, because machine-controller-manager may have read the MachineDeployment long before it
-// resizes a MachineSet.
-type reduction struct {
-	shown int
-	until time.Time // when it is forgotten; zero while it is under way
-}
-
-// beginResize records a write of a MachineSet's replicas.
-func (s *state) beginResize(set string, replicas int) {
-	r := &resize{least: replicas, most: replicas}
-	if before := s.resizes[set]; before != nil && before.version == "" {
-		r.least, r.most = min(r.least, before.least), max(r.most, before.most)
-	}
-	putEntry(&s.resizes, set, r)
-}
-
-// endResize records the outcome of a write of a MachineSet's replicas.
-func (s *state) endResize(set string, result *mcm.MachineSet, err error, now time.Time) {
-	r := s.resizes[set]
-	switch {
-	case r == nil:
-	case err == nil:
-		r.version = result.ResourceVersion
-	case ineffective(err):
-		delete(s.resizes, set)
-	default:
-		r.until = now.Add(unknownFor)
-	}
-}
-
-// replicasOf returns the fewest and the most machines that a MachineSet may be asking for, by what
-// machine-controller-manager's store shows and by the writes in progress.
-func (s *state) replicasOf(set *mcm.MachineSet, now time.Time) (least, most int) {
-	id, shown := keyOf(set), int(set.Spec.Replicas)
-	r := s.resizes[id]
-	if r == nil {
-		return shown, shown
-	}
-	if r.version != "" && written.Reached(set.ResourceVersion, r.version) || passed(r.until, now) {
-		delete(s.resizes, id)
-		return shown, shown
-	}
-	return min(r.least, shown), max(r.most, shown)
-}
-
-// totalReplicas returns the sums of replicasOf.
-func (s *state) totalReplicas(sets []*mcm.MachineSet, now time.Time) (least, most int) {
-	for _, set := range sets {
-		l, m := s.replicasOf(set, now)
-		least, most = least+l, most+m
-	}
-	return least, most
-}
-
-// endReduction records the outcome of a reduction, and reports whether it is still remembered.
-func (s *state) endReduction(err error, now time.Time) bool {
-	if ineffective(err) {
-		s.reduction = nil
-	}
-	if s.reduction == nil {
-		return false
-	}
-	s.reduction.until = now.Add(unknownFor)
-	return true
-}
-
-// visible returns how many machines a MachineDeployment that shows so many now is to show, and
-// whether that was reduced recently.
-func (s *state) visible(shown int, now time.Time) (visible int, reduced bool) {
-	r := s.reduction
-	switch {
-	case r == nil:
-		return shown, false
-	case r.until.IsZero():
-		return min(shown, r.shown), true
-	case passed(r.until, now):
-		s.reduction = nil
-		return shown, false
-	}
-	return shown, true
-}
-
-// endRemoval records the outcome of a deletion. The store does not show a successful one yet.
-func (s *state) endRemoval(machine types.UID, err error, now time.Time) {
-	r := s.removals[machine]
-	switch {
-	case r == nil || written.Answered(err):
-	case ineffective(err):
-		delete(s.removals, machine)
-	default:
-		r.until = now.Add(unknownFor)
-	}
-}
-
-// isRemoved reports whether a machine is being deleted, or may be, although the store does not show
-// it.
-func (s *state) isRemoved(machine types.UID, now time.Time) bool {
-	r := s.removals[machine]
-	if r != nil && passed(r.until, now) {
-		delete(s.removals, machine)
-		return false
-	}
-	return r != nil
-}
-
-// beginRemoval records the deletion of a Machine.
-func (s *state) beginRemoval(machine types.UID) { putEntry(&s.removals, machine, &removal{}) }
-
-// beginRelease keeps a Machine from being deleted.
-func (s *state) beginRelease(machine types.UID) { putEntry(&s.releases, machine, true) }
 
 // putEntry sets an entry of a map that may have to be made first: most MachineDeployments need
 // none.
