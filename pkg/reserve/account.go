@@ -37,7 +37,7 @@ func (r *round) settleReduction() {
 	a := &r.applied
 	r.plan.Lowered = r.view.Lowered
 	switch {
-	case !r.view.Lowered.Lasting && r.view.Now.Sub(r.view.Lowered.Until) >= lastRetry:
+	case !r.view.Lowered.Lasting && !r.view.Rollout && r.view.Now.Sub(r.view.Lowered.Until) >= lastRetry:
 		r.plan.Lowered = Lowered{}
 	case r.view.Lowered.limits(r.view.Now) && r.view.Lowered.isOver(r.replicas+a.Counted, r.view):
 		r.plan.Lowered.Until, r.plan.Lowered.Lasting = r.view.Now, false

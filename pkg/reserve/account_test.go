@@ -128,6 +128,18 @@ var _ = Describe("A reduction of replicas (17)", func() {
 		Expect(NewPlan(v).Lowered.Until).To(Equal(start.Add(-time.Minute)))
 	})
 
+	DescribeTable("holds in a rollout, in which the reserve stays as it is", func(until time.Duration) {
+		v := reduced()
+		v.Rollout, v.Applied = true, Applied{Excess: 2, Max: 9, Counted: 1}
+		v.Lowered.Replicas, v.Lowered.Until = 6, start.Add(until)
+		p := NewPlan(v)
+		Expect([]int{p.Replicas, p.Applied.Counted}).To(Equal([]int{5, 1}))
+	},
+		Entry("at first", time.Minute),
+		Entry("when it may be tried to grow again", time.Duration(0)),
+		Entry("an hour later", -time.Hour),
+	)
+
 	DescribeTable("limits the reserve", func(limits bool, change func(*View)) {
 		v := reduced()
 		change(&v)
