@@ -147,7 +147,8 @@ func neverMade(m Machine) bool {
 // settledPhase is the machine in the phase it may have by the time it is compared with others.
 func settledPhase(m *Machine) *Machine {
 	settled := *m
-	if m.Phase != mcm.MachineFailed && !neverMade(*m) {
+	inPlace := []mcm.MachinePhase{mcm.MachineInPlaceUpdating, mcm.MachineInPlaceUpdateSuccessful, mcm.MachineInPlaceUpdateFailed}
+	if m.Phase != mcm.MachineFailed && !neverMade(*m) && (m.Reserve || !slices.Contains(inPlace, m.Phase)) {
 		settled.Phase = mcm.MachineRunning
 	}
 	return &settled

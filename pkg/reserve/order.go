@@ -18,7 +18,7 @@ func (r *round) deletionOrder(i, j int) int {
 		compareFalseFirst(a.Preserved, b.Preserved),
 		cmp.Compare(r.worstPriority(i), r.worstPriority(j)),
 		compareFalseFirst(!a.Named, !b.Named),
-		cmp.Compare(phaseRank(a), phaseRank(b)),
+		cmp.Compare(r.phaseRank(i), r.phaseRank(j)),
 	)
 }
 
@@ -33,15 +33,24 @@ func (r *round) worstPriority(i int) int {
 }
 
 // phaseRank ranks the phases that no machine leaves within seconds: Failed is deleted before
-// CrashLoopBackOff, and both before all others.
-func phaseRank(m Machine) int {
-	switch {
+// CrashLoopBackOff, and both before all others. The phases of an in-place update are deleted before
+// all of them, because machine-controller-manager does not rank these. In the worst case, only a
+// machine that is to stay still has such a phase.
+func (r *round) phaseRank(i int) int {
+	switch m := r.machines[i]; {
+	case m.inPlace() && !r.mayDelete(i):
+		return 0
 	case m.Phase == mcm.MachineFailed:
 		return 1
-	case m.Phase == mcm.MachineCrashLoopBackOff && m.Failing && !m.HasProviderID:
+	case m.neverMade():
 		return 2
 	}
 	return 3
+}
+
+// neverMade reports whether a machine could not be created, so that it has no VM.
+func (m Machine) neverMade() bool {
+	return m.Phase == mcm.MachineCrashLoopBackOff && m.Failing && !m.HasProviderID
 }
 
 // expendable returns how many machines machine-controller-manager could delete from each of its
@@ -71,7 +80,7 @@ func (r *round) mayDelete(i int) bool {
 	switch {
 	case m.Leaving():
 		return true
-	case phaseRank(m) == 2 && m.Reserve && !m.Busy():
+	case m.neverMade() && m.Reserve && !m.Busy():
 		// It cannot get a priority, and does not need one. If it is created a moment later, another
 		// machine may be deleted in its place, which is spared only if no more than R serve. One that
 		// serves may also get pods by then.

@@ -232,6 +232,20 @@ var _ = Describe("A rollout", func() {
 		Entry("before it runs again", mcm.MachineInPlaceUpdateSuccessful),
 	)
 
+	DescribeTable("in place gives up none that cannot be made while a machine that MCM deletes before it is to stay (6)", func(phase mcm.MachinePhase, left int) {
+		w := settled(2, 1, Unbounded)
+		w.view.Rollout = true
+		w.machine("a").Phase, w.machine("a").Pods = phase, 0
+		c := w.machine("c")
+		c.Phase, c.Failing, c.HasProviderID, c.Priority, c.SeenPriority = mcm.MachineCrashLoopBackOff, true, false, PriorityServing, PriorityServing
+		Expect(NewPlan(w.view).Applied.Excess).To(Equal(left))
+	},
+		Entry("one that is updated", mcm.MachineInPlaceUpdating, 1),
+		Entry("one that was updated", mcm.MachineInPlaceUpdateSuccessful, 1),
+		Entry("one that could not be updated", mcm.MachineInPlaceUpdateFailed, 1),
+		Entry("but not for one that runs", mcm.MachineRunning, 0),
+	)
+
 	It("that recreates all gives the first machines to workload", func() {
 		w := settled(3, 2, Unbounded)
 		for _, m := range w.present(func(Machine) bool { return true }) {
