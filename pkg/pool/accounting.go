@@ -61,6 +61,10 @@ func (a Applied) withAbsorbed(recorded, replicas int) Applied {
 	return a
 }
 
+// Included reports whether spec.replicas includes reserve machines, or did before another client
+// lowered them. The reserve then takes a reduction, and replicas are not restored.
+func (a Applied) Included() bool { return a.Counted+a.Absorbed > 0 }
+
 // VisibleReplicas is the number of replicas that machine-controller-manager sees: r + A, at most
 // the max recorded with A, and at least r with the machines of the excess that spec.replicas
 // includes.

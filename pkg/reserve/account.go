@@ -42,7 +42,7 @@ func (r *round) settleReduction() {
 	case r.view.Lowered.limits(r.view.Now) && r.view.Lowered.isOver(r.replicas+a.Counted, r.view):
 		r.plan.Lowered.Until, r.plan.Lowered.Lasting = r.view.Now, false
 	}
-	if r.counting = a.Counted+a.Absorbed > 0; r.counting {
+	if r.counting = a.Included(); r.counting {
 		gone := clamp(r.countDeparted(), a.Absorbed)
 		r.replicas -= gone
 		a.Counted += gone

@@ -18,6 +18,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
@@ -142,6 +143,17 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		Entry("and one of the reserve counts once", "d"),
 		Entry("and one that serves does not count", "c"),
 	)
+
+	It("a machine in reserve that was named goes at once where replicas include the reserve, though more than these serve", func() {
+		onItsOwn(4, 1, machinetaint.Options{}, func(a *alone) {
+			a.patch(`{"spec":{"replicas":5,"excessReplicas":2},"metadata":{"annotations":{%q:"inclusive",%q:"2,counted=2,replicas=5"}}}`, api.AccountingAnnotation, api.AppliedExcessAnnotation)
+			a.wrote(0)
+			Expect(a.applied()).To(Equal("2,counted=2,replicas=5"))
+			a.patch(`{"metadata":{"annotations":{%q:"e~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
+			a.wrote(0)
+			Expect(a.refusesDeletion("e")).To(Succeed())
+		})
+	})
 
 	It("a machine in reserve that was named goes at once from a frozen MachineSet, which must lose machines", func() {
 		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {

@@ -166,6 +166,9 @@ func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool 
 // unsettledNames counts the reserve machines that a client named when it lowered replicas, and for
 // which these may still be restored (law 12 of package reserve), also those that are gone.
 func (d decision) unsettledNames() int {
+	if d.applied().Included() {
+		return 0
+	}
 	known := d.state.named.validFor(d.deployment)
 	n := len(known)
 	for _, name := range d.state.namedReserve(d.deployment, d.now, d.inReserve) {
@@ -184,13 +187,15 @@ func mustLose(set *mcm.MachineSet, reserve int) bool {
 
 // isUnsettled reports whether a machine in reserve is named for deletion, and replicas may still
 // have to be restored because the client that named it has lowered them, too (law 12 of package
-// reserve). Once the machine is gone, nothing shows for what they were lowered, and a machine that
+// reserve): not if they include the reserve. Once the machine is gone, nothing shows for what they were lowered, and a machine that
 // serves would be deleted as well. A machine that the store does not show yet may be in reserve.
 func (d decision) isUnsettled(set *mcm.MachineSet, m *mcm.Machine) bool {
 	named := pool.Named(d.deployment)
 	_, isNamed := named[m.Name]
 	unseen := d.hasReserve() && !d.isKnown(m)
 	switch {
+	case d.applied().Included():
+		return false
 	case !isNamed && !pool.Condemned(m), !d.isMarked(m) && !unseen, plan.Returned(d.deployment)[m.Name], pool.Frozen(set), set.Spec.Replicas == 0:
 		return false
 	case unseen, d.isBehind():

@@ -104,6 +104,20 @@ var _ = Describe("A reserve within replicas", func() {
 		})
 	})
 
+	It("does not restore replicas for a machine of it that is named and gone, also once there is no reserve any more", func() {
+		inclusiveStory(func(c *cluster) {
+			_, reserve := c.names()
+			c.name(4, reserve[0])
+			c.settle()
+			c.want(0)
+			c.settle()
+			Expect(c.totals()).To(Equal("3 = 3 + 0 of 0"))
+			c.patch(`{"spec":{"replicas":2}}`)
+			c.settle()
+			Expect(c.totals()).To(Equal("2 = 2 + 0 of 0"))
+		})
+	})
+
 	It("gives way to a max that was lowered, and to a reduction to it", func() {
 		for _, clamped := range []bool{false, true} {
 			play(func(c *cluster) {

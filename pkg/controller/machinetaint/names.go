@@ -60,13 +60,18 @@ func (s *state) namedReserve(d *v1alpha1.MachineDeployment, now time.Time, inRes
 	return all
 }
 
-// noteNames follows the names in a MachineDeployment from one version to the next. The function
-// reports whether a machine is in reserve.
+// noteNames follows the names in a MachineDeployment from one version to the next, unless its replicas
+// include the reserve: then they are not restored. The function reports whether a machine is in
+// reserve.
 func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, now time.Time, inReserve func(machine string) bool) {
 	if was.Generation == is.Generation {
 		return
 	}
 	s.locked(keyOf(is), func(one *state) {
+		if one.lastMemory().AppliedTo(is).Included() {
+			one.named = names{}
+			return
+		}
 		all := one.named.validFor(was)
 		if raised := int(pool.Workload(is, is.Spec.Replicas) - pool.Workload(was, was.Spec.Replicas)); raised > 0 {
 			settleNames(all, was, is, raised, inReserve)

@@ -35,7 +35,7 @@ func awaitsAccounting(v View) bool {
 // settings show that: the annotation, or else the default. Replicas still include none of it while
 // the annotation cannot be parsed.
 func (v View) presentAccounting() pool.Accounting {
-	if a := v.Memory.AppliedTo(v.Deployment); a.Counted+a.Absorbed > 0 {
+	if v.Memory.AppliedTo(v.Deployment).Included() {
 		return pool.Inclusive
 	}
 	text, set := v.Deployment.Annotations[v1alpha1.AccountingAnnotation]
