@@ -122,6 +122,16 @@ var _ = Describe("A reduction of replicas (17)", func() {
 		Entry("not if it lasts", false, func(v *View) { v.Lowered.Until, v.Lowered.Lasting = start.Add(-time.Hour), true }),
 	)
 
+	DescribeTable("is looked at again", func(want time.Duration, change func(*View)) {
+		v := reduced()
+		change(&v)
+		Expect(NewPlan(v).Again).To(Equal(want))
+	},
+		Entry("when the reserve may be tried to grow again", time.Minute, func(*View) {}),
+		Entry("when it is forgotten, so that it does not limit a later rollout", 50*time.Minute, func(v *View) { v.Lowered.Until = start.Add(-10 * time.Minute) }),
+		Entry("no more if it lasts", time.Duration(0), func(v *View) { v.Lowered.Until, v.Lowered.Lasting = start.Add(-10*time.Minute), true }),
+	)
+
 	It("keeps the time at which it ended, even if another excess is requested later", func() {
 		v := reduced()
 		v.Lowered.Until, v.Wish = start.Add(-time.Minute), 4

@@ -202,8 +202,11 @@ func (r *round) nextCheck() time.Duration {
 	if r.plan.Retry.Failures > 0 {
 		at(r.plan.Retry.Until)
 	}
-	if r.plan.Lowered.Times > 0 {
-		at(r.plan.Lowered.Until)
+	if lowered := r.plan.Lowered; lowered.Times > 0 {
+		at(lowered.Until)
+		if !lowered.Lasting {
+			at(lowered.Until.Add(lastRetry)) // if a rollout begins later, it must be forgotten by then
+		}
 	}
 	for _, m := range r.machines {
 		if r.view.BootPatience > 0 && m.Reserve && m.starting() && m.Phase != mcm.MachineTerminating {
