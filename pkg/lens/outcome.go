@@ -65,14 +65,16 @@ func (k *kindClient[T, L]) createOnce(ctx context.Context, object T, o metav1.Cr
 }
 
 // deleteOnce deletes an object. It does not return an unknown outcome as long as the server can be
-// asked.
+// asked. If an attempt is refused after another one whose outcome is unknown, the object shows whether
+// that one took effect: a deletion that is limited to a version conflicts with its own effect.
 func (k *kindClient[T, L]) deleteOnce(ctx context.Context, name string, o metav1.DeleteOptions) error {
 	for attempt := 1; ; attempt++ {
 		err := k.verbs.Delete(ctx, name, o)
 		if attempt > 1 && apierrors.IsNotFound(err) {
 			return nil
 		}
-		if !outcomeUnknown(err) {
+		unknown := outcomeUnknown(err)
+		if err == nil || !unknown && attempt == 1 {
 			return err
 		}
 		k.c.metrics.unknown.WithLabelValues(k.tracker.resource).Inc()
@@ -80,7 +82,7 @@ func (k *kindClient[T, L]) deleteOnce(ctx context.Context, name string, o metav1
 		switch {
 		case apierrors.IsNotFound(lookErr), lookErr == nil && left.GetDeletionTimestamp() != nil:
 			return nil
-		case lookErr != nil || attempt == maxAttempts:
+		case !unknown || lookErr != nil || attempt == maxAttempts:
 			return err
 		}
 		if k.c.pause(ctx, attempt) != nil {

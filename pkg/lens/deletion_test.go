@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lens_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+)
+
+var _ = Describe("A deletion that is limited to a version, and whose outcome is unknown (L4.3)", func() {
+	It("is no error if it is still under way, though the next attempt conflicts with its effect", func() {
+		inWorld(1, func(w lensWorld) {
+			made := w.create(machine("a", finalizer))
+			w.server.Lag("machines", sim.Constantly(lag))
+			w.server.OnWrite(firstly(1, noAnswer))
+			go func() { // after it was looked up in vain, before it is repeated
+				time.Sleep(10 * time.Millisecond)
+				_ = w.others.Machines(ns).Delete(w, "a", metav1.DeleteOptions{})
+			}()
+			limited := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &made.ResourceVersion}}
+			Expect(w.machines().Delete(w, "a", limited)).To(Succeed())
+			left, err := w.informers.Machines().Lister().List(labels.Everything())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(left).To(ConsistOf(HaveField("DeletionTimestamp", Not(BeNil()))))
+		})
+	})
+})
