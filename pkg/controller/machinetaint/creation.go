@@ -21,7 +21,7 @@ func (c *Controller) ReserveMark(b view.Creation) *v1alpha1.Reserve {
 	if d == nil {
 		return nil
 	}
-	memory := c.states.memory(key, now)
+	memory := c.states.memory(d, now)
 	if memory.AppliedTo(d).Excess == 0 {
 		return nil
 	}

@@ -34,7 +34,7 @@ func (c *Controller) observe(key string) (plan.View, bool) {
 		c.fieldPruned.Store(false)
 	}
 	v := plan.View{Now: c.clock.Now(), Settings: c.settings, Deployment: d, Accounting: c.accountingOf(d)}
-	v.Memory, v.Pruned = c.states.memory(key, v.Now), c.fieldPruned.Load()
+	v.Memory, v.Pruned = c.states.memory(d, v.Now), c.fieldPruned.Load()
 	s := pool.Outline(d, c.latest, v.Now)
 	v.NamedGone = c.states.completeNames(d, s.Machines)
 	if v.Machines = withoutPriorities(s.Machines); v.HasNoReserve() {

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
@@ -23,6 +24,7 @@ import (
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // all are the objects of a server.
@@ -147,6 +149,20 @@ var _ = Describe("A preview", func() {
 			Expect(preview.SetObjects(machinetaint.Objects{Deployments: []*api.MachineDeployment{d}}, time.Now())).To(Succeed())
 			v, _, ok := preview.Plan(fixture.Namespace, "pool")
 			Expect([]bool{ok, v.Targetless}).To(Equal([]bool{true, !hasTarget}))
+		}
+	})
+
+	It("remembers nothing of a MachineDeployment for another one of the same name", func() {
+		preview, err := machinetaint.NewPreview(plan.Settings{}, false)
+		Expect(err).NotTo(HaveOccurred())
+		memory := plan.Memory{UID: "first", Applied: "1", Retry: reserve.Retry{Failures: 7, Until: time.Now().Add(time.Hour)}}
+		for uid, want := range map[types.UID]plan.Memory{"first": memory, "second": {}} {
+			d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, UID: uid}}
+			preview.Remember(plan.View{Deployment: d}, plan.Plan{Memory: memory})
+			Expect(preview.SetObjects(machinetaint.Objects{Deployments: []*api.MachineDeployment{d}}, time.Now())).To(Succeed())
+			v, _, ok := preview.Plan(fixture.Namespace, "pool")
+			Expect(ok).To(BeTrue())
+			Expect(v.Memory).To(Equal(want))
 		}
 	})
 

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 )
 
@@ -71,9 +72,13 @@ func (s *state) isEmpty() bool {
 		len(s.named.all)+len(s.departed)+len(s.resizes)+len(s.removals)+len(s.releases) == 0 && s.reduction == nil
 }
 
-// memory returns the memory of the last plan, which is empty if there is none.
-func (s *states) memory(key string, now time.Time) (m plan.Memory) {
-	s.locked(key, func(one *state) {
+// memory returns the memory of the last plan, which is empty if there is none. What is left of another
+// MachineDeployment of the same name is forgotten.
+func (s *states) memory(d *v1alpha1.MachineDeployment, now time.Time) (m plan.Memory) {
+	s.locked(keyOf(d), func(one *state) {
+		if one.memory != nil && one.memory.UID != d.UID {
+			one.forgetDeployment()
+		}
 		one.visible(0, now) // forgets a reduction of long ago
 		one.forgetDeparted(now)
 		m = one.lastMemory()
@@ -118,9 +123,11 @@ func (s *states) forgetPlans(key string) {
 // forgetDeployment removes what belongs to a MachineDeployment that no longer exists. Writes of its
 // MachineSets and Machines that are in progress end by themselves.
 func (s *states) forgetDeployment(key string) {
-	s.locked(key, func(one *state) {
-		one.memory, one.freedAt, one.named, one.departed, one.reduction = nil, time.Time{}, names{}, nil, nil
-	})
+	s.locked(key, (*state).forgetDeployment)
+}
+
+func (s *state) forgetDeployment() {
+	s.memory, s.freedAt, s.named, s.departed, s.reduction = nil, time.Time{}, names{}, nil, nil
 }
 
 // listen reports changes of a MachineDeployment until done is called. The queue cannot, because the
