@@ -62,7 +62,7 @@ func (a Applied) withAbsorbed(recorded, replicas int) Applied {
 }
 
 // Included reports whether spec.replicas includes reserve machines, or did before another client
-// lowered them. The reserve then takes a reduction, and replicas are not restored.
+// lowered them.
 func (a Applied) Included() bool { return a.Counted+a.Absorbed > 0 }
 
 // VisibleReplicas is the number of replicas that machine-controller-manager sees: r + A, at most

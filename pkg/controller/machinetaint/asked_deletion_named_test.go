@@ -20,6 +20,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // slowDown has each patch of a MachineDeployment by the controller take ten seconds before it takes effect, until end is called.
@@ -152,6 +153,25 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 			a.patch(`{"metadata":{"annotations":{%q:"e~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
 			a.wrote(0)
 			Expect(a.refusesDeletion("e")).To(Succeed())
+		})
+	})
+
+	It("a machine in reserve that was named stays until replicas are restored for those that these do not include", func() {
+		onItsOwn(4, 3, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			end := a.slowDown()
+			a.patch(`{"spec":{"replicas":5},"metadata":{"annotations":{%q:"inclusive",%q:"3,counted=1,replicas=5"}}}`, api.AccountingAnnotation, api.AppliedExcessAnnotation)
+			now := time.Now().UTC().Format(time.RFC3339)
+			a.patch(`{"spec":{"replicas":3},"metadata":{"annotations":{%q:"e~%s,f~%s"}}}`, machineutils.TriggerDeletionByMCM, now, now)
+			time.Sleep(time.Second)
+			Expect(a.refusesDeletion("e")).To(Satisfy(apierrors.IsConflict))
+			for _, name := range []string{"e", "f"} {
+				Expect(a.stock.MachineV1alpha1().Machines(fixture.Namespace).Delete(context.Background(), name, metav1.DeleteOptions{})).To(Succeed())
+			}
+			a.patch(`{"metadata":{"annotations":{%q:null}}}`, machineutils.TriggerDeletionByMCM)
+			end()
+			time.Sleep(time.Minute)
+			Expect(pool.Workload(a.deployment(), a.deployment().Spec.Replicas)).To(BeEquivalentTo(4))
 		})
 	})
 

@@ -166,7 +166,7 @@ func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool 
 // unsettledNames counts the reserve machines that a client named when it lowered replicas, and for
 // which these may still be restored (law 12 of package reserve), also those that are gone.
 func (d decision) unsettledNames() int {
-	if d.applied().Included() {
+	if d.reserveTakesNames() {
 		return 0
 	}
 	known := d.state.named.validFor(d.deployment)
@@ -179,6 +179,10 @@ func (d decision) unsettledNames() int {
 	return n
 }
 
+// reserveTakesNames reports whether replicas include more reserve machines than a client has lowered
+// them by, so that they are not restored for those that it named.
+func (d decision) reserveTakesNames() bool { return d.applied().Counted > 0 }
+
 // mustLose reports whether a MachineSet has to lose machines, whatever runs on them: it is frozen, and
 // none of its machines in reserve can go instead. In a rollout, those stay.
 func mustLose(set *mcm.MachineSet, reserve int) bool {
@@ -187,14 +191,14 @@ func mustLose(set *mcm.MachineSet, reserve int) bool {
 
 // isUnsettled reports whether a machine in reserve is named for deletion, and replicas may still
 // have to be restored because the client that named it has lowered them, too (law 12 of package
-// reserve): not if they include the reserve. Once the machine is gone, nothing shows for what they were lowered, and a machine that
+// reserve). Once the machine is gone, nothing shows for what they were lowered, and a machine that
 // serves would be deleted as well. A machine that the store does not show yet may be in reserve.
 func (d decision) isUnsettled(set *mcm.MachineSet, m *mcm.Machine) bool {
 	named := pool.Named(d.deployment)
 	_, isNamed := named[m.Name]
 	unseen := d.hasReserve() && !d.isKnown(m)
 	switch {
-	case d.applied().Included():
+	case d.reserveTakesNames():
 		return false
 	case !isNamed && !pool.Condemned(m), !d.isMarked(m) && !unseen, plan.Returned(d.deployment)[m.Name], pool.Frozen(set), set.Spec.Replicas == 0:
 		return false

@@ -4,6 +4,7 @@ package machinetaint
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -60,32 +61,37 @@ func (s *state) namedReserve(d *v1alpha1.MachineDeployment, now time.Time, inRes
 	return all
 }
 
-// noteNames follows the names in a MachineDeployment from one version to the next, unless its replicas
-// include the reserve: then they are not restored. The function reports whether a machine is in
-// reserve.
+// noteNames follows the names in a MachineDeployment from one version to the next. It adds one for each
+// replica by which R fell: the reserve takes the rest of a reduction if replicas include it. The
+// function reports whether a machine is in reserve.
 func (s *states) noteNames(was, is *v1alpha1.MachineDeployment, now time.Time, inReserve func(machine string) bool) {
 	if was.Generation == is.Generation {
 		return
 	}
 	s.locked(keyOf(is), func(one *state) {
-		if one.lastMemory().AppliedTo(is).Included() {
-			one.named = names{}
-			return
-		}
 		all := one.named.validFor(was)
-		if raised := int(pool.Workload(is, is.Spec.Replicas) - pool.Workload(was, was.Spec.Replicas)); raised > 0 {
+		raised := int(pool.Workload(is, is.Spec.Replicas) - pool.Workload(was, was.Spec.Replicas))
+		if raised > 0 {
 			settleNames(all, was, is, raised, inReserve)
 		}
-		if is.Spec.Replicas < was.Spec.Replicas {
-			before := pool.Named(was)
-			for _, name := range one.namedReserve(is, now, inReserve) {
-				if _, known := before[name]; !known {
-					putEntry(&all, name, true)
-				}
-			}
+		fresh := one.newNames(was, is, now, inReserve)
+		for _, name := range fresh[:min(max(0, -raised), len(fresh))] {
+			putEntry(&all, name, true)
 		}
 		one.named = names{is.Generation, all}
 	})
+}
+
+// newNames returns the reserve machines that a version of a MachineDeployment names and the one before
+// did not.
+func (s *state) newNames(was, is *v1alpha1.MachineDeployment, now time.Time, inReserve func(machine string) bool) []string {
+	before := pool.Named(was)
+	fresh := slices.DeleteFunc(s.namedReserve(is, now, inReserve), func(name string) bool {
+		_, known := before[name]
+		return known
+	})
+	slices.Sort(fresh)
+	return fresh
 }
 
 // settleNames removes the names that a raise of R accounts for: those that the MachineDeployment
