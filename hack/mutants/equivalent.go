@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -46,6 +47,7 @@ func readEquivalences(name string) ([]equivalence, error) {
 // this package that matches none is an error: the code has changed, and with it perhaps the reason.
 func known(all []equivalence, folder string, mutants []Mutant) (map[int]bool, error) {
 	ids := map[int]bool{}
+	var errs []error
 	for _, e := range all {
 		if path.Dir(e.file) != folder {
 			continue
@@ -57,10 +59,10 @@ func known(all []equivalence, folder string, mutants []Mutant) (map[int]bool, er
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("equivalent.txt:%d: no such mutant any more: %s: %s: %s", e.line, e.file, e.kind, e.change)
+			errs = append(errs, fmt.Errorf("equivalent.txt:%d: no such mutant any more: %s: %s: %s", e.line, e.file, e.kind, e.change))
 		}
 	}
-	return ids, nil
+	return ids, errors.Join(errs...)
 }
 
 func (e equivalence) matches(m Mutant) bool {

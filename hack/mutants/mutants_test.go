@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -210,5 +211,26 @@ func TestScoreIsThatOfAllMutantsThoughASampleIsTried(t *testing.T) {
 	half := score{killed: 1, tried: 2, untried: 2}
 	if !half.below(51) || half.below(50) || (score{}).below(97) {
 		t.Error("a score is below what is more than it, and nothing measured is below nothing")
+	}
+}
+
+func TestEquivalentMutantsAreStillMade(t *testing.T) {
+	all, err := readEquivalences("equivalent.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := map[string]bool{}
+	for _, e := range all {
+		folders[path.Dir(e.file)] = true
+	}
+	for folder := range folders {
+		p, err := Load("../..", "./"+folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mutants, _ := Mutate(p)
+		if _, err := known(all, folder, mutants); err != nil {
+			t.Error(err)
+		}
 	}
 }
