@@ -29,7 +29,7 @@ const (
 
 // New decides about all buffers.
 func New(v View) Plan {
-	r := round{View: v}
+	r := round{View: v, unreadOf: map[machine.Owner]int{}}
 	r.sites, r.held = v.candidateSites()
 	r.decide()
 	p := Plan{Requests: r.settle(), Decisions: r.decisions}
@@ -54,8 +54,9 @@ type round struct {
 	// places contain the shape of each decision's chunks.
 	places []place
 	// unread is how many chunks buffers had that cannot be read now: they may still need their
-	// machines (law 5).
-	unread int
+	// machines (law 5). unreadOf is how many of them have machines that are dedicated to an owner.
+	unread   int
+	unreadOf map[machine.Owner]int
 }
 
 // place is a shape of a class; nil if a decision has no chunks.
@@ -90,7 +91,8 @@ func (r *round) decideOne(d *Decision, b Buffer, left quotas) place {
 	}
 	if d.Problem = why; why != nil && why.unread {
 		d.Chunks = int(max(0, ptr.Deref(b.Object.Status.Replicas, 0)))
-		r.unread = min(r.unread+d.Chunks, math.MaxInt32)
+		owner, _ := b.owner()
+		r.unread, r.unreadOf[owner] = min(r.unread+d.Chunks, math.MaxInt32), min(r.unreadOf[owner]+d.Chunks, math.MaxInt32)
 	}
 	if why != nil {
 		return place{}
@@ -248,7 +250,7 @@ func (r *round) requests(all []holding) []Request {
 			if name == "" {
 				continue // another client has moved its machines: they stay until buffers can be read again
 			}
-			w, is = Request{Pool: name, Machines: w.Machines + kept, Dedicated: w.Dedicated}, true
+			w, is = Request{Pool: name, Machines: w.Machines + kept, Dedicated: r.keepDedicated(reserve, w.Dedicated, kept)}, true
 		}
 		if w.Reserve = reserve; !is || !w.isMet() {
 			changes = append(changes, w)

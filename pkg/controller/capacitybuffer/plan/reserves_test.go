@@ -53,6 +53,21 @@ var _ = Describe("Machines of buffers that cannot be read (law 5)", func() {
 		Entry("to none"),
 	)
 
+	DescribeTable("stay dedicated to the owners of these buffers, and to no others",
+		func(to, want string) {
+			owned := Chunks("b", 2, "cpu=3", dedicated("namespace"))
+			v := After(plan.View{Buffers: []plan.Buffer{owned, Chunks("c", 1, "cpu=1", dedicated("namespace/ci"))}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}})
+			Expect(dedications(v)).To(Equal("a: ci=1 shop=2"))
+			v.Buffers[0].Lacks = "no right"
+			dedicated(to)(&v.Buffers[0])
+			v = After(v)
+			Expect([]string{Spread(v), dedications(v)}).To(Equal([]string{"a=3", want}))
+			Expect(plan.New(v).Requests).To(BeEmpty(), "law 9")
+		},
+		Entry("the same owner", "namespace", "a: ci=1 shop=2"),
+		Entry("another owner, which the buffer names meanwhile", "namespace/web", "a: ci=1"),
+	)
+
 	It("are dedicated anew if the annotation about that is invalid", func() {
 		v := After(plan.View{Buffers: []plan.Buffer{Chunks("b", 2, "cpu=3", dedicated("namespace"))}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}})
 		v.Reserves[0].Annotations[machine.DedicatedAnnotation] = "shop"
