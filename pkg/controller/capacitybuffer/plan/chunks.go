@@ -72,7 +72,10 @@ func (b *Buffer) liveShape(ref *v1beta1.ScalableRef) (*corev1.Pod, *Problem) {
 	case b.Newest == nil:
 		return nil, problem(reason.PodNotFound, "no pod of %s %s shows what a chunk is like", ref.Kind, ref.Name)
 	}
-	return chunkOf(b.Object, &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: b.Newest.Labels}, Spec: b.Newest.Spec}), nil
+	return chunkOf(b.Object, &corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: b.Newest.Labels, Annotations: b.Newest.Annotations}, // package fit notes there what it has not kept
+		Spec:       b.Newest.Spec,
+	}), nil
 }
 
 // unread returns the problem that something could not be read.

@@ -19,6 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
+	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
 // rolledOut is a buffer of a Rollout with ten replicas, whose newest pod is like that.
@@ -89,6 +90,15 @@ var _ = Describe("A workload of another kind (laws 1 and 2)", func() {
 	It("has chunks that may run on any machine, wherever its newest pod runs", func() {
 		b := rolledOut(PodSpec("cpu=3", func(s *corev1.PodSpec) { s.NodeName = "n" }))
 		Expect(Requests(plan.New(plan.View{Buffers: []plan.Buffer{b}, Pools: pools}))).To(Equal("a=2"))
+	})
+
+	It("has no chunks if its newest pod is too large to be read", func() {
+		many := PodSpec("cpu=3", func(s *corev1.PodSpec) {
+			s.NodeName, s.Tolerations = "n", make([]corev1.Toleration, fit.MaxTolerations+1)
+		})
+		b := rolledOut(many, func(b *plan.Buffer) { b.Newest = fit.SlimMovable(b.Newest) })
+		d := plan.New(plan.View{Buffers: []plan.Buffer{b}, Pools: pools}).Decisions[0]
+		Expect([]string{d.Problem.Reason, d.Problem.Message}).To(Equal([]string{reason.ShapeUnclear, "it cannot be decided where a chunk can run: it has more than 64 tolerations"}))
 	})
 
 	It("may have machines of its own if it controls its pods", func() {
