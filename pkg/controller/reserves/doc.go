@@ -40,6 +40,6 @@
 //     in a cluster that hibernates, and those of a Gardener while their max is unknown.
 //  9. At rest, nothing is written, whatever the time, unless a schedule begins or ends.
 //  10. The content of one Reserve affects no other, except by law 3.
-//  11. A Reserve of one MachineDeployment can dedicate machines to owners. A MachineDeployment
-//     dedicates no more machines than are requested there.
+//  11. A Reserve of one MachineDeployment can dedicate machines to owners, no more than it requests.
+//     A MachineDeployment dedicates no more machines than are requested there.
 package reserves

@@ -10,8 +10,8 @@ import (
 )
 
 // dedications returns whom the spare machines of a MachineDeployment are dedicated to, at most as
-// many as are requested there (law 11). If several Reserves name an owner, the largest number
-// counts.
+// many as are requested there, and no more of each Reserve than it requests (law 11). If several
+// Reserves name an owner, the largest number counts.
 func dedications(decisions []Decision, d *machine.MachineDeployment, machines int32) string {
 	most := map[machine.Owner]int32{}
 	for _, each := range decisions {
@@ -19,7 +19,7 @@ func dedications(decisions []Decision, d *machine.MachineDeployment, machines in
 			continue // a number for several MachineDeployments could not be told apart
 		}
 		asked, _ := machine.ParseDedications(each.Reserve.Annotations[machine.DedicatedAnnotation]) // an invalid text dedicates nothing
-		for _, a := range asked {
+		for _, a := range limited(asked, int32(each.Parts[0].Machines)) {
 			most[a.Owner] = max(most[a.Owner], a.Machines)
 		}
 	}
@@ -27,10 +27,17 @@ func dedications(decisions []Decision, d *machine.MachineDeployment, machines in
 	for owner, n := range most {
 		all = append(all, machine.Dedication{Owner: owner, Machines: n})
 	}
-	slices.SortFunc(all, func(a, b machine.Dedication) int { return cmp.Compare(a.Owner, b.Owner) })
+	return machine.DedicationsText(limited(all, machines))
+}
+
+// limited returns dedications, by owner, of at most this many machines.
+func limited(all []machine.Dedication, machines int32) []machine.Dedication {
+	slices.SortFunc(all, func(a, b machine.Dedication) int {
+		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(b.Machines, a.Machines))
+	})
 	for i := range all {
 		all[i].Machines = min(all[i].Machines, machines)
 		machines -= all[i].Machines
 	}
-	return machine.DedicationsText(slices.DeleteFunc(all, func(a machine.Dedication) bool { return a.Machines == 0 }))
+	return slices.DeleteFunc(all, func(a machine.Dedication) bool { return a.Machines == 0 })
 }

@@ -45,6 +45,8 @@ var _ = DescribeTable("Whose spare machines they are (law 11)",
 	Entry("everybody's, if it cannot be read", "", ofA("r", 3, "shop")),
 	Entry("those of another Reserve, if one cannot be read", "ci=1", ofA("r", 3, "shop"), ofA("s", 2, "ci=1")),
 	Entry("nobody's, if none are requested", "", ofA("r", 0, "shop=2")),
+	Entry("everybody's, if a Reserve that names an owner requests none", "", Wish("r", Replicas(3), Names("a")), ofA("s", 0, "shop=2")),
+	Entry("an owner's, as many as the Reserve requests that names it", "shop=1", Wish("r", Replicas(3), Names("a")), ofA("s", 1, "shop=2")),
 	Entry("those that the MachineDeployment itself was given", "shop=1", ofA("r", 1, "shop=1"), Wish("s", Replicas(1), Names("b"))),
 )
 
