@@ -3,6 +3,8 @@
 package pool
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,7 +15,7 @@ import (
 // otherwise as the MachineClass describes it, or nil.
 func SampleNode(s Snapshot) *corev1.Node {
 	if s.Sample != nil && !s.Sample.Spec.Unschedulable {
-		return s.Sample
+		return withoutPassing(s.Sample)
 	}
 	if s.Class == nil {
 		return nil
@@ -27,4 +29,15 @@ func SampleNode(s Snapshot) *corev1.Node {
 	node.Labels[corev1.LabelHostname] = ""
 	node.Status.Capacity, node.Status.Allocatable = t.Capacity, t.Allocatable
 	return node
+}
+
+// withoutPassing returns a Node without the taints that a new machine does not keep: with them, no
+// pod would fit new machines while an autoscaler drains this Node.
+func withoutPassing(node *corev1.Node) *corev1.Node {
+	if !slices.ContainsFunc(node.Spec.Taints, similar.Passing) {
+		return node
+	}
+	fresh := *node
+	fresh.Spec.Taints = slices.DeleteFunc(slices.Clone(node.Spec.Taints), similar.Passing)
+	return &fresh
 }

@@ -33,6 +33,15 @@ var _ = Describe("The Node of a new machine", func() {
 		Expect(read(existing, described)).To(BeIdenticalTo(existing))
 	})
 
+	It("has none of the taints that an existing one has only for a while", func() {
+		lasting, passing := corev1.Taint{Key: "dedicated"}, []corev1.Taint{
+			{Key: "ToBeDeletedByClusterAutoscaler"}, {Key: corev1.TaintNodeDiskPressure}, {Key: "node.gardener.cloud/critical-components-not-ready"},
+		}
+		draining := fixture.Node("n", func(n *corev1.Node) { n.Spec.Taints = append(passing, lasting) })
+		Expect(read(draining, described).Spec.Taints).To(Equal([]corev1.Taint{lasting}))
+		Expect(draining.Spec.Taints).To(HaveLen(4), "the Node itself is unchanged")
+	})
+
 	It("is as the MachineClass describes it if there is none, or only one that is cordoned", func() {
 		for _, sample := range []*corev1.Node{nil, cordoned} {
 			n := read(sample, described)

@@ -50,6 +50,12 @@ func (c Candidate) Fit(now time.Time) bool {
 	return false
 }
 
+// Passing reports whether a taint belongs to the present state of a Node, such as the lack of memory
+// or an imminent deletion, so that a fresh machine of the same kind does not keep it.
+func Passing(t corev1.Taint) bool {
+	return unsettling(t) || strings.HasPrefix(t.Key, "node.kubernetes.io/")
+}
+
 // unsettling reports whether a taint shows that the Node is not complete yet, or is about to be
 // deleted.
 func unsettling(t corev1.Taint) bool {

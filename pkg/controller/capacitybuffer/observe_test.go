@@ -5,6 +5,7 @@ package capacitybuffer_test
 import (
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
@@ -75,6 +77,19 @@ var _ = Describe("The controller observes", func() {
 		Entry("two of the same age, by name", "a=2", agent("y", "cpu=3", "", 0), agent("x", "cpu=2", "", 0)),
 		Entry("two of the same age, by name, without room", "", agent("y", "cpu=2", "", 0), agent("x", "cpu=3", "", 0)),
 	)
+
+	It("what machines are like, also while cluster-autoscaler drains one", func() {
+		o := shown(three())
+		set, machines := fixture.Spares(o.Deployments[0], 1, 1)
+		set.Spec.Template = o.Deployments[0].Spec.Template
+		draining := fixture.Node("n", func(n *corev1.Node) {
+			n.Spec.ProviderID, n.Spec.Taints = "", []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule}}
+		})
+		machines[0].Labels, machines[0].Annotations = map[string]string{mcm.NodeLabelKey: draining.Name}, nil // it serves
+		o.Sets, o.Machines, o.Nodes = []*mcm.MachineSet{set}, machines, []*corev1.Node{draining}
+		o.Reserves = []*autoscaling.Reserve{plan.NewReserve(Namespace, plan.Request{Pool: "a", Machines: 1})}
+		Expect(previewOf(o, refers()).Plan().Requests).To(BeEmpty())
+	})
 
 	It("neither buffers that are being deleted nor those of others", func() {
 		gone, theirs := three(), three()
