@@ -3,6 +3,7 @@
 package capacitybuffer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -33,7 +34,7 @@ const (
 	scaleInterval = 30 * time.Second
 	// discoverAfter is how often the kinds of the cluster are discovered again for them.
 	discoverAfter = 10 * time.Minute
-	// maxScales is how many of these workloads are read.
+	// maxScales is how many of these workloads are read. Namespaces take turns.
 	maxScales = 100
 )
 
@@ -147,7 +148,7 @@ func (c *Controller) readScales(ctx context.Context) (changed bool) {
 		}
 	}
 	next := map[string]plan.Scale{}
-	for i, key := range slices.Sorted(maps.Keys(refs)) {
+	for i, key := range inTurns(refs) {
 		if i == maxScales || ctx.Err() != nil {
 			break
 		}
@@ -165,6 +166,19 @@ func (c *Controller) readScales(ctx context.Context) (changed bool) {
 	changed = changed || len(next) != len(c.scales.known)
 	c.scales.known = next
 	return changed
+}
+
+// inTurns returns the workloads that buffers name in the order in which they are read: the first of
+// each namespace by key, then the second of each, and so on.
+func inTurns(refs map[string]*v1beta1.CapacityBuffer) []string {
+	keys := slices.Sorted(maps.Keys(refs))
+	turn, seen := make(map[string]int, len(keys)), map[string]int{}
+	for _, key := range keys {
+		turn[key] = seen[refs[key].Namespace]
+		seen[refs[key].Namespace]++
+	}
+	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(turn[a], turn[b]) })
+	return keys
 }
 
 // transient reports whether an error reveals nothing about the workload.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
@@ -110,6 +111,25 @@ var _ = Describe("A workload of a kind that is not known", func() {
 		}),
 		Entry("a controller that makes them its pods", "example.com", "Rollout", reason.DedicationInvalid, func(c *cluster) { c.runs("web", "p", "cpu=1") }),
 	)
+
+	It("has chunks, however many workloads the buffers of another namespace name (law 8)", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 20)
+			c.rollout("web", 10)
+			c.runs("web", "p", "cpu=1")
+			for i := range 100 {
+				many := NewBuffer(fmt.Sprintf("b%d", i), fmt.Sprintf("{scalableRef: {apiGroup: example.com, kind: Rollout, name: w%d}, replicas: 1}", i)).Object
+				many.Namespace = "another"
+				world.Create(c.ours.CapacityBufferV1beta1().CapacityBuffers(many.Namespace), many)
+			}
+			c.create(ofRollout("b"))
+			c.Start("buffers", controller)
+			Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
+			Expect(Standing(c.buffer("b"))).To(Equal("2 Provisioning=MachinesRequested Ready=Complete"))
+		})
+	})
 
 	It("is dedicated by the controller of its pods", func() {
 		storm.Bubble(suite, func() {
