@@ -35,7 +35,8 @@ type cachedPod struct {
 	// node is where the pod is bound; empty if it waits. ended reports whether it runs no more.
 	node  string
 	ended bool
-	// controller is the UID of the object that controls the pod; empty if it is being deleted.
+	// controller is the UID of the object that controls the pod; empty if that replaces the pod: if
+	// the pod is being deleted, or has ended. A Job replaces no pod that has succeeded.
 	controller types.UID
 }
 
@@ -102,7 +103,7 @@ func (r *podCache) cached(pod *corev1.Pod) *cachedPod {
 func readPod(pod *corev1.Pod) *cachedPod {
 	waits := pod.Spec.NodeName == ""
 	p := &cachedPod{Pod: fit.Read(pod, waits), from: pod, node: pod.Spec.NodeName, ended: pool.Finished(pod)}
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && pod.DeletionTimestamp == nil {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && pod.DeletionTimestamp == nil && (!p.ended || owner.Kind == jobKind) {
 		p.controller = owner.UID
 	}
 	if waits {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
@@ -65,6 +66,26 @@ var _ = Describe("A ReplicaSet that has not created all of its pods", func() {
 			c.create(fresh(1, "p", 4000, ByReplicaSet(set))...)
 			time.Sleep(time.Second)
 			Expect([]string{before, c.replicas()}).To(Equal([]string{"a=2", "a=5"}))
+		})
+	})
+
+	It("creates others for those that have failed", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 5, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			set := c.makes("w", 3)
+			for _, p := range fresh(3, "evicted", 1000, ByReplicaSet(set), func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" }) {
+				p = world.Create(c.core.CoreV1().Pods(ns), p)
+				p.Status.Phase = corev1.PodFailed
+				_, err := c.core.CoreV1().Pods(ns).UpdateStatus(context.Background(), p, metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			c.settle()
+			before := c.replicas()
+			c.create(fresh(1, "p", 4000, ByReplicaSet(set))...)
+			time.Sleep(time.Second)
+			Expect([]string{before, c.replicas()}).To(Equal([]string{"a=1", "a=4"}))
 		})
 	})
 
