@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -106,7 +107,8 @@ func chunkOf(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec) *
 }
 
 // CompletedPod returns a pod of a template as the API server would complete it: a resource that has
-// a limit and no request requests its limit.
+// a limit and no request requests its limit, and in the network of the node, each port is one of the
+// node.
 func CompletedPod(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "chunk", Labels: template.Labels, Annotations: template.Annotations},
@@ -116,12 +118,21 @@ func CompletedPod(namespace string, template *corev1.PodTemplateSpec) *corev1.Po
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
 			requestLimits(&containers[i].Resources)
+			if pod.Spec.HostNetwork {
+				useHostPorts(containers[i].Ports)
+			}
 		}
 	}
 	if pod.Spec.Resources != nil {
 		requestLimits(pod.Spec.Resources)
 	}
 	return pod
+}
+
+func useHostPorts(ports []corev1.ContainerPort) {
+	for i := range ports {
+		ports[i].HostPort = cmp.Or(ports[i].HostPort, ports[i].ContainerPort)
+	}
 }
 
 func requestLimits(r *corev1.ResourceRequirements) {

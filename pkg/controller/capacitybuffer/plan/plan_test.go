@@ -35,6 +35,12 @@ func tolerant(b *plan.Buffer) {
 	b.Template.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }
 
+// hostNetworked has each pod listen on a port of its node.
+func hostNetworked(b *plan.Buffer) {
+	s := &b.Template.Template.Spec
+	s.HostNetwork, s.Containers[0].Ports = true, []corev1.ContainerPort{{ContainerPort: 80}}
+}
+
 func apart(b *plan.Buffer) { apartBy(corev1.LabelHostname)(b) }
 
 func apartBy(key string) func(*plan.Buffer) {
@@ -77,6 +83,7 @@ var _ = DescribeTable("How many machines hold the chunks, and where (laws 4, 5 a
 	Entry("elsewhere, where max is reached", []plan.Buffer{Chunks("b", 8, "cpu=1")}, []plan.Pool{Site("a", "cpu=8", 3), Site("b", "cpu=2", 9)}, "b=4", "8 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("where the node selector allows", []plan.Buffer{Chunks("b", 2, "cpu=1", selecting("b"))}, []plan.Pool{Site("a", "cpu=2", 9), Site("b", "cpu=8", 9)}, "b=1", "2 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("each on its own machine", []plan.Buffer{Chunks("b", 3, "cpu=1", apart)}, []plan.Pool{Site("a", "cpu=8", 9)}, "a=3", "3 Provisioning=MachinesRequested Ready=Complete"),
+	Entry("each on its own machine, by a port of the network of the node", []plan.Buffer{Chunks("b", 3, "cpu=1", hostNetworked)}, []plan.Pool{Site("a", "cpu=8", 9)}, "a=3", "3 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("each in its own pool, where there are too few", []plan.Buffer{Chunks("b", 3, "cpu=1", apartBy("pool"))}, []plan.Pool{Site("a", "cpu=8", 9), Site("b", "cpu=8", 9)}, "a=1 b=1", "3 Provisioning=DoesNotFit Ready=DoesNotFit"),
 	Entry("together where machines have no name by which to keep apart", []plan.Buffer{Chunks("b", 3, "cpu=1", apart)}, []plan.Pool{Site("a", "cpu=8", 9, func(p *plan.Pool) { p.Node.Labels = nil })}, "a=1", "3 Provisioning=MachinesRequested Ready=Complete"),
 	Entry("a chunk that tolerates everything", []plan.Buffer{Chunks("b", 5, "cpu=1", tolerant)}, []plan.Pool{Site("a", "cpu=4", 9)}, "a=2", "5 Provisioning=MachinesRequested Ready=Complete"),
