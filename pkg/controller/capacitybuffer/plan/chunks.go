@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -117,16 +118,27 @@ func CompletedPod(namespace string, template *corev1.PodTemplateSpec) *corev1.Po
 	pod.Spec.NodeName, pod.Spec.SchedulingGates = "", nil
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
-			requestLimits(&containers[i].Resources)
+			requestLimits(&containers[i].Resources, containers[i].Resources.Limits)
 			if pod.Spec.HostNetwork {
 				useHostPorts(containers[i].Ports)
 			}
 		}
 	}
 	if pod.Spec.Resources != nil {
-		requestLimits(pod.Spec.Resources)
+		requestLimits(pod.Spec.Resources, unrequested(pod))
 	}
 	return pod
+}
+
+// unrequested returns the limits of a pod as a whole, without those of resources that its containers
+// request. Huge pages are always requested in full.
+func unrequested(pod *corev1.Pod) corev1.ResourceList {
+	limits, requested := maps.Clone(pod.Spec.Resources.Limits), requests.AggregateContainerRequests(pod, requests.PodResourcesOptions{})
+	maps.DeleteFunc(limits, func(name corev1.ResourceName, _ resource.Quantity) bool {
+		_, is := requested[name]
+		return is && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+	})
+	return limits
 }
 
 func useHostPorts(ports []corev1.ContainerPort) {
@@ -135,8 +147,8 @@ func useHostPorts(ports []corev1.ContainerPort) {
 	}
 }
 
-func requestLimits(r *corev1.ResourceRequirements) {
-	for name, q := range r.Limits {
+func requestLimits(r *corev1.ResourceRequirements, limits corev1.ResourceList) {
+	for name, q := range limits {
 		if _, requested := r.Requests[name]; !requested {
 			if r.Requests == nil {
 				r.Requests = corev1.ResourceList{}

@@ -78,6 +78,15 @@ var _ = DescribeTable("How many chunks a buffer has (laws 1 and 2)",
 	Entry("a limit of a whole pod", ByTemplate+", limits: {cpu: 4}", "2", WithTemplate(PodSpec("", func(s *corev1.PodSpec) {
 		s.Resources = &corev1.ResourceRequirements{Limits: Amounts("cpu=2")}
 	}))),
+	Entry("a limit of a whole pod whose containers request less", ByTemplate+", limits: {cpu: 4}", "4", WithTemplate(PodSpec("cpu=1", func(s *corev1.PodSpec) {
+		s.Resources = &corev1.ResourceRequirements{Limits: Amounts("cpu=2")}
+	}))),
+	Entry("a limit of a whole pod whose containers request another resource", ByTemplate+", limits: {cpu: 4}", "2", WithTemplate(PodSpec("memory=1Gi", func(s *corev1.PodSpec) {
+		s.Resources = &corev1.ResourceRequirements{Limits: Amounts("cpu=2")}
+	}))),
+	Entry("huge pages of a whole pod, which are requested in full", ByTemplate+", limits: {hugepages-2Mi: 8Mi}", "2", WithTemplate(PodSpec("hugepages-2Mi=2Mi", func(s *corev1.PodSpec) {
+		s.Resources = &corev1.ResourceRequirements{Limits: Amounts("hugepages-2Mi=4Mi")}
+	}))),
 	Entry("an init container that requests more", ByTemplate+", limits: {cpu: 4}", "2", WithTemplate(PodSpec("cpu=1", withInit(container("cpu=2", false))))),
 	Entry("an init container that requests less", ByTemplate+", limits: {cpu: 4}", "4", WithTemplate(PodSpec("cpu=1", withInit(container("cpu=1", false))))),
 	Entry("a sidecar", ByTemplate+", limits: {cpu: 4}", "2", WithTemplate(PodSpec("cpu=1", withInit(container("cpu=1", true))))),
