@@ -14,11 +14,21 @@ import (
 
 // DaemonPod returns what a DaemonSet runs on a Node.
 func DaemonPod(set *appsv1.DaemonSet) *fit.Pod {
-	template := &set.Spec.Template
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, Labels: template.Labels, Annotations: template.Annotations}, Spec: template.Spec}
+	pod := templatePod(set)
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: set.Name, UID: set.UID}}
-	pod.Spec.Tolerations = slices.Concat(template.Spec.Tolerations, daemonTolerations)
+	pod.Spec.Tolerations = slices.Concat(pod.Spec.Tolerations, daemonTolerations)
 	return fit.Read(pod, false)
+}
+
+// templatePod returns a pod of a DaemonSet as the API server completes it.
+func templatePod(set *appsv1.DaemonSet) *corev1.Pod {
+	template := &set.Spec.Template
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, Labels: template.Labels, Annotations: template.Annotations},
+		Spec:       *template.Spec.DeepCopy(),
+	}
+	fit.CompleteSpec(&pod.Spec)
+	return pod
 }
 
 // daemonTolerations are the tolerations that every pod of a DaemonSet gets.

@@ -99,14 +99,10 @@ const SystemPriority = "system-"
 
 // stripDaemonSet keeps the pod template as package fit reads it.
 func stripDaemonSet(set *appsv1.DaemonSet) *appsv1.DaemonSet {
-	template := &set.Spec.Template
-	pod := fit.Slim(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, Labels: template.Labels, Annotations: template.Annotations},
-		Spec:       template.Spec,
-	})
+	pod := fit.Slim(templatePod(set))
 	slim := &appsv1.DaemonSet{ObjectMeta: identity(set)}
 	slim.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}, Spec: pod.Spec}
-	if strings.HasPrefix(template.Spec.PriorityClassName, SystemPriority) {
+	if strings.HasPrefix(set.Spec.Template.Spec.PriorityClassName, SystemPriority) {
 		slim.Spec.Template.Spec.PriorityClassName = SystemPriority
 	}
 	return slim

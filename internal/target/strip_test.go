@@ -238,4 +238,26 @@ var _ = Describe("What is kept", func() {
 		Entry(nil, "system-node-critical", target.SystemPriority),
 		Entry(nil, "mine", ""),
 	)
+
+	It("of a DaemonSet requests what its pods do, and takes the same ports of a Node", func() {
+		set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "s"}}
+		set.Spec.Template.Spec = corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{
+			Ports:     []corev1.ContainerPort{{ContainerPort: 9100}},
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}},
+		}}}
+		node := fixture.Node("n")
+		for _, set := range []*appsv1.DaemonSet{set, strip(GinkgoT(), set)} {
+			room := fit.NewRoom([]fit.Node{{Object: node, Pods: []*fit.Pod{target.DaemonPod(set)}}})
+			waiting := func(change func(*corev1.Container)) *fit.Pod {
+				p := &corev1.Pod{Spec: corev1.PodSpec{Containers: make([]corev1.Container, 1)}}
+				change(&p.Spec.Containers[0])
+				return fit.Read(p, true)
+			}
+			Expect(room.Ask(waiting(func(c *corev1.Container) {
+				c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+			}), "n")).To(Equal(fit.Full))
+			Expect(room.Ask(waiting(func(c *corev1.Container) { c.Ports = []corev1.ContainerPort{{HostPort: 9100}} }), "n")).To(Equal(fit.PortTaken))
+		}
+		Expect(set.Spec.Template.Spec.Containers[0].Resources.Requests).To(BeNil(), "the DaemonSet itself is unchanged")
+	})
 })

@@ -3,12 +3,10 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
 // kinds are those that a scalableRef can name, by group.
@@ -107,55 +106,15 @@ func chunkOf(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec) *
 	return pod
 }
 
-// CompletedPod returns a pod of a template as the API server would complete it: a resource that has
-// a limit and no request requests its limit, and in the network of the node, each port is one of the
-// node.
+// CompletedPod returns a pod of a template as the API server would complete it.
 func CompletedPod(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "chunk", Labels: template.Labels, Annotations: template.Annotations},
 		Spec:       *template.Spec.DeepCopy(),
 	}
 	pod.Spec.NodeName, pod.Spec.SchedulingGates = "", nil
-	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range containers {
-			requestLimits(&containers[i].Resources, containers[i].Resources.Limits)
-			if pod.Spec.HostNetwork {
-				useHostPorts(containers[i].Ports)
-			}
-		}
-	}
-	if pod.Spec.Resources != nil {
-		requestLimits(pod.Spec.Resources, unrequested(pod))
-	}
+	fit.CompleteSpec(&pod.Spec)
 	return pod
-}
-
-// unrequested returns the limits of a pod as a whole, without those of resources that its containers
-// request. Huge pages are always requested in full.
-func unrequested(pod *corev1.Pod) corev1.ResourceList {
-	limits, requested := maps.Clone(pod.Spec.Resources.Limits), requests.AggregateContainerRequests(pod, requests.PodResourcesOptions{})
-	maps.DeleteFunc(limits, func(name corev1.ResourceName, _ resource.Quantity) bool {
-		_, is := requested[name]
-		return is && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
-	})
-	return limits
-}
-
-func useHostPorts(ports []corev1.ContainerPort) {
-	for i := range ports {
-		ports[i].HostPort = cmp.Or(ports[i].HostPort, ports[i].ContainerPort)
-	}
-}
-
-func requestLimits(r *corev1.ResourceRequirements, limits corev1.ResourceList) {
-	for name, q := range limits {
-		if _, requested := r.Requests[name]; !requested {
-			if r.Requests == nil {
-				r.Requests = corev1.ResourceList{}
-			}
-			r.Requests[name] = q
-		}
-	}
 }
 
 // chunkCount returns how many chunks a buffer asks for (law 2), or why that is not known.
