@@ -118,18 +118,28 @@ func (s *Snapshot) complete(source Source, withPods func(Machine) bool) {
 	s.Allocatable = s.allocatable()
 }
 
+// sample prefers Nodes that repel no other pods than the node template does: a person may have
+// tainted or cordoned a Node.
 func (s *Snapshot) sample() *corev1.Node {
-	var cordoned *corev1.Node
+	var tainted, cordoned *corev1.Node
 	for _, m := range s.Machines {
 		switch {
 		case m.Node == nil || m.Set != s.Rollout.Set || !NodeReady(m.Node):
-		case !m.Node.Spec.Unschedulable:
-			return m.Node
-		default:
+		case m.Node.Spec.Unschedulable:
 			cordoned = cmp.Or(cordoned, m.Node)
+		case slices.ContainsFunc(m.Node.Spec.Taints, s.isForeign):
+			tainted = cmp.Or(tainted, m.Node)
+		default:
+			return m.Node
 		}
 	}
-	return cordoned
+	return cmp.Or(tainted, cordoned)
+}
+
+// isForeign reports whether a taint keeps pods away and is not one of the node template.
+func (s *Snapshot) isForeign(t corev1.Taint) bool {
+	return t.Effect != corev1.TaintEffectPreferNoSchedule && !IsReserveTaint(t) &&
+		!slices.ContainsFunc(s.Deployment.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints, func(own corev1.Taint) bool { return own.MatchTaint(&t) })
 }
 
 func (s *Snapshot) allocatable() corev1.ResourceList {

@@ -3,6 +3,8 @@
 package pool_test
 
 import (
+	"slices"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -40,6 +43,27 @@ var _ = Describe("The Node of a new machine", func() {
 		draining := fixture.Node("n", func(n *corev1.Node) { n.Spec.Taints = append(passing, lasting) })
 		Expect(read(draining, described).Spec.Taints).To(Equal([]corev1.Taint{lasting}))
 		Expect(draining.Spec.Taints).To(HaveLen(4), "the Node itself is unchanged")
+	})
+
+	It("is like one that no person has tainted, if there is one", func() {
+		w := newWorld()
+		w.Sets[0].Spec.Template = w.deployment.Spec.Template
+		for _, name := range []string{"a", "b", "c"} {
+			w.machine("new", name)
+		}
+		tainted := func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
+		}
+		w.node("a", tainted)
+		w.node("b", func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}, {Key: "rather-not", Effect: corev1.TaintEffectPreferNoSchedule}}
+		})
+		w.node("c", tainted)
+		Expect(pool.SampleNode(w.read()).Name).To(Equal("b"))
+
+		By("one that all are tainted like")
+		w.Nodes = slices.DeleteFunc(w.Nodes, func(n *corev1.Node) bool { return n.Name == "b" })
+		Expect(pool.SampleNode(w.read()).Name).To(Equal("a"))
 	})
 
 	It("is as the MachineClass describes it if there is none, or only one that is cordoned", func() {
