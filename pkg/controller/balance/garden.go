@@ -25,6 +25,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 var (
@@ -33,9 +34,14 @@ var (
 	clusters      = gardenVersion.WithResource("clusters")
 )
 
-// gardenRetry is how often to look for Gardener's kinds while the API server does not serve them.
-// Most clusters never do, and with Gardener, they exist before this process.
-const gardenRetry = 5 * time.Minute
+const (
+	// gardenRetry is how often to look for Gardener's kinds while the API server does not serve them.
+	// Most clusters never do, and with Gardener, they exist before this process.
+	gardenRetry = 5 * time.Minute
+	// silentRetry is how often to look while it is not known whether it serves them: until then,
+	// MachineDeployments of Gardener have no max.
+	silentRetry = 10 * time.Second
+)
 
 // garden watches Gardener's objects of a namespace, once their kinds are served.
 type garden struct {
@@ -92,10 +98,14 @@ func (g *garden) waitForKinds(ctx context.Context) {
 		if apierrors.IsNotFound(err) && !g.snapshot().Known {
 			g.update(func() { g.absent = true })
 		}
+		retry := gardenRetry
+		if !written.Answered(err) {
+			retry = silentRetry
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-g.clock.After(gardenRetry):
+		case <-g.clock.After(retry):
 		}
 	}
 }

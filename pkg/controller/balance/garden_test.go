@@ -90,6 +90,19 @@ var _ = Describe("A Gardener", func() {
 		})
 	})
 
+	It("is found soon after an API server that did not answer does", func() {
+		withGarden(func(c *cluster, garden dynamic.Interface) {
+			c.deployAll([]Change{Labelled("p"), Excess("4")}, 1, 1, 1)
+			put(garden, worker("1:3", "1:3", "1:3"))
+			c.Down(true, "balance")
+			c.Start("balance", controller())
+			time.Sleep(time.Second)
+			c.Down(false, "balance")
+			time.Sleep(time.Minute)
+			Expect(c.annotations(v1alpha1.BoundsAnnotation, abc...)).To(Equal("1:3:2/1:3:1/1:3:1"))
+		})
+	})
+
 	It("that puts its cluster to sleep leaves no reserve, and wakes it up with it", func() {
 		withGarden(func(c *cluster, garden dynamic.Interface) {
 			c.deployAll([]Change{Labelled("p"), Excess("3")}, 1, 1, 1)
