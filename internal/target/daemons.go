@@ -3,6 +3,7 @@
 package target
 
 import (
+	"cmp"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,6 +12,28 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
+
+// ImportantDaemons returns the most important DaemonSets, at most as many as the limit allows, in this
+// order: system components first, then the oldest. If these are not all, namespaces take turns, so
+// that those with few DaemonSets keep all of them.
+func ImportantDaemons(sets []*appsv1.DaemonSet, limit int) []*appsv1.DaemonSet {
+	sets = slices.SortedFunc(slices.Values(sets), byImportance)
+	if len(sets) <= limit {
+		return sets
+	}
+	turn, seen := make(map[*appsv1.DaemonSet]int, len(sets)), map[string]int{}
+	for _, set := range sets {
+		turn[set] = seen[set.Namespace]
+		seen[set.Namespace]++
+	}
+	slices.SortStableFunc(sets, func(a, b *appsv1.DaemonSet) int { return cmp.Compare(turn[a], turn[b]) })
+	return slices.SortedFunc(slices.Values(sets[:limit]), byImportance)
+}
+
+func byImportance(a, b *appsv1.DaemonSet) int {
+	return cmp.Or(cmp.Compare(b.Spec.Template.Spec.PriorityClassName, a.Spec.Template.Spec.PriorityClassName),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+}
 
 // DaemonPod returns what a DaemonSet runs on a Node.
 func DaemonPod(set *appsv1.DaemonSet) *fit.Pod {

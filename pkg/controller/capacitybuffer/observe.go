@@ -4,7 +4,6 @@ package capacitybuffer
 
 import (
 	"cmp"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -108,15 +107,9 @@ func isNewer(a, b *corev1.Pod) bool {
 	return b == nil || cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// daemonPods returns the pods that DaemonSets run on a machine: system components first, then the
-// oldest.
+// daemonPods returns the pods that DaemonSets run on a machine, the most important first.
 func (c *Controller) daemonPods() (all []*fit.Pod) {
-	sets := stores.List[*appsv1.DaemonSet](c.daemons)
-	slices.SortFunc(sets, func(a, b *appsv1.DaemonSet) int {
-		return cmp.Or(cmp.Compare(b.Spec.Template.Spec.PriorityClassName, a.Spec.Template.Spec.PriorityClassName),
-			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
-	})
-	for _, set := range sets[:min(len(sets), maxDaemons)] {
+	for _, set := range target.ImportantDaemons(stores.List[*appsv1.DaemonSet](c.daemons), maxDaemons) {
 		all = append(all, target.DaemonPod(set))
 	}
 	return all

@@ -3,6 +3,7 @@
 package capacitybuffer_test
 
 import (
+	"fmt"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -77,6 +78,18 @@ var _ = Describe("The controller observes", func() {
 		Entry("two of the same age, by name", "a=2", agent("y", "cpu=3", "", 0), agent("x", "cpu=2", "", 0)),
 		Entry("two of the same age, by name, without room", "", agent("y", "cpu=2", "", 0), agent("x", "cpu=3", "", 0)),
 	)
+
+	It("the DaemonSets of each namespace, however many another one has", func() {
+		o := shown(Chunks("b", 2, "cpu=2").Object)
+		o.Daemons = []*appsv1.DaemonSet{agent("agent", "cpu=1", "", 0)}
+		for i := range 200 {
+			other := agent(fmt.Sprintf("d%d", i), "cpu=99", "system-node-critical", time.Hour)
+			other.Namespace = Shop
+			o.Daemons = append(o.Daemons, other)
+		}
+		two := &corev1.PodTemplate{ObjectMeta: webTemplate.ObjectMeta, Template: corev1.PodTemplateSpec{Spec: PodSpec("cpu=2")}}
+		Expect(Requests(previewOf(o, map[string][]any{"PodTemplate": {two}}).Plan())).To(Equal("a=2"))
+	})
 
 	It("what machines are like, also while cluster-autoscaler drains one", func() {
 		o := shown(three())

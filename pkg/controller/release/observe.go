@@ -96,17 +96,11 @@ func (c *Controller) readPools(source pool.Source, now time.Time) []plan.Pool {
 	return pools
 }
 
-// daemons returns what the DaemonSets of the cluster would run on a new node: system components
-// first, then the oldest.
+// daemons returns what the DaemonSets of the cluster would run on a new node, the most important
+// first.
 func (c *Controller) daemons() []plan.Daemon {
-	sets := stores.List[*appsv1.DaemonSet](c.stores.daemons)
-	slices.SortFunc(sets, func(a, b *appsv1.DaemonSet) int {
-		return cmp.Or(cmp.Compare(b.Spec.Template.Spec.PriorityClassName, a.Spec.Template.Spec.PriorityClassName),
-			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
-	})
-	sets, _ = plan.TakeFairly(sets, func(d *appsv1.DaemonSet) string { return d.Namespace }, plan.MaxDaemons)
 	var all []plan.Daemon
-	for _, set := range sets {
+	for _, set := range target.ImportantDaemons(stores.List[*appsv1.DaemonSet](c.stores.daemons), plan.MaxDaemons) {
 		all = append(all, plan.Daemon{Owner: set.UID, Pod: target.DaemonPod(set)})
 	}
 	return all
