@@ -118,22 +118,22 @@ func (s *Snapshot) complete(source Source, withPods func(Machine) bool) {
 	s.Allocatable = s.allocatable()
 }
 
-// sample prefers Nodes that repel no other pods than the node template does: a person may have
-// tainted or cordoned a Node.
+// sample prefers Nodes that serve, and repel no other pods than the node template does: those in
+// reserve may lack devices, and a person may have tainted or cordoned a Node.
 func (s *Snapshot) sample() *corev1.Node {
-	var tainted, cordoned *corev1.Node
+	var unusual, cordoned *corev1.Node
 	for _, m := range s.Machines {
 		switch {
 		case m.Node == nil || m.Set != s.Rollout.Set || !NodeReady(m.Node):
 		case m.Node.Spec.Unschedulable:
 			cordoned = cmp.Or(cordoned, m.Node)
-		case slices.ContainsFunc(m.Node.Spec.Taints, s.isForeign):
-			tainted = cmp.Or(tainted, m.Node)
+		case slices.ContainsFunc(m.Node.Spec.Taints, s.isForeign), !(similar.Candidate{Node: m.Node, Reserve: m.Marked()}).Fit(s.Now):
+			unusual = cmp.Or(unusual, m.Node)
 		default:
 			return m.Node
 		}
 	}
-	return cmp.Or(tainted, cordoned)
+	return cmp.Or(unusual, cordoned)
 }
 
 // isForeign reports whether a taint keeps pods away and is not one of the node template.

@@ -3,9 +3,11 @@
 package pool
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -14,9 +16,18 @@ import (
 // SampleNode returns what the Node of a new machine would look like: like an existing Node,
 // otherwise as the MachineClass describes it, or nil.
 func SampleNode(s Snapshot) *corev1.Node {
-	if s.Sample != nil && !s.Sample.Spec.Unschedulable {
-		return withoutPassing(s.Sample)
+	if s.Sample == nil || s.Sample.Spec.Unschedulable {
+		return describedNode(s)
 	}
+	node := withoutPassing(s.Sample)
+	if (similar.Candidate{Node: node}).Fit(s.Now) {
+		return node
+	}
+	return withDevices(node, describedNode(s))
+}
+
+// describedNode returns a Node as the MachineClass describes it, nil if it does not.
+func describedNode(s Snapshot) *corev1.Node {
 	if s.Class == nil {
 		return nil
 	}
@@ -29,6 +40,28 @@ func SampleNode(s Snapshot) *corev1.Node {
 	node.Labels[corev1.LabelHostname] = ""
 	node.Status.Capacity, node.Status.Allocatable = t.Capacity, t.Allocatable
 	return node
+}
+
+// withDevices returns a Node with the resources of a described one that it does not offer. Device
+// plugins start a while after the kubelet, and those that do not tolerate the reserve taint only when
+// the machine serves.
+func withDevices(node, described *corev1.Node) *corev1.Node {
+	if described == nil {
+		return node
+	}
+	missing := maps.Clone(described.Status.Allocatable)
+	maps.DeleteFunc(missing, func(name corev1.ResourceName, _ resource.Quantity) bool {
+		has := node.Status.Allocatable[name]
+		return !has.IsZero()
+	})
+	if len(missing) == 0 {
+		return node
+	}
+	complete := *node
+	complete.Status.Allocatable = corev1.ResourceList{}
+	maps.Copy(complete.Status.Allocatable, node.Status.Allocatable)
+	maps.Copy(complete.Status.Allocatable, missing)
+	return &complete
 }
 
 // withoutPassing returns a Node without the taints that a new machine does not keep: with them, no

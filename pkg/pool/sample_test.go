@@ -66,6 +66,25 @@ var _ = Describe("The Node of a new machine", func() {
 		Expect(pool.SampleNode(w.read()).Name).To(Equal("a"))
 	})
 
+	It("is like one that serves, if there is one, and has what one in reserve does not offer yet", func() {
+		w := newWorld()
+		w.Sets[0].Spec.Template = w.deployment.Spec.Template
+		w.Classes = []*mcm.MachineClass{fixture.MachineClass("new", func(c *mcm.MachineClass) {
+			c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{"cpu": resource.MustParse("8"), "gpu": resource.MustParse("2")}}
+		})}
+		w.machine("new", "a", marked)
+		w.machine("new", "b")
+		w.node("a", func(n *corev1.Node) { n.Annotations = map[string]string{machine.ReserveAnnotation: "marked"} })
+		w.node("b")
+		Expect(pool.SampleNode(w.read())).To(BeIdenticalTo(w.Nodes[1]), "which has no devices, whatever the MachineClass says")
+
+		By("one in reserve alone")
+		w.Nodes = w.Nodes[:1]
+		n := pool.SampleNode(w.read())
+		Expect(n.Status.Allocatable).To(And(HaveKeyWithValue(corev1.ResourceName("nvidia.com/gpu"), resource.MustParse("2")), HaveKeyWithValue(corev1.ResourceCPU, resource.MustParse("4"))))
+		Expect(w.Nodes[0].Status.Allocatable).NotTo(HaveKey(corev1.ResourceName("nvidia.com/gpu")), "the Node itself is unchanged")
+	})
+
 	It("is as the MachineClass describes it if there is none, or only one that is cordoned", func() {
 		for _, sample := range []*corev1.Node{nil, cordoned} {
 			n := read(sample, described)

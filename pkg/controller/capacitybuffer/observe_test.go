@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
@@ -19,6 +20,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
@@ -102,6 +104,22 @@ var _ = Describe("The controller observes", func() {
 		o.Sets, o.Machines, o.Nodes = []*mcm.MachineSet{set}, machines, []*corev1.Node{draining}
 		o.Reserves = []*autoscaling.Reserve{plan.NewReserve(Namespace, plan.Request{Pool: "a", Machines: 1})}
 		Expect(previewOf(o, refers()).Plan().Requests).To(BeEmpty())
+	})
+
+	It("what machines are like, also while those in reserve do not offer their devices yet", func() {
+		gpu := &corev1.PodTemplate{ObjectMeta: webTemplate.ObjectMeta, Template: corev1.PodTemplateSpec{Spec: PodSpec("nvidia.com/gpu=1")}}
+		o := shown(three())
+		o.Classes[0].NodeTemplate.Capacity["gpu"] = resource.MustParse("4")
+		set, machines := fixture.Spares(o.Deployments[0], 1, 1)
+		set.Spec.Template = o.Deployments[0].Spec.Template
+		machines[0].Labels = map[string]string{mcm.NodeLabelKey: "n"}
+		o.Sets, o.Machines = []*mcm.MachineSet{set}, machines
+		o.Nodes = []*corev1.Node{fixture.Node("n", func(n *corev1.Node) {
+			n.Spec.ProviderID, n.Annotations = "", map[string]string{machine.ReserveAnnotation: "NoSchedule"}
+			n.Spec.Taints = []corev1.Taint{{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}}
+		})}
+		o.Reserves = []*autoscaling.Reserve{plan.NewReserve(Namespace, plan.Request{Pool: "a", Machines: 1})}
+		Expect(previewOf(o, map[string][]any{"PodTemplate": {gpu}}).Plan().Requests).To(BeEmpty())
 	})
 
 	It("neither buffers that are being deleted nor those of others", func() {
