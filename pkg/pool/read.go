@@ -144,10 +144,10 @@ func (s *Snapshot) isForeign(t corev1.Taint) bool {
 
 func (s *Snapshot) allocatable() corev1.ResourceList {
 	switch {
-	case s.Sample != nil:
+	case s.Sample == nil:
+		return s.described()
+	case (similar.Candidate{Node: s.Sample}).Fit(s.Now):
 		return s.Sample.Status.Allocatable
-	case s.Class == nil || s.Class.NodeTemplate == nil:
-		return nil
 	}
-	return similar.ClassCapacity(s.Class.NodeTemplate)
+	return withDevices(s.Sample.Status.Allocatable, s.described())
 }

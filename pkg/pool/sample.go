@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -23,7 +22,17 @@ func SampleNode(s Snapshot) *corev1.Node {
 	if (similar.Candidate{Node: node}).Fit(s.Now) {
 		return node
 	}
-	return withDevices(node, describedNode(s))
+	complete := *node
+	complete.Status.Allocatable = withDevices(node.Status.Allocatable, s.described())
+	return &complete
+}
+
+// described returns what the MachineClass says that a machine offers; nil if it says nothing.
+func (s *Snapshot) described() corev1.ResourceList {
+	if s.Class == nil || s.Class.NodeTemplate == nil {
+		return nil
+	}
+	return similar.ClassCapacity(s.Class.NodeTemplate)
 }
 
 // describedNode returns a Node as the MachineClass describes it, nil if it does not.
@@ -42,26 +51,17 @@ func describedNode(s Snapshot) *corev1.Node {
 	return node
 }
 
-// withDevices returns a Node with the resources of a described one that it does not offer. Device
-// plugins start a while after the kubelet, and those that do not tolerate the reserve taint only when
-// the machine serves.
-func withDevices(node, described *corev1.Node) *corev1.Node {
-	if described == nil {
-		return node
+// withDevices adds the described resources that a Node does not offer. Device plugins start a while
+// after the kubelet, and those that do not tolerate the reserve taint only when the machine serves.
+func withDevices(offered, described corev1.ResourceList) corev1.ResourceList {
+	all := corev1.ResourceList{}
+	maps.Copy(all, offered)
+	for name, amount := range described {
+		if has := offered[name]; has.IsZero() {
+			all[name] = amount
+		}
 	}
-	missing := maps.Clone(described.Status.Allocatable)
-	maps.DeleteFunc(missing, func(name corev1.ResourceName, _ resource.Quantity) bool {
-		has := node.Status.Allocatable[name]
-		return !has.IsZero()
-	})
-	if len(missing) == 0 {
-		return node
-	}
-	complete := *node
-	complete.Status.Allocatable = corev1.ResourceList{}
-	maps.Copy(complete.Status.Allocatable, node.Status.Allocatable)
-	maps.Copy(complete.Status.Allocatable, missing)
-	return &complete
+	return all
 }
 
 // withoutPassing returns a Node without the taints that a new machine does not keep: with them, no

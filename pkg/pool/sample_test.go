@@ -33,7 +33,7 @@ var _ = Describe("The Node of a new machine", func() {
 	cordoned := fixture.Node("n", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 
 	It("is like an existing one", func() {
-		Expect(read(existing, described)).To(BeIdenticalTo(existing))
+		Expect(read(existing, described)).To(Equal(existing))
 	})
 
 	It("has none of the taints that an existing one has only for a while", func() {

@@ -153,6 +153,33 @@ var _ = It("A MachineClass promises its capacity, GPUs by the name that Nodes us
 	Expect(w.Classes[0]).To(Equal(before))
 })
 
+var _ = DescribeTable("GPUs of a machine are known", func(want string, change func(*corev1.Node)) {
+	w := newWorld()
+	w.Classes = []*mcm.MachineClass{fixture.MachineClass("new", func(c *mcm.MachineClass) {
+		c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), "gpu": resource.MustParse("4")}}
+	})}
+	w.machine("new", "m")
+	w.node("m", offering("7"), func(n *corev1.Node) {
+		n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-time.Hour))
+	}, change)
+	got := w.read().Allocatable
+	Expect(got).To(HaveKeyWithValue(corev1.ResourceCPU, Satisfy(resource.MustParse("7").Equal)))
+	gpus := got["nvidia.com/gpu"]
+	Expect(gpus.String()).To(Equal(want))
+},
+	Entry("by a Node that has served for a while, also that there are none", "0", func(*corev1.Node) {}),
+	Entry("by the MachineClass, while the device plugin may still be starting", "4", func(n *corev1.Node) {
+		n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon)
+	}),
+	Entry("by the MachineClass, while the reserve taint may keep the device plugin away", "4", func(n *corev1.Node) {
+		n.Annotations = map[string]string{machine.ReserveAnnotation: "yes"}
+	}),
+	Entry("by a Node in reserve that has them", "2", func(n *corev1.Node) {
+		n.Annotations = map[string]string{machine.ReserveAnnotation: "yes"}
+		n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("2")
+	}),
+)
+
 // promising is a source that has a pod for every Node, as an index by promised places has it.
 type promising struct {
 	pool.Source
