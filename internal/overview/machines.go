@@ -87,7 +87,7 @@ func (r *reading) machineProblem(o *mcm.Machine, state State) string {
 		return oneLine(providerMessage(last))
 	case state == Failed:
 		return "phase " + string(phase)
-	case (state == Booting || state == ReserveBooting) && r.At.Sub(o.CreationTimestamp.Time) >= r.BootPatience:
+	case (state == Booting || state == ReserveBooting) && !pool.UpdatedInPlace(phase) && r.At.Sub(o.CreationTimestamp.Time) >= r.BootPatience:
 		return fmt.Sprintf("has been booting for more than %s", formatDuration(r.BootPatience))
 	case state == Leaving && o.DeletionTimestamp != nil && r.At.Sub(o.DeletionTimestamp.Time) >= leavingPatience:
 		return fmt.Sprintf("has been leaving for more than %s", formatDuration(leavingPatience))

@@ -52,6 +52,7 @@ var _ = DescribeTable("It is wrong",
 		w.machine("a", "m", phase(mcm.MachinePending), created(DefaultBootPatience))
 		w.machine("a", "n", phase(mcm.MachinePending), created(DefaultBootPatience), held(time.Minute))
 		w.machine("a", "o", phase(mcm.MachinePending), created(DefaultBootPatience-time.Second))
+		w.machine("a", "p", phase(mcm.MachineInPlaceUpdating), created(time.Hour))
 	}, "machinedeployment/default/a: m does not become ready: has been booting for more than 15m -> kubectl -n default describe machine m",
 		"machinedeployment/default/a: n in reserve does not become ready: has been booting for more than 15m -> kubectl -n default describe machine n"),
 	Entry("that a machine hangs while it leaves", func(w *world) {

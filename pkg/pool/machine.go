@@ -96,6 +96,16 @@ func Unhealthy(phase mcm.MachinePhase) bool {
 	return false
 }
 
+// UpdatedInPlace reports whether a machine in this phase is updated in place, or was and does not run
+// again yet. Machine-controller-manager limits how long that takes.
+func UpdatedInPlace(phase mcm.MachinePhase) bool {
+	switch phase {
+	case mcm.MachineInPlaceUpdating, mcm.MachineInPlaceUpdateSuccessful, mcm.MachineInPlaceUpdateFailed:
+		return true
+	}
+	return false
+}
+
 // Spare reports whether a Machine is in reserve and can be used, now or once it has started, and
 // whether it is ready. Pods do not matter here: when one runs on the machine, the mark is removed.
 func Spare(m *mcm.Machine) (exists, ready bool) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // deletionOrder orders machines as machine-controller-manager deletes them, as far as nothing can
@@ -38,7 +40,7 @@ func (r *round) worstPriority(i int) int {
 // machine that is to stay still has such a phase.
 func (r *round) phaseRank(i int) int {
 	switch m := r.machines[i]; {
-	case m.inPlace() && !r.mayDelete(i):
+	case pool.UpdatedInPlace(m.Phase) && !r.mayDelete(i):
 		return 0
 	case m.Phase == mcm.MachineFailed:
 		return 1

@@ -162,17 +162,8 @@ func (m Machine) Unhealthy() bool {
 func (m Machine) booting() bool { return !m.Ready() && !m.Unhealthy() }
 
 // starting reports whether the machine is being created, or could not be. One that is updated in place
-// was ready before, and machine-controller-manager limits how long its update takes.
-func (m Machine) starting() bool { return m.booting() && !m.inPlace() }
-
-// inPlace reports whether the machine is updated in place, or was and does not run again yet.
-func (m Machine) inPlace() bool {
-	switch m.Phase {
-	case mcm.MachineInPlaceUpdating, mcm.MachineInPlaceUpdateSuccessful, mcm.MachineInPlaceUpdateFailed:
-		return true
-	}
-	return false
-}
+// was ready before.
+func (m Machine) starting() bool { return m.booting() && !pool.UpdatedInPlace(m.Phase) }
 
 // hasRulePriority reports whether the priority is one that this rule sets.
 func (m Machine) hasRulePriority() bool {
