@@ -27,14 +27,14 @@ func TestAutoscaling(t *testing.T) {
 	RunSpecs(t, "Autoscaling API")
 }
 
-// judged is what an API server says of an object: its schema, then its rules.
-func judged(object map[string]any) field.ErrorList {
+// judged is what an API server says of an object: its schema, then its rules, also those about what it was before.
+func judged(object map[string]any, was ...map[string]any) field.ErrorList {
 	GinkgoHelper()
-	return judgedBy("federatedhorizontalpodautoscalers", object)
+	return judgedBy("federatedhorizontalpodautoscalers", object, was...)
 }
 
 // judgedBy judges by the schema of a resource.
-func judgedBy(resource string, object map[string]any) field.ErrorList {
+func judgedBy(resource string, object map[string]any, was ...map[string]any) field.ErrorList {
 	GinkgoHelper()
 	text, err := os.ReadFile("../../../../kubernetes/crds/autoscaling.evenkeel.dev_" + resource + ".yaml")
 	Expect(err).NotTo(HaveOccurred())
@@ -50,7 +50,11 @@ func judgedBy(resource string, object map[string]any) field.ErrorList {
 	if wrong := validation.ValidateCustomResource(nil, object, validator); len(wrong) > 0 {
 		return wrong
 	}
-	wrong, _ := cel.NewValidator(structural, true, celconfig.PerCallLimit).Validate(context.Background(), nil, structural, object, nil, celconfig.RuntimeCELCostBudget)
+	var old any
+	if len(was) > 0 {
+		old = was[0]
+	}
+	wrong, _ := cel.NewValidator(structural, true, celconfig.PerCallLimit).Validate(context.Background(), nil, structural, object, old, celconfig.RuntimeCELCostBudget)
 	return wrong
 }
 
@@ -86,6 +90,8 @@ func whole(value any) any {
 
 const workload = `placement: {mode: Template, template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: shop}, spec: {}}}`
 
+const otherTarget = `scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: other}`
+
 var _ = Describe("The schema and its rules", func() {
 	DescribeTable("take",
 		func(spec string) { Expect(judged(with(spec))).To(BeEmpty()) },
@@ -113,6 +119,21 @@ var _ = Describe("The schema and its rules", func() {
 		Entry("a template without its mode", strings.Replace(workload, "mode: Template, ", "", 1), "External does not have one"),
 		Entry("another workload's template", strings.Replace(workload, "{name: shop}", "{name: other}", 1), "the apiVersion, kind and name of scaleTargetRef"),
 		Entry("a target without a name", "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: ''}", "at least 1 chars long"),
+	)
+
+	DescribeTable("take a change of the workload",
+		func(was, is, says string) {
+			wrong := judged(with(is), with(was)).ToAggregate()
+			if says == "" {
+				Expect(wrong).NotTo(HaveOccurred())
+				return
+			}
+			Expect(wrong).To(MatchError(ContainSubstring(says)))
+		},
+		Entry("of another client", "{}", otherTarget, ""),
+		Entry("as its placement begins", otherTarget, workload, ""),
+		Entry("as its placement ends", workload, otherTarget, ""),
+		Entry("not while the workloads that were created would stay", workload, otherTarget+"\n"+strings.Replace(workload, "{name: shop}", "{name: other}", 1), "remove placement first"),
 	)
 
 	It("take every example", func() {

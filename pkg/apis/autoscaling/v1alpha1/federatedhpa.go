@@ -47,6 +47,7 @@ type FederatedHorizontalPodAutoscaler struct {
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
 // +kubebuilder:validation:XValidation:rule="self.minReplicas >= 1 || self.minPolicy == 'AllowZero'",message="minReplicas of 0 needs minPolicy AllowZero"
 // +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.template) || self.placement.template.apiVersion == self.scaleTargetRef.apiVersion && self.placement.template.kind == self.scaleTargetRef.kind && has(self.placement.template.metadata.name) && self.placement.template.metadata.name == self.scaleTargetRef.name",message="placement.template must have the apiVersion, kind and name of scaleTargetRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.template) || !has(oldSelf.placement) || !has(oldSelf.placement.template) || self.scaleTargetRef == oldSelf.scaleTargetRef",message="scaleTargetRef cannot change while placement.template is set, because the workloads that were created would stay: create another object, or remove placement first and delete these workloads"
 type FederatedHorizontalPodAutoscalerSpec struct {
 	// ScaleTargetRef is the workload, in the namespace of this object in each cluster. If it does
 	// not exist in a cluster, the cluster's autoscaler waits for it.
