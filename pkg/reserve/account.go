@@ -46,8 +46,8 @@ func (r *round) settleReduction() {
 		gone := clamp(r.countDeparted(), a.Absorbed)
 		r.replicas -= gone
 		a.Counted += gone
-		if a.Absorbed > gone {
-			r.noteReduction()
+		if taken := a.Absorbed - gone; taken > 0 {
+			r.noteReduction(taken)
 		}
 		a.Absorbed = 0
 		r.limitExcess()
@@ -70,15 +70,16 @@ func (r *round) countDeparted() int {
 	return min(r.replicas-t.serving-t.sick, pool.VisibleReplicas(r.replicas, r.applied)-t.live)
 }
 
-// noteReduction records a reduction that the reserve takes. Replicas are not restored for reserve
-// machines that were named with it.
-func (r *round) noteReduction() {
+// noteReduction records a reduction by this many replicas that the reserve takes. Replicas are not
+// restored for as many of the reserve machines that were named with it.
+func (r *round) noteReduction(taken int) {
 	l := &r.plan.Lowered
 	wait := min(lastRetry, firstRetry<<min(l.Times, 6))
 	*l = Lowered{Times: l.Times + 1, Until: r.view.Now.Add(wait), Lasting: r.view.Clamped, Replicas: r.replicas + r.applied.Counted, Wish: r.view.Wish, Max: r.max}
 	for _, m := range r.machines {
-		if m.Named && m.Reserve && !m.Returned {
+		if taken > 0 && m.Named && m.Reserve && !m.Returned {
 			r.plan.Returned = append(r.plan.Returned, m.Name)
+			taken--
 		}
 	}
 }

@@ -189,6 +189,21 @@ var _ = Describe("A reduction of replicas (17)", func() {
 		v.Machines[6].Returned = true
 		Expect(NewPlan(v).Returned).To(BeEmpty())
 	})
+
+	It("settles no more machines than the reserve takes, and replicas are restored for the others", func() {
+		v := reduced()
+		v.Applied.Counted, v.Applied.Absorbed, v.Lowered = 0, 1, Lowered{}
+		v.Replicas--
+		v.Machines[5].Named, v.Machines[6].Named = true, true
+		p := NewPlan(v)
+		Expect(p.Returned).To(ConsistOf("m5"))
+		v.Machines[5].Returned = true
+		v.Replicas, v.Applied, v.Lowered = p.Replicas, p.Applied, p.Lowered
+		v.Applied.Counted = 0
+		p = NewPlan(v)
+		Expect(p.Returned).To(ConsistOf("m6"))
+		Expect(p.Replicas).To(Equal(v.Replicas + 1))
+	})
 })
 
 var _ = Describe("A reserve that counts nowhere", func() {

@@ -147,7 +147,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 
 	It("a machine in reserve that was named goes at once where replicas include the reserve, though more than these serve", func() {
 		onItsOwn(4, 1, machinetaint.Options{}, func(a *alone) {
-			a.patch(`{"spec":{"replicas":5,"excessReplicas":2},"metadata":{"annotations":{%q:"inclusive",%q:"2,counted=2,replicas=5"}}}`, api.AccountingAnnotation, api.AppliedExcessAnnotation)
+			a.patch(`{"spec":{"replicas":5,"excessReplicas":2},"metadata":{"annotations":{%q:"Inclusive",%q:"2,counted=2,replicas=5"}}}`, api.AccountingAnnotation, api.AppliedExcessAnnotation)
 			a.wrote(0)
 			Expect(a.applied()).To(Equal("2,counted=2,replicas=5"))
 			a.patch(`{"metadata":{"annotations":{%q:"e~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
@@ -160,7 +160,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		onItsOwn(4, 3, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
 			end := a.slowDown()
-			a.patch(`{"spec":{"replicas":5},"metadata":{"annotations":{%q:"inclusive",%q:"3,counted=1,replicas=5"}}}`, api.AccountingAnnotation, api.AppliedExcessAnnotation)
+			a.patch(`{"spec":{"replicas":5},"metadata":{"annotations":{%q:"Inclusive",%q:"3,counted=1,replicas=5"}}}`, api.AccountingAnnotation, api.AppliedExcessAnnotation)
 			now := time.Now().UTC().Format(time.RFC3339)
 			a.patch(`{"spec":{"replicas":3},"metadata":{"annotations":{%q:"e~%s,f~%s"}}}`, machineutils.TriggerDeletionByMCM, now, now)
 			time.Sleep(time.Second)
