@@ -51,7 +51,8 @@ var _ = Describe("malformed input", func() {
 		Entry("nothing may move", []int64{1}, []int64{1}, []int64{1}, int64(1), int64(0), int64(0), "surge 0 and unavailable 0"),
 		Entry("surge below 0", []int64{1}, []int64{1}, []int64{1}, int64(1), int64(-1), int64(2), "surge -1"),
 		Entry("unavailable below 0", []int64{1}, []int64{1}, []int64{1}, int64(1), int64(2), int64(-1), "unavailable -1"),
-		Entry("a count below 0", []int64{1}, []int64{-1}, []int64{1}, int64(1), int64(1), int64(0), "count of -1"),
+		Entry("a current count below 0", []int64{-1}, []int64{1}, []int64{1}, int64(1), int64(1), int64(0), "count of -1"),
+		Entry("a ready count below 0", []int64{1}, []int64{-1}, []int64{1}, int64(1), int64(1), int64(0), "count of -1"),
 		Entry("want below 0", []int64{1}, []int64{1}, []int64{1}, int64(-3), int64(1), int64(0), "count of -3"),
 		Entry("a sum above int64", []int64{1, 1}, []int64{1, 1}, []int64{1, math.MaxInt64}, int64(1), int64(1), int64(0), "exceeds int64"),
 	)
