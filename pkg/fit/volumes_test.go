@@ -83,12 +83,14 @@ var _ = DescribeTable("A pod with a claim runs in",
 		p := NewPod(pod("db", "cpu=1", claiming("data")), c.lookups())
 		got := ""
 		for _, name := range []string{"a", "b"} {
-			switch o := On(p, node(name, in(name))); o {
+			n := node(name, in(name))
+			switch o := On(p, n); o {
 			case Fits:
 				got += name
 			default:
 				Expect(o).To(BeElementOf(VolumeElsewhere, Undecided))
 			}
+			Expect(NewRoom(open(n)).Ask(p, name)).To(Equal(On(p, n)))
 		}
 		if p.Unclear != "" {
 			got = p.Unclear
