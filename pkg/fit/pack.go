@@ -51,7 +51,8 @@ type packer struct {
 	aligned bool
 }
 
-// gather sorts pods by shape. Pods that will be created are apart from those that exist.
+// gather sorts pods by shape. Pods that will be created are apart from those that exist, and come
+// after those of the same shape.
 func (k *packer) gather(d Demand) {
 	existing, uncreated := map[string]*shape{}, map[string]*shape{}
 	of := func(known map[string]*shape, p *Pod) *shape {
@@ -77,9 +78,7 @@ func (k *packer) gather(d Demand) {
 			s.uncreated = min(s.uncreated+min(u.Count, maxAmount), maxAmount)
 		}
 	}
-	slices.SortFunc(k.shapes, func(a, b *shape) int {
-		return cmp.Or(cmp.Compare(a.like.Shape(), b.like.Shape()), existingFirst(a, b))
-	})
+	slices.SortStableFunc(k.shapes, func(a, b *shape) int { return cmp.Compare(a.like.Shape(), b.like.Shape()) })
 }
 
 // settle places pods on nodes that are open already, if they fit.
