@@ -129,10 +129,11 @@ func tolerant(p *corev1.Pod) {
 // claimsDevice has a pod need what the rules know nothing about.
 func claimsDevice(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} }
 
-// outcomes are what becomes of how many pods, as in "HasRoom:1 Released:2".
+// outcomes are what becomes of how many pods, as in "HasRoom:1 Released:2". Each is one of those that are counted.
 func outcomes(p Plan) string {
 	counts := map[string]int{}
 	for _, o := range p.Pods {
+		Expect(Outcomes).To(ContainElement(o))
 		counts[string(o)]++
 	}
 	var words []string
