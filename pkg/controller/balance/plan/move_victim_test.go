@@ -69,6 +69,10 @@ var _ = Describe("The machine that goes", func() {
 		return v
 	}
 	some := func(pods ...*fit.Pod) []*fit.Pod { return pods }
+	oldest := func(n int, v View) View {
+		bornAt(Born.Add(-time.Second))(&v.Members[0].Machines[n])
+		return v
+	}
 
 	DescribeTable("is", func(want string, v View, budgets ...Budget) {
 		v.Budgets = budgets
@@ -77,6 +81,8 @@ var _ = Describe("The machine that goes", func() {
 		Entry("the emptiest", "a-1", three(some(pod("x", "a-0")), some(), some(pod("y", "a-2")))),
 		Entry("the one with fewest pods", "a-2", three(some(pod("x", "a-0"), pod("y", "a-0")), some(pod("z", "a-1"), pod("u", "a-1")), some(pod("v", "a-2")))),
 		Entry("the one whose pods have run longest", "a-1", three(some(pod("x", "a-0", aged(time.Minute))), some(pod("y", "a-1", aged(time.Hour))), some(pod("z", "a-2", aged(time.Second))))),
+		Entry("the oldest, where none has pods", "a-1", oldest(1, three())),
+		Entry("the oldest, where pods have run equally long", "a-2", oldest(2, three(some(pod("x", "a-0")), some(pod("y", "a-1")), some(pod("z", "a-2"))))),
 		Entry("not one with a pod that is not to be evicted", "a-1", three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1")), some(pod("z", "a-2")))),
 		Entry("not one with a pod that no controller would recreate", "a-1", three(some(pod("x", "a-0", alone)), some(pod("y", "a-1")), some(pod("z", "a-2")))),
 		Entry("one with such a pod that may go", "a-0", three(some(pod("x", "a-0", alone, safe("true"))), some(pod("y", "a-1")), some(pod("z", "a-2")))),

@@ -23,6 +23,13 @@ func zones(m Change, replicas ...int) []Member {
 	return all
 }
 
+// poolOfNodes names the pool in the labels that nodes get.
+func poolOfNodes(name string) Change {
+	return func(m *Member) {
+		m.Object.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{PoolLabel: name}
+	}
+}
+
 var _ = Describe("A member that was asked to grow", func() {
 	It("takes note of what it has first", func() {
 		p := New(view(NewMember("a", 2, ScaleUp), NewMember("b", 5)))
@@ -69,6 +76,7 @@ var _ = Describe("A member that was asked to grow", func() {
 		Entry("not over another named pool", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Labelled("p")), NewMember("b", 2, ScaleUp, Applied(2), Labelled("q"))),
 		Entry("not over those of no pool", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Labelled("p")), NewMember("b", 2, ScaleUp, Applied(2))),
 		Entry("over the same named pool", "4/4", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Labelled("p")), NewMember("b", 2, ScaleUp, Applied(2), Labelled("p"))),
+		Entry("over the same pool, which one names in the node template alone", "4/4", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Labelled("p")), NewMember("b", 2, ScaleUp, Applied(2), poolOfNodes("p"))),
 		Entry("not over those whose machines keep pods away", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2), Tainted), NewMember("b", 2, ScaleUp, Applied(2))),
 		Entry("not over those that are off", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2)),
 		Entry("not over those that differ", "6/2", "6/2", NewMember("a", 2, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), nodeLabel("x", "y"))),
