@@ -69,14 +69,15 @@ func portionOf(whole int32, zone, zones int) int32 {
 	return part
 }
 
-// numbered is how Gardener's extensions name the MachineDeployment of a pool's zone.
-var numbered = regexp.MustCompile(`^(.*-z)([0-9]{1,9})$`)
+// numbered is how Gardener's extensions name the MachineDeployment of a pool's zone, from 1 on.
+var numbered = regexp.MustCompile(`^(.*-z)([1-9][0-9]{0,8})$`)
 
-// byNumber orders the zones of a pool as the Shoot's worker lists them: z2 comes before z10.
+// byNumber orders the zones of a pool as the Shoot's worker lists them: z2 comes before z10. A name
+// without a number counts as its own prefix, with 0, so no two names are equal.
 func byNumber(a, b *zone) int {
 	nameA, numberA := number(a.name)
 	nameB, numberB := number(b.name)
-	return cmp.Or(cmp.Compare(nameA, nameB), cmp.Compare(numberA, numberB), cmp.Compare(a.name, b.name))
+	return cmp.Or(cmp.Compare(nameA, nameB), cmp.Compare(numberA, numberB))
 }
 
 func number(name string) (prefix string, n int) {
