@@ -101,9 +101,9 @@ func deficit(group []*zone, goal map[*zone]int) *zone {
 	return largestGap(group, func(z *zone) int { return goal[z] - z.replicas })
 }
 
-// largestGap returns the member with the largest positive gap. Ties go to the first by name.
+// largestGap returns the member with the largest positive gap. Ties go to the first.
 func largestGap(group []*zone, gap func(*zone) int) *zone {
-	best := slices.MaxFunc(group, func(a, b *zone) int { return cmp.Or(cmp.Compare(gap(a), gap(b)), byName(b, a)) })
+	best := slices.MaxFunc(group, func(a, b *zone) int { return cmp.Compare(gap(a), gap(b)) })
 	if gap(best) <= 0 {
 		return nil
 	}

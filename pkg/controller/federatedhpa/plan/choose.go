@@ -58,7 +58,7 @@ func (p *Plan) candidates() []*ClusterPlan {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *ClusterPlan) int {
-		return cmp.Or(cmp.Compare(a.joiningRank(), b.joiningRank()), cmp.Compare(a.tier, b.tier), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.joiningRank(), b.joiningRank()), cmp.Compare(a.tier, b.tier))
 	})
 	return all
 }
@@ -194,11 +194,9 @@ func (p *Plan) joinOnDemand(r rules, candidates []*ClusterPlan) {
 	}
 }
 
-// byTier returns the clusters in the order of their tiers.
+// byTier returns the clusters in the order of their tiers, those of one tier by name.
 func (p *Plan) byTier() []*ClusterPlan {
 	all := p.clusterPlans()
-	slices.SortStableFunc(all, func(a, b *ClusterPlan) int {
-		return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortStableFunc(all, func(a, b *ClusterPlan) int { return cmp.Compare(a.tier, b.tier) })
 	return all
 }

@@ -61,7 +61,7 @@ func New(v View) Plan {
 	return p
 }
 
-// survey creates a plan for every cluster.
+// survey creates a plan for every cluster, sorted by name.
 func survey(v View, r rules) Plan {
 	ledger := map[string]v1alpha1.ClusterStatus{}
 	for _, entry := range v.Object.Status.Clusters {
