@@ -76,6 +76,7 @@ var _ = Describe("Maxima", func() {
 	DescribeTable("that were lowered leave", table,
 		Entry("minima, if these fit", moved(view(Federated(8, 12), has("a", 1, 10, 1), has("b", 1, 6, 6, wants(20))), "a", time.Minute), "4/8"),
 		Entry("what was given a moment ago, if that fits", moved(view(Federated(2, 14), has("a", 1, 8, 1), has("b", 1, 8, 6, wants(20))), "a", time.Minute), "8/6"),
+		Entry("what runs, if minima beside it do not fit", view(Federated(6, 10), has("a", 4, 6, 1), has("b", 2, 8, 8)), "2/8"),
 		Entry("an equal part of each, if what runs does not fit", view(Federated(8, 10), has("a", 6, 10, 6), has("b", 2, 10, 9)), "5/5"),
 		Entry("as much at a time as all have, if nothing else is said", view(Federated(2, 10), has("a", 1, 12, 0), has("b", 1, 8, 8, wants(20))), "2/8"),
 	)
