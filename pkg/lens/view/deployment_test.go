@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -110,6 +111,19 @@ var _ = Describe("A MachineDeployment", func() {
 		conditions[0], conditions[1] = conditions[1], conditions[0]
 		conditions[0].(tree)["status"] = "True"
 		Expect(is).To(BeEquivalentTo(*decoded[tree](encoded(t))))
+	})
+
+	It("keeps of a machine that failed what no type knows, when it fails in another way and others come first (V3)", func() {
+		stored := `{"spec":{"replicas":3},"status":{"failedMachines":[{"name":"a","later":"x"},{"name":"b","later":"y"}]}}`
+		is, err := restored([]byte(stored), func(d *v1alpha1.MachineDeployment) {
+			slices.Reverse(d.Status.FailedMachines)
+			for _, m := range d.Status.FailedMachines {
+				m.LastOperation.Description = "failed again"
+			}
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(is["status"].(tree)["failedMachines"]).To(HaveExactElements(
+			And(HaveKeyWithValue("name", "b"), HaveKeyWithValue("later", "y")), And(HaveKeyWithValue("name", "a"), HaveKeyWithValue("later", "x"))))
 	})
 
 	It("takes no replicas where there is excess, and takes them where there is none (V10)", func() {

@@ -166,6 +166,18 @@ var _ = Describe("A write that fails for a passing reason (V8)", func() {
 		Entry("since the server is busy", sim.Throttled),
 	)
 
+	It("is found to have taken effect where the server notes who wrote which field", func() {
+		inWorld(func(w world) {
+			applied := `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Machine","metadata":{"name":"m","labels":{"a":"b"}}}`
+			_, err := w.raw.Machines(ns).Patch(w, "m", types.ApplyPatchType, []byte(applied), metav1.PatchOptions{FieldManager: "others"})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(w.machine().ManagedFields).NotTo(BeEmpty())
+			write := w.updateMachine()
+			w.failing(w.server.AfterWrite, 1, errSilent)
+			Expect(write()).To(Succeed())
+		})
+	})
+
 	It("is a conflict if another client wrote meanwhile", func() {
 		inWorld(func(w world) {
 			write := w.updateMachine()
