@@ -48,6 +48,17 @@ var _ = Describe("Patience (5)", func() {
 		Entry("none, if all are pinned", nil, "a", "b", "c", "d"),
 	)
 
+	DescribeTable("takes before others",
+		func(victim string, do func(*world)) {
+			w := overstaying()
+			w.view.SurplusSince = start.Add(-time.Hour)
+			do(w)
+			Expect(NewPlan(w.view).Victims).To(Equal([]Victim{{victim, Surplus}}))
+		},
+		Entry("a machine that would be deleted first anyway, though it is the fullest", "c", func(w *world) { w.machine("c").Priority = PriorityVictim }),
+		Entry("one that boots, of those with as many pods", "a", func(w *world) { w.machine("a").Phase, w.machine("a").Pods = mcm.MachinePending, 2 }),
+	)
+
 	It("says why no machine goes", func() {
 		w := overstaying()
 		for i := range w.view.Machines {

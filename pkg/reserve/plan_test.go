@@ -3,6 +3,8 @@
 package reserve_test
 
 import (
+	"time"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -98,6 +100,7 @@ var _ = DescribeTable("The victims of a smaller X are",
 		Expect(NewPlan(w.view).Victims).To(HaveExactElements(want))
 	},
 	Entry("the newest", 1, func(*world) {}, Victim{"e", Shrunk}, Victim{"f", Shrunk}),
+	Entry("the newest, whatever its name", 2, born("d", start.Add(time.Minute)), Victim{"d", Shrunk}),
 	Entry("not ready first", 2, phase("d", mcm.MachinePending), Victim{"d", Shrunk}),
 	Entry("busy last", 1, func(w *world) { w.machine("f").Pods = 1 }, Victim{"d", Shrunk}, Victim{"e", Shrunk}),
 	Entry("those that were victims before", 2, func(w *world) { w.machine("d").Priority = PriorityVictim }, Victim{"d", Shrunk}),

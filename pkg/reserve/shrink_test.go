@@ -3,6 +3,8 @@
 package reserve_test
 
 import (
+	"time"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -82,6 +84,24 @@ var _ = Describe("A shrink taken back half way", func() {
 		Expect(plan.Applied.Excess).To(Equal(2))
 		c.Reserve = true
 		Expect(NewPlan(w.view).Applied.Excess).To(Equal(1))
+	})
+
+	It("is applied while a machine that serves would be deleted as soon as the one in reserve, whichever is older (6)", func() {
+		w := settled(3, 1, Unbounded)
+		victim, served := w.machine("d"), w.machine("c")
+		victim.Priority, victim.SeenPriority, victim.Created = PriorityVictim, PriorityVictim, start.Add(-24*time.Hour)
+		w.setWish(0)
+		Expect(NewPlan(w.view).Applied.Excess).To(BeZero())
+		served.SeenPriority = PriorityVictim
+		Expect(NewPlan(w.view).Applied.Excess).To(Equal(1))
+	})
+
+	It("is not applied for a machine that is named, which is deleted before others of its priority (6)", func() {
+		w := settled(3, 1, Unbounded)
+		d := w.machine("d")
+		d.Named, d.Priority, d.SeenPriority = true, PriorityServing, PriorityServing
+		w.setWish(0)
+		Expect(NewPlan(w.view).Applied.Excess).To(BeZero())
 	})
 
 	It("is applied until the machines are there that its MachineSet asks for (6)", func() {

@@ -4,6 +4,7 @@ package reserve_test
 
 import (
 	"strings"
+	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -50,6 +51,10 @@ func named(name string) func(*world) {
 
 func phase(name string, phase mcm.MachinePhase) func(*world) {
 	return func(w *world) { w.machine(name).Phase = phase }
+}
+
+func born(name string, at time.Time) func(*world) {
+	return func(w *world) { w.machine(name).Created = at }
 }
 
 func empty(names ...string) func(*world) {
