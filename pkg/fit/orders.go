@@ -49,8 +49,7 @@ func (k *packer) orders() []way {
 			return cmp.Or(cmp.Compare(amount(b.like.needs), amount(a.like.needs)), bySize(a, b))
 		}
 	}
-	// Each time, choosy sorts what bySize has sorted just before, and the sort is stable.
-	choosy := func(a, b *shape) int { return cmp.Compare(a.homes, b.homes) }
+	choosy := func(a, b *shape) int { return cmp.Or(cmp.Compare(a.homes, b.homes), bySize(a, b)) }
 	ways := []way{
 		{order: bySize}, {order: choosy}, {order: bySize, aligned: true},
 		{order: by(func(n needs) int64 { return n.CPU })}, {order: by(func(n needs) int64 { return n.Memory })},
