@@ -87,3 +87,11 @@ var _ = It("A reserve that is all that replicas have is not taken for workload o
 	Expect(d.Spec.Replicas).To(BeEquivalentTo(2))
 	Expect(d.Annotations).To(HaveKeyWithValue(machine.AppliedExcessAnnotation, "2,max=2,counted=2,replicas=2"))
 })
+
+var _ = DescribeTable("Replicas include reserve machines", func(a pool.Applied, do bool) {
+	Expect(a.Included()).To(Equal(do))
+},
+	Entry("that are counted", pool.Applied{Counted: 1}, true),
+	Entry("that a client has just taken out of them", pool.Applied{Absorbed: 1}, true),
+	Entry("not if all are beyond them", pool.Applied{Excess: 1}, false),
+)

@@ -70,3 +70,13 @@ var _ = It("A machine counts its pods, and those that do not tolerate its reserv
 	m := w.one("m")
 	Expect([]int{m.Pods, m.NonTolerating}).To(Equal([]int{3, 2}))
 })
+
+var _ = DescribeTable("A machine is updated in place", func(phase mcm.MachinePhase, is bool) {
+	Expect(pool.UpdatedInPlace(phase)).To(Equal(is))
+},
+	Entry("while it is", mcm.MachineInPlaceUpdating, true),
+	Entry("until it runs again", mcm.MachineInPlaceUpdateSuccessful, true),
+	Entry("though that failed", mcm.MachineInPlaceUpdateFailed, true),
+	Entry("not once it runs", mcm.MachineRunning, false),
+	Entry("not while it is created", mcm.MachinePending, false),
+)

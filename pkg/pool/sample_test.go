@@ -4,6 +4,7 @@ package pool_test
 
 import (
 	"slices"
+	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -101,3 +102,31 @@ var _ = Describe("The Node of a new machine", func() {
 		Expect(read(nil, func(*mcm.MachineClass) {})).To(BeNil())
 	})
 })
+
+var _ = DescribeTable("Of two Nodes, a and b, the sample is the second", func(a, b func(*world, *corev1.Node)) {
+	w := newWorld()
+	own := []corev1.Taint{{Key: "dedicated", Value: "shop", Effect: corev1.TaintEffectNoSchedule}}
+	w.deployment.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints = own
+	w.Sets[0].Spec.Template = w.deployment.Spec.Template
+	for name, change := range map[string]func(*world, *corev1.Node){"a": a, "b": b} {
+		w.machine("new", name)
+		w.node(name, func(n *corev1.Node) {
+			n.Spec.Taints = slices.Clone(own)
+			change(w, n)
+		})
+	}
+	slices.SortFunc(w.Machines, func(a, b *mcm.Machine) int { return strings.Compare(a.Name, b.Name) })
+	Expect(w.read().Sample.Name).To(Equal("b"))
+},
+	Entry("if the first has a taint that is not of the node template", hasTaint("maintenance"), usual),
+	Entry("if the first is cordoned and the second has such a taint", func(_ *world, n *corev1.Node) { cordoned(n) }, hasTaint("maintenance")),
+	Entry("if the first is marked as in reserve, and its Node is not yet", func(w *world, _ *corev1.Node) { marked(w.Machines[len(w.Machines)-1]) }, usual),
+)
+
+func usual(*world, *corev1.Node) {}
+
+func hasTaint(key string) func(*world, *corev1.Node) {
+	return func(_ *world, n *corev1.Node) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+	}
+}
