@@ -61,5 +61,5 @@
 //     They are split over its zones as Gardener splits minimum and maximum.
 //  13. A hibernated Shoot has no reserve. If the Cluster cannot be read, the Shoot counts as
 //     hibernated while replicas of all its MachineDeployments are 0, or all its Machines are to be
-//     deleted by force.
+//     deleted by force. Until the Cluster has been read, that leaves shares as they are.
 package balance

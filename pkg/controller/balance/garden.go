@@ -117,11 +117,15 @@ func (g *garden) watchKinds(ctx context.Context) {
 	for _, informer := range []cache.SharedIndexInformer{w, c} {
 		_, _ = informer.AddEventHandler(handlers.OnEvent(g.changed))
 		g.running.Go(func() { informer.RunWithContext(ctx) })
+		g.running.Go(func() {
+			if cache.WaitFor(ctx, "", informer.HasSyncedChecker()) {
+				g.changed()
+			}
+		})
 	}
 	g.update(func() { g.absent, g.workers, g.clusters = false, w, c })
 	if cache.WaitFor(ctx, "", w.HasSyncedChecker()) {
 		g.workersRead()
-		g.changed()
 	}
 }
 
@@ -155,7 +159,8 @@ func (g *garden) snapshot() plan.Garden {
 	}
 	view := plan.Garden{Here: true, Forbidden: g.rights.Lacks(g.workersRule), Bounds: map[string]v1alpha1.Bounds{}}
 	view.Known = view.Forbidden || g.workers.HasSynced()
-	view.ClusterKnown = g.clusters.HasSynced() && !g.rights.Lacks(g.clustersRule)
+	mayRead, read := !g.rights.Lacks(g.clustersRule), g.clusters.HasSynced()
+	view.ClusterKnown, view.ClusterAwaited = mayRead && read, mayRead && !read
 	for _, item := range g.workers.GetIndexer().List() {
 		if worker, ok := item.(*unstructured.Unstructured); ok && !view.Forbidden {
 			readWorker(worker, view.Bounds)

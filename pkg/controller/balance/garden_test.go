@@ -43,6 +43,14 @@ func worker(status ...string) *unstructured.Unstructured {
 	}}
 }
 
+// shoot is the Cluster of a Shoot that sleeps, or is awake.
+func shoot(asleep bool) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster", "metadata": map[string]any{"name": ns},
+		"spec": map[string]any{"shoot": map[string]any{"spec": map[string]any{"hibernation": map[string]any{"enabled": asleep}}}},
+	}}
+}
+
 var _ = Describe("A Gardener", func() {
 	withGarden := func(body func(c *cluster, garden dynamic.Interface)) {
 		storm.Bubble(suite, func() {
@@ -106,12 +114,6 @@ var _ = Describe("A Gardener", func() {
 	It("that puts its cluster to sleep leaves no reserve, and wakes it up with it", func() {
 		withGarden(func(c *cluster, garden dynamic.Interface) {
 			c.deployAll([]Change{Labelled("p"), Excess("3")}, 1, 1, 1)
-			shoot := func(asleep bool) *unstructured.Unstructured {
-				return &unstructured.Unstructured{Object: map[string]any{
-					"apiVersion": "extensions.gardener.cloud/v1alpha1", "kind": "Cluster", "metadata": map[string]any{"name": ns},
-					"spec": map[string]any{"shoot": map[string]any{"spec": map[string]any{"hibernation": map[string]any{"enabled": asleep}}}},
-				}}
-			}
 			put(garden, worker("1:3", "1:3", "1:3"))
 			made, err := garden.Resource(clusters).Create(ctx, shoot(false), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
@@ -135,6 +137,31 @@ var _ = Describe("A Gardener", func() {
 			Expect(c.ready(true, abc...)).To(Equal("1/1/1"))
 		})
 	})
+
+	DescribeTable("is read before shares change when the process starts again", func(asleep bool, want string) {
+		withGarden(func(c *cluster, garden dynamic.Interface) {
+			c.deployAll([]Change{Labelled("p"), Excess("3")}, 0, 0, 0)
+			put(garden, worker("0:3", "0:3", "0:3"))
+			_, err := garden.Resource(clusters).Create(ctx, shoot(asleep), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			process := c.Start("balance", controller())
+			c.settle()
+			Expect(c.annotations(v1alpha1.ShareAnnotation, abc...)).To(Equal(want))
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == "balance" && (r.Resource == "clusters" || r.Resource == "") {
+					return 3 * time.Second, 0
+				}
+				return 0, 0
+			})
+			before := len(c.Writes())
+			process.Restart()
+			c.settle()
+			Expect(c.wrote(before)).To(BeZero())
+		})
+	},
+		Entry("of a cluster that sleeps", true, "0/0/0"),
+		Entry("of a cluster that is awake and runs nothing but its reserve", false, "1/1/1"),
+	)
 
 	It("whose Worker must not be read is asked rarely, and the worker's annotation counts until it may", func() {
 		withGarden(func(c *cluster, garden dynamic.Interface) {

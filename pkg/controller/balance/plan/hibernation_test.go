@@ -68,6 +68,27 @@ var _ = Describe("Hibernation without the right to read the Cluster", func() {
 		Expect(asleep(v)).To(Equal("True Hibernated"))
 	})
 
+	DescribeTable("neither begins nor ends a reserve while it will soon be known", func(g Garden) {
+		v := view(shoot(reserve, 0, 0)...)
+		bounds("0:5:2")(&v.Members[0])
+		share(2)(&v.Members[0])
+		bounds("0:5:0")(&v.Members[1])
+		share(0)(&v.Members[1])
+		v.Garden = g
+		v.Garden.Bounds = map[string]v1alpha1.Bounds{"ns-p-z1": between(0, 5), "ns-p-z2": between(0, 5)}
+		for i := range v.Members {
+			annotate := v.Members[i].Object.Annotations
+			annotate[v1alpha1.GivenBoundsAnnotation] = annotate[v1alpha1.BoundsAnnotation]
+			v.Members[i].Object.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: ConditionShare, Status: "True", Reason: "Spread", Message: "it was"}}
+		}
+		Expect(writes(New(v))).To(BeEmpty())
+		Expect(asleep(v)).To(Equal("True Spread"))
+		Expect(message(New(v), "ns-p-z1", ConditionShare)).To(Equal("it was"))
+	},
+		Entry("whether there is a Gardener", Garden{}),
+		Entry("what its Cluster says", Garden{Known: true, Here: true, ClusterAwaited: true}),
+	)
+
 	It("is nothing that clusters without a Gardener know", func() {
 		v := view(shoot(reserve, 0, 0)...)
 		Expect(asleep(v)).To(Equal("True Spread"))

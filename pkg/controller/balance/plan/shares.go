@@ -17,9 +17,14 @@ import (
 
 // spreadShares gives each member its share of its pool's excess. Without one, a member has a share
 // only while the cluster is hibernated, which is 0, or while a machine is created for a move to it.
+// Shares stay as they are while the cluster may be hibernated, and that will soon be known.
 func (r *round) spreadShares() {
 	asleep := r.hibernated()
 	for _, pool := range r.pools {
+		if asleep && r.Garden.awaitsCluster() {
+			keepShares(pool)
+			continue
+		}
 		if asleep {
 			hibernate(pool)
 			continue
@@ -29,9 +34,7 @@ func (r *round) spreadShares() {
 		case trouble != "":
 			for _, z := range pool {
 				z.spread = falseVerdict("ExcessUnknown", trouble)
-				if z.share != nil {
-					z.setShare(max(0, *z.share-awaiting(z.move)) + awaiting(z.next.move))
-				}
+				z.keepShare()
 			}
 		case said:
 			r.spread(pool, total)

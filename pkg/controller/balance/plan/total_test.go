@@ -86,6 +86,7 @@ var _ = Describe("A plan, by law", func() {
 		v.Garden.Hibernated = rapid.IntRange(0, 9).Draw(t, "asleep") == 0
 		v.Garden.Here = rapid.Bool().Draw(t, "here")
 		v.Garden.Forbidden, v.Garden.ClusterKnown = rapid.Bool().Draw(t, "forbidden"), rapid.Bool().Draw(t, "cluster known")
+		v.Garden.ClusterAwaited = !v.Garden.ClusterKnown && rapid.Bool().Draw(t, "cluster awaited")
 		whole := rapid.SampledFrom([]string{"", "3:9:4", "1:2:10%", "0:0", "x"}).Draw(t, "whole")
 		for i := range members {
 			if annotations := &members[i].Object.Spec.Template.Spec.NodeTemplateSpec.Annotations; whole != "" {

@@ -75,9 +75,9 @@ type Garden struct {
 	Forbidden bool
 	// Bounds have no excess; by the name of the MachineDeployment.
 	Bounds map[string]v1alpha1.Bounds
-	// Hibernated reports whether the Cluster resource requests hibernation, and ClusterKnown whether
-	// that has been read.
-	Hibernated, ClusterKnown bool
+	// Hibernated reports whether the Cluster resource requests hibernation, ClusterKnown whether
+	// that has been read, and ClusterAwaited whether it has yet to be read.
+	Hibernated, ClusterKnown, ClusterAwaited bool
 }
 
 // Settings are the same for all MachineDeployments.
