@@ -95,7 +95,8 @@ func NewStatus(d Decision, now time.Time) v1alpha1.ReserveStatus {
 		})
 	}
 	if d.Next != nil {
-		s.NextChange = &v1alpha1.ReserveChange{Time: metav1.NewTime(d.Next.At), DesiredReplicas: int32(d.Next.Desired)}
+		at := d.Next.At.Truncate(time.Second) // as it is stored
+		s.NextChange = &v1alpha1.ReserveChange{Time: metav1.NewTime(at), DesiredReplicas: int32(d.Next.Desired)}
 	}
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionStatus(reason.Reserve[v1alpha1.ConditionReady].Find(d.Reason).Status), Reason: d.Reason, Message: d.Message,

@@ -3,6 +3,7 @@
 package plan_test
 
 import (
+	"encoding/json"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -87,6 +88,16 @@ var _ = Describe("A status", func() {
 		Expect(after.Name).To(Equal("r"))
 		Expect(after.Status).To(Equal(NewStatus(d, Monday)))
 		Expect(r.Status).To(Equal(v1alpha1.ReserveStatus{}))
+	})
+
+	It("is as it is stored, also if a schedule ends within a second (law 9)", func() {
+		r := Wish("r", Scheduled("short", "0 7 * * *", "9.5555h", 3))
+		s := NewStatus(New(View{Now: Monday, Reserves: []*v1alpha1.Reserve{r}, Pools: two()}).Decisions[0], Monday)
+		text, err := json.Marshal(s.NextChange)
+		Expect(err).NotTo(HaveOccurred())
+		var stored v1alpha1.ReserveChange
+		Expect(json.Unmarshal(text, &stored)).To(Succeed())
+		Expect(stored.Time.Equal(&s.NextChange.Time)).To(BeTrue())
 	})
 
 	It("has no next change without schedules, and keeps the time of a condition that does not change", func() {
