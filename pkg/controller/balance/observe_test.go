@@ -3,6 +3,8 @@
 package balance_test
 
 import (
+	"time"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -18,6 +20,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // scene is a MachineDeployment whose growth is to be split, with one machine on which nothing runs.
@@ -159,6 +162,27 @@ var _ = Describe("What is observed", func() {
 		Expect(s.member().Rollout.Spread).To(BeFalse(), "its last machine goes")
 		last.DeletionTimestamp, old.Status.Replicas = nil, 0
 		Expect(s.member().Rollout.Spread).To(BeTrue())
+	})
+
+	It("is not what a machine is like that has just left the reserve, however long nothing happened before", func() {
+		s := newScene()
+		cpu := func(preview *Preview, now time.Time) string {
+			GinkgoHelper()
+			o := s.Objects
+			o.Deployments = shown(plan.Member{Object: s.d}).Deployments
+			Expect(preview.SetObjects(o, now)).To(Succeed())
+			v, _ := preview.Plan()
+			return v.Members[0].Template.Allocatable.Cpu().String()
+		}
+		preview, err := NewPreview(fixture.Namespace, NewSettings(), true)
+		Expect(err).NotTo(HaveOccurred())
+		s.machine.Annotations[v1alpha1.ReserveAnnotation] = v1alpha1.Reserve{Since: Born}.String()
+		Expect(cpu(preview, Noon)).To(Equal("4"), "by its class")
+		delete(s.machine.Annotations, v1alpha1.ReserveAnnotation)
+		released := Noon.Add(time.Hour)
+		Expect(cpu(preview, released)).To(Equal("4"))
+		Expect(cpu(preview, released.Add(similar.Settling-1))).To(Equal("4"))
+		Expect(cpu(preview, released.Add(similar.Settling))).To(Equal("3"), "by its Node")
 	})
 
 	It("is what machines of the template of now are like, not those of an older one", func() {

@@ -17,7 +17,8 @@ import (
 // templates remembers the properties of MachineDeployments' machines.
 type templates struct {
 	began time.Time
-	// held is when a Machine was last seen in reserve, by name.
+	// held is when a Machine was first seen to have left the reserve, by name; zero while it is in
+	// reserve.
 	held map[string]time.Time
 	// last is the last known template from a Node of a MachineDeployment, with the class of its
 	// machines.
@@ -51,7 +52,7 @@ func (t *templates) setTemplates(members []plan.Member, source pool.Source, now 
 	}
 }
 
-// noteReserve remembers which machines are in reserve, and forgets those that no longer exist.
+// noteReserve remembers which machines are in reserve or were, and forgets those that no longer exist.
 func (t *templates) noteReserve(members []plan.Member, now time.Time) {
 	held, last := map[string]time.Time{}, map[string]remembered{}
 	for _, m := range members {
@@ -60,9 +61,13 @@ func (t *templates) noteReserve(members []plan.Member, now time.Time) {
 		}
 		for _, machine := range m.Machines {
 			name := machine.Object.Name
-			if machine.Reserve() {
+			at, known := t.held[name]
+			switch {
+			case machine.Reserve():
+				held[name] = time.Time{}
+			case known && at.IsZero():
 				held[name] = now
-			} else if at, ok := t.held[name]; ok {
+			case known:
 				held[name] = at
 			}
 		}
