@@ -16,7 +16,7 @@
 //  3. A local time that occurs twice counts the first time. If every hour matches, it counts both
 //     times.
 //  4. A window with an end is active from the latest start until the first end after it. If a start
-//     and an end coincide, the start wins.
+//     and an end coincide, the start wins, unless the clock skips the time between them.
 //  5. A window with a duration is active for that much elapsed time after each start, whatever
 //     clocks do.
 //  6. A window does not change between the given instant and the next change that is reported.

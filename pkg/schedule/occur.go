@@ -65,22 +65,28 @@ func (c Cron) Next(after time.Time, zone *time.Location) (time.Time, bool) {
 // Last returns the last occurrence at or before an instant, false if there is none within the
 // horizon.
 func (c Cron) Last(at time.Time, zone *time.Location) (time.Time, bool) {
+	last, _, ok := c.last(at, zone)
+	return last, ok
+}
+
+// last also returns the wall time that the cron time names, which the clock may have skipped.
+func (c Cron) last(at time.Time, zone *time.Location) (time.Time, wall, bool) {
 	p := periodAt(at, zone)
 	before := p.wallTime(at).Add(1)
 	for {
 		w, ok := c.lastBefore(before)
 		if !ok || p.start.IsZero() {
-			return p.instant(w), ok
+			return p.instant(w), w, ok
 		}
 		if !w.Before(c.firstWallTime(p, zone)) {
-			return p.instant(w), true
+			return p.instant(w), w, true
 		}
 		change := p.start
 		begins := p.wallTime(change)
 		p = p.previous(zone)
 		ends := p.wallTime(change)
 		if w.Before(begins) && !w.Before(ends) {
-			return change, true // the clock skipped it
+			return change, w, true // the clock skipped it
 		}
 		before = ends
 	}

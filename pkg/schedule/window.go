@@ -3,6 +3,7 @@
 package schedule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -54,7 +55,7 @@ func location(name string) (*time.Location, error) {
 // At reports whether a window is active at an instant, and when that may change; zero if no change
 // is within the horizon.
 func (w Window) At(t time.Time) (active bool, change time.Time) {
-	started, ever := w.start.Last(t, w.zone)
+	started, from, ever := w.start.last(t, w.zone)
 	if !ever {
 		change, _ = w.start.Next(t, w.zone)
 		return false, change
@@ -62,8 +63,8 @@ func (w Window) At(t time.Time) (active bool, change time.Time) {
 	if w.end == nil {
 		active, change = t.Sub(started) < w.lasts, started.Add(w.lasts)
 	} else {
-		ended, has := w.end.Last(t, w.zone)
-		active = !has || !ended.After(started)
+		ended, to, has := w.end.last(t, w.zone)
+		active = !has || cmp.Or(ended.Compare(started), to.Compare(from)) <= 0
 		change, _ = w.end.Next(t, w.zone)
 	}
 	if !active {
