@@ -4,6 +4,7 @@ package lens_test
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -56,6 +57,17 @@ var _ = Describe("A look-up of what a write has done (L4.3)", func() {
 			Expect(took(func() {
 				Expect(w.machines().Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Satisfy(apierrors.IsInternalError))
 			})).To(Equal(time.Minute))
+		})
+	})
+
+	It("is not made for a creation that is superfluous, which is refused at once", func() {
+		inWorld(1, func(w lensWorld) {
+			requests := w.requests()
+			w.server.OnWrite(firstly(1, apierrors.NewConflict(machineResource, "", errors.New("there are enough"))))
+			_, err := w.machines().Create(w, unnamed(), metav1.CreateOptions{})
+			Expect(err).To(Satisfy(apierrors.IsConflict))
+			Expect(*requests).To(Equal([]string{"create"}))
+			Expect(w.count("evenkeel_lens_unknown_outcomes_total")).To(BeZero())
 		})
 	})
 

@@ -44,6 +44,9 @@ func (k *kindClient[T, L]) createOnce(ctx context.Context, object T, o metav1.Cr
 	for attempt := 1; ; attempt++ {
 		made, err := k.verbs.Create(ctx, named, o)
 		result := written.Outcome(err)
+		if apierrors.IsConflict(err) { // unlike AlreadyExists, no effect of an earlier attempt
+			result = written.Refused
+		}
 		if result == written.Done || result == written.Refused && doubt == nil {
 			return made, err
 		}
