@@ -54,17 +54,18 @@ type Dedication struct {
 }
 
 const (
-	// maxDedications is how many owners one MachineDeployment can have, and maxOwnerLength is how
-	// many bytes the name of one can have.
-	maxDedications, maxOwnerLength = 64, 1024
+	// MaxDedications is how many owners one MachineDeployment can have.
+	MaxDedications = 64
+	// maxOwnerLength is how many bytes the name of an owner can have.
+	maxOwnerLength = 1024
 )
 
 // ParseDedications reads the value of [DedicatedAnnotation] on a MachineDeployment or a Reserve:
 // "ci=2 shop/Deployment/web=1".
 func ParseDedications(text string) ([]Dedication, error) {
 	parts := strings.Fields(text)
-	if len(parts) > maxDedications {
-		return nil, fmt.Errorf("dedicated: %d owners, at most %d are possible", len(parts), maxDedications)
+	if len(parts) > MaxDedications {
+		return nil, fmt.Errorf("dedicated: %d owners, at most %d are possible", len(parts), MaxDedications)
 	}
 	var all []Dedication
 	for _, part := range parts {

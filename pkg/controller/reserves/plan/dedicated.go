@@ -11,7 +11,7 @@ import (
 
 // dedications returns whom the spare machines of a MachineDeployment are dedicated to, at most as
 // many as are requested there, and no more of each Reserve than it requests (law 11). If several
-// Reserves name an owner, the largest number counts.
+// Reserves name an owner, the largest number counts. Of too many owners, the first by name count.
 func dedications(decisions []Decision, d *machine.MachineDeployment, machines int32) string {
 	most := map[machine.Owner]int32{}
 	for _, each := range decisions {
@@ -27,7 +27,8 @@ func dedications(decisions []Decision, d *machine.MachineDeployment, machines in
 	for owner, n := range most {
 		all = append(all, machine.Dedication{Owner: owner, Machines: n})
 	}
-	return machine.DedicationsText(limited(all, machines))
+	all = limited(all, machines)
+	return machine.DedicationsText(all[:min(len(all), machine.MaxDedications)])
 }
 
 // limited returns dedications, by owner, of at most this many machines.

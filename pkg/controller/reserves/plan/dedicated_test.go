@@ -3,6 +3,9 @@
 package plan_test
 
 import (
+	"fmt"
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -50,6 +53,17 @@ var _ = DescribeTable("Whose spare machines they are (law 11)",
 	Entry("an owner's, as many as the Reserve requests that names it", "shop=1", Wish("r", Replicas(3), Names("a")), ofA("s", 1, "shop=2")),
 	Entry("those that the MachineDeployment itself was given", "shop=1", ofA("r", 1, "shop=1"), Wish("s", Replicas(1), Names("b"))),
 )
+
+var _ = It("Owners of several Reserves are no more than can be read, so that one Reserve does not void what others dedicate (law 10)", func() {
+	var owners []string
+	for i := range machine.MaxDedications {
+		owners = append(owners, fmt.Sprintf("team%02d=1", i))
+	}
+	all := []*v1alpha1.Reserve{ofA("r", 100, strings.Join(owners, " ")), ofA("s", 100, "zoo=1")}
+	text := New(View{Now: Monday, Reserves: all, Pools: two()}).Requests[0].Dedicated
+	Expect(machine.ParseDedications(text)).To(HaveLen(machine.MaxDedications))
+	Expect(text).To(Equal(strings.Join(owners, " ")))
+})
 
 var _ = DescribeTable("An annotation about owners is written only if it differs (law 6)",
 	func(has string, want int) {
