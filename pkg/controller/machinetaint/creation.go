@@ -154,8 +154,8 @@ func (n creationCount) isFull(workload, limit int) bool {
 
 // limitOf returns the max of the bounds of a MachineDeployment, and whether it requests a reserve.
 func limitOf(d *v1alpha1.MachineDeployment) (limit int, requested bool) {
-	wishes, err := pool.WishesOf(d)
-	if err != nil || wishes.Bounds == nil {
+	wishes, _ := pool.WishesOf(d) // bounds limit whatever other annotations say
+	if wishes.Bounds == nil {
 		return pool.Unbounded, wishes.Any()
 	}
 	return int(wishes.Bounds.Max), wishes.Any()

@@ -68,6 +68,7 @@ var _ = Describe("A creation", func() {
 		Entry("two are missing, and both are being created", 3, 0, []string{"", "a-new"}, false),
 		Entry("one that leaves is replaced", 4, 1, nil, true),
 		Entry("one of the reserve that leaves is not replaced at the maximum", 4, 1, nil, false, atMost("1:5:2")),
+		Entry("nor if another annotation cannot be read", 4, 1, nil, false, atMost("1:5:2"), func(d *api.MachineDeployment) { d.Annotations[api.ShareAnnotation] = "many" }),
 		Entry("one that leaves is replaced at the maximum while workload lacks one", 2, 3, nil, true, atMost("1:6:2")),
 		Entry("workload lacks one, and it is being created at the maximum", 2, 3, []string{""}, false, atMost("1:6:2")),
 		Entry("there is no excess, and no maximum", 9, 0, nil, true, without),
