@@ -28,6 +28,7 @@ type resize struct {
 
 // removal is the deletion of a Machine that a guard allowed, until the store shows it.
 type removal struct {
+	done   bool      // whether it took effect
 	until  time.Time // when it is forgotten if its outcome never shows; zero unless that is unknown
 	before *removal  // an earlier one of the Machine with an unknown outcome; nil if there is none
 }
@@ -132,7 +133,9 @@ func (s *state) visible(shown int, now time.Time) (visible int, reduced bool) {
 func (s *state) endRemoval(machine types.UID, err error, now time.Time) {
 	r := s.removals[machine]
 	switch {
-	case r == nil || written.Answered(err):
+	case r == nil || r.done:
+	case written.Answered(err):
+		*r = removal{done: true}
 	case !ineffective(err):
 		r.until, r.before = now.Add(unknownFor), nil
 	case r.before != nil:
@@ -155,8 +158,12 @@ func (s *state) isRemoved(machine types.UID, now time.Time) bool {
 
 // beginRemoval records the deletion of a Machine.
 func (s *state) beginRemoval(machine types.UID) {
-	r := &removal{}
-	if before := s.removals[machine]; before != nil && !before.until.IsZero() {
+	r, before := &removal{}, s.removals[machine]
+	switch {
+	case before == nil:
+	case before.done:
+		return // another one changes nothing
+	case !before.until.IsZero():
 		r.before = before
 	}
 	putEntry(&s.removals, machine, r)

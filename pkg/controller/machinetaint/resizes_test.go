@@ -88,6 +88,8 @@ var _ = Describe("A deletion of a Machine that the store still shows", func() {
 		Entry("while it is in progress, however long that takes", true, time.Hour),
 		Entry("after it took effect", true, time.Hour, nil),
 		Entry("after another client was faster", true, time.Hour, gone),
+		Entry("after it took effect, though a conflict follows", true, time.Hour, nil, errConflict),
+		Entry("after it took effect, though the outcome of another one is unknown", true, time.Hour, nil, errLost),
 		Entry("for two minutes while its outcome is unknown", true, 2*time.Minute, errLost),
 		Entry("no longer than that", false, 2*time.Minute+1, errLost),
 		Entry("not after a conflict", false, time.Duration(0), errConflict),
