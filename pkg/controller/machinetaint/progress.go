@@ -23,7 +23,7 @@ type resize struct {
 	least, most int       // that the set asks for if it took effect, or an earlier one that is in doubt
 	version     string    // that it was written with; empty while it is under way
 	until       time.Time // when it is forgotten if its outcome never shows; zero while it is under way
-	before      *resize   // the one before, which counts again if this one has no effect
+	before      *resize   // the one before, which counts until the store shows this one
 }
 
 // removal is the deletion of a Machine that a guard allowed, until the store shows it.
@@ -64,7 +64,7 @@ func (s *state) endResize(set string, result *mcm.MachineSet, err error, now tim
 	case err == nil:
 		r.version, r.before = result.ResourceVersion, nil
 	case !ineffective(err):
-		r.until, r.before = now.Add(unknownFor), nil
+		r.until = now.Add(unknownFor)
 	case r.before != nil:
 		s.resizes[set] = r.before
 	default:
@@ -76,15 +76,22 @@ func (s *state) endResize(set string, result *mcm.MachineSet, err error, now tim
 // machine-controller-manager's store shows and by the writes in progress.
 func (s *state) replicasOf(set *mcm.MachineSet, now time.Time) (least, most int) {
 	id, shown := keyOf(set), int(set.Spec.Replicas)
-	r := s.resizes[id]
-	if r == nil {
-		return shown, shown
+	least, most = shown, shown
+	counts := false
+	for r := s.resizes[id]; r != nil; r = r.before {
+		if !r.isOver(set, now) {
+			counts, least, most = true, min(least, r.least), max(most, r.most)
+		}
 	}
-	if r.version != "" && written.Reached(set.ResourceVersion, r.version) || passed(r.until, now) {
+	if !counts {
 		delete(s.resizes, id)
-		return shown, shown
 	}
-	return min(r.least, shown), max(r.most, shown)
+	return least, most
+}
+
+// isOver reports whether the store shows a write, or the write is to be forgotten.
+func (r *resize) isOver(set *mcm.MachineSet, now time.Time) bool {
+	return r.version != "" && written.Reached(set.ResourceVersion, r.version) || passed(r.until, now)
 }
 
 // totalReplicas returns the sums of replicasOf.

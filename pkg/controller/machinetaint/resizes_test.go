@@ -40,6 +40,8 @@ var _ = Describe("A MachineSet that is shown with 4 replicas at version 8", func
 		Entry("4 when an unknown outcome is forgotten", func(r *resizes) { r.Begin(6); r.End("", errLost, now.Add(-2*time.Minute-1)) }, 4, 4),
 		Entry("either if a conflict follows an unknown outcome", func(r *resizes) { r.Begin(6); r.End("", errLost, now); r.Begin(6); r.End("", errConflict, now) }, 4, 6),
 		Entry("either if a conflict follows a write that is not shown", func(r *resizes) { r.Begin(6); r.End("9", nil, now); r.Begin(1); r.End("", errConflict, now) }, 4, 6),
+		Entry("all of them while a write follows one that is not shown", func(r *resizes) { r.Begin(6); r.End("9", nil, now); r.Begin(1) }, 1, 6),
+		Entry("all of them if the outcome of one is unknown that follows one that is not shown", func(r *resizes) { r.Begin(6); r.End("9", nil, now); r.Begin(1); r.End("", errLost, now) }, 1, 6),
 		Entry("4 if a conflict follows while the first write is still in progress", func(r *resizes) { r.Begin(6); r.Begin(6); r.End("7", nil, now); r.End("", errConflict, now) }, 4, 4),
 		Entry("all of them if a write follows an unknown one", func(r *resizes) { r.Begin(6); r.End("", errLost, now); r.Begin(1) }, 1, 6),
 		Entry("what the last one wrote if the outcome of the one before is known", func(r *resizes) { r.Begin(6); r.End("7", nil, now); r.Begin(1) }, 1, 4),
