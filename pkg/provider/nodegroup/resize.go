@@ -131,7 +131,7 @@ func budget(caller context.Context, now time.Time) time.Duration {
 	if !ok {
 		return usualBudget
 	}
-	return min(deadline.Sub(now)*4/5, longestBudget)
+	return min(deadline.Sub(now)/5*4, longestBudget) // divided first: a deadline may be centuries away
 }
 
 // writeChange sends one patch, and determines its outcome if the answer is lost. It reports false

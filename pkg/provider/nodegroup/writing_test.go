@@ -108,6 +108,7 @@ var _ = Describe("Raising", func() {
 		},
 		Entry("four fifths", 5*time.Second, 4*time.Second),
 		Entry("at most ten seconds", time.Hour, 10*time.Second),
+		Entry("as much where its time limit stands for none", 100*365*24*time.Hour, 10*time.Second),
 		Entry("four seconds if there is no deadline", time.Duration(0), 4*time.Second),
 	)
 
