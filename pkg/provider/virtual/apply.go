@@ -58,7 +58,7 @@ func (d *Driver) register(ctx context.Context, v VM) error {
 		return err
 	}
 	defer leave()
-	if _, found := d.fleet.findVM(v.Name); !found {
+	if _, exists := d.fleet.latest(v); !exists {
 		return nil
 	}
 	machine, err := d.Machines.Machines(d.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
@@ -89,8 +89,8 @@ func (d *Driver) recordDeath(ctx context.Context, v VM) error {
 		return err
 	}
 	defer leave()
-	v, found := d.fleet.findVM(v.Name)
-	if !found {
+	v, exists := d.fleet.latest(v)
+	if !exists {
 		return nil
 	}
 	v.Dead = true

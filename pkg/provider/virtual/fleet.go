@@ -39,6 +39,13 @@ func (f *fleet) findVM(name string) (VM, bool) {
 	return v, found
 }
 
+// latest returns what is known about a machine now. It is false if the machine was deleted, even if
+// there is another one of that name.
+func (f *fleet) latest(v VM) (VM, bool) {
+	now, found := f.findVM(v.Name)
+	return now, found && now.ProviderID() == v.ProviderID()
+}
+
 func (f *fleet) allVMs() []VM {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -5,6 +5,8 @@ package virtual
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -91,6 +93,21 @@ var _ = Describe("The loop", func() {
 		w.server.Latency(0)
 		after(time.Hour)
 		Expect(w.node("a")).To(BeNil())
+	}))
+
+	It("registers no machine of the past when its name is taken again", inWorld(func(w *world) {
+		Expect(w.create("a", slow)).To(Succeed())
+		after(9 * time.Second)
+		w.server.Latency(time.Second)
+		deleted, created := make(chan error, 1), make(chan error, 1)
+		go func() { deleted <- w.delete("a") }()
+		after(time.Second / 2)
+		go func() { created <- w.create("a", slow) }() // it waits for the deletion, as does the Node, which is due
+		Expect(<-deleted).To(Succeed())
+		Expect(<-created).To(Succeed())
+		w.server.Latency(0)
+		after(time.Minute)
+		Expect(w.node("a").Spec.ProviderID).To(Equal(slices.Collect(maps.Keys(w.list(slow)))[0]))
 	}))
 
 	It("registers a Node once also when the watch is behind", inWorld(func(w *world) {
