@@ -4,6 +4,7 @@ package virtual
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -59,8 +60,8 @@ func nodeOf(v VM, taints []corev1.Taint, f Fault, now time.Time) *corev1.Node {
 	if v.Hardware.TaintsAtRegistration && len(taints) > 0 {
 		applyTaints(node, taints)
 	}
-	if v.Hardware.StartupTaint != nil {
-		node.Spec.Taints = append(node.Spec.Taints, *v.Hardware.StartupTaint)
+	if startup := v.Hardware.StartupTaint; startup != nil && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(startup) }) {
+		node.Spec.Taints = append(node.Spec.Taints, *startup)
 	}
 	return node
 }
@@ -83,6 +84,8 @@ func applyTaints(node *corev1.Node, taints []corev1.Taint) {
 	applied := v1alpha1.NodeTemplateSpec{}
 	for _, t := range taints {
 		t.TimeAdded = nil // MCM compares the pointer and would write the Node forever
+		// API servers accept a key with an effect only once. As for MCM, the last one counts.
+		applied.Spec.Taints = slices.DeleteFunc(applied.Spec.Taints, func(former corev1.Taint) bool { return former.MatchTaint(&t) })
 		applied.Spec.Taints = append(applied.Spec.Taints, t)
 	}
 	node.Spec.Taints = append(node.Spec.Taints, applied.Spec.Taints...)

@@ -60,6 +60,17 @@ var _ = Describe("The Node of a machine", func() {
 		Expect(nodeOf(v, []corev1.Taint{added}, Fault{}, noon).Spec.Taints).To(Equal([]corev1.Taint{reserve, startup}))
 	})
 
+	It("carries a taint once that the template has twice, or that is the startup taint too", func() {
+		v.Hardware.StartupTaint = &startup
+		older, newer := startup, startup
+		older.Value, newer.Value = "older", "newer"
+		node := nodeOf(v, []corev1.Taint{older, reserve, newer}, Fault{}, noon)
+		Expect(node.Spec.Taints).To(Equal([]corev1.Taint{reserve, newer}), "an API server refuses a Node with two")
+		same := &v1alpha1.Machine{}
+		same.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{older, reserve, newer}
+		Expect(mcmcontroller.SyncMachineTaints(same, node, node.Spec.Taints)).To(BeFalse(), "MCM would write the Node again")
+	})
+
 	It("leaves the template's taints to MCM where the class says so, but not the startup taint", func() {
 		v.Hardware.StartupTaint = &startup
 		v.Hardware.TaintsAtRegistration = false
