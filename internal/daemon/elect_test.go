@@ -98,6 +98,15 @@ var _ = Describe("Elect", func() {
 		Expect(told.Sub(from)).To(BeNumerically("<", 15*time.Second), "another may lead when the lease has run out")
 	}))
 
+	It("reports a lost lease also if the work ends before the election has", func() {
+		ctx, lose := context.WithCancel(context.Background())
+		turn := &turn{work: context.Background(), lead: untilTold, stop: func() {}, done: make(chan struct{})}
+		go turn.onStarted(ctx)
+		lose()
+		<-turn.done
+		Expect(turn.awaitEnd()).To(MatchError(ErrLost))
+	})
+
 	It("leaves the lease to who took it over meanwhile", bubble(func() {
 		server := sim.New(sim.Options{})
 		defer server.Close()

@@ -38,6 +38,9 @@ func (t *turn) onStarted(held context.Context) {
 	defer cancel()
 	defer context.AfterFunc(held, cancel)()
 	t.err = t.lead(ctx)
+	if held.Err() != nil { // the election is stopped only after this
+		t.err = errors.Join(ErrLost, t.err)
+	}
 }
 
 // giveUp ends an election that has not led yet. A lead in progress ends with its own context and
@@ -60,11 +63,6 @@ func (t *turn) awaitEnd() error {
 	if !started {
 		return nil
 	}
-	select {
-	case <-t.done:
-		return t.err
-	default:
-		<-t.done
-		return errors.Join(ErrLost, t.err)
-	}
+	<-t.done
+	return t.err
 }
