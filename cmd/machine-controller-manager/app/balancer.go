@@ -85,9 +85,6 @@ func (p *process) runBalancer(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make client for targets: %w", err)
 	}
-	if p.lease == balancerName {
-		p.ready.Filled() // there may never be a Balancer, which is not a problem
-	}
 	if !awaitAPI(ctx, ours.Discovery(), balancerv1alpha1.SchemeGroupVersion, balancerRetry) {
 		return nil
 	}

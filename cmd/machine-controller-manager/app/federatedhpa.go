@@ -102,9 +102,6 @@ func (p *process) runFederated(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make client for federated autoscalers: %w", err)
 	}
-	if p.lease == federatedName {
-		p.ready.Filled() // there may never be a federated autoscaler, which is not a problem
-	}
 	kind := autoscalingv1alpha1.SchemeGroupVersion.WithResource("federatedhorizontalpodautoscalers")
 	if !awaitKind(ctx, ours.Discovery(), kind, federatedRetry, func() {}) {
 		return nil

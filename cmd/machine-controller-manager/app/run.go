@@ -231,6 +231,9 @@ func (p *process) pastGate(agent string, set func(*rest.Config)) (kubernetes.Int
 // returns nothing is in progress.
 func (p *process) runLeader(ctx context.Context) error {
 	p.ready.Lead()
+	if !p.picked(mcmName) {
+		p.ready.Filled() // what the other controllers wait for may never exist, which is not a problem
+	}
 	runs := append(p.clusters.probes(), p.gate.Run, p.awaitReserves)
 	for _, c := range p.controllers {
 		if c.run == nil {

@@ -192,6 +192,17 @@ var _ = Describe("The binary", Serial, func() {
 		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
 	})
 
+	It("is ready without machine-controller-manager's own controllers, though there may be nothing to do for the others", func() {
+		server := sim.New(sim.Options{})
+		kubeconfig := onSocket(server, "mcm")
+		r := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig="+kubeconfig, "--controllers=nodegroup,release,balance,reserves")
+		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
+		Eventually(r.holderOf(balancerName), eventually).ShouldNot(BeEmpty())
+		Consistently(r.status("/readyz"), time.Second).Should(Equal(http.StatusOK))
+		r.stop()
+		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
+	})
+
 	It("says what is wrong with a kubeconfig", func() {
 		err := Run(context.Background(), parsed("--target-kubeconfig=/nowhere"))
 		Expect(err).To(MatchError(ContainSubstring("target cluster")))
