@@ -51,7 +51,7 @@ func (s *Server) repeatDeletions() {
 
 // healthError returns why answers may be wrong, and nil if all is well.
 func (s *Server) healthError() error {
-	errs := []error{s.options.Control.Err(s.memory.deployments), s.options.Target.Err(s.memory.kinds.Nodes)}
+	errs := []error{s.options.Control.Err(s.memory.deployments, s.memory.kinds.Machines), s.options.Target.Err(s.memory.kinds.Nodes)}
 	if key := s.memory.written.Behind(unseenFor); key != "" {
 		errs = append(errs, fmt.Errorf("the watch of MachineDeployments does not show the last write to %s", key))
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc"
@@ -16,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
 
@@ -30,6 +32,27 @@ var _ = Describe("Refresh", func() {
 			Expect(code(c.begin())).To(Equal(codes.Unavailable))
 			c.Down(false, serving)
 			time.Sleep(15 * time.Second)
+			Expect(c.begin()).To(Succeed())
+		})
+	})
+
+	It("fails after a silence until the watch of Machines shows what happened in it", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 1)
+			c.machine("pool", "m", mcm.MachinePending)
+			c.lull()
+			c.Down(true, serving)
+			time.Sleep(time.Minute)
+			c.patchMachine("m", `{"metadata":{"labels":{"node":"node-m"}},"spec":{"providerID":"virtual:///node-m"}}`)
+			c.Hold("machines", serving)
+			c.Down(false, serving)
+			time.Sleep(45 * time.Second)
+			world.Create(c.core.CoreV1().Nodes(), fixture.Node("node-m"))
+			c.patch("pool", `{"metadata":{"labels":{"a":"b"}}}`)
+			c.lull()
+			Expect(code(c.begin())).To(Equal(codes.Unavailable), "the caller would delete m, because it has not registered for so long")
+			c.Release("machines", serving)
+			c.lull()
 			Expect(c.begin()).To(Succeed())
 		})
 	})
