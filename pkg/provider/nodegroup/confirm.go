@@ -88,6 +88,23 @@ func (s *Server) confirm(ctx context.Context, member *plan.Member) error {
 	default:
 		member.Object, member.Named = live, pool.Condemned(live) // it was not named, or it would be leaving
 		member.Preserved = pool.Preserved(live, s.options.Clock.Now())
+		member.Node = pool.NodeOf(live, s.memory.source)
+	}
+	return nil
+}
+
+// checkPlaceholders returns an error if a call deletes a machine as one without a Node that has one
+// by now. The caller lists machines every two minutes, and deletes those that have not registered for
+// a long time: it knows nothing of the pods that may run on this one.
+func checkPlaceholders(members []plan.Member, nodes []*pb.ExternalGrpcNode) error {
+	listed := map[string]bool{}
+	for _, node := range nodes {
+		listed[node.GetName()] = true
+	}
+	for _, m := range members {
+		if id := instanceID(m); listed[plan.Placeholder+m.Name()] && id != plan.Placeholder+m.Name() && !m.Leaving() {
+			return status.Errorf(codes.FailedPrecondition, "remove machine %s: it has registered since, as %s", m.Name(), id)
+		}
 	}
 	return nil
 }

@@ -35,7 +35,8 @@
 //  6. No call raises replicas above max, or lowers them below min.
 //  7. Naming a machine that is leaving, or that no longer exists, succeeds and changes nothing,
 //     however late the watch of Machines is: a machine is read from the API server before it is
-//     deleted. Naming a reserve machine does not lower replicas.
+//     deleted. Naming a reserve machine does not lower replicas. Naming a machine by its
+//     placeholder is refused once its Node has registered.
 //  8. Requested machines that do not exist yet can be withdrawn, including growth that is still to
 //     be split over zones. No existing machine is deleted for this, however late the watch of
 //     Machines is: they are listed from the API server first.

@@ -13,7 +13,9 @@ import (
 	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
@@ -73,6 +75,27 @@ var _ = Describe("Removing", func() {
 		Entry("with a Node", "node-c", mcm.MachineRunning),
 		Entry("without a Node", "requested://c", mcm.MachinePending),
 	)
+
+	It("of a machine as one without a Node is refused once it has one, however late our watch of Machines is", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b")
+			c.machine("pool", "c", mcm.MachinePending)
+			c.lull()
+			c.Hold("machines", serving)
+			c.patchMachine("c", `{"metadata":{"labels":{%q:"node-c"}},"spec":{"providerID":"virtual:///node-c"}}`, mcm.NodeLabelKey)
+			world.Create(c.core.CoreV1().Nodes(), fixture.Node("node-c"))
+			c.lull()
+			Expect(code(c.remove("pool", "requested://c"))).To(Equal(codes.FailedPrecondition), "pods may run there that the caller does not know")
+			c.Release("machines", serving)
+			c.lull()
+			Expect(code(c.remove("pool", "requested://c"))).To(Equal(codes.FailedPrecondition), "the caller lists machines every two minutes only")
+			Expect(c.writes()).To(BeEmpty())
+			Expect(c.remove("pool", "node-c")).To(Succeed())
+			Expect(c.remove("pool", "requested://c")).To(Succeed(), "it is leaving")
+			Expect(c.replicas("pool")).To(BeEquivalentTo(2))
+		})
+	})
 
 	It("of a machine that is gone, or terminates, is a success that changes nothing", func() {
 		play(func(c *cluster) {

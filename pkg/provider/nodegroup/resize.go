@@ -57,6 +57,9 @@ func (s *Server) NodeGroupDeleteNodes(ctx context.Context, request *pb.NodeGroup
 		}
 		read := s.memory.snapshot(g)
 		members, err := s.confirmed(ctx, s.memory.members(read), going)
+		if err == nil {
+			err = checkPlaceholders(members, request.GetNodes())
+		}
 		if err != nil {
 			return plan.Change{}, err
 		}
