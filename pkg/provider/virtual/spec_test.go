@@ -58,6 +58,12 @@ var _ = Describe("providerSpec", func() {
 		Expect(spec.Architecture).To(Equal("arm64"))
 	})
 
+	It("is refused with the names of all fields that are missing", func() {
+		_, err := ParseSpec([]byte(`{"capacity":{"cpu":4}}`))
+		Expect(err).To(MatchError(And(ContainSubstring("providerSpec.zone: "), ContainSubstring("providerSpec.region: "),
+			ContainSubstring("providerSpec.instanceType: "), ContainSubstring("providerSpec.capacity.memory: "))))
+	})
+
 	DescribeTable("is refused with the name of the field", func(raw, field, hint string) {
 		_, err := ParseSpec([]byte(raw))
 		Expect(err).To(MatchError(And(HavePrefix(field+": "), ContainSubstring(hint))))

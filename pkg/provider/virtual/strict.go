@@ -26,6 +26,13 @@ func atPath(name string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		var errs []error
+		for _, one := range several.Unwrap() {
+			errs = append(errs, atPath(name, one))
+		}
+		return errors.Join(errs...)
+	}
 	var inner *fieldError
 	if errors.As(err, &inner) {
 		return &fieldError{path: name + "." + inner.path, err: inner.err}
