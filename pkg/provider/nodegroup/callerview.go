@@ -7,22 +7,30 @@ import (
 	"sync"
 
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // callerView contains the replicas of each group that the caller expects: those when its loop
 // began, with its own changes since.
 type callerView struct {
-	mu       sync.Mutex
-	replicas map[string]int32
+	mu     sync.Mutex
+	groups map[string]expected
+}
+
+// expected is what the caller expects of a group, and the version of the MachineDeployment when its
+// loop began.
+type expected struct {
+	replicas int32
+	version  string
 }
 
 // startLoop notes the replicas at the start of a loop of the caller.
 func (s *callerView) startLoop(groups []plan.Group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.replicas = make(map[string]int32, len(groups))
+	s.groups = make(map[string]expected, len(groups))
 	for _, g := range groups {
-		s.replicas[g.Deployment.Name] = g.Replicas()
+		s.groups[g.Deployment.Name] = expected{g.Replicas(), g.Deployment.ResourceVersion}
 	}
 }
 
@@ -30,23 +38,26 @@ func (s *callerView) startLoop(groups []plan.Group) {
 func (s *callerView) replicasOf(group string, now int32) int32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if seen, ok := s.replicas[group]; ok {
-		return min(seen, now)
+	if seen, ok := s.groups[group]; ok {
+		return min(seen.replicas, now)
 	}
 	return now
 }
 
-// addChange adds a change that the caller made.
-func (s *callerView) addChange(group string, by int32) {
+// addChange adds a change that the caller made to a version of a group. A loop that began with a
+// later version has seen the change: the caller deletes machines in the background, and the watch
+// may show a write before it is answered.
+func (s *callerView) addChange(group string, by int32, base string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.replicas[group]; ok {
-		s.replicas[group] += by
+	if seen, ok := s.groups[group]; ok && written.Reached(base, seen.version) {
+		seen.replicas += by
+		s.groups[group] = seen
 	}
 }
 
 func (s *callerView) forgetIf(gone func(string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.replicas, func(group string, _ int32) bool { return gone(group) })
+	maps.DeleteFunc(s.groups, func(group string, _ expected) bool { return gone(group) })
 }

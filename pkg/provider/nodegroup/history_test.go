@@ -58,7 +58,7 @@ var _ = Describe("What is remembered", func() {
 		a.Deployment.Name, b.Deployment.Name = "a", "b"
 		s.startLoop([]plan.Group{a, b})
 		s.forgetIf(gone)
-		Expect(s.replicas).To(Equal(map[string]int32{"b": 4}))
+		Expect(s.groups).To(Equal(map[string]expected{"b": {replicas: 4, version: b.Deployment.ResourceVersion}}))
 	})
 
 	It("of names does not hold one that was never there", func() {

@@ -55,6 +55,29 @@ var _ = Describe("Raising", func() {
 		})
 	})
 
+	It("counts a removal once whose answer comes after the caller's next loop has begun", func() { // law 12
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b", "c")
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == serving && r.Verb == "patch" {
+					return 0, time.Second
+				}
+				return 0, 0
+			})
+			removed := make(chan error, 1)
+			go func() { removed <- c.remove("pool", "node-c") }() // the caller deletes in the background
+			time.Sleep(time.Second / 2)
+			Expect(c.begin()).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(2))
+			Expect(<-removed).To(Succeed())
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(3))
+		})
+	})
+
 	It("is one patch, read back at once though no watch has shown it (rule 3)", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 3)

@@ -121,7 +121,7 @@ func (s *Server) change(caller context.Context, id string, decide func(context.C
 		case err != nil:
 			return err
 		case done:
-			s.memory.callerView.addChange(id, c.CallerDelta)
+			s.memory.callerView.addChange(id, c.CallerDelta, g.Deployment.ResourceVersion)
 			return nil
 		}
 	}
