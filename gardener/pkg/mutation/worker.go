@@ -14,10 +14,10 @@ import (
 )
 
 // Pools writes what a configuration requests into the annotations of a Worker's pools. The actuator
-// of the Worker copies them to the MachineDeployments. Where the owner has annotated a worker that
-// the configuration does not name, only minimum and maximum are brought up to date. Names of pools
-// that do not exist are left alone. For an unmodified cluster-autoscaler, each pool has bounds: it
-// scales no other.
+// of the Worker copies them to the MachineDeployments. Where the owner has annotated a worker for
+// which the configuration has neither excess nor bounds, minimum and maximum are brought up to date.
+// Names of pools that do not exist are left alone. For an unmodified cluster-autoscaler, each pool
+// has bounds: it scales no other.
 func Pools(w *extensionsv1alpha1.Worker, c *v1alpha1.EvenkeelConfig) error {
 	wishes := map[string]v1alpha1.Pool{}
 	for _, p := range c.Pools {
@@ -26,11 +26,7 @@ func Pools(w *extensionsv1alpha1.Worker, c *v1alpha1.EvenkeelConfig) error {
 	var errs []error
 	for i := range w.Spec.Pools {
 		pool := &w.Spec.Pools[i]
-		if wish, ok := wishes[pool.Name]; ok {
-			errs = append(errs, annotate(pool, wish))
-		} else {
-			update(pool)
-		}
+		errs = append(errs, annotate(pool, wishes[pool.Name]))
 		if _, bounded := pool.Annotations[machine.BoundsAnnotation]; !bounded && c.Autoscaler == v1alpha1.AutoscalerUpstream {
 			set(pool, machine.BoundsAnnotation, machine.Bounds{Min: pool.Minimum, Max: pool.Maximum}.String())
 		}
@@ -72,6 +68,8 @@ func annotate(pool *extensionsv1alpha1.WorkerPool, wish v1alpha1.Pool) error {
 	if bounds != nil {
 		set(pool, machine.BoundsAnnotation, bounds.String())
 		delete(pool.Annotations, machine.PoolExcessAnnotation)
+	} else {
+		update(pool)
 	}
 	if wish.Balance != "" {
 		set(pool, machine.BalanceAnnotation, string(wish.Balance))

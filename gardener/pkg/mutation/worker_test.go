@@ -46,6 +46,10 @@ var _ = Describe("The Worker that gardenlet writes", func() {
 		Entry("balance beside it", v1alpha1.Pool{Excess: excess("2"), Balance: machine.BalanceScaleUp}, map[string]string{"a": "b"},
 			map[string]string{"a": "b", machine.BoundsAnnotation: "3:9:2", machine.BalanceAnnotation: "ScaleUp"}),
 		Entry("balance alone", v1alpha1.Pool{Balance: machine.BalanceOff}, nil, map[string]string{machine.BalanceAnnotation: "Off"}),
+		Entry("balance beside an excess that its owner has annotated", v1alpha1.Pool{Balance: machine.BalanceScaleUp}, map[string]string{machine.PoolExcessAnnotation: "2"},
+			map[string]string{machine.PoolExcessAnnotation: "2", machine.BoundsAnnotation: "3:9", machine.BalanceAnnotation: "ScaleUp"}),
+		Entry("balance beside bounds of a maximum that was lowered", v1alpha1.Pool{Balance: machine.BalanceScaleUp}, map[string]string{machine.BoundsAnnotation: "3:12:2"},
+			map[string]string{machine.BoundsAnnotation: "3:9:2", machine.BalanceAnnotation: "ScaleUp"}),
 		Entry("one excess, whatever the worker was annotated with", v1alpha1.Pool{Excess: excess("2")},
 			map[string]string{machine.PoolExcessAnnotation: "5", machine.BoundsAnnotation: "1:2:1"}, map[string]string{machine.BoundsAnnotation: "3:9:2"}),
 	)
