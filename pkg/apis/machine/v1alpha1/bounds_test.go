@@ -63,6 +63,7 @@ var _ = Describe("Bounds", func() {
 		},
 		Entry("of the largest of several", "1:9:max(5%,1)", "1:9:max(1,5%)"),
 		Entry("of a count beside resources", "1:9:max(memory=1Gi,cpu=2,3)", "1:9:max(3,cpu=2,memory=1Gi)"),
+		Entry("of an amount below a thousandth, which has no suffix", "1:9:cpu=0.5m,memory=1.001m", "1:9:cpu=1m,memory=2m"),
 		Entry("of resources, whose largest counts anyway", "1:9:max(memory=1Gi,cpu=2)", "1:9:cpu=2,memory=1Gi"),
 	)
 
@@ -126,7 +127,7 @@ func boundsLike() *rapid.Generator[string] {
 func amountLike() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		name := rapid.OneOf(rapid.SampledFrom([]string{"cpu", "memory", "nvidia.com/gpu", "a", ""}), rapid.StringMatching(`[a-zA-Z./_-]{1,5}`)).Draw(t, "name")
-		value := rapid.OneOf(rapid.StringMatching(`[0-9]{1,3}(%|m|k|M|Gi|Ei|E|e3)?`), rapid.StringMatching(`[0-9]{1,31}(\.[0-9]{1,4})?(K|M|Ti|E|Ei)?`)).Draw(t, "value")
+		value := rapid.OneOf(rapid.StringMatching(`[0-9]{1,3}(%|m|k|M|Gi|Ei|E|e3)?`), rapid.StringMatching(`[0-9]{1,31}(\.[0-9]{1,4})?(m|K|M|Ti|E|Ei)?`)).Draw(t, "value")
 		return name + "=" + value
 	})
 }

@@ -126,6 +126,7 @@ func (e *Excess) addResource(name corev1.ResourceName, value string) error {
 		if err != nil {
 			return fmt.Errorf("parse amount of %s: %w", name, err)
 		}
+		quantity.RoundUp(resource.Milli) // smaller amounts have suffixes that users cannot write
 		r.Quantity = &quantity
 	}
 	e.Resources = append(e.Resources, r)
