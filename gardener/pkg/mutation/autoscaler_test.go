@@ -206,5 +206,7 @@ var _ = Describe("The manager that serves cluster-autoscaler", func() {
 		Entry("not seen yet", appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1}, false),
 		Entry("an old pod is left", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 2, UpdatedReplicas: 1}, false),
 		Entry("no new pod yet", appsv1.DeploymentStatus{ObservedGeneration: 2}, false),
+		Entry("an old pod is still ending", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, TerminatingReplicas: ptr.To[int32](1)}, false),
+		Entry("the old pod has ended", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, TerminatingReplicas: ptr.To[int32](0)}, true),
 	)
 })

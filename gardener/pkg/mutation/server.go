@@ -85,10 +85,12 @@ func ServerOf(d *appsv1.Deployment) *Server {
 	return &Server{Authority: d.Spec.Template.Annotations[checksumAnnotation]}
 }
 
-// IsRolledOut reports whether no pod of an earlier version of a Deployment runs any more.
+// IsRolledOut reports whether no pod of an earlier version of a Deployment runs any more, as far as
+// the API server shows pods that are ending.
 func IsRolledOut(d *appsv1.Deployment) bool {
 	s, replicas := d.Status, ptr.Deref(d.Spec.Replicas, 1)
-	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas >= replicas && s.Replicas == s.UpdatedReplicas
+	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas >= replicas && s.Replicas == s.UpdatedReplicas &&
+		ptr.Deref(s.TerminatingReplicas, 0) == 0
 }
 
 // mount adds the volume of the extension, or replaces it in place.
