@@ -24,7 +24,8 @@ func Validate(c *v1alpha1.EvenkeelConfig, shoot *gardencorev1beta1.ShootSpec, pa
 		errs = append(errs, field.Invalid(path.Child("accounting"), c.Accounting, err.Error()))
 	}
 	errs = append(errs, validateAutoscaler(c.Autoscaler, shoot, path.Child("autoscaler"))...)
-	if c.CapacityBuffers && !slices.ContainsFunc(c.Pools, hasBounds) && !slices.ContainsFunc(workers, isAnnotated) {
+	bounded := c.Autoscaler == v1alpha1.AutoscalerUpstream || slices.ContainsFunc(c.Pools, hasBounds) || slices.ContainsFunc(workers, isAnnotated)
+	if c.CapacityBuffers && !bounded {
 		errs = append(errs, field.Invalid(path.Child("capacityBuffers"), true, "no pool holds chunks: write excess for a pool, 0 if it keeps nothing else in reserve"))
 	}
 	seen := map[string]bool{}

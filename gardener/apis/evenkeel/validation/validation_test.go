@@ -116,6 +116,11 @@ var _ = Describe("Validation", func() {
 		Entry("a pool that is balanced alone", "pools: [{name: shop, balance: ScaleUp}]"),
 	)
 
+	It("accepts capacity buffers beside the unmodified cluster-autoscaler, for which all pools have bounds", func() {
+		unbounded := []gardencorev1beta1.Worker{{Name: "shop", Minimum: 3, Maximum: 9}}
+		Expect(validate("capacityBuffers: true\nautoscaler: upstream", unbounded)).To(BeEmpty())
+	})
+
 	DescribeTable("refuses the unmodified cluster-autoscaler, with what to write,", func(change func(*gardencorev1beta1.ShootSpec), messages ...string) {
 		shoot := &gardencorev1beta1.ShootSpec{Kubernetes: gardencorev1beta1.Kubernetes{Version: "1.35.0"}, Provider: gardencorev1beta1.Provider{Workers: []gardencorev1beta1.Worker{{Name: "shop"}}}}
 		c, err := v1alpha1.Decode(nil)
