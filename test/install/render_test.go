@@ -97,6 +97,17 @@ var _ = Describe("The chart", func() {
 			"evenkeel-capacitybuffer", "evenkeel-capacitybuffer-target"),
 	)
 
+	DescribeTable("lets the manager hold the lease that it takes",
+		func(ctx context.Context, lease, controllers string) {
+			role := objects(template(ctx, "--set", "manager.controllers={"+controllers+"}"))["Role default/evenkeel-manager"]
+			rules, _, err := unstructured.NestedSlice(role.Object, "rules")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(fmt.Sprint(rules)).To(ContainSubstring("resourceNames:[" + lease + "] resources:[leases] verbs:[get update]"))
+		},
+		Entry("with the controllers of the stock one", "machine-controller-manager", "mcm,balance"),
+		Entry("beside a stock one", "balancer", "nodegroup,release,balance,reserves"),
+	)
+
 	It("installs the CRD of CapacityBuffers only if asked, since others install it, too", func(ctx context.Context) {
 		const name = "CustomResourceDefinition /capacitybuffers.autoscaling.x-k8s.io"
 		Expect(objects(template(ctx))).NotTo(HaveKey(name))
