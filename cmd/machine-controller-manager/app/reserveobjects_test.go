@@ -6,6 +6,7 @@ package app
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"time"
 
@@ -29,6 +30,7 @@ var _ = Describe("The controller of Reserves", Serial, func() {
 		r := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig=none", "--controllers=reserves")
 		Eventually(read, eventually).Should(And(HaveKey("reserves"), HaveKey("machinedeployments")))
 		Consistently(read, time.Second).ShouldNot(HaveKey("machines"), "there is no Reserve yet")
+		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK), "there may never be a Reserve")
 
 		ctx, ours := context.Background(), versioned.NewForConfigOrDie(server.ConfigFor("user"))
 		d := &machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{machine.RequestedExcessAnnotation: "gone=2"}}}

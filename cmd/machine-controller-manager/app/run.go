@@ -232,7 +232,7 @@ func (p *process) pastGate(agent string, set func(*rest.Config)) (kubernetes.Int
 func (p *process) runLeader(ctx context.Context) error {
 	p.ready.Lead()
 	if !p.picked(mcmName) {
-		p.ready.Filled() // what the other controllers wait for may never exist, which is not a problem
+		p.ready.Filled() // there may never be anything that the other controllers wait for
 	}
 	runs := append(p.clusters.probes(), p.gate.Run, p.awaitReserves)
 	for _, c := range p.controllers {
