@@ -81,8 +81,7 @@ func desiredReserve(v View) desired {
 	if w.accounting, err = v.desiredAccounting(); err != nil {
 		return w.keepReserve(v, AnnotationInvalid, err.Error())
 	}
-	draining, err := v.draining()
-	if err != nil {
+	if _, err := v.draining(); err != nil {
 		return w.keepReserve(v, AnnotationInvalid, err.Error())
 	}
 	derived := wishes.Share != nil || wishes.Bounds != nil && wishes.Bounds.Excess != nil
@@ -103,10 +102,16 @@ func desiredReserve(v View) desired {
 		w.showDerived(v)
 	}
 	w.addRequested(wishes.Requested, v.Memory.Workload(d))
-	if draining || v.AllLeaving && w.accounting == pool.Inclusive {
+	if v.givesUp(w.accounting) {
 		w.Wish, w.Excess = 0, 0
 	}
 	return w
+}
+
+// givesUp reports whether there is to be no reserve, whatever the settings request.
+func (v View) givesUp(a pool.Accounting) bool {
+	draining, _ := v.draining()
+	return draining || v.AllLeaving && a == pool.Inclusive
 }
 
 // addRequested lets what a Reserve requests count if it is more than the MachineDeployment's own
@@ -155,11 +160,16 @@ func (w *desired) updateRecord(d *v1alpha1.MachineDeployment, pruned bool, at ti
 	}
 }
 
-// keepReserve leaves the reserve as it is, because its settings cannot be parsed.
+// keepReserve leaves the reserve as it is, because its settings cannot be parsed, unless it is to be
+// given up: then they do not matter.
 func (w desired) keepReserve(v View, reason reserve.Reason, message string) desired {
 	a := v.Memory.AppliedTo(v.Deployment)
 	w.EffectiveExcess = reserve.EffectiveExcess{Wish: a.Excess, Excess: max(0, min(a.Excess, a.Max-v.Memory.Workload(v.Deployment))), Max: a.Max}
 	w.accounting = v.presentAccounting()
+	if v.givesUp(w.accounting) {
+		w.Wish, w.Excess = 0, 0
+		return w
+	}
 	w.problem = &problem{reason, message}
 	return w
 }
