@@ -92,7 +92,11 @@ func validateExcess(text string, w *gardencorev1beta1.Worker, path *field.Path) 
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, text, err.Error())}
 	}
-	return validateRoom(machine.Bounds{Min: w.Minimum, Max: w.Maximum, Excess: &excess}, text, "of the worker", path)
+	b := machine.Bounds{Min: w.Minimum, Max: w.Maximum, Excess: &excess}
+	if _, err := machine.ParseBounds(b.String()); err != nil { // together, they may be too long for the annotation
+		return field.ErrorList{field.Invalid(path, text, "with minimum and maximum of the worker: "+err.Error())}
+	}
+	return validateRoom(b, text, "of the worker", path)
 }
 
 func validateBounds(text string, w *gardencorev1beta1.Worker, path *field.Path) field.ErrorList {

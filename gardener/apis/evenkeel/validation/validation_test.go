@@ -4,6 +4,7 @@ package validation_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -29,6 +30,9 @@ var workers = []gardencorev1beta1.Worker{
 	{Name: "fixed", Minimum: 4, Maximum: 4},
 	{Name: "marked", Minimum: 1, Maximum: 5, Annotations: map[string]string{machine.PoolExcessAnnotation: "1", machine.BalanceAnnotation: "Off"}},
 }
+
+// longest is an excess of as many characters as are possible.
+var longest = strings.Repeat("a", 61) + "=1," + strings.Repeat("b", 61) + "=1," + strings.Repeat("c", 61) + "=1," + strings.Repeat("d", 62) + "=1"
 
 // validate reads the fields of a configuration as a user writes them.
 func validate(text string, workers []gardencorev1beta1.Worker) field.ErrorList {
@@ -80,6 +84,7 @@ var _ = Describe("Validation", func() {
 		Entry("an empty excess", "pools: [{name: shop, excess: ''}]", "pools[0].excess", `write a count ("2")`),
 		Entry("a resource without an amount", "pools: [{name: shop, excess: 'cpu='}]", "pools[0].excess", `resources ("cpu=16,memory=64Gi"`),
 		Entry("a maximum of one amount", "pools: [{name: shop, excess: 'max(1)'}]", "pools[0].excess", `the largest of these ("max(1,5%)")`),
+		Entry("an excess that leaves no characters for minimum and maximum", "pools: [{name: shop, excess: '"+longest+"'}]", "pools[0].excess", "at most 256 characters"),
 		Entry("an excess beyond the maximum", "pools: [{name: shop, excess: 10}]", "pools[0].excess", "write at most 9, or raise the maximum"),
 		Entry("one of several amounts beyond the maximum", "pools: [{name: shop, excess: 'max(10,5%)'}]", "pools[0].excess", "write at most 9"),
 		Entry("an excess where minimum and maximum are equal", "pools: [{name: fixed, excess: 1}]", "pools[0].excess", "raise the maximum, or write 0"),
