@@ -40,6 +40,9 @@ var _ = DescribeTable("Where a MachineDeployment has room for eight chunks of on
 	},
 	Entry("without machines for workload", "a=2", Site("a", "cpu=4", 2, serving(0))),
 	Entry("in a cluster that hibernates, not", "", Site("a", "cpu=4", 9, serving(0), ofWorker("w"))),
+	Entry("where only its Nodes have the label of a pool, it has", "a=2", Site("a", "cpu=4", 9, serving(0), func(p *plan.Pool) {
+		p.Deployment.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{pool.WorkerPoolLabel: "w"}
+	})),
 	Entry("in a cluster with one machine, it has", "a=2", Site("a", "cpu=4", 9, serving(1), ofWorker("w"))),
 	Entry("without machines for workload, beside one that has some", "a=2", Site("a", "cpu=4", 9, serving(0), ofWorker("w")), Site("b", "cpu=1", 4)),
 	Entry("where machines cannot be created, not", "b=2", Site("a", "cpu=4", 9, reports(machine.ReserveReady, reason.CannotBeMade)), Site("b", "cpu=4", 9)),
