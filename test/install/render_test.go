@@ -105,7 +105,7 @@ var _ = Describe("The chart", func() {
 			Expect(fmt.Sprint(rules)).To(ContainSubstring("resourceNames:[" + lease + "] resources:[leases] verbs:[get update]"))
 		},
 		Entry("with the controllers of the stock one", "machine-controller-manager", "mcm,balance"),
-		Entry("beside a stock one", "balancer", "nodegroup,release,balance,reserves"),
+		Entry("beside a stock one", "evenkeel", "nodegroup,release,balance,reserves"),
 	)
 
 	It("installs the CRD of CapacityBuffers only if asked, since others install it, too", func(ctx context.Context) {

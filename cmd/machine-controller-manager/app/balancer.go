@@ -59,8 +59,11 @@ func (o *BalancerOptions) validate() error {
 	return nil
 }
 
+// machinesLease is the lease of a process that works beside the stock binary.
+const machinesLease = "evenkeel"
+
 // leaseName returns the stock binary's lease, so that the two take turns, unless no controller of
-// the stock binary runs here.
+// the stock binary runs here. The Balancer's process may run in the same namespace as one of these.
 func (o *Options) leaseName() string {
 	picked, err := pickControllers(o.Controllers)
 	switch {
@@ -68,8 +71,10 @@ func (o *Options) leaseName() string {
 		return name
 	case len(picked) == 1 && picked[0].name == federatedName:
 		return federatedName
+	case includes(picked, balancerName):
+		return balancerName
 	}
-	return balancerName
+	return machinesLease
 }
 
 func isMCM(c controller) bool { return c.name == mcmName }

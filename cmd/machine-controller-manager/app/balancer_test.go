@@ -78,6 +78,7 @@ var _ = Describe("The Balancer's controller alone", Serial, func() {
 		Entry("of the stock binary with others", name, "--controllers=mcm,balancer"),
 		Entry("its own alone", balancerName, "--controllers=balancer"),
 		Entry("its own where the others are left out", balancerName, "--controllers=*,-mcm"),
+		Entry("another one without either, so that none waits for the Balancer's process", machinesLease, "--controllers=nodegroup,release,balance,reserves"),
 	)
 
 	DescribeTable("refuses flags that make no sense",
