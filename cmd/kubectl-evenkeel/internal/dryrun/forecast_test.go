@@ -215,6 +215,14 @@ var _ = Describe("A forecast", func() {
 		Expect(f.End.Pools[0].New.Serve).To(BeNumerically("<=", 2_000))
 	})
 
+	It("creates a bounded number of machines of a new template, too", func() {
+		o := stringAt()
+		pool(o, "p", 1, 0)
+		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 20000, template: {spec: {class: {name: other}}}}"))
+		Expect(text).To(ContainSubstring("MachineDeployment default/p requests more replicas than a prediction covers"))
+		Expect(f.End.Pools[0].New.Serve).To(BeNumerically("<=", 2_000))
+	})
+
 	It("changes nothing of what it was given", func() {
 		o := stringAt()
 		pool(o, "p", 3, 2)

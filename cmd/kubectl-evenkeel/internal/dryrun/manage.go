@@ -241,7 +241,7 @@ func (w *world) rollingUpdate(d *machine.MachineDeployment, current *mcm.Machine
 	}
 	create := min(replicas-len(fresh), replicas+surge-left-len(fresh))
 	moved = w.resize(current, len(fresh)+max(0, create)) || moved
-	for range create {
+	for range w.followed("MachineDeployment", keyOf(d), create) {
 		w.create(d, current)
 		moved = true
 	}
