@@ -49,8 +49,7 @@ func (d *drawer) everything(o overview.Overview, past history) {
 	d.render("troubles", "troubles", newTroubles(o.Troubles))
 	d.render("timeline", "timeline", newTimeline(past, o.At))
 	d.render("pools", "pools", len(o.Pools))
-	for _, pool := range o.Pools {
-		shown := newPool(pool)
+	for _, shown := range newPools(o.Pools) {
 		d.render(shown.ID, "pool", shown)
 	}
 	if len(o.Reserves) > 0 {

@@ -42,6 +42,16 @@ var _ = Describe("The fragments", func() {
 		Expect(shown["totals"]).To(ContainSubstring("3 <small>of 3</small>"))
 	})
 
+	It("are one for each pool, even if pools have the same name", func() {
+		o := world(noon, 3, 2)
+		other := world(noon, 1, 0).Pools[0]
+		other.Zones[0].Name = "pool-y1"
+		o.Pools = append(o.Pools, other)
+		shown := draws(o, view{})
+		Expect(shown["pool/garden/pool"]).To(ContainSubstring(`href="/zone/garden/pool-z1"`))
+		Expect(shown).To(HaveKeyWithValue("pool/garden/pool+pool-y1", And(ContainSubstring(`id="pool/garden/pool&#43;pool-y1"`), ContainSubstring(`href="/zone/garden/pool-y1"`))))
+	})
+
 	It("say what buffers hold, and what they lack", func() {
 		o := world(noon, 3, 2)
 		o.Buffers = []overview.Buffer{

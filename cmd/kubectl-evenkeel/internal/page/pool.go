@@ -17,6 +17,20 @@ type pool struct {
 	Zones                         []zone
 }
 
+// newPools returns pools with different IDs. Pools without a label may have the same name, because it
+// is what the names of their MachineDeployments have in common.
+func newPools(all []overview.Pool) []pool {
+	shown, used := make([]pool, len(all)), map[string]bool{}
+	for i, p := range all {
+		shown[i] = newPool(p)
+		if used[shown[i].ID] {
+			shown[i].ID += "+" + p.Zones[0].Name
+		}
+		used[shown[i].ID] = true
+	}
+	return shown
+}
+
 func newPool(p overview.Pool) pool {
 	shown := pool{
 		ID: "pool/" + p.Namespace + "/" + p.Name, Namespace: p.Namespace, Name: p.Name, Asked: p.Excess, Skew: p.Skew,
