@@ -143,7 +143,25 @@ var _ = Describe("Draining", func() {
 		Entry("not where nobody was told", 3, 0, false, func(d *api.MachineDeployment) { delete(d.Annotations, api.DrainReserveAnnotation) }),
 	)
 
-	It("is undone when nobody is told, and the condition is True or gone", func(ctx context.Context) {
+	DescribeTable("is undone without a condition only where nothing requests a reserve",
+		func(ctx context.Context, bounds string, done bool) {
+			c := newCluster()
+			c.pool(ctx, "a", 3, 0, func(d *api.MachineDeployment) { d.Annotations[api.BoundsAnnotation] = bounds })
+			p, err := c.drain.Progress(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(p.Done(true)).To(Equal(done), p.Pending(true))
+		},
+		Entry("a count", "0:9:2", false),
+		Entry("a count without room", "0:3:2", false),
+		Entry("a percentage", "0:9:10%", false),
+		Entry("an amount", "0:9:cpu=16", false),
+		Entry("what cannot be read", "many", false),
+		Entry("none", "0:9:0", true),
+		Entry("a percentage of none", "0:9:0%", true),
+		Entry("no excess", "0:9", true),
+	)
+
+	It("is undone when nobody is told, and the condition is True", func(ctx context.Context) {
 		c := newCluster()
 		condition := func(status mcm.ConditionStatus) func(*api.MachineDeployment) {
 			return func(d *api.MachineDeployment) {

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // Progress is the progress of each MachineDeployment.
@@ -25,14 +29,14 @@ type Pool struct {
 	Replicas int
 	// Reason and Message are those of the condition ReserveReady.
 	Reason, Message string
-	// Ready reports whether the condition is True, or absent.
+	// Ready reports whether the condition is True, or absent because nothing requests a reserve.
 	Ready bool
 }
 
 func poolOf(d *machine.MachineDeployment, marked, there int) Pool {
 	p := Pool{
 		Namespace: d.Namespace, Name: d.Name, Told: d.Annotations[machine.DrainReserveAnnotation] == "true",
-		Applied: pool.AppliedOf(d, d.Spec.Replicas).Excess, Marked: marked, There: there, Replicas: int(pool.Requested(d)), Ready: true,
+		Applied: pool.AppliedOf(d, d.Spec.Replicas).Excess, Marked: marked, There: there, Replicas: int(pool.Requested(d)), Ready: !isRequested(d),
 	}
 	for _, c := range d.Status.Conditions {
 		if c.Type == machine.ReserveReady {
@@ -40,6 +44,23 @@ func poolOf(d *machine.MachineDeployment, marked, there int) Pool {
 		}
 	}
 	return p
+}
+
+// isRequested reports whether anything requests a reserve, or may request one: the controller has
+// then a condition to write. How many machines an amount of resources is does not matter.
+func isRequested(d *machine.MachineDeployment) bool {
+	wishes, err := pool.WishesOf(d)
+	if err != nil {
+		return true
+	}
+	each := corev1.ResourceList{}
+	if wishes.Bounds != nil && wishes.Bounds.Excess != nil {
+		for _, amount := range wishes.Bounds.Excess.Resources {
+			each[amount.Name] = resource.MustParse("1")
+		}
+	}
+	wanted, err := reserve.Effective(wishes, int(pool.Requested(d)), each)
+	return err != nil || wanted.Wish > 0
 }
 
 // Machines returns the machines in reserve.
