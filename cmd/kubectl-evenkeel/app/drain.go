@@ -79,7 +79,7 @@ func (o *drainOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.wait {
-		if err := o.follow(ctx, d); err != nil {
+		if err := o.follow(ctx, d, before); err != nil {
 			return err
 		}
 	}
@@ -109,28 +109,31 @@ func (o *drainOptions) confirm(before drain.Progress) (bool, error) {
 	return false, nil
 }
 
-// follow prints changes until the drain is done.
-func (o *drainOptions) follow(ctx context.Context, d *drain.Drain) error {
+// follow prints changes until the drain is done. Latest is the progress before it.
+func (o *drainOptions) follow(ctx context.Context, d *drain.Drain, latest drain.Progress) error {
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
-	last := drain.Progress{}
+	var printed drain.Progress
 	for {
 		now, err := d.Progress(ctx)
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case err != nil && ctx.Err() == nil:
 			return err
-		}
-		for _, line := range now.Changes(last, o.undo) {
-			fmt.Fprintln(o.Out, line)
-		}
-		if last = now; err == nil && now.Done(o.undo) {
-			return nil
+		case err == nil:
+			for _, line := range now.Changes(printed, o.undo) {
+				fmt.Fprintln(o.Out, line)
+			}
+			if now.Done(o.undo) {
+				return nil
+			}
+			latest, printed = now, now
 		}
 		select {
 		case <-ctx.Done():
-			return o.interrupted(ctx, last)
+			return o.interrupted(ctx, latest)
 		case <-time.After(o.interval):
 		}
 	}

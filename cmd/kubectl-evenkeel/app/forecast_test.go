@@ -182,6 +182,11 @@ var _ = Describe("drain-reserve", func() {
 		Expect(s.drained("pool")).To(BeTrue())
 	})
 
+	It("reports what is pending if the timeout ends while it reads", func() {
+		_, err := s.answer("", "drain-reserve", "--yes", "--wait", "--timeout", "1ns")
+		Expect(err).To(MatchError(ContainSubstring("not finished after 1ns: default/pool: ")))
+	})
+
 	It("reports that there are no MachineDeployments", func() {
 		_, err := s.answer("", "drain-reserve", "--yes", "-n", "elsewhere")
 		Expect(err).To(MatchError(ContainSubstring("no MachineDeployments found")))
