@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 	"github.com/evenkeel/evenkeel/internal/settings"
 )
 
@@ -58,7 +59,7 @@ func (p *planOptions) adoptManagerFlags(ctx context.Context, flags *pflag.FlagSe
 }
 
 func (p *planOptions) printNote(format string, args ...any) {
-	fmt.Fprintf(p.ErrOut, "Note: "+format+".\n", args...)
+	fmt.Fprintln(p.ErrOut, screen.Sanitize("Note: "+fmt.Sprintf(format, args...)+"."))
 }
 
 // publications returns the published settings of a namespace, or of all.

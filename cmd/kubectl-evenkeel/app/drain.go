@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 	"github.com/evenkeel/evenkeel/internal/drain"
 )
 
@@ -124,7 +125,7 @@ func (o *drainOptions) follow(ctx context.Context, d *drain.Drain, latest drain.
 			return err
 		case err == nil:
 			for _, line := range now.Changes(printed, o.undo) {
-				fmt.Fprintln(o.Out, line)
+				fmt.Fprintln(o.Out, screen.Sanitize(line))
 			}
 			if now.Done(o.undo) {
 				return nil

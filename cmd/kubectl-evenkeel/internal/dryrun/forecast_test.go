@@ -99,6 +99,17 @@ var _ = Describe("A forecast", func() {
 		Expect(text).To(ContainSubstring("1 of p-a p-b p-c; machine-controller-manager treats them equally"))
 	})
 
+	It("prints nothing that a terminal would take for a command", func() {
+		o := stringAt()
+		pool(o, "p", 1, 0)
+		add(o, "p-failing", "p-set", noon, false)
+		failing := o.Machines[len(o.Machines)-1]
+		failing.Spec.ProviderID, failing.Status.CurrentStatus.Phase = "", mcm.MachineCrashLoopBackOff
+		failing.Status.LastOperation.ErrorCode = "No\x1b[2J\u202eroom"
+		_, text := told(*o, "")
+		Expect(text).To(ContainSubstring("a machine cannot be created now (No [2J room)"))
+	})
+
 	It("of bounds first shrinks, then fills up", func() {
 		o := stringAt()
 		pool(o, "p", 4, 1, bounds("1:5:2"))

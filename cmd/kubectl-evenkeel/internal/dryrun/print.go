@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 )
 
 // Print writes a forecast: the plans, and then the end of each object that is not at rest. Objects
@@ -38,9 +40,10 @@ type printer struct {
 	err error
 }
 
+// printf prints a line. Names, annotations and messages in it come from other sources.
 func (p *printer) printf(format string, args ...any) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.out, format+"\n", args...)
+		_, p.err = fmt.Fprintln(p.out, screen.Sanitize(fmt.Sprintf(format, args...)))
 	}
 }
 

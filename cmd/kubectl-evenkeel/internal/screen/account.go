@@ -16,7 +16,7 @@ func Account(a explain.Account, s Style) []string {
 	if len(a.Facts) > 0 {
 		lines = append(lines, "")
 	}
-	names := widest(s.Width/3, mapStrings(a.Facts, func(f explain.Fact) string { return sanitize(f.Name) })...)
+	names := widest(s.Width/3, mapStrings(a.Facts, func(f explain.Fact) string { return Sanitize(f.Name) })...)
 	for _, f := range a.Facts {
 		for i, line := range wrapText(f.Value, s.Width-names-4) {
 			name := ""

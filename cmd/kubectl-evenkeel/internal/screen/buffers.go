@@ -47,7 +47,7 @@ func (s Style) conditionLines(title string, all []conditioned) []string {
 	return lines
 }
 
-func (c conditioned) state() string { return cmp.Or(sanitize(c.ready.Reason), "not seen yet") }
+func (c conditioned) state() string { return cmp.Or(Sanitize(c.ready.Reason), "not seen yet") }
 
 func bufferText(b overview.Buffer) string {
 	text := "number of chunks unknown"
@@ -55,13 +55,13 @@ func bufferText(b overview.Buffer) string {
 		text = plural.Of(b.Chunks, "chunk")
 	}
 	if b.Shape != "" {
-		text += " like " + sanitize(b.Shape)
+		text += " like " + Sanitize(b.Shape)
 	}
 	if b.Dedicated != "" {
-		text += ", dedicated to " + sanitize(b.Dedicated)
+		text += ", dedicated to " + Sanitize(b.Dedicated)
 	}
 	if b.Ready.Status == "False" && b.Ready.Message != "" {
-		text += fmt.Sprintf(": %s", sanitize(b.Ready.Message))
+		text += fmt.Sprintf(": %s", Sanitize(b.Ready.Message))
 	}
 	return text
 }

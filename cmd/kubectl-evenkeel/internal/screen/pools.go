@@ -75,7 +75,7 @@ func (s Style) poolHead(p overview.Pool) string {
 		facts += ", " + shortNumber(states[overview.ReserveReady]) + "/" + shortNumber(total.Excess) + " reserve ready"
 	}
 	if p.Excess != "" {
-		facts += fmt.Sprintf(", excess %s", sanitize(p.Excess))
+		facts += fmt.Sprintf(", excess %s", Sanitize(p.Excess))
 	}
 	if len(p.Zones) > 1 {
 		facts += fmt.Sprintf(", skew %d", p.Skew)

@@ -34,10 +34,10 @@ func reserveText(r overview.Reserve, now time.Time) string {
 	}
 	text := fmt.Sprintf("%s, %d exist, %d ready", wanted, r.Current, r.ReadyMachines)
 	if len(r.Active) > 0 {
-		text += "; active: " + sanitize(strings.Join(r.Active, ", "))
+		text += "; active: " + Sanitize(strings.Join(r.Active, ", "))
 	}
 	if r.Ready.Status == "False" && r.Ready.Message != "" {
-		text += "; " + sanitize(r.Ready.Message)
+		text += "; " + Sanitize(r.Ready.Message)
 	}
 	return text
 }

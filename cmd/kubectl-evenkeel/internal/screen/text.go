@@ -15,9 +15,9 @@ import (
 // are narrow.
 func textWidth(text string) int { return utf8.RuneCountInString(text) }
 
-// sanitize removes everything that a terminal would interpret as a command, because names and
+// Sanitize removes everything that a terminal would interpret as a command, because names and
 // messages come from other sources.
-func sanitize(text string) string {
+func Sanitize(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
@@ -38,7 +38,7 @@ func padLeft(text string, columns int) string {
 
 // cutMiddle shortens a name in its middle, because its ends are the most distinctive.
 func (s Style) cutMiddle(text string, columns int) string {
-	runes := []rune(sanitize(text))
+	runes := []rune(Sanitize(text))
 	if len(runes) <= columns {
 		return string(runes)
 	}
@@ -49,7 +49,7 @@ func (s Style) cutMiddle(text string, columns int) string {
 
 // keepTail shortens a name whose end is the most distinctive.
 func (s Style) keepTail(text string, columns int) string {
-	runes := []rune(sanitize(text))
+	runes := []rune(Sanitize(text))
 	if len(runes) <= columns {
 		return string(runes)
 	}
@@ -58,7 +58,7 @@ func (s Style) keepTail(text string, columns int) string {
 
 // keepHead shortens a sentence.
 func (s Style) keepHead(text string, columns int) string {
-	runes := []rune(sanitize(text))
+	runes := []rune(Sanitize(text))
 	if len(runes) <= columns {
 		return string(runes)
 	}
@@ -78,7 +78,7 @@ func wrapText(text string, columns int) []string {
 	columns = max(columns, 1)
 	var lines []string
 	line := ""
-	for word := range strings.FieldsSeq(sanitize(text)) {
+	for word := range strings.FieldsSeq(Sanitize(text)) {
 		for textWidth(word) > columns {
 			if line != "" {
 				lines, line = append(lines, line), ""

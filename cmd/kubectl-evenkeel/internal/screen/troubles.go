@@ -36,9 +36,9 @@ func (s Style) troubles(v overview.Overview) []string {
 // trouble returns one line if the screen is wide enough, otherwise several.
 func (s Style) trouble(t overview.Trouble) []string {
 	m := s.symbols()
-	head := s.object(t.Object) + ": " + sanitize(t.What)
-	if whole := "  " + m.bullet + " " + head + " " + m.arrow + " " + sanitize(t.Do); textWidth(whole) <= s.Width {
-		return []string{"  " + s.colorize(red, m.bullet) + " " + head + " " + s.colorize(cyan, m.arrow+" "+sanitize(t.Do))}
+	head := s.object(t.Object) + ": " + Sanitize(t.What)
+	if whole := "  " + m.bullet + " " + head + " " + m.arrow + " " + Sanitize(t.Do); textWidth(whole) <= s.Width {
+		return []string{"  " + s.colorize(red, m.bullet) + " " + head + " " + s.colorize(cyan, m.arrow+" "+Sanitize(t.Do))}
 	}
 	var lines []string
 	for i, line := range wrapText(head, s.Width-4) {
@@ -61,9 +61,9 @@ func (s Style) trouble(t overview.Trouble) []string {
 
 // object returns the object of a problem, without what is obvious.
 func (s Style) object(text string) string {
-	parts := strings.SplitN(sanitize(text), "/", 3)
+	parts := strings.SplitN(Sanitize(text), "/", 3)
 	if len(parts) != 3 {
-		return sanitize(text)
+		return Sanitize(text)
 	}
 	if parts[0] == "machinedeployment" {
 		return s.objectName(parts[1], parts[2])

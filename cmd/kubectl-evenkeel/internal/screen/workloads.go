@@ -36,7 +36,7 @@ func (s Style) balancers(v overview.Overview) []string {
 		if i > 0 {
 			lines = append(lines, "")
 		}
-		facts := s.keepHead(sanitize(b.Policy)+", "+plural.Of(b.Replicas, "replica"), s.Width/2)
+		facts := s.keepHead(Sanitize(b.Policy)+", "+plural.Of(b.Replicas, "replica"), s.Width/2)
 		lines = append(lines, s.colorize(bold, "BALANCER "+s.cutMiddle(s.objectName(b.Namespace, b.Name), s.Width-textWidth(facts)-12))+"   "+facts)
 		name, scale := widest(s.Width/4, mapStrings(b.Targets, func(t overview.Target) string { return t.Name })...), 1
 		for _, t := range b.Targets {
@@ -82,7 +82,7 @@ func (s Style) federated(v overview.Overview) []string {
 		if i > 0 {
 			lines = append(lines, "")
 		}
-		facts := fmt.Sprintf("%s, %d..%d replicas", sanitize(f.Workload), f.Min, f.Max)
+		facts := fmt.Sprintf("%s, %d..%d replicas", Sanitize(f.Workload), f.Min, f.Max)
 		facts = s.keepHead(facts, s.Width/2)
 		lines = append(lines, s.colorize(bold, "FEDERATED HPA "+s.cutMiddle(s.objectName(f.Namespace, f.Name), s.Width-textWidth(facts)-18))+"   "+facts)
 		name, scale := widest(s.Width/4, mapStrings(f.Clusters, func(c overview.Cluster) string { return c.Name })...), 1
@@ -104,7 +104,7 @@ func (s Style) cluster(c overview.Cluster, name, scale int) string {
 	case c.Limited:
 		text += ", at its max"
 	case c.State != "" && c.State != "Used":
-		text += ", " + strings.ToLower(sanitize(c.State))
+		text += ", " + strings.ToLower(Sanitize(c.State))
 	}
 	return s.barred(c.Name, name, s.replicaBar(c.Ready, c.Current, c.Desired, scale), text, c.Why)
 }
