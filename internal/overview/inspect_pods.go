@@ -14,7 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// sample is a machine in reserve that is ready, for all of its zone.
+// sample is a machine in reserve that is ready, and that all pods may use, for all of its zone.
 type sample struct {
 	node *corev1.Node
 	zone Zone
@@ -24,7 +24,11 @@ type sample struct {
 
 func (r *reading) sampleOf(s pool.Snapshot, z Zone) {
 	for _, m := range s.Machines {
-		if m.Node != nil && stateOf(m) == ReserveReady {
+		switch {
+		case m.Node == nil || stateOf(m) != ReserveReady:
+		case m.Object.Annotations[v1alpha1.DedicatedAnnotation] != "":
+			r.dedicated = true
+		default:
 			r.samples = append(r.samples, sample{m.Node, z, s.Deployment.Namespace, s.Deployment.Name})
 			return
 		}
@@ -56,7 +60,7 @@ func (r *reading) inspectWaiting() {
 	}
 	if len(helpless) > 0 {
 		first := helpless[0]
-		r.addProblem(broken, objectRef("pod", first.Namespace, first.Name), helplessness(len(helpless), obstacle, len(r.samples)),
+		r.addProblem(broken, objectRef("pod", first.Namespace, first.Name), r.helplessness(len(helpless), obstacle),
 			fmt.Sprintf("kubectl -n %s describe pod %s", first.Namespace, first.Name))
 	}
 	for _, s := range r.samples {
@@ -94,10 +98,12 @@ func (r *reading) outlook(p *corev1.Pod, known map[string]outlook) outlook {
 	return o
 }
 
-func helplessness(pods int, obstacle fit.Obstacle, samples int) string {
+func (r *reading) helplessness(pods int, obstacle fit.Obstacle) string {
 	what := plural.Of(pods, "pod") + " cannot be scheduled, and "
 	switch {
-	case samples == 0:
+	case len(r.samples) == 0 && r.dedicated:
+		return what + "all reserve machines that are ready are dedicated"
+	case len(r.samples) == 0:
 		return what + "no reserve machine is ready"
 	case obstacle == fit.Fits || obstacle == fit.Undecided:
 		return what + "it is not known whether the reserve can hold them"

@@ -79,7 +79,9 @@ type reading struct {
 	waiting []*corev1.Pod
 	// samples contains, for each zone that has one, a ready machine in reserve with its Node.
 	samples []sample
-	found   []finding
+	// dedicated reports whether there are ready machines in reserve that only some pods may use.
+	dedicated bool
+	found     []finding
 }
 
 func newReading(o Objects) *reading {

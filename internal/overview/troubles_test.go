@@ -124,6 +124,16 @@ var _ = DescribeTable("Pods that wait",
 		w.waiter("p", asking("5"))
 		w.waiter("q", asking("6"))
 	}, "pod/default/p: 2 pods cannot be scheduled, and no reserve machine can hold them (Full) -> kubectl -n default describe pod p"),
+	Entry("beside a reserve that is dedicated to others", func(w *world) {
+		reserved(w, bounds("1:5:1"))
+		w.Machines[0].Annotations[v1alpha1.DedicatedAnnotation] = "shop/Deployment/web"
+		w.waiter("p")
+	}, "pod/default/p: 1 pod cannot be scheduled, and all reserve machines that are ready are dedicated -> kubectl -n default describe pod p"),
+	Entry("beside a reserve of which a part is dedicated to others", func(w *world) {
+		reserved(w, bounds("1:5:1"))
+		w.machine("a", "l", held(time.Hour), noted(v1alpha1.DedicatedAnnotation, "shop/Deployment/web"))
+		w.waiter("p")
+	}, "machinedeployment/default/a: 1 pod cannot be scheduled and would fit a reserve machine here -> wait: the machine is released in a moment if machine-controller-manager runs with --controllers=*, or with release among them"),
 	Entry("beside a reserve without bounds", func(w *world) {
 		reserved(w)
 		w.waiter("p")
