@@ -128,6 +128,16 @@ var _ = Describe("A machine", func() {
 		Expect(machine(w, "d")).To(And(ContainSubstring("it is the 2nd to serve"), ContainSubstring("it is the 1st to be deleted")))
 	})
 
+	It("in reserve has its place among those that go, too, if a Reserve requests it", func() {
+		w := newWorld()
+		d := w.Deployments[0]
+		d.Spec.ExcessReplicas = nil
+		delete(d.Annotations, v1alpha1.WantedExcessAnnotation)
+		d.Annotations[v1alpha1.RequestedExcessAnnotation] = "office-hours=2"
+		Expect(machine(w, "d")).To(ContainSubstring("it is the 1st to be deleted"))
+		Expect(deployment(w)).To(ContainSubstring("When the excess falls by one, machine d is deleted"))
+	})
+
 	It("that serves is reported as serving, with the number of its pods", func() {
 		w := newWorld()
 		p := fixture.Pod("p")

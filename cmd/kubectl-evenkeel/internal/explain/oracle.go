@@ -74,11 +74,12 @@ func (o *oracle) releases() []string {
 const mostVictims = 8
 
 // victims returns the machines in the order in which they would be deleted if the excess were
-// lowered.
+// lowered, whatever requests it.
 func (o *oracle) victims(z overview.Zone) ([]string, error) {
 	var names []string
 	for n := 1; n <= min(z.Excess, mostVictims); n++ {
 		plan, err := o.planWith(func(d *v1alpha1.MachineDeployment) {
+			delete(d.Annotations, v1alpha1.RequestedExcessAnnotation)
 			d.Annotations[v1alpha1.ShareAnnotation] = strconv.Itoa(z.Excess - n)
 		})
 		if err != nil {
