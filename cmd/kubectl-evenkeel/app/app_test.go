@@ -46,6 +46,11 @@ var _ = Describe("The command line", func() {
 		Entry(nil, `top needs a terminal`, "top"),
 	)
 
+	It("does not suggest another namespace for a CapacityBuffer, which is looked for in all", func() {
+		_, err := newScene(everything).run("explain", "cb", "x")
+		Expect(err).To(MatchError(And(ContainSubstring(`capacitybuffer "x": not found`), Not(ContainSubstring("use -n")))))
+	})
+
 	It("has two examples with each command, and a sentence on what it is for", func() {
 		root := app.NewRoot(genericiooptions.IOStreams{})
 		var names []string

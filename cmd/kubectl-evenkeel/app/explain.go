@@ -22,16 +22,18 @@ type subject struct {
 	names   []string
 	account func(overview.Objects, string) (explain.Account, error)
 	list    func(overview.Objects) []string
+	// everywhere reports whether its objects are read in all namespaces, whatever -n says.
+	everywhere bool
 }
 
 var subjects = []subject{
-	{[]string{"machine", "machines", "mc"}, explain.Machine, func(o overview.Objects) []string { return namesOf(o.Machines) }},
-	{[]string{"machinedeployment", "machinedeployments", "mcd"}, explain.Deployment, func(o overview.Objects) []string { return namesOf(o.Deployments) }},
-	{[]string{"balancer", "balancers"}, explain.Balancer, func(o overview.Objects) []string { return namesOf(o.Balancers) }},
+	{[]string{"machine", "machines", "mc"}, explain.Machine, func(o overview.Objects) []string { return namesOf(o.Machines) }, false},
+	{[]string{"machinedeployment", "machinedeployments", "mcd"}, explain.Deployment, func(o overview.Objects) []string { return namesOf(o.Deployments) }, false},
+	{[]string{"balancer", "balancers"}, explain.Balancer, func(o overview.Objects) []string { return namesOf(o.Balancers) }, false},
 	{[]string{"fhpa", "federatedhorizontalpodautoscaler", "federatedhorizontalpodautoscalers"}, explain.Federated,
-		func(o overview.Objects) []string { return namesOf(o.Federated) }},
-	{[]string{"reserve", "reserves", "rsv"}, explain.Reserve, func(o overview.Objects) []string { return namesOf(o.Reserves) }},
-	{[]string{"capacitybuffer", "capacitybuffers", "cb"}, explain.Buffer, func(o overview.Objects) []string { return namesOf(o.Buffers) }},
+		func(o overview.Objects) []string { return namesOf(o.Federated) }, false},
+	{[]string{"reserve", "reserves", "rsv"}, explain.Reserve, func(o overview.Objects) []string { return namesOf(o.Reserves) }, false},
+	{[]string{"capacitybuffer", "capacitybuffers", "cb"}, explain.Buffer, func(o overview.Objects) []string { return namesOf(o.Buffers) }, true},
 }
 
 func newExplain(o *options) *cobra.Command {
@@ -93,7 +95,9 @@ func (o *options) explain(ctx context.Context, kind subject, name string) error 
 	}
 	account, err := kind.account(objects, name)
 	switch {
-	case errors.Is(err, explain.ErrNotFound) && !o.everywhere:
+	case errors.Is(err, explain.ErrAmbiguous) && !kind.everywhere:
+		return fmt.Errorf("%w with -n", err)
+	case errors.Is(err, explain.ErrNotFound) && !o.everywhere && !kind.everywhere:
 		return fmt.Errorf("%w; this is the namespace of the kubeconfig; use -n for another one, or -A for all", err)
 	case err != nil:
 		return err

@@ -34,7 +34,7 @@ type Fact struct{ Name, Value string }
 // ErrNotFound means that there is no such object, ErrAmbiguous that several namespaces have one.
 var (
 	ErrNotFound  = errors.New("not found")
-	ErrAmbiguous = errors.New("choose a namespace with -n")
+	ErrAmbiguous = errors.New("choose one")
 )
 
 // findObject finds an object by its name.

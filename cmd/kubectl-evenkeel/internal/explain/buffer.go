@@ -26,7 +26,7 @@ func Buffer(o overview.Objects, name string) (Account, error) {
 	}
 	b, err := findObject(all, "capacitybuffer", base, o)
 	if errors.Is(err, ErrAmbiguous) {
-		return Account{}, fmt.Errorf("%w; write NAMESPACE/%s", err, base)
+		return Account{}, fmt.Errorf("%w by NAMESPACE/%s", err, base)
 	}
 	if err != nil {
 		return Account{}, err

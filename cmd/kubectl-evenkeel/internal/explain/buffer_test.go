@@ -62,6 +62,7 @@ var _ = Describe("A CapacityBuffer is explained", func() {
 		same := func(b *v1beta1.CapacityBuffer) { b.Name = "web" }
 		_, err := explained("web", same)
 		Expect(err).To(MatchError(ErrAmbiguous))
+		Expect(err).To(MatchError(`capacitybuffer "web" is in namespaces ci, shop: choose one by NAMESPACE/web`))
 		a, err := explained("ci/web", same)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(a.Title).To(Equal("CapacityBuffer ci/web: Complete"))
