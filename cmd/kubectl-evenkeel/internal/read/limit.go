@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,15 +22,21 @@ type limited struct {
 
 	mu    sync.Mutex
 	count int
+	// expired reports whether the last page could not be read because the list had expired.
+	expired bool
 }
 
-// listPage lists one page. A page at resourceVersion 0 would be the whole list.
+// listPage lists one page. A page at resourceVersion 0 would be the whole list. After a page of a
+// list that has expired, the caller requests the whole list, and no further page.
 func (l *limited) listPage(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	if o.ResourceVersion == "0" {
 		o.ResourceVersion = ""
 	}
-	o.Limit = pageSize
+	if !l.expired {
+		o.Limit = pageSize
+	}
 	list, err := l.kind.list(ctx, o)
+	l.expired = o.Continue != "" && apierrors.IsResourceExpired(err)
 	if err != nil {
 		return nil, err
 	}

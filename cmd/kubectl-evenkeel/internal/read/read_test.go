@@ -227,6 +227,23 @@ var _ = Describe("Following", func() {
 		})
 	})
 
+	It("misses no object if a list expires between two of its pages", func() {
+		play(everything(), func(s scene) {
+			for i := range 600 {
+				s.pod(fmt.Sprint("p", i))
+			}
+			s.WatchLists(false)
+			target := s.ConfigFor("reader")
+			expiring := &expiry{RoundTripper: target.Transport}
+			target.Transport = expiring
+			f, err := s.clusters(target).Follow(s)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(expiring.done).To(BeTrue())
+			Expect(f.Objects().Pods).To(HaveLen(600))
+			Expect(f.Objects().Missing).To(BeEmpty())
+		})
+	})
+
 	It("reports what is not up to date while a cluster does not answer, and no longer", func() {
 		play(everything(), func(s scene) {
 			s.deployment("a")

@@ -115,3 +115,24 @@ func (r refusal) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	return response(request, r.code, text), nil
 }
+
+// expiry has the first request for another page of a list answered with the news that the list has
+// expired.
+type expiry struct {
+	http.RoundTripper
+	done bool
+}
+
+func (e *expiry) RoundTrip(request *http.Request) (*http.Response, error) {
+	if e.done || request.URL.Query().Get("continue") == "" {
+		return e.RoundTripper.RoundTrip(request)
+	}
+	e.done = true
+	text, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return response(request, http.StatusGone, text), nil
+}
