@@ -197,7 +197,7 @@ func parseQuantity(text string, scale resource.Scale) (int64, error) {
 	if err != nil || q.Sign() < 0 {
 		return 0, fmt.Errorf("%.40q: write a quantity, for example 500m or 2Gi", text)
 	}
-	if q.Cmp(*resource.NewScaledQuantity(maxRequest, scale)) > 0 {
+	if q.Cmp(*resource.NewScaledQuantity(MaxRequest, scale)) > 0 {
 		return 0, fmt.Errorf("%.40q is too large", text)
 	}
 	return q.ScaledValue(scale), nil

@@ -15,8 +15,8 @@ const (
 	MaxPods = 1_000_000
 	// MaxSpan is how much time a trace may cover.
 	MaxSpan = 10 * 366 * 24 * time.Hour
-	// maxRequest limits each request of a pod, so that sums cannot overflow.
-	maxRequest = math.MaxInt64 / MaxPods
+	// MaxRequest limits each request of a pod, so that sums cannot overflow.
+	MaxRequest = math.MaxInt64 / MaxPods
 )
 
 // Pods are equal pods that were created at the same time.
@@ -69,10 +69,10 @@ func (p Pods) Validate() error {
 		return fmt.Errorf("count %d: write a number from 1", p.Count)
 	case p.Count > MaxPods:
 		return fmt.Errorf("count %d: %w", p.Count, ErrTooManyPods)
-	case p.CPU < 0 || p.CPU > maxRequest:
-		return fmt.Errorf("cpu %dm: write a quantity from 0 to %dm", p.CPU, int64(maxRequest))
-	case p.Memory < 0 || p.Memory > maxRequest:
-		return fmt.Errorf("memory %d: write a quantity from 0 to %d", p.Memory, int64(maxRequest))
+	case p.CPU < 0 || p.CPU > MaxRequest:
+		return fmt.Errorf("cpu %dm: write a quantity from 0 to %dm", p.CPU, int64(MaxRequest))
+	case p.Memory < 0 || p.Memory > MaxRequest:
+		return fmt.Errorf("memory %d: write a quantity from 0 to %d", p.Memory, int64(MaxRequest))
 	case p.Lasts < 0:
 		return fmt.Errorf("the pod ends %v before it is created", -p.Lasts)
 	case p.Lasts > MaxSpan:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	requests "k8s.io/component-helpers/resource"
 
@@ -62,11 +63,20 @@ func Cluster(o Objects) (demand.Trace, []string) {
 
 func podOf(p *corev1.Pod, now time.Time) demand.Pods {
 	need := requests.PodRequests(p, requests.PodResourcesOptions{})
-	one := demand.Pods{Created: p.CreationTimestamp.UTC(), CPU: need.Cpu().MilliValue(), Memory: need.Memory().Value(), Count: 1}
+	one := demand.Pods{Created: p.CreationTimestamp.UTC(), CPU: amountOf(need.Cpu(), resource.Milli), Memory: amountOf(need.Memory(), 0), Count: 1}
 	if end := endTime(p, now); !end.IsZero() {
 		one.Lasts = durationUntil(one.Created, end)
 	}
 	return one
+}
+
+// amountOf returns a quantity in multiples of 10^scale, and the largest amount for larger ones, which
+// may overflow. No machine has that much.
+func amountOf(q *resource.Quantity, scale resource.Scale) int64 {
+	if q.Cmp(*resource.NewScaledQuantity(demand.MaxRequest, scale)) > 0 {
+		return demand.MaxRequest
+	}
+	return q.ScaledValue(scale)
 }
 
 // endTime returns when a pod ended; zero if it still runs.

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -87,6 +88,17 @@ var _ = DescribeTable("The pods of a cluster",
 	Entry("that is gone from another Node", history.Objects{Pods: []*corev1.Pod{aged("web-1-x", time.Hour)}, Events: []*corev1.Event{bound("web-1-y", "other", 20*time.Minute)}, Nodes: map[string]bool{"n": true}}, created(time.Hour, 0)),
 	Entry("that is there, and its events", history.Objects{Pods: []*corev1.Pod{aged("web-1-x", time.Hour)}, Events: []*corev1.Event{bound("web-1-x", "n", time.Hour)}}, created(time.Hour, 0)),
 	Entry("of other events", history.Objects{Pods: []*corev1.Pod{aged("web-1-x", time.Hour)}, Events: []*corev1.Event{event("Pulled", "web-1-y", "", time.Minute)}}, created(time.Hour, 0)),
+)
+
+var _ = DescribeTable("The pods of a cluster with requests that no machine holds", func(cpu, memory string) {
+	trace, _ := history.Cluster(history.Objects{Now: noon, Pods: []*corev1.Pod{aged("a", time.Hour, func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	})}})
+	Expect(trace).To(HaveExactElements(demand.Pods{Created: noon.Add(-time.Hour), CPU: demand.MaxRequest, Memory: demand.MaxRequest, Count: 1}))
+},
+	Entry("that are large", "10P", "1E"),
+	Entry("that are the largest numbers", "9223372036854775807", "9Ei"),
+	Entry("that are larger than numbers", "1e30", "1e30"),
 )
 
 var _ = Describe("The notes about a cluster", func() {
