@@ -5,6 +5,7 @@ package live
 import (
 	"context"
 	"io"
+	"strings"
 )
 
 // readKeys sends the keys that are pressed, until ctx or the reader ends.
@@ -15,9 +16,9 @@ func readKeys(ctx context.Context, in io.Reader) <-chan string {
 		buffer := make([]byte, 64)
 		for {
 			n, err := in.Read(buffer)
-			if n > 0 {
+			for _, key := range splitKeys(string(buffer[:n])) {
 				select {
-				case keys <- string(buffer[:n]):
+				case keys <- key:
 				case <-ctx.Done():
 					return
 				}
@@ -28,6 +29,23 @@ func readKeys(ctx context.Context, in io.Reader) <-chan string {
 		}
 	}()
 	return keys
+}
+
+// splitKeys splits what was read into keys: a key that is held, or a slow connection, sends several at
+// once. Some keys are escape sequences, which end with a letter or a tilde.
+func splitKeys(text string) (all []string) {
+	for text != "" {
+		n := 1
+		if strings.HasPrefix(text, "\x1b[") || strings.HasPrefix(text, "\x1bO") {
+			n = 2
+			for n < len(text) && (text[n] < '@' || text[n] > '~') {
+				n++
+			}
+			n = min(n+1, len(text))
+		}
+		all, text = append(all, text[:n]), text[n:]
+	}
+	return all
 }
 
 // handleKey handles a key, and reports whether to quit.

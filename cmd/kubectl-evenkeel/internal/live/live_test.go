@@ -138,7 +138,7 @@ func (v *visit) press(key string) {
 }
 
 var _ = Describe("A view", func() {
-	for _, key := range []string{"q", "\x03", "\x1b"} {
+	for _, key := range []string{"q", "\x03", "\x1b", "jq", "\x1b[B\x03"} {
 		It(fmt.Sprintf("ends with %q and leaves the terminal as it was", key), func() {
 			visited(func(v *visit, _ func()) {
 				v.press(key)
@@ -203,6 +203,7 @@ var _ = Describe("A view", func() {
 			for _, step := range []struct{ key, foot string }{
 				{"j", "2-6 of 9"}, {"j", "3-7 of 9"}, {"k", "2-6 of 9"}, {"G", "5-9 of 9"}, {"j", "5-9 of 9"}, {"g", "1-5 of 9"},
 				{"k", "1-5 of 9"}, {" ", "5-9 of 9"}, {"\x1b[6~", "5-9 of 9"}, {"b", "1-5 of 9"}, {"\x1b[B", "2-6 of 9"}, {"\x1b[A", "1-5 of 9"},
+				{"jj", "3-7 of 9"}, {"\x1b[A\x1b[A", "1-5 of 9"}, {"\x1b[6~kk", "3-7 of 9"},
 			} {
 				v.press(step.key)
 				last := v.written()[strings.LastIndex(v.written(), "\x1b[H"):]
