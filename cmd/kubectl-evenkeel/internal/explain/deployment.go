@@ -25,15 +25,10 @@ func Deployment(o overview.Objects, name string) (Account, error) {
 	if err != nil {
 		return Account{}, err
 	}
-	plan, err := oracle.currentPlan()
-	if err != nil {
-		return Account{}, err
-	}
 	a := Account{Title: "MachineDeployment " + name + ": " + standing(z)}
 	deploymentFacts(&a, d, z)
 	deploymentWhy(&a, d, z)
-	deploymentNext(&a, plan, o)
-	if err := changes(&a, oracle, z); err != nil {
+	if err := predict(&a, oracle, z); err != nil {
 		return a, err
 	}
 	a.See = []string{"docs/reserve.md: reasons, and what to do", "docs/reserve-rule.md: the laws"}
@@ -41,6 +36,20 @@ func Deployment(o overview.Objects, name string) (Account, error) {
 		a.See = append(a.See, "docs/zones.md: shares and zones")
 	}
 	return a, nil
+}
+
+// predict describes what happens next, and what would change it.
+func predict(a *Account, o *oracle, z overview.Zone) error {
+	if at := o.deployment.DeletionTimestamp; at != nil {
+		a.addNext("It is being deleted, since %s: machine-controller-manager deletes its machines, and no controller keeps its reserve.", formatPast(at.Time, o.objects.At))
+		return nil
+	}
+	plan, err := o.currentPlan()
+	if err != nil {
+		return err
+	}
+	deploymentNext(a, plan, o.objects)
+	return changes(a, o, z)
 }
 
 func standing(z overview.Zone) string {

@@ -90,16 +90,17 @@ func (m machine) account() (Account, error) {
 		a.addFact("Dedicated to", "%s", m.Dedicated)
 	}
 	m.because(&a)
+	a.See = []string{"docs/reserve-rule.md: the life of a machine", "docs/reserve.md: what you see"}
+	if m.oracle.deployment.DeletionTimestamp != nil {
+		a.addNext("Its MachineDeployment is being deleted, and machine-controller-manager deletes the machines of it.")
+		return a, nil
+	}
 	plan, err := m.oracle.currentPlan()
 	if err != nil {
 		return a, err
 	}
 	m.planned(&a, plan)
-	if err := m.inLine(&a); err != nil {
-		return a, err
-	}
-	a.See = []string{"docs/reserve-rule.md: the life of a machine", "docs/reserve.md: what you see"}
-	return a, nil
+	return a, m.inLine(&a)
 }
 
 // because describes what put it into its state.
