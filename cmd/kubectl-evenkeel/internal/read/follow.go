@@ -47,12 +47,7 @@ type loss struct {
 func (c Clusters) Follow(ctx context.Context) (*Follower, error) {
 	f := &Follower{clusters: c, changed: make(chan struct{}, 1), stores: map[string]cache.SharedIndexInformer{}, lost: map[string]loss{}, left: map[string]bool{}}
 	kinds := c.kinds()
-	errs := make([]error, len(kinds))
-	var probing sync.WaitGroup
-	for i, k := range kinds {
-		probing.Go(func() { _, errs[i] = k.list(ctx, metav1.ListOptions{Limit: 1}) })
-	}
-	probing.Wait()
+	errs := probe(ctx, kinds)
 	if err := c.absent(&f.missing, kinds, errs); err != nil {
 		return nil, err
 	}
@@ -72,6 +67,19 @@ func (c Clusters) Follow(ctx context.Context) (*Follower, error) {
 		return nil, fmt.Errorf("read the clusters: %w", context.Cause(ctx))
 	}
 	return f, nil
+}
+
+// probe returns why each kind cannot be read, nil if it can.
+func probe(ctx context.Context, kinds []kind) []error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	errs := make([]error, len(kinds))
+	var probing sync.WaitGroup
+	for i, k := range kinds {
+		probing.Go(func() { _, errs[i] = k.list(ctx, metav1.ListOptions{Limit: 1}) })
+	}
+	probing.Wait()
+	return errs
 }
 
 // follow watches a kind. The result is done when all objects were read or left out.

@@ -269,6 +269,23 @@ var _ = Describe("Following", func() {
 		})
 	})
 
+	It("begins without a target cluster that is silent, as soon as a look does", func() {
+		play(everything(), func(s scene) {
+			s.deployment("a")
+			c := s.clusters(s.ConfigFor("target"))
+			s.Silence(true, "target")
+			began := time.Now()
+			o := once(s, c)
+			patience := time.Since(began)
+			began = time.Now()
+			f, err := c.Follow(s)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(time.Since(began)).To(Equal(patience))
+			Expect(f.Objects().Missing).To(Equal(o.Missing))
+			Expect(f.Objects().Deployments).To(HaveLen(1))
+		})
+	})
+
 	It("does not begin where the control cluster does not answer", func() {
 		play(everything(), func(s scene) {
 			c := s.clusters(s.ConfigFor("reader"))
