@@ -69,6 +69,13 @@ func (a *Account) addReason(format string, values ...any) {
 	a.Why = append(a.Why, fmt.Sprintf(format, values...))
 }
 
+// addMissing says that the explanation lacks what could not be read.
+func (a *Account) addMissing(o overview.Objects) {
+	if len(o.Missing) > 0 {
+		a.addReason("Not everything could be read (%s), so the controller may know more than this.", strings.Join(o.Missing, "; "))
+	}
+}
+
 func (a *Account) addNext(format string, values ...any) {
 	a.Next = append(a.Next, fmt.Sprintf(format, values...))
 }

@@ -28,6 +28,7 @@ func Deployment(o overview.Objects, name string) (Account, error) {
 	a := Account{Title: "MachineDeployment " + name + ": " + standing(z)}
 	deploymentFacts(&a, d, z)
 	deploymentWhy(&a, d, z)
+	a.addMissing(o)
 	if err := predict(&a, oracle, z); err != nil {
 		return a, err
 	}

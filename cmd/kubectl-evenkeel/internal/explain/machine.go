@@ -37,9 +37,7 @@ func Machine(o overview.Objects, name string) (Account, error) {
 	m := machine{object: object, objects: o}
 	d := deploymentOf(o, m.object)
 	if d == nil {
-		a := Account{Title: "Machine " + name + ": no MachineDeployment has it"}
-		a.addReason("It does not belong to a MachineDeployment, so Evenkeel does not manage it.")
-		return a, nil
+		return orphan(object, o), nil
 	}
 	m.zone = zoneOf(o, d)
 	m.Machine = m.zone.Machines[slices.IndexFunc(m.zone.Machines, func(m overview.Machine) bool { return m.Name == name })]
@@ -47,6 +45,18 @@ func Machine(o overview.Objects, name string) (Account, error) {
 		return Account{}, err
 	}
 	return m.account()
+}
+
+// orphan explains a machine without a MachineDeployment, or with one that could not be read.
+func orphan(m *mcm.Machine, o overview.Objects) Account {
+	if metav1.GetControllerOfNoCopy(m) != nil && len(o.Missing) > 0 {
+		a := Account{Title: "Machine " + m.Name + ": its MachineDeployment is not known"}
+		a.addMissing(o)
+		return a
+	}
+	a := Account{Title: "Machine " + m.Name + ": no MachineDeployment has it"}
+	a.addReason("It does not belong to a MachineDeployment, so Evenkeel does not manage it.")
+	return a
 }
 
 // deploymentOf returns the MachineDeployment of a machine, nil if there is none.
@@ -90,6 +100,7 @@ func (m machine) account() (Account, error) {
 		a.addFact("Dedicated to", "%s", m.Dedicated)
 	}
 	m.because(&a)
+	a.addMissing(m.objects)
 	a.See = []string{"docs/reserve-rule.md: the life of a machine", "docs/reserve.md: what you see"}
 	if m.oracle.deployment.DeletionTimestamp != nil {
 		a.addNext("Its MachineDeployment is being deleted, and machine-controller-manager deletes the machines of it.")

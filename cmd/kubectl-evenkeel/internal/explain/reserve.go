@@ -41,9 +41,7 @@ func Reserve(o overview.Objects, name string) (Account, error) {
 	a.Title = fmt.Sprintf("Reserve %s: %s, %s", name, d.Reason, readiness(d))
 	reserveFacts(&a, d, o.At)
 	reserveWhy(&a, d, p)
-	if len(o.Missing) > 0 {
-		a.addReason("Not everything could be read (%s), so the controller may know more than this.", strings.Join(o.Missing, "; "))
-	}
+	a.addMissing(o)
 	reserveNext(&a, d, p, o)
 	return a, nil
 }
