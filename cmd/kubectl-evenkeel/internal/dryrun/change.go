@@ -128,11 +128,17 @@ func (o Objects) Apply(c Change, door Validator) (Objects, error) {
 	var err error
 	switch c.Kind {
 	case kindDeployment:
-		o.Deployments, err = change(o.Deployments, c, door, o.At)
+		if err = o.readError("machinedeployments"); err == nil {
+			o.Deployments, err = change(o.Deployments, c, door, o.At)
+		}
 	case kindBalancer:
-		o.Balancers, err = change(o.Balancers, c, door, o.At)
+		if err = o.readError("balancers"); err == nil {
+			o.Balancers, err = change(o.Balancers, c, door, o.At)
+		}
 	case kindFederated:
-		o.Federated, err = change(o.Federated, c, door, o.At)
+		if err = o.readError("federatedhorizontalpodautoscalers"); err == nil {
+			o.Federated, err = change(o.Federated, c, door, o.At)
+		}
 	case kindReserve:
 		if err = o.readError("reserves"); err == nil {
 			o.Reserves, err = change(o.Reserves, c, door, o.At)

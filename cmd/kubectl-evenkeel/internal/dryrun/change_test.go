@@ -120,6 +120,15 @@ var _ = Describe("A change", func() {
 		Entry("a new object that is not whole", patched("Balancer", "new", "spec: {replicas: 3}"), "Required value"),
 	)
 
+	DescribeTable("is refused where it is not known what there is",
+		func(kind, resource string) {
+			o := Objects{Target: true, Unread: map[string]string{resource: "no rights to list them"}}
+			_, err := after(o, patched(kind, "x", "spec: {}"))
+			Expect(err).To(MatchError(ContainSubstring("the " + resource + " of the cluster could not be read: no rights to list them")))
+		},
+		Entry(nil, "MachineDeployment", "machinedeployments"), Entry(nil, "Balancer", "balancers"), Entry(nil, "Reserve", "reserves"),
+	)
+
 	It("is not held against a schema that could not be read, but against the grammar", func() {
 		o := stringAt()
 		pool(o, "p", 2, 1)

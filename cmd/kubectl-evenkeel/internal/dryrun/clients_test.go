@@ -93,6 +93,15 @@ var _ = Describe("The clients of a forecast", func() {
 		Expect(len(server.requests)).To(BeNumerically(">", 12))
 	})
 
+	DescribeTable("predict nothing for MachineDeployments whose machines may not be read",
+		func(ctx context.Context, secret string) {
+			server.secret = secret
+			_, err := c.Read(ctx, fixture.Namespace)
+			Expect(err).To(MatchError(ContainSubstring("list " + secret + ": ")))
+		},
+		Entry(nil, "machinesets"), Entry(nil, "machines"),
+	)
+
 	It("read what buffers refer to, if there are buffers of Evenkeel, and say what they may not read", func(ctx context.Context) {
 		o := Objects{Target: true, Buffers: []*v1beta1.CapacityBuffer{{Spec: v1beta1.CapacityBufferSpec{PodTemplateRef: &v1beta1.LocalObjectRef{Name: "a"}}}}}
 		_, err := c.ReadReferences(ctx, o)

@@ -37,7 +37,8 @@ var buffersResource = v1beta1.SchemeGroupVersion.WithResource("capacitybuffers")
 const patience = 30 * time.Second
 
 // Read reads everything for a prediction, of one namespace or of all. Missing describes what cannot
-// be read; it is an error only if MachineDeployments and Balancers cannot be read.
+// be read; it is an error only if MachineDeployments and Balancers cannot be read, or the machines of
+// MachineDeployments.
 func (c Clients) Read(ctx context.Context, namespace string) (Objects, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -50,6 +51,12 @@ func (c Clients) Read(ctx context.Context, namespace string) (Objects, error) {
 	r.wait()
 	if r.failed["machinedeployments"] != nil && r.failed["balancers"] != nil {
 		return Objects{}, fmt.Errorf("list machinedeployments: %w", r.failed["machinedeployments"])
+	}
+	for _, name := range []string{"machinesets", "machines"} {
+		// Without them, all machines would seem to be missing.
+		if err := r.failed[name]; err != nil && len(r.o.Deployments) > 0 {
+			return Objects{}, fmt.Errorf("list %s: %w", name, err)
+		}
 	}
 	if err := c.readWorkloads(r, namespace); err != nil {
 		return Objects{}, err
