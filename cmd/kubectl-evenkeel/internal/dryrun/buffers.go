@@ -47,7 +47,7 @@ func (w *world) prepareBuffers(ctx context.Context) error {
 	}
 	namespaces := slices.Sorted(maps.Keys(w.namespaces()))
 	switch {
-	case !w.still.Target || w.still.Unread["capacitybuffers"] != "" || w.still.Unread["reserves"] != "":
+	case !w.still.seesTarget() || w.still.Unread["capacitybuffers"] != "" || w.still.Unread["reserves"] != "":
 		return nil
 	case len(namespaces) > 1:
 		w.addNote("CapacityBuffers are omitted: several namespaces have MachineDeployments, and the manager of each serves its own; use --namespace")

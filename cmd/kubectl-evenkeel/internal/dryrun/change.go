@@ -144,7 +144,7 @@ func (o Objects) Apply(c Change, door Validator) (Objects, error) {
 			o.Reserves, err = change(o.Reserves, c, door, o.At)
 		}
 	case kindBuffer:
-		if err = errors.Join(o.readError("capacitybuffers"), o.readError("reserves")); err == nil {
+		if err = errors.Join(o.readError("capacitybuffers"), o.readError("reserves"), o.readError("nodes"), o.readError("pods")); err == nil {
 			o.Buffers, err = change(o.Buffers, c, door, o.At)
 		}
 	default:

@@ -151,3 +151,14 @@ var _ = Describe("The clients of a forecast", func() {
 		Expect(server.requests).To(BeEmpty())
 	})
 })
+
+var _ = It("A forecast does not take machines for empty if pods could not be read", func() {
+	o := stringAt()
+	pool(o, "p", 3, 1, func(d *api.MachineDeployment) {
+		d.Spec.Replicas, d.Spec.ExcessReplicas = 2, ptr.To(int32(2))
+		d.Annotations[api.AppliedExcessAnnotation], d.Annotations[api.WantedExcessAnnotation] = "2", "2"
+	})
+	o.Pods, o.Unread = nil, map[string]string{"pods": "no rights to list them"}
+	_, text := told(*o, "")
+	Expect(text).NotTo(ContainSubstring("into reserve"))
+})

@@ -76,7 +76,7 @@ func (w *world) advanceMachine(d *machine.MachineDeployment, m *mcm.Machine, rea
 // them.
 func (w *world) register(m *mcm.Machine, read func() pool.Snapshot) {
 	name := m.Labels[mcm.NodeLabelKey]
-	if !w.still.Target || name == "" || w.nodes["/"+name] != nil {
+	if !w.still.seesTarget() || name == "" || w.nodes["/"+name] != nil {
 		return
 	}
 	template := m.Spec.NodeTemplateSpec

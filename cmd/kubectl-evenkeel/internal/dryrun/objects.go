@@ -68,3 +68,8 @@ type Objects struct {
 	// Unread is why a resource could not be read although it may have objects, by its plural.
 	Unread map[string]string
 }
+
+// seesTarget reports whether Nodes and pods are known. Without pods, machines would seem to be empty.
+func (o Objects) seesTarget() bool {
+	return o.Target && o.Unread["nodes"] == "" && o.Unread["pods"] == ""
+}

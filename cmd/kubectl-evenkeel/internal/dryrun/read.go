@@ -79,7 +79,9 @@ func (c Clients) readControl(r *reading, namespace string, machines func(string)
 	listInto(r, c.Control, autoscaling.SchemeGroupVersion.WithResource("reserves"), namespace, &r.o.Reserves)
 	listInto(r, c.Control, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), namespace, &r.o.Autoscalers)
 	if !c.Same {
+		r.where = " of the control cluster"
 		listInto(r, c.Control, corev1.SchemeGroupVersion.WithResource("pods"), namespace, &r.o.Own)
+		r.where = ""
 	}
 	// Most clusters have no Gardener.
 	r.needed(false)
@@ -135,9 +137,11 @@ func (c Clients) readWorkloads(r *reading, namespace string) error {
 
 // reading is a number of lists in progress.
 type reading struct {
-	ctx     context.Context
-	o       Objects
-	missed  bool
+	ctx    context.Context
+	o      Objects
+	missed bool
+	// where is added to the names of the following lists.
+	where   string
 	running sync.WaitGroup
 
 	mu     sync.Mutex
@@ -184,7 +188,7 @@ const pageSize = 250
 
 // listInto lists a resource in the background.
 func listInto[T any](r *reading, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, into *[]*T) {
-	missed := r.missed
+	missed, name := r.missed, resource.Resource+r.where
 	r.running.Go(func() {
 		pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return client.Resource(resource).Namespace(namespace).List(ctx, o)
@@ -200,7 +204,7 @@ func listInto[T any](r *reading, client dynamic.Interface, resource schema.Group
 		})
 		if err != nil {
 			*into = nil // a prediction from a part would be wrong
-			r.addFailure(resource.Resource, err, missed)
+			r.addFailure(name, err, missed)
 		}
 	})
 }

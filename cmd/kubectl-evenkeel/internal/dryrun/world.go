@@ -128,18 +128,18 @@ func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 	for resource, objects := range o.Workloads {
 		w.workloads[resource] = newShelf(objects)
 	}
-	if !o.Target {
+	if !o.seesTarget() {
 		s.Zones.Enabled = false
 	}
 	var errTaint, errShares, errRelease, errZones error
-	w.taint, errTaint = machinetaint.NewPreview(s.Reserve, o.Target)
+	w.taint, errTaint = machinetaint.NewPreview(s.Reserve, o.seesTarget())
 	w.shares, errShares = balancer.NewPreview(clients)
-	if s.Instant && o.Target {
+	if s.Instant && o.seesTarget() {
 		w.release, errRelease = release.NewPreview(s.Release)
 	}
 	for _, d := range o.Deployments {
 		if w.zones[d.Namespace] == nil && errZones == nil {
-			w.zones[d.Namespace], errZones = balance.NewPreview(d.Namespace, s.Zones, o.Target)
+			w.zones[d.Namespace], errZones = balance.NewPreview(d.Namespace, s.Zones, o.seesTarget())
 		}
 	}
 	if err := errors.Join(errTaint, errShares, errRelease, errZones); err != nil {
