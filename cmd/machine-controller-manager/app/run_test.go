@@ -197,7 +197,7 @@ var _ = Describe("The binary", Serial, func() {
 		kubeconfig := onSocket(server, "mcm")
 		r := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig="+kubeconfig, "--controllers=nodegroup,release,balance,reserves")
 		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
-		Eventually(r.holderOf(balancerName), eventually).ShouldNot(BeEmpty())
+		Eventually(r.holderOf(machinesLease), eventually).ShouldNot(BeEmpty())
 		Consistently(r.status("/readyz"), time.Second).Should(Equal(http.StatusOK))
 		r.stop()
 		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
