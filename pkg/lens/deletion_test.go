@@ -54,6 +54,7 @@ var _ = Describe("A deletion that is limited to a version, and whose outcome is 
 			limited := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &made.ResourceVersion}}
 			Expect(w.machines().Delete(w, "a", limited)).To(Satisfy(apierrors.IsConflict))
 			Expect(requests).To(Equal(2))
+			Expect(w.count("evenkeel_lens_unknown_outcomes_total")).To(BeEquivalentTo(1), "the conflict is none")
 		})
 	})
 })

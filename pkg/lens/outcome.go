@@ -80,7 +80,9 @@ func (k *kindClient[T, L]) deleteOnce(ctx context.Context, name string, o metav1
 		if err == nil || !unknown && attempt == 1 {
 			return err
 		}
-		k.c.metrics.unknown.WithLabelValues(k.tracker.resource).Inc()
+		if unknown {
+			k.c.metrics.unknown.WithLabelValues(k.tracker.resource).Inc()
+		}
 		left, lookErr := k.readLive(ctx, name)
 		switch {
 		case apierrors.IsNotFound(lookErr), lookErr == nil && left.GetDeletionTimestamp() != nil:
