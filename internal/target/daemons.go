@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/turns"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
@@ -21,12 +22,7 @@ func ImportantDaemons(sets []*appsv1.DaemonSet, limit int) []*appsv1.DaemonSet {
 	if len(sets) <= limit {
 		return sets
 	}
-	turn, seen := make(map[*appsv1.DaemonSet]int, len(sets)), map[string]int{}
-	for _, set := range sets {
-		turn[set] = seen[set.Namespace]
-		seen[set.Namespace]++
-	}
-	slices.SortStableFunc(sets, func(a, b *appsv1.DaemonSet) int { return cmp.Compare(turn[a], turn[b]) })
+	sets = turns.ByNamespace(sets, func(set *appsv1.DaemonSet) string { return set.Namespace })
 	return slices.SortedFunc(slices.Values(sets[:limit]), byImportance)
 }
 

@@ -3,7 +3,6 @@
 package capacitybuffer
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -25,6 +24,7 @@ import (
 	"k8s.io/client-go/scale"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/turns"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 )
@@ -171,14 +171,7 @@ func (c *Controller) readScales(ctx context.Context) (changed bool) {
 // inTurns returns the workloads that buffers name in the order in which they are read: the first of
 // each namespace by key, then the second of each, and so on.
 func inTurns(refs map[string]*v1beta1.CapacityBuffer) []string {
-	keys := slices.Sorted(maps.Keys(refs))
-	turn, seen := make(map[string]int, len(keys)), map[string]int{}
-	for _, key := range keys {
-		turn[key] = seen[refs[key].Namespace]
-		seen[refs[key].Namespace]++
-	}
-	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(turn[a], turn[b]) })
-	return keys
+	return turns.ByNamespace(slices.Sorted(maps.Keys(refs)), func(key string) string { return refs[key].Namespace })
 }
 
 // transient reports whether an error reveals nothing about the workload.

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/turns"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
@@ -122,16 +123,7 @@ func inTurns(all []Buffer) []Buffer {
 		x, y := a.Object, b.Object
 		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
 	})
-	turn := make(map[string]int, len(all))
-	seen := map[string]int{}
-	for _, b := range all {
-		turn[b.Object.Namespace+"/"+b.Object.Name] = seen[b.Object.Namespace]
-		seen[b.Object.Namespace]++
-	}
-	slices.SortStableFunc(all, func(a, b Buffer) int {
-		return cmp.Compare(turn[a.Object.Namespace+"/"+a.Object.Name], turn[b.Object.Namespace+"/"+b.Object.Name])
-	})
-	return all
+	return turns.ByNamespace(all, func(b Buffer) string { return b.Object.Namespace })
 }
 
 // settle packs the chunks of each class, assigns places to decisions, and returns the Reserves to
