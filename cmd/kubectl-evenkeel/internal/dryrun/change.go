@@ -121,32 +121,37 @@ func (c Change) isReference() bool {
 // String names the object.
 func (c Change) String() string { return c.Kind.Kind + " " + c.Namespace + "/" + c.Name }
 
+// needed are the resources without which the result of a change is unknown, by the kind that is
+// changed.
+var needed = map[schema.GroupVersionKind][]string{
+	kindDeployment: {"machinedeployments"},
+	kindBalancer:   {"balancers"},
+	kindFederated:  {"federatedhorizontalpodautoscalers"},
+	kindReserve:    {"reserves"},
+	kindBuffer:     {"capacitybuffers", "reserves", "nodes", "pods"},
+}
+
 // Apply applies a change to the objects as a merge patch: maps are merged, lists replaced, null
 // removes. It creates an object that does not exist. The validator refuses what the server would
 // refuse.
 func (o Objects) Apply(c Change, door Validator) (Objects, error) {
-	var err error
-	switch c.Kind {
-	case kindDeployment:
-		if err = o.readError("machinedeployments"); err == nil {
-			o.Deployments, err = change(o.Deployments, c, door, o.At)
-		}
-	case kindBalancer:
-		if err = o.readError("balancers"); err == nil {
-			o.Balancers, err = change(o.Balancers, c, door, o.At)
-		}
-	case kindFederated:
-		if err = o.readError("federatedhorizontalpodautoscalers"); err == nil {
-			o.Federated, err = change(o.Federated, c, door, o.At)
-		}
-	case kindReserve:
-		if err = o.readError("reserves"); err == nil {
-			o.Reserves, err = change(o.Reserves, c, door, o.At)
-		}
-	case kindBuffer:
-		if err = errors.Join(o.readError("capacitybuffers"), o.readError("reserves"), o.readError("nodes"), o.readError("pods")); err == nil {
-			o.Buffers, err = change(o.Buffers, c, door, o.At)
-		}
+	var errs []error
+	for _, resource := range needed[c.Kind] {
+		errs = append(errs, o.readError(resource))
+	}
+	err := errors.Join(errs...)
+	switch {
+	case err != nil:
+	case c.Kind == kindDeployment:
+		o.Deployments, err = change(o.Deployments, c, door, o.At)
+	case c.Kind == kindBalancer:
+		o.Balancers, err = change(o.Balancers, c, door, o.At)
+	case c.Kind == kindFederated:
+		o.Federated, err = change(o.Federated, c, door, o.At)
+	case c.Kind == kindReserve:
+		o.Reserves, err = change(o.Reserves, c, door, o.At)
+	case c.Kind == kindBuffer:
+		o.Buffers, err = change(o.Buffers, c, door, o.At)
 	default:
 		o.Referenced = append(slices.Clone(o.Referenced), c)
 	}
