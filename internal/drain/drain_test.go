@@ -161,7 +161,7 @@ var _ = Describe("Draining", func() {
 		Entry("no excess", "0:9", true),
 	)
 
-	It("is undone when nobody is told, and the condition is True", func(ctx context.Context) {
+	It("is undone when no MachineDeployment is to drain and the condition is True", func(ctx context.Context) {
 		c := newCluster()
 		condition := func(status mcm.ConditionStatus) func(*api.MachineDeployment) {
 			return func(d *api.MachineDeployment) {

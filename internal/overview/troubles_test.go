@@ -129,7 +129,7 @@ var _ = DescribeTable("Pods that wait",
 		w.Machines[0].Annotations[v1alpha1.DedicatedAnnotation] = "shop/Deployment/web"
 		w.waiter("p")
 	}, "pod/default/p: 1 pod cannot be scheduled, and all reserve machines that are ready are dedicated -> kubectl -n default describe pod p"),
-	Entry("beside a reserve of which a part is dedicated to others", func(w *world) {
+	Entry("beside a reserve that is partly dedicated to others", func(w *world) {
 		reserved(w, bounds("1:5:1"))
 		w.machine("a", "l", held(time.Hour), noted(v1alpha1.DedicatedAnnotation, "shop/Deployment/web"))
 		w.waiter("p")

@@ -65,12 +65,12 @@ func (c Cron) Next(after time.Time, zone *time.Location) (time.Time, bool) {
 // Last returns the last occurrence at or before an instant, false if there is none within the
 // horizon.
 func (c Cron) Last(at time.Time, zone *time.Location) (time.Time, bool) {
-	last, _, ok := c.last(at, zone)
+	last, _, ok := c.lastTimes(at, zone)
 	return last, ok
 }
 
-// last also returns the wall time that the cron time names, which the clock may have skipped.
-func (c Cron) last(at time.Time, zone *time.Location) (time.Time, wall, bool) {
+// lastTimes also returns the wall time that the cron time names, which the clock may have skipped.
+func (c Cron) lastTimes(at time.Time, zone *time.Location) (time.Time, wall, bool) {
 	p := periodAt(at, zone)
 	before := p.wallTime(at).Add(1)
 	for {

@@ -55,7 +55,7 @@ func location(name string) (*time.Location, error) {
 // At reports whether a window is active at an instant, and when that may change; zero if no change
 // is within the horizon.
 func (w Window) At(t time.Time) (active bool, change time.Time) {
-	started, from, ever := w.start.last(t, w.zone)
+	started, from, ever := w.start.lastTimes(t, w.zone)
 	if !ever {
 		change, _ = w.start.Next(t, w.zone)
 		return false, change
@@ -63,7 +63,7 @@ func (w Window) At(t time.Time) (active bool, change time.Time) {
 	if w.end == nil {
 		active, change = t.Sub(started) < w.lasts, started.Add(w.lasts)
 	} else {
-		ended, to, has := w.end.last(t, w.zone)
+		ended, to, has := w.end.lastTimes(t, w.zone)
 		active = !has || cmp.Or(ended.Compare(started), to.Compare(from)) <= 0
 		change, _ = w.end.Next(t, w.zone)
 	}

@@ -139,7 +139,7 @@ func (m *member) recordResult(ctx context.Context, client dynamic.ResourceInterf
 		after = func(n *outboxEntry) { n.removed, n.removedAt, n.answered = o.UID, o.Version, nil }
 	case result == written.Done:
 		log.V(2).Info("Wrote an autoscaler", "object", key, "operation", o.Operation, "from", o.Was, "to", o.Bounds)
-		after = func(n *outboxEntry) { n.taken(o, answer, m.o.Clock.Now()) }
+		after = func(n *outboxEntry) { n.accepted(o, answer, m.o.Clock.Now()) }
 	case errors.Is(err, errUnclaimed):
 		after = func(n *outboxEntry) { n.refuted(o, answer) }
 	case result == written.Conflict, apierrors.IsNotFound(err) && o.Operation == plan.Change:
@@ -185,9 +185,9 @@ func (m *member) reread(ctx context.Context, client dynamic.ResourceInterface, n
 	return func(n *outboxEntry) { n.refuted(o, is) }
 }
 
-// taken records what a cluster has stored for an order. Other bounds than those of the order, as a
+// accepted records what a cluster has stored for an order. Other bounds than those of the order, as a
 // mutating webhook makes them, are a refusal: the same order would have the same result.
-func (n *outboxEntry) taken(o plan.Order, is *unstructured.Unstructured, now time.Time) {
+func (n *outboxEntry) accepted(o plan.Order, is *unstructured.Unstructured, now time.Time) {
 	n.answered, n.made = is, madeOf(is)
 	n.fault, n.due = plan.Hold{}, time.Time{}
 	if stored := boundsOf(is); stored != o.Bounds {

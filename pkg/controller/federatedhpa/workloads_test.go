@@ -115,7 +115,7 @@ var _ = Describe("Workloads from a template", func() {
 				return 0, 0
 			})
 		}),
-		Entry("the answer of which is lost, and which does not show yet", func(c *cluster) {
+		Entry("whose answer is lost and which is not visible yet", func(c *cluster) {
 			c.Lag("deployments", sim.Constantly(time.Minute), "federatedhpa")
 			c.AfterWrite(func(w sim.Write) error {
 				if w.Verb == "create" && w.Resource == "deployments" {

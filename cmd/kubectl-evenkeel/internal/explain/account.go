@@ -69,7 +69,7 @@ func (a *Account) addReason(format string, values ...any) {
 	a.Why = append(a.Why, fmt.Sprintf(format, values...))
 }
 
-// addMissing says that the explanation lacks what could not be read.
+// addMissing names what could not be read, and is missing from the explanation.
 func (a *Account) addMissing(o overview.Objects) {
 	if len(o.Missing) > 0 {
 		a.addReason("Not everything could be read (%s), so the controller may know more than this.", strings.Join(o.Missing, "; "))

@@ -47,7 +47,7 @@ type loss struct {
 func (c Clusters) Follow(ctx context.Context) (*Follower, error) {
 	f := &Follower{clusters: c, changed: make(chan struct{}, 1), stores: map[string]cache.SharedIndexInformer{}, lost: map[string]loss{}, left: map[string]bool{}}
 	kinds := c.kinds()
-	errs := probe(ctx, kinds)
+	errs := probeKinds(ctx, kinds)
 	if err := c.absent(&f.missing, kinds, errs); err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func (c Clusters) Follow(ctx context.Context) (*Follower, error) {
 	return f, nil
 }
 
-// probe returns why each kind cannot be read, nil if it can.
-func probe(ctx context.Context, kinds []kind) []error {
+// probeKinds returns why each kind cannot be read, nil if it can.
+func probeKinds(ctx context.Context, kinds []kind) []error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	errs := make([]error, len(kinds))

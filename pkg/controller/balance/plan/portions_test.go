@@ -122,7 +122,7 @@ var _ = Describe("Bounds of a pool by its worker's annotation", func() {
 		Entry("of zones in the order of their pools' names", "0:1/1:2", "ns-q-z1", "ns-p-z2"),
 		Entry("in the order of the names without numbers", "0:1/1:2", "ns-b", "ns-a"),
 		Entry("in the order of the names, of which one has no number", "0:1/1:2", "ns-q", "ns-p-z1"),
-		Entry("in the order of the names, of which one has 0 and one has no number", "0:1/1:2", "ns-p-z0", "ns-p-z"),
+		Entry("in the order of their names if one ends with 0 and one has no number", "0:1/1:2", "ns-p-z0", "ns-p-z"),
 	)
 
 	It("are split once the newest zone is ten seconds old", func() {
