@@ -251,10 +251,11 @@ scale: ## N=500 machines up and down: time, API writes and memory, beside stock
 
 .PHONY: scale-reserve
 scale-reserve: N = 1000
+scale-reserve: PODS ?= 0
 scale-reserve: REST ?= 2m
-scale-reserve: ## A reserve of 100 for N=1000 machines, and the writes at rest in REST=2m, beside stock
+scale-reserve: ## A reserve of 100 for N=1000 machines with PODS=0, and the writes at rest in REST=2m, beside stock
 	@$(UP) build
-	$(BENCH) reserve -n $(N) -rest $(REST)
+	$(BENCH) reserve -n $(N) -pods $(PODS) -rest $(REST)
 
 .PHONY: large
 large: ## How long decisions take with N=5000 machines, beside a tenth, in memory

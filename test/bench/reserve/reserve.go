@@ -21,12 +21,13 @@ import (
 // New defines the flags of the benchmark and returns the benchmark.
 func New(flags *flag.FlagSet) func(context.Context) error {
 	n := flags.Int("n", 0, "machines of a fleet that gets a reserve; 0 measures a release")
+	pods := flags.Int("pods", 0, "pods that run on the fleet's Nodes before it gets a reserve")
 	rounds := flags.Int("rounds", 50, "number of releases")
 	rest := flags.Duration("rest", 2*time.Minute, "how long to count writes at rest")
 	return func(ctx context.Context) error {
 		if *n == 0 {
 			return benchRelease(ctx, *rounds)
 		}
-		return benchGrowth(ctx, *n, *rest)
+		return benchGrowth(ctx, size{*n, *pods}, *rest)
 	}
 }

@@ -17,10 +17,13 @@ type figures struct {
 	footprint
 }
 
+// size is how many machines a fleet has before it grows, and how many pods run on their Nodes.
+type size struct{ machines, pods int }
+
 // benchGrowth prints how a fleet gets its reserve, beside a stock fleet that gets as many machines.
-func benchGrowth(ctx context.Context, n int, rest time.Duration) error {
-	if n%pools != 0 || n < pools {
-		return fmt.Errorf("-n=%d: write a multiple of %d, the number of MachineDeployments", n, pools)
+func benchGrowth(ctx context.Context, n size, rest time.Duration) error {
+	if n.machines%pools != 0 || n.machines < pools {
+		return fmt.Errorf("-n=%d: write a multiple of %d, the number of MachineDeployments", n.machines, pools)
 	}
 	var of, peer figures
 	var quiet silence
@@ -53,12 +56,12 @@ func benchGrowth(ctx context.Context, n int, rest time.Duration) error {
 	return compareGrowth(n, of, peer, quiet)
 }
 
-// grow makes a fleet, has the bare client do its part, and then the contestant; more is what each
-// pool has more afterwards.
-func (l *lab) grow(ctx context.Context, n int, do func(context.Context, []pool) (growth, error), more pool) (f figures, err error) {
+// grow makes a fleet with pods, has the bare client do its part, and then the contestant; more is
+// what each pool has more afterwards.
+func (l *lab) grow(ctx context.Context, n size, do func(context.Context, []pool) (growth, error), more pool) (f figures, err error) {
 	var all []pool
 	for i := range pools {
-		all = append(all, pool{Name: fmt.Sprintf("pool-%d", i), Replicas: n / pools})
+		all = append(all, pool{Name: fmt.Sprintf("pool-%d", i), Replicas: n.machines / pools})
 	}
 	begin := time.Now()
 	if err := l.apply(ctx, "pools.yaml", all); err != nil {
@@ -71,6 +74,9 @@ func (l *lab) grow(ctx context.Context, n int, do func(context.Context, []pool) 
 		return f, fmt.Errorf("wait for the fleet: %w", err)
 	}
 	f.up = time.Since(begin)
+	if err := l.occupy(ctx, n.pods); err != nil {
+		return f, fmt.Errorf("pods: %w", err)
+	}
 	if f.bare, err = l.growBare(ctx); err != nil {
 		return f, fmt.Errorf("bare client: %w", err)
 	}
@@ -87,8 +93,8 @@ func (l *lab) grow(ctx context.Context, n int, do func(context.Context, []pool) 
 	return f, err
 }
 
-func compareGrowth(n int, of, peer figures, quiet silence) error {
-	fmt.Printf("%d machines in %d MachineDeployments; then %d more at once: ours by excess, stock by replicas\n", n, pools, grown)
+func compareGrowth(n size, of, peer figures, quiet silence) error {
+	fmt.Printf("%d machines in %d MachineDeployments, %d pods; then %d more at once: ours by excess, stock by replicas\n", n.machines, pools, n.pods, grown)
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\tours\tstock\tours/stock\tbare beside ours\tours/bare\t")
 	row := func(name string, a, b, floor float64) {
