@@ -239,9 +239,9 @@ e2e-ui: ## Test the plugin's page in a browser (needs Chromium). PICTURES=folder
 .PHONY: footprint
 footprint: N = 10
 footprint: TURNS ?= 3
-footprint: ## Memory, CPU and requests at N=10 machines, medians of TURNS=3, beside stock
+footprint: ## Memory, CPU and requests at N=10 machines, medians of TURNS=3, beside stock. INCLUDED=1: reserve among the N
 	@$(UP) build
-	$(BENCH) footprint -n $(N) -turns $(TURNS)
+	$(BENCH) footprint -n $(N) -turns $(TURNS) $(if $(INCLUDED),-included)
 
 .PHONY: scale
 scale: N = 500

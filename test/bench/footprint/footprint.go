@@ -24,8 +24,10 @@ import (
 // size is the fleet that each contestant manages.
 type size struct {
 	machines, pools, pods int
-	// reserve is how many more machines the last contestant keeps free.
-	reserve int
+	// reserve is how many machines the last contestant keeps free: more than the others have, or some
+	// of as many.
+	reserve  int
+	included bool
 	// rest is how long the contestants are watched while nothing changes.
 	rest time.Duration
 }
@@ -36,6 +38,7 @@ func New(flags *flag.FlagSet) func(context.Context) error {
 	flags.IntVar(&s.machines, "n", 10, "number of machines")
 	flags.IntVar(&s.pools, "pools", 2, "number of MachineDeployments")
 	flags.IntVar(&s.pods, "pods", 10, "DaemonSet pods on each machine")
+	flags.BoolVar(&s.included, "included", false, "count the reserve among the machines, so that all have as many (default: a fifth more)")
 	flags.DurationVar(&s.rest, "rest", 30*time.Second, "how long to measure at rest")
 	turns := flags.Int("turns", 1, "number of measurements; the table shows medians")
 	folder := flags.String("profiles", "", "folder for profiles of each contestant (heap and goroutines at rest, CPU afterwards) and its audit log; default: none")

@@ -117,6 +117,9 @@ func (l *lab) fleet(s size, n, version int) []pool {
 		if l.reserve {
 			all[i].Excess = portion(s.reserve, s.pools, i)
 		}
+		if s.included {
+			all[i].Replicas -= all[i].Excess
+		}
 	}
 	return all
 }

@@ -63,8 +63,12 @@ func writesOf(resource string) func(figures) float64 {
 
 // report prints the medians of all turns, and their ratios to the first contestant's.
 func report(s size, all [][]figures) error {
-	fmt.Printf("%d machines in %d MachineDeployments with %d pods each; reserve of %d; at rest for %v; medians of %d\n\n",
-		s.machines, s.pools, s.pods, s.reserve, s.rest, len(all[0]))
+	beside := "more"
+	if s.included {
+		beside = "of them"
+	}
+	fmt.Printf("%d machines in %d MachineDeployments with %d pods each; reserve of %d %s; at rest for %v; medians of %d\n\n",
+		s.machines, s.pools, s.pods, s.reserve, beside, s.rest, len(all[0]))
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(table, "\t")
 	for i, c := range contestants {
