@@ -172,33 +172,7 @@ var _ = Describe("The extension", Ordered, ContinueOnFailure, func() {
 			"not even asked about another")
 	})
 
-	It("keeps the reserve of a Shoot that moves to another seed", func(ctx context.Context) {
-		first, _ := thisSeed(), installExtension(ctx)
-		second := newSeed(ctx, "gardener-seed-2")
-		s := newReservedShoot(ctx, "moving")
-		machines, serving := s.names(ctx), namesOf(s.serving(ctx))
-		Expect(serving).To(HaveLen(2))
-
-		By("it leaves the first seed")
-		left := s.leaveSeed(ctx)
-
-		By("it comes to the second")
-		second.use()
-		installExtension(ctx)
-		moved := enterSeed(ctx, "moving", reserveOfTwo, left, newPool("pool", 2, 6, "a"))
-		defer first.use()
-		defer moved.remove(ctx)
-		Expect(imageOf(moved.manager(ctx))).To(Equal(ours))
-		Expect(moved.worker.Spec.Pools[0].Annotations).To(HaveKeyWithValue(machine.BoundsAnnotation, "2:6:2"))
-		Expect(moved.restored(ctx)).To(Succeed())
-		moved.settles(ctx, 4)
-		Expect(moved.names(ctx)).To(ConsistOf(machines))
-		Expect(namesOf(moved.serving(ctx))).To(ConsistOf(serving))
-		moved.enable(ctx, reserveOfTwo)
-		moved.gardenletReconciles(ctx)
-		moved.settles(ctx, 4)
-		Expect(moved.names(ctx)).To(ConsistOf(machines))
-	})
+	It("keeps the reserve of a Shoot that moves to another seed", movesToAnotherSeed)
 
 	It("keeps room for a CapacityBuffer while its owner wants that, and leaves the buffer alone after", keepsRoom)
 

@@ -19,6 +19,8 @@ import (
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	"github.com/gardener/gardener/pkg/utils/gardener/shootstate"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 // migrate moves the control plane as if to another seed: what Gardener keeps of the machines, Gardener restores. The machines
@@ -92,4 +94,33 @@ func (s *shoot) dropMachineObjects(ctx context.Context) {
 			return client.IgnoreNotFound(seed.Delete(ctx, object))
 		})).To(Succeed())
 	}
+}
+
+// movesToAnotherSeed is the extension's part of a migration.
+func movesToAnotherSeed(ctx context.Context) {
+	first, _ := thisSeed(), installExtension(ctx)
+	second := newSeed(ctx, "gardener-seed-2")
+	s := newReservedShoot(ctx, "moving")
+	machines, serving := s.names(ctx), namesOf(s.serving(ctx))
+	Expect(serving).To(HaveLen(2))
+
+	By("it leaves the first seed")
+	left := s.leaveSeed(ctx)
+
+	By("it comes to the second")
+	second.use()
+	installExtension(ctx)
+	moved := enterSeed(ctx, "moving", reserveOfTwo, left, newPool("pool", 2, 6, "a"))
+	defer first.use()
+	defer moved.remove(ctx)
+	Expect(imageOf(moved.manager(ctx))).To(Equal(ours))
+	Expect(moved.worker.Spec.Pools[0].Annotations).To(HaveKeyWithValue(machine.BoundsAnnotation, "2:6:2"))
+	Expect(moved.restored(ctx)).To(Succeed())
+	moved.settles(ctx, 4)
+	Expect(moved.names(ctx)).To(ConsistOf(machines))
+	Expect(namesOf(moved.serving(ctx))).To(ConsistOf(serving))
+	moved.enable(ctx, reserveOfTwo)
+	moved.gardenletReconciles(ctx)
+	moved.settles(ctx, 4)
+	Expect(moved.names(ctx)).To(ConsistOf(machines))
 }
