@@ -9,6 +9,6 @@ const MaxShapes = maxShapes
 
 // Sharing returns a transform, and how many shapes it remembers.
 func Sharing() (transform func(any) (any, error), remembered func() int) {
-	s := &sharing{known: map[shape]*corev1.Pod{}}
-	return s.stripAndShare, func() int { return len(s.known) }
+	s := &sharing{last: map[shape]*corev1.Pod{}}
+	return s.stripAndShare, func() int { return len(s.last) }
 }

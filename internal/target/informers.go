@@ -60,7 +60,7 @@ func New(client kubernetes.Interface, rights *access.Rights) *Informers {
 	}
 	return &Informers{
 		nodes:   newFactory(client, Strip),
-		factory: newFactory(client, (&sharing{known: map[shape]*corev1.Pod{}}).stripAndShare),
+		factory: newFactory(client, (&sharing{last: map[shape]*corev1.Pod{}}).stripAndShare),
 		rights:  rights,
 	}
 }

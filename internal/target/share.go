@@ -14,61 +14,78 @@ import (
 // maxShapes limits how many shapes of pods are remembered. Beyond it, all are forgotten.
 const maxShapes = 2_000
 
-// sharing lets pods of one owner share what they have in common. An owner may have hundreds of
-// thousands of pods, and most of them differ only in their names.
+// sharing lets pods share what they have in common with the last one of their shape. An owner may
+// have hundreds of thousands of pods, and most of them differ only in their names.
 type sharing struct {
-	mu    sync.Mutex
-	known map[shape]*corev1.Pod
+	mu   sync.Mutex
+	last map[shape]*corev1.Pod
 }
 
-// shape identifies pods that probably have most in common: those of one owner, with or without a
-// Node.
+// shape identifies pods that probably have most in common: those of one owner, or of none, with or
+// without a Node.
 type shape struct {
 	owner types.UID
 	bound bool
 }
 
-// stripAndShare does what [Strip] does, and lets pods share parts.
+// stripAndShare does what [Strip] does, and lets pods share parts. An informer whose list is
+// streamed calls it twice for each pod, the second time with what the first call returned.
 func (s *sharing) stripAndShare(item any) (any, error) {
-	item, err := Strip(item)
-	if pod, ok := item.(*corev1.Pod); ok {
-		s.shareParts(pod)
+	pod, ok := item.(*corev1.Pod)
+	if !ok {
+		return Strip(item)
 	}
-	return item, err
+	if isStripped(pod) {
+		return pod, nil
+	}
+	pod = StripPod(pod)
+	s.shareParts(pod)
+	return pod, nil
 }
 
-// shareParts replaces parts of a slim pod by the same parts of an earlier one. Neither is ever
-// changed.
+// isStripped reports whether a pod has been stripped. An API server accepts no container without an
+// image, and a stripped pod has no other.
+func isStripped(pod *corev1.Pod) bool {
+	return len(pod.Spec.Containers) == 1 && pod.Spec.Containers[0].Image == ""
+}
+
+// shareParts replaces parts of a slim pod by the same parts of an earlier one. Neither is changed
+// afterwards.
 func (s *sharing) shareParts(pod *corev1.Pod) {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil {
-		return
+	at := shape{bound: pod.Spec.NodeName != ""}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		at.owner = owner.UID
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := shape{owner.UID, pod.Spec.NodeName != ""}
-	known := s.known[at]
-	if known == nil || !differInState(known, pod) {
-		if len(s.known) >= maxShapes {
-			clear(s.known)
-		}
-		s.known[at] = pod
-		return
+	if last := s.last[at]; last != nil {
+		share(&pod.Namespace, last.Namespace)
+		share(&pod.Labels, last.Labels)
+		share(&pod.Annotations, last.Annotations)
+		share(&pod.OwnerReferences, last.OwnerReferences)
+		share(&pod.Status, last.Status)
+		shareSpec(&pod.Spec, &last.Spec)
+	} else if len(s.last) >= maxShapes {
+		clear(s.last)
 	}
-	node := pod.Spec.NodeName
-	pod.Namespace, pod.Labels, pod.OwnerReferences, pod.Annotations = known.Namespace, known.Labels, known.OwnerReferences, known.Annotations
-	pod.Spec = known.Spec
-	pod.Spec.NodeName = node
-	if equality.Semantic.DeepEqual(known.Status, pod.Status) {
-		pod.Status = known.Status
-	}
+	s.last[at] = pod
 }
 
-// differInState reports whether two slim pods of one owner differ only in their names, Nodes and
-// states.
-func differInState(a, b *corev1.Pod) bool {
-	x, y := a.Spec, b.Spec
-	x.NodeName, y.NodeName = "", ""
-	return a.Namespace == b.Namespace && equality.Semantic.DeepEqual(a.Labels, b.Labels) && equality.Semantic.DeepEqual(a.Annotations, b.Annotations) &&
-		equality.Semantic.DeepEqual(a.OwnerReferences, b.OwnerReferences) && equality.Semantic.DeepEqual(x, y)
+func shareSpec(spec, last *corev1.PodSpec) {
+	share(&spec.Containers, last.Containers)
+	share(&spec.Affinity, last.Affinity)
+	share(&spec.Tolerations, last.Tolerations)
+	share(&spec.NodeSelector, last.NodeSelector)
+	share(&spec.TopologySpreadConstraints, last.TopologySpreadConstraints)
+	share(&spec.Volumes, last.Volumes)
+	share(&spec.SchedulingGates, last.SchedulingGates)
+	share(&spec.SchedulerName, last.SchedulerName)
+	share(&spec.Priority, last.Priority)
+}
+
+// share lets a part be the same as that of another pod if they are equal.
+func share[T any](part *T, other T) {
+	if equality.Semantic.DeepEqual(*part, other) {
+		*part = other
+	}
 }

@@ -53,29 +53,47 @@ var _ = Describe("Pods of one owner", func() {
 		Expect(share(a, keep("e", ownedBy("web")))).To(BeTrue(), "those that wait still do")
 	})
 
-	DescribeTable("share nothing with one that differs", func(change func(*corev1.Pod)) {
+	DescribeTable("share all but what differs", func(change func(*corev1.Pod), differs func(p *corev1.Pod) any) {
 		first := keep("a", ownedBy("web"))
 		other := keep("b", ownedBy("web"), change)
-		Expect(share(first, other)).To(BeFalse())
-		Expect(share(other, keep("c", ownedBy("web"), change))).To(BeTrue(), "the newest shape is remembered")
+		Expect(differs(other)).NotTo(Equal(differs(first)))
+		Expect(differs(keep("c", ownedBy("web"), change))).To(BeIdenticalTo(differs(other)), "those of the last one are shared")
+		Expect(&other.OwnerReferences[0]).To(BeIdenticalTo(&first.OwnerReferences[0]))
 	},
-		Entry("in its requests", func(p *corev1.Pod) {
+		Entry("its requests", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2")
-		}),
-		Entry("in its labels", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web", "canary": "true"} }),
-		Entry("in its priority", func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](7) }),
-		Entry("in whether it may be evicted", func(p *corev1.Pod) {
-			p.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
-		}),
-		Entry("in its namespace", func(p *corev1.Pod) { p.Namespace = "other" }),
-		Entry("in a second owner", func(p *corev1.Pod) { p.OwnerReferences[0].Name = "shop" }),
+		}, func(p *corev1.Pod) any { return &p.Spec.Containers[0] }),
+		Entry("its priority", func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](7) }, func(p *corev1.Pod) any { return p.Spec.Priority }),
+		Entry("its affinity", func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone"}}}}
+		}, func(p *corev1.Pod) any { return p.Spec.Affinity }),
 	)
 
-	It("share nothing without an owner, and with pods of another one", func() {
-		a := keep("a", ownedBy("web"))
-		Expect(share(a, keep("b", ownedBy("shop")))).To(BeFalse())
+	It("share their requests where each has labels and volumes of its own, as those of a StatefulSet have", func() {
+		ordinal := func(name string) func(*corev1.Pod) {
+			return func(p *corev1.Pod) {
+				p.Labels = map[string]string{"statefulset.kubernetes.io/pod-name": name}
+				p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
+			}
+		}
+		Expect(share(keep("a", ownedBy("db"), ordinal("a")), keep("b", ownedBy("db"), ordinal("b")))).To(BeTrue())
+	})
+
+	It("share nothing with pods of another owner", func() {
+		Expect(share(keep("a", ownedBy("web")), keep("b", ownedBy("shop")))).To(BeFalse())
+	})
+
+	It("share without an owner, too", func() {
 		none := func(p *corev1.Pod) { ownedBy("web")(p); p.OwnerReferences = nil }
-		Expect(share(keep("c", none), keep("d", none))).To(BeFalse())
+		Expect(share(keep("a", none), keep("b", none))).To(BeTrue())
+	})
+
+	It("are returned as they are when a streamed list passes them again", func() {
+		once := keep("a", ownedBy("web"))
+		again, err := transform(once)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(again).To(BeIdenticalTo(once))
 	})
 
 	It("are not remembered beyond a bound", func() {
