@@ -43,7 +43,8 @@ helm upgrade evenkeel charts/evenkeel --namespace kube-system --reuse-values --s
 ` + "```" + `
 
 Without the chart, import [evenkeel.json](../dashboards/evenkeel.json) into Grafana, and load
-[alerts.yaml](../dashboards/alerts.yaml), a file of rules, into Prometheus.
+[alerts.yaml](../dashboards/alerts.yaml), a file of rules, into Prometheus. Both need the label ` + "`namespace`" + ` as the process serves it, which is the
+namespace of an object. If your scrape configuration adds a label ` + "`namespace`" + ` of its own, set ` + "`honor_labels: true`" + ` in it.
 `
 
 // Page describes every metric and alert.

@@ -66,6 +66,20 @@ var _ = Describe("What the chart has for who watches", func() {
 		Expect(strings.TrimSpace(text)).To(Equal(strings.TrimSpace(string(file))))
 	})
 
+	It("keeps the namespaces that metrics have, which Prometheus would replace by that of the pod", func(ctx context.Context) {
+		monitors := 0
+		for name, o := range objects(template(ctx, "--values", everything)) {
+			if o.GetKind() != "ServiceMonitor" {
+				continue
+			}
+			monitors++
+			endpoints, _, err := unstructured.NestedSlice(o.Object, "spec", "endpoints")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(endpoints).To(HaveEach(HaveKeyWithValue("honorLabels", true)), name)
+		}
+		Expect(monitors).To(Equal(3))
+	})
+
 	It("asks for jobs that Prometheus' operator names after Services of the chart", func(ctx context.Context) {
 		all := objects(template(ctx, "--values", everything))
 		for _, g := range alerts() {

@@ -250,6 +250,8 @@ spec:
   endpoints:
   - port: metrics
     scheme: https
+    # The label namespace is that of an object, not that of the pod.
+    honorLabels: true
     interval: {{ $v.metrics.serviceMonitor.interval }}
     # Prometheus' own token; bind its account to the ClusterRole evenkeel-metrics-reader.
     bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
