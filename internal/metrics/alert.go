@@ -17,9 +17,11 @@ type Alert struct {
 	Alert string `json:"alert"`
 	Expr  string `json:"expr"`
 	// For is how long the condition must hold, in Prometheus' format.
-	For         string            `json:"for"`
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
+	For string `json:"for"`
+	// KeepFiringFor is how long the alert stays after that, in the same format.
+	KeepFiringFor string            `json:"keep_firing_for,omitempty"`
+	Labels        map[string]string `json:"labels"`
+	Annotations   map[string]string `json:"annotations"`
 }
 
 // Group contains the alerts about one process.

@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -109,7 +110,8 @@ var _ = Describe("What is wrong with one", func() {
 				c.deploy(name, 4)
 			}
 			c.balance("shop", 12, plantest.Even(), "a", "b", "c")
-			c.Start("balancer", controller(Options{}))
+			registry := prometheus.NewRegistry()
+			c.Start("balancer", controller(Options{Registerer: registry}))
 			c.settle()
 			var denied atomic.Bool
 			denied.Store(true)
@@ -126,6 +128,7 @@ var _ = Describe("What is wrong with one", func() {
 			before := len(c.Writes())
 			time.Sleep(10 * time.Minute)
 			Expect(c.writes(before)).To(BeEmpty())
+			Expect(metrics(registry)).To(HaveKeyWithValue("evenkeel_balancer_writes_total error retry", BeNumerically(">=", 3)), "after 1, 3 and 7 minutes")
 			denied.Store(false)
 			time.Sleep(time.Hour)
 			Expect(c.sizes("a", "b", "c")).To(Equal("2/2/2"))

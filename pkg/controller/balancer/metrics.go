@@ -27,9 +27,9 @@ var (
 
 func newMetrics(r prometheus.Registerer, balancers cache.Store) *metrics {
 	m := &metrics{balancers: balancers, writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "evenkeel_balancer_writes_total", Help: "Writes by kind (raise, lower, status) and result (done, conflict, error).",
+		Name: "evenkeel_balancer_writes_total", Help: "Writes by kind (raise, lower, retry of a refused one, status) and result (done, conflict, error).",
 	}, []string{"what", "end"})}
-	for _, what := range []string{"raise", "lower", "status"} {
+	for _, what := range []string{"raise", "lower", "retry", "status"} {
 		written.InitCounters(m.writes, what)
 	}
 	if r != nil {

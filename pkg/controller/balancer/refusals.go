@@ -88,7 +88,9 @@ func (c *Controller) retryRefused(ctx context.Context, v plan.View, p plan.Plan)
 		if p.Shares[i].Hold.Reason != reasonRefused || !c.refusals.isDue(t.Object.ID(), c.clock.Now()) {
 			continue
 		}
-		switch _, err := c.writeScale(ctx, t, t.Current); {
+		_, err := c.writeScale(ctx, t, t.Current)
+		c.metrics.countWrite("retry", err)
+		switch {
 		case err == nil:
 			c.refusals.forget(t.Object.ID())
 			c.loop.Add(v.Balancer.Namespace + "/" + v.Balancer.Name)
