@@ -4,6 +4,7 @@ package install
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -99,5 +100,43 @@ var _ = Describe("What the chart protects", func() {
 				Fail("not quoted: " + text)
 			}
 		}
+	})
+
+	It("are names: one of digits is no number", func(ctx context.Context) {
+		all := template(ctx, "--values", everything, "--namespace", "123456", "--set-string", strings.Join([]string{
+			"machines.namespace=123456", "image.pullSecrets={123456}", "priorityClassName=123456", "metrics.tlsSecret=123456", "nodeGroups.tlsSecret=123456",
+			"manager.target.kubeconfigSecret=123456", "federation.hub.clustersNamespace=123456", "federation.member.namespaces={123456}",
+		}, ","))
+		for line := range strings.Lines(string(all)) {
+			Expect(line).NotTo(MatchRegexp(`(: |- |\[)123456\b`))
+		}
+	})
+
+	It("are rules about the kinds that are named, also those of the core group", func(ctx context.Context) {
+		var args []string
+		for _, kinds := range []string{"balancer.extraKinds", "federation.member.extraKinds"} {
+			args = append(args, "--set-json", kinds+`=[{"apiGroup": "", "resource": "replicationcontrollers"}, {"apiGroup": "example.com", "resource": "web-shops"}]`)
+		}
+		named := 0
+		for name, o := range objects(template(ctx, append(args, "--values", everything)...)) {
+			rules, _, err := unstructured.NestedSlice(o.Object, "rules")
+			if err != nil || !strings.HasSuffix(o.GetKind(), "Role") {
+				continue
+			}
+			for _, rule := range rules {
+				rule, _ := rule.(map[string]any)
+				if fmt.Sprint(rule["resources"]) == "[replicationcontrollers]" {
+					named++
+					Expect(rule["apiGroups"]).To(Equal([]any{""}), name)
+				}
+			}
+		}
+		Expect(named).To(BeNumerically(">=", 3))
+	})
+
+	It("are Secrets with any name that a Secret can have", func(ctx context.Context) {
+		each(objects(template(ctx, "--set", "image.pullSecrets={registry.example.com}")), "Deployment", func(_ string, d *appsv1.Deployment) {
+			Expect(d.Spec.Template.Spec.ImagePullSecrets).To(Equal([]corev1.LocalObjectReference{{Name: "registry.example.com"}}))
+		})
 	})
 })

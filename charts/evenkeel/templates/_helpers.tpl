@@ -24,7 +24,7 @@ apiVersion: v1
 kind: ServiceAccount
 metadata:
   name: {{ .name }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ .root.Release.Namespace | toYaml }}
   labels:
     {{- include "evenkeel.labels" . | nindent 4 }}
 # A pod that needs the token asks for it.
@@ -37,7 +37,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata:
   name: {{ .name }}
-  namespace: {{ .namespace }}
+  namespace: {{ .namespace | toYaml }}
   labels:
     {{- include "evenkeel.labels" . | nindent 4 }}
 roleRef:
@@ -47,7 +47,7 @@ roleRef:
 subjects:
 - kind: ServiceAccount
   name: {{ .account }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ .root.Release.Namespace | toYaml }}
 {{- end }}
 
 {{/* binds a ClusterRole of that name: pass a dict of root, component, name and account */}}
@@ -65,7 +65,7 @@ roleRef:
 subjects:
 - kind: ServiceAccount
   name: {{ .account }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ .root.Release.Namespace | toYaml }}
 {{- end }}
 
 {{/* begins a Role: pass a dict of root, component, name and namespace */}}
@@ -74,7 +74,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:
   name: {{ .name }}
-  namespace: {{ .namespace }}
+  namespace: {{ .namespace | toYaml }}
   labels:
     {{- include "evenkeel.labels" . | nindent 4 }}
 {{- end }}

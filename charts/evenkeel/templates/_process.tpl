@@ -8,7 +8,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: {{ .name }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ .root.Release.Namespace | toYaml }}
   labels:
     {{- include "evenkeel.labels" . | nindent 4 }}
 spec:
@@ -40,11 +40,11 @@ spec:
       {{- with $v.image.pullSecrets }}
       imagePullSecrets:
       {{- range . }}
-      - name: {{ . }}
+      - name: {{ . | toYaml }}
       {{- end }}
       {{- end }}
       {{- with $v.priorityClassName }}
-      priorityClassName: {{ . }}
+      priorityClassName: {{ . | toYaml }}
       {{- end }}
       {{- with $v.nodeSelector }}
       nodeSelector:
@@ -138,7 +138,7 @@ spec:
       {{- if $v.metrics.tlsSecret }}
       - name: metrics-tls
         secret:
-          secretName: {{ $v.metrics.tlsSecret }}
+          secretName: {{ $v.metrics.tlsSecret | toYaml }}
           defaultMode: 256 # 0400; the kubelet adds the pod's group
       {{- end }}
       {{- end }}
@@ -147,7 +147,7 @@ apiVersion: v1
 kind: Service
 metadata:
   name: {{ .name }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ .root.Release.Namespace | toYaml }}
   labels:
     app: {{ .name }}
     {{- include "evenkeel.labels" . | nindent 4 }}
@@ -167,7 +167,7 @@ apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
   name: {{ .name }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ .root.Release.Namespace | toYaml }}
   labels:
     {{- include "evenkeel.labels" . | nindent 4 }}
 spec:
@@ -182,7 +182,7 @@ apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata:
   name: {{ .name }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ .root.Release.Namespace | toYaml }}
   labels:
     {{- include "evenkeel.labels" . | nindent 4 }}
 spec:
@@ -237,7 +237,7 @@ apiVersion: monitoring.coreos.com/v1
 kind: ServiceMonitor
 metadata:
   name: {{ .name }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ .root.Release.Namespace | toYaml }}
   labels:
     {{- include "evenkeel.labels" . | nindent 4 }}
     {{- with $v.metrics.serviceMonitor.labels }}
@@ -259,7 +259,7 @@ spec:
       {{- if $v.metrics.tlsSecret }}
       ca:
         secret:
-          name: {{ $v.metrics.tlsSecret }}
+          name: {{ $v.metrics.tlsSecret | toYaml }}
           key: ca.crt
       serverName: {{ .name }}.{{ .root.Release.Namespace }}.svc
       {{- else if $v.metrics.serviceMonitor.insecureSkipVerify }}
