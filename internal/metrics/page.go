@@ -39,7 +39,7 @@ The chart contains a dashboard and alerts:
 
 <!-- runnable -->
 ` + "```sh" + `
-helm upgrade evenkeel charts/evenkeel --namespace kube-system --reuse-values --set metrics.dashboard.enabled=true,metrics.prometheusRule.enabled=true
+helm upgrade evenkeel charts/evenkeel --namespace kube-system --reset-then-reuse-values --set metrics.dashboard.enabled=true,metrics.prometheusRule.enabled=true
 ` + "```" + `
 
 Without the chart, import [evenkeel.json](../dashboards/evenkeel.json) into Grafana, and load

@@ -5,6 +5,10 @@ package install
 import (
 	"context"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -60,6 +64,19 @@ func in(all map[string]*unstructured.Unstructured) []byte {
 		text = append(append(text, "---\n"...), one...)
 	}
 	return text
+}
+
+// pinned is a copy of the chart as a release packs it, with an image whose digest consists of one digit.
+func pinned(digit string) string {
+	GinkgoHelper()
+	folder := filepath.Join(GinkgoT().TempDir(), "evenkeel")
+	Expect(exec.Command("cp", "-RL", root+"/charts/evenkeel", folder).Run()).To(Succeed())
+	file := filepath.Join(folder, "values.yaml")
+	values, err := os.ReadFile(file)
+	Expect(err).NotTo(HaveOccurred())
+	text := strings.Replace(string(values), `digest: ""`, "digest: sha256:"+strings.Repeat(digit, 64), 1)
+	Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+	return folder
 }
 
 // sure runs kubectl, which has to succeed.
@@ -139,6 +156,25 @@ var _ = Describe("On an API server", Ordered, func() {
 			})).To(ContainSubstring("violates PodSecurity"), name)
 		}
 		Expect(count).To(Equal(3))
+	})
+
+	It("an upgrade as documented runs the image of the new chart, and keeps values", func(ctx context.Context) {
+		_, section, _ := strings.Cut(page("install.md"), "\n## Upgrade\n")
+		documented := regexp.MustCompile(`helm upgrade evenkeel charts/evenkeel --namespace kube-system (.*)`).FindStringSubmatch(section)
+		Expect(documented).To(HaveLen(2))
+		release := []string{"released", pinned("a"), "--namespace", "released"}
+		out, err := helm(ctx, append(append([]string{"install"}, release...), "--create-namespace", "--set",
+			"crds.install=false,policies.install=false,machines.namespace=released,clusterRoleSuffix=-released,manager.replicas=3")...)
+		Expect(err).NotTo(HaveOccurred(), out)
+		DeferCleanup(func(ctx context.Context) {
+			out, err := helm(ctx, "uninstall", "released", "--namespace", "released")
+			Expect(err).NotTo(HaveOccurred(), out)
+		})
+		release[1] = pinned("b")
+		out, err = helm(ctx, append(append([]string{"upgrade"}, release...), strings.Fields(documented[1])...)...)
+		Expect(err).NotTo(HaveOccurred(), out)
+		Expect(sure(ctx, nil, "get", "deployment", "machine-controller-manager", "-n", "released", "-o", "jsonpath={.spec.replicas} {.spec.template.spec.containers[0].image}")).
+			To(Equal("3 evenkeel/machine-controller-manager@sha256:" + strings.Repeat("b", 64)))
 	})
 
 	It("an upgrade changes what it is told to, and CRDs and machines outlive the release", func(ctx context.Context) {

@@ -30,7 +30,7 @@ var _ = Describe("The documents", func() {
 			var args []string
 			for _, word := range strings.Fields(strings.ReplaceAll(command[1], "\\\n", " ")) {
 				switch word = strings.Trim(word, "',"); word {
-				case "--reuse-values", "--take-ownership": // nothing that a template knows
+				case "--reset-then-reuse-values", "--take-ownership": // nothing that a template knows
 				default:
 					args = append(args, word)
 				}
