@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -100,6 +101,16 @@ var _ = Describe("What the chart protects", func() {
 				Fail("not quoted: " + text)
 			}
 		}
+	})
+
+	It("are ports: a cloud provider's machine-controller in the same pod has those that it listens on by default", func(ctx context.Context) {
+		theirs := mcmoptions.NewMCServer().Port
+		Expect(theirs).To(BeNumerically(">", 0))
+		each(objects(template(ctx, "--values", everything)), "Deployment", func(name string, d *appsv1.Deployment) {
+			for _, port := range d.Spec.Template.Spec.Containers[0].Ports {
+				Expect(port.ContainerPort).NotTo(Equal(theirs), name)
+			}
+		})
 	})
 
 	It("are names: one of digits is no number", func(ctx context.Context) {
