@@ -4,14 +4,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
 // push uploads the images as they are in the release's folder, with the credentials of the docker
@@ -27,8 +30,11 @@ func (r *release) push(ctx context.Context, images map[string]v1.ImageIndex) err
 		if err != nil {
 			return err
 		}
-		if there, err := remote.Head(tag, options...); err == nil && there.Digest != digest {
+		switch there, err := remote.Head(tag, options...); {
+		case err == nil && there.Digest != digest:
 			return fmt.Errorf("push %s: the registry has this version with digest %s; release another version", tag, there.Digest)
+		case err != nil && !missing(err):
+			return fmt.Errorf("push %s: look up whether the registry has this version: %w", tag, err)
 		}
 		if err := remote.WriteIndex(tag, images[command], options...); err != nil {
 			return fmt.Errorf("push %s: %w", tag, err)
@@ -36,4 +42,11 @@ func (r *release) push(ctx context.Context, images map[string]v1.ImageIndex) err
 		fmt.Printf("pushed %s@%s\n", tag, digest)
 	}
 	return nil
+}
+
+// missing reports whether a registry answered that it does not have a version. Any other error
+// does not show that.
+func missing(err error) bool {
+	var answer *transport.Error
+	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound
 }

@@ -11,11 +11,13 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -206,6 +208,29 @@ var _ = Describe("A release", func() {
 
 		By("pushing another image under a version that is there")
 		Expect(r.push(ctx, map[string]v1.ImageIndex{"machine-controller-manager": again["machine-controller"]})).To(MatchError(ContainSubstring("release another version")))
+	})
+
+	It("is not pushed where the registry does not answer whether it has that version", func(ctx context.Context) {
+		var busy atomic.Bool
+		images := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodHead && busy.CompareAndSwap(true, false) {
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			images.ServeHTTP(w, r)
+		}))
+		DeferCleanup(server.Close)
+		r := &release{Version: "v0.1.0", Push: strings.TrimPrefix(server.URL, "http://") + "/evenkeel"}
+		first, second := empty.Index, mutate.IndexMediaType(empty.Index, types.DockerManifestList)
+		Expect(r.push(ctx, map[string]v1.ImageIndex{"machine-controller": first})).To(Succeed())
+		busy.Store(true)
+		Expect(r.push(ctx, map[string]v1.ImageIndex{"machine-controller": second})).NotTo(Succeed())
+		tag, err := name.NewTag(r.Push + "/machine-controller:v0.1.0")
+		Expect(err).NotTo(HaveOccurred())
+		there, err := remote.Head(tag)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(first.Digest()).To(Equal(there.Digest))
 	})
 
 	It("is refused with everything that is wrong with it", func(ctx context.Context) {
