@@ -90,6 +90,18 @@ var _ = Describe("Delete", func() {
 		Expect(s.deployment(ctx).Annotations).To(BeEmpty())
 	})
 
+	It("drains also where another webhook has replaced the registry of the image", func(ctx context.Context) {
+		s := accepting(ctx)
+		s.pool(ctx, 1)
+		d := s.deployment(ctx)
+		d.Spec.Template.Spec.Containers[1].Image = "mirror.example.com/ours"
+		Expect(s.client.Update(ctx, d)).To(Succeed())
+		Expect(s.delete(ctx)).To(beLater("machines in reserve 1"))
+		s.shrink(ctx)
+		Expect(s.delete(ctx)).To(Succeed())
+		Expect(s.deployment(ctx).Spec).To(Equal(newDeployment().Spec))
+	})
+
 	It("does not wait for a MachineDeployment without machines", func(ctx context.Context) {
 		s := accepting(ctx)
 		ours := machines.NewForConfigOrDie(s.sim.ConfigFor("test"))

@@ -108,10 +108,11 @@ func clientFiles() corev1.VolumeSource {
 	return corev1.VolumeSource{Secret: secret}
 }
 
-// IsUpstream reports whether Apply has made a Deployment run the unmodified cluster-autoscaler.
+// IsUpstream reports whether Apply has made a Deployment run the unmodified cluster-autoscaler. The
+// command shows it: another webhook may replace the registry of the image.
 func IsUpstream(d *appsv1.Deployment) bool {
 	c := autoscalerOf(d)
-	return c != nil && d.Annotations[ImageAnnotation] != "" && c.Image == d.Annotations[ImageAnnotation] && slices.Contains(c.Command, ourProvider)
+	return c != nil && d.Annotations[ImageAnnotation] != "" && slices.Contains(c.Command, ourProvider)
 }
 
 // RestoreAutoscaler restores what gardenlet wrote, if Apply has changed the Deployment. If that

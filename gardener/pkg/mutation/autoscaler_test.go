@@ -116,6 +116,14 @@ var _ = Describe("The autoscaler that gardenlet writes", func() {
 		Expect(content(restoreAutoscaler(deployAutoscaler(ctx, c)))).To(Equal(content(before)), "over the unmodified one")
 	})
 
+	It("is the unmodified one although another webhook has replaced the registry of the image", func(ctx context.Context) {
+		before := deployAutoscaler(ctx, seed())
+		mirrored := mirror(applyAutoscaler(before))
+		Expect(mutation.IsUpstream(mirrored)).To(BeTrue())
+		Expect(applyAutoscaler(mirrored)).To(Equal(applyAutoscaler(before)))
+		Expect(content(restoreAutoscaler(mirrored))).To(Equal(content(before)))
+	})
+
 	It("stays what it is where the fork's command is lost", func(ctx context.Context) {
 		d := applyAutoscaler(deployAutoscaler(ctx, seed()))
 		d.Annotations["evenkeel.extensions.gardener.cloud/replaced-command"] = "{"

@@ -76,10 +76,12 @@ func (m Manager) Apply(d *appsv1.Deployment) error {
 	return nil
 }
 
-// IsApplied reports whether a Deployment runs an image that Apply has set.
+// IsApplied reports whether a Deployment runs what Apply has set. The flags show it: gardenlet writes
+// none of them, and another webhook may replace the registry of the image.
 func IsApplied(d *appsv1.Deployment) bool {
-	c := containerOf(d)
-	return c != nil && d.Annotations[ImageAnnotation] != "" && c.Image == d.Annotations[ImageAnnotation]
+	c, ours := containerOf(d), d.Annotations[ImageAnnotation]
+	return c != nil && ours != "" && slices.ContainsFunc(c.Command, isFlag(accountingFlag)) &&
+		(c.Image == ours || c.Image != d.Annotations[ReplacedImageAnnotation])
 }
 
 // Restore has a Deployment run what gardenlet wrote, if Apply has changed it.

@@ -73,6 +73,15 @@ func restore(d *appsv1.Deployment) *appsv1.Deployment {
 	return d
 }
 
+// mirror is a webhook that is called after ours, and replaces the registry of each image.
+func mirror(d *appsv1.Deployment) *appsv1.Deployment {
+	d = d.DeepCopy()
+	for i := range d.Spec.Template.Spec.Containers {
+		d.Spec.Template.Spec.Containers[i].Image = "mirror.example.com/" + d.Spec.Template.Spec.Containers[i].Image
+	}
+	return d
+}
+
 // content leaves out what each write changes.
 func content(d *appsv1.Deployment) *appsv1.Deployment {
 	d = d.DeepCopy()
@@ -166,6 +175,24 @@ var _ = Describe("The Deployment that gardenlet writes", func() {
 		Expect(newer.Spec.Template.Spec.Containers[0].Command).To(ContainElement("--reserve-accounting=additive"))
 		Expect(newer.Spec.Template.Spec.Containers[0].Command).NotTo(ContainElement("--reserve-accounting=inclusive"))
 		Expect(content(restore(newer))).To(Equal(content(before)))
+	})
+
+	It("is changed although another webhook has replaced the registry of the image", func(ctx context.Context) {
+		before := deploy(ctx, seed(), 1)
+		mirrored := mirror(apply(before))
+		Expect(mutation.IsApplied(mirrored)).To(BeTrue())
+		Expect(apply(mirrored)).To(Equal(apply(before)))
+		Expect(content(restore(mirrored))).To(Equal(content(before)))
+	})
+
+	It("becomes what gardenlet wrote last, also where gardenlet writes our image", func(ctx context.Context) {
+		c := seed()
+		Expect(c.Update(ctx, apply(deploy(ctx, c, 1)))).To(Succeed())
+		again := deploy(ctx, c, 1)
+		again.Spec.Template.Spec.Containers[0].Image = ours.Image
+		Expect(mutation.IsApplied(again)).To(BeFalse(), "it has no flag of ours")
+		Expect(mutation.IsApplied(apply(again))).To(BeTrue())
+		Expect(content(restore(apply(again)))).To(Equal(content(restore(again))))
 	})
 
 	It("keeps the replicas of a hibernated Shoot", func(ctx context.Context) {
