@@ -20,7 +20,7 @@ func (r *reconciler) apply(ctx context.Context, s *shoot, step Step) (bool, erro
 		target = s.autoscaler
 	case RestoreAutoscaler:
 		target = s.autoscaler
-		patch = client.StrategicMergeFrom(target.DeepCopy())
+		patch = client.StrategicMergeFrom(target.DeepCopy(), client.MergeFromWithOptimisticLock{}) // what gardenlet writes meanwhile stays
 		mutation.RestoreAutoscaler(target)
 	}
 	if err := r.client.Patch(ctx, target, patch); client.IgnoreNotFound(err) != nil {

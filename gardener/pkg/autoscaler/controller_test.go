@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -165,6 +166,23 @@ var _ = Describe("The controller", func() {
 		Expect(mutation.IsUpstream(s.deployment(ctx, mutation.AutoscalerName))).To(BeFalse())
 		Expect(s.reconcile(ctx)).To(BeFalse())
 		Expect(s.patches).To(HaveLen(1), "gardenlet writes the Worker")
+	})
+
+	It("does not write over what gardenlet writes while the webhook does not answer", func(ctx context.Context) {
+		s := newSeed(newExtension(v1alpha1.AutoscalerUpstream), newManager(), newAutoscaler(upstream.Apply))
+		command := []string{"./cluster-autoscaler", "--cloud-provider=mcm", "--nodes=3:9:shoot.new"}
+		s.webhook = func(*appsv1.Deployment) error {
+			s.webhook = nil
+			d := s.deployment(ctx, mutation.AutoscalerName)
+			d.Spec = newAutoscaler().Spec
+			d.Spec.Template.Spec.Containers[0].Command = command
+			return s.Update(ctx, d)
+		}
+		r := &reconciler{client: s.Client, reader: s.Client}
+		_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "evenkeel"}})
+		Expect(err).To(MatchError(apierrors.IsConflict, "IsConflict"))
+		s.reconcile(ctx)
+		Expect(s.deployment(ctx, mutation.AutoscalerName).Spec.Template.Spec.Containers[0].Command).To(Equal(command))
 	})
 
 	It("restores the fork where the Extension is gone", func(ctx context.Context) {

@@ -138,7 +138,11 @@ func (a *actuator) restore(ctx context.Context, d *appsv1.Deployment) error {
 	if equality.Semantic.DeepEqual(before, d) {
 		return nil
 	}
-	if err := a.client.Patch(ctx, d, client.StrategicMergeFrom(before)); err != nil {
+	err := a.client.Patch(ctx, d, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		return later(fmt.Errorf("deployment %s has just been written by another client", d.Name))
+	}
+	if err != nil {
 		return fmt.Errorf("restore deployment %s: %w", d.Name, err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -76,6 +77,22 @@ var _ = Describe("Delete", func() {
 		s.late = false
 		Expect(s.delete(ctx)).To(Succeed())
 		Expect(s.image(ctx)).To(Equal(gardens))
+	})
+
+	It("restores what gardenlet writes at the last moment", func(ctx context.Context) {
+		s := accepting(ctx)
+		s.pool(ctx, 1)
+		Expect(s.delete(ctx)).NotTo(Succeed())
+		s.shrink(ctx)
+		newer := gardens + "-next"
+		s.between(mutation.DeploymentName, 2, func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec = newDeployment().Spec.Template.Spec
+			d.Spec.Template.Spec.Containers[1].Image = newer
+			Expect(mutation.Manager{Image: "ours", Accounting: api.AccountingInclusive}.Apply(d)).To(Succeed())
+		})
+		Expect(s.delete(ctx)).To(beLater("another client"))
+		Expect(s.delete(ctx)).To(Succeed())
+		Expect(s.image(ctx)).To(Equal(newer))
 	})
 
 	It("drains nothing where stock runs already, and removes the marks", func(ctx context.Context) {

@@ -53,7 +53,8 @@ func (a *actuator) stepBack(ctx context.Context, namespace string) (bool, error)
 	return a.patchDeployment(ctx, namespace, mutation.DeploymentName, mutation.IsServing, mutation.WithoutServer)
 }
 
-// patchDeployment changes a Deployment that meets a condition.
+// patchDeployment changes a Deployment that meets a condition. If another client writes it meanwhile,
+// it has to be looked at again.
 func (a *actuator) patchDeployment(ctx context.Context, namespace, name string, holds func(*appsv1.Deployment) bool, change func(*appsv1.Deployment)) (bool, error) {
 	d := &appsv1.Deployment{}
 	err := a.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d)
@@ -63,9 +64,9 @@ func (a *actuator) patchDeployment(ctx context.Context, namespace, name string, 
 	if err != nil {
 		return false, fmt.Errorf("get deployment %s: %w", name, err)
 	}
-	before := d.DeepCopy()
+	patch := client.StrategicMergeFrom(d.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	change(d)
-	if err := a.client.Patch(ctx, d, client.StrategicMergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	if err := a.client.Patch(ctx, d, patch); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return false, fmt.Errorf("patch deployment %s: %w", name, err)
 	}
 	return true, nil

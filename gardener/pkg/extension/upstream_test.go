@@ -81,6 +81,25 @@ func (r *recorder) delete(ctx context.Context, c client.WithWatch, o client.Obje
 	return c.Delete(ctx, o, options...)
 }
 
+// between has gardenlet write a Deployment when the actuator has just read it for the nth time.
+func (s *shoot) between(name string, nth int, write func(*appsv1.Deployment)) {
+	reads := 0
+	s.actuator.reader = interceptor.NewClient(s.actuator.client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			err := c.Get(ctx, key, o, options...)
+			if key.Name == name {
+				reads++
+			}
+			if err != nil || key.Name != name || reads != nth {
+				return err
+			}
+			d := o.DeepCopyObject().(*appsv1.Deployment)
+			write(d)
+			return c.Update(ctx, d)
+		},
+	})
+}
+
 // left is what is left of the unmodified cluster-autoscaler.
 func (s *shoot) left(ctx context.Context) (left []string) {
 	GinkgoHelper()
@@ -151,6 +170,19 @@ var _ = Describe("An unmodified cluster-autoscaler", func() {
 		Expect(s.reconcile(ctx)).To(Succeed())
 		Expect(s.left(ctx)).To(BeEmpty())
 		Expect(r.writes).To(Equal(slices.Concat([]string{mutation.AutoscalerName, mutation.AutoscalerName}, inOrder)))
+	})
+
+	It("goes where gardenlet writes the fork at the same moment, and that stays", func(ctx context.Context) {
+		s, _ := withUpstream(ctx)
+		s.configure(ctx, valid)
+		fork := newAutoscaler()
+		fork.Spec.Template.Spec.Containers[0].Command = append(fork.Spec.Template.Spec.Containers[0].Command, "--nodes=3:9:shoot.new")
+		s.between(mutation.AutoscalerName, 1, func(d *appsv1.Deployment) { d.Spec = fork.Spec })
+		Expect(s.reconcile(ctx)).To(Succeed())
+		Expect(s.left(ctx)).To(BeEmpty())
+		d := &appsv1.Deployment{}
+		Expect(s.client.Get(ctx, client.ObjectKeyFromObject(fork), d)).To(Succeed())
+		Expect(d.Spec).To(Equal(fork.Spec))
 	})
 
 	It("keeps its certificates where it does not go", func(ctx context.Context) {
