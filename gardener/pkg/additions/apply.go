@@ -17,8 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// ErrLeaving reports that an object from before is still being deleted.
+var ErrLeaving = errors.New("is still being deleted, and is created again afterwards")
+
 // Ensure creates and updates the objects of a Shoot. It writes only those that differ. Before
-// CapacityBuffers are disabled, their Reserves must be gone: see Revoke.
+// CapacityBuffers are disabled, their Reserves must be gone: see Revoke. While objects from before
+// are being deleted, it returns ErrLeaving, and has to be called again.
 func Ensure(ctx context.Context, c client.Client, namespace string, buffers bool) error {
 	objects, err := in(namespace, buffers)
 	if err != nil {
@@ -31,10 +35,14 @@ func Ensure(ctx context.Context, c client.Client, namespace string, buffers bool
 	if buffers {
 		return write(ctx, c, slices.Concat(objects, optional))
 	}
-	return errors.Join(remove(ctx, c, optional), write(ctx, c, objects))
+	if err := remove(ctx, c, optional); err != nil {
+		return err
+	}
+	return write(ctx, c, objects)
 }
 
 func write(ctx context.Context, c client.Client, objects []client.Object) error {
+	var leaving []error
 	for _, wanted := range objects {
 		object := wanted.DeepCopyObject().(client.Object)
 		if _, err := controllerutils.GetAndCreateOrMergePatch(ctx, c, object, func() error {
@@ -43,8 +51,11 @@ func write(ctx context.Context, c client.Client, objects []client.Object) error 
 		}, controllerutils.SkipEmptyPatch{}); err != nil {
 			return fmt.Errorf("write %T %s: %w", wanted, wanted.GetName(), err)
 		}
+		if object.GetDeletionTimestamp() != nil {
+			leaving = append(leaving, fmt.Errorf("%T %s %w", wanted, wanted.GetName(), ErrLeaving))
+		}
 	}
-	return nil
+	return errors.Join(leaving...)
 }
 
 // copyContent keeps labels and annotations of other clients.

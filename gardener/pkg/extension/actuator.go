@@ -87,7 +87,20 @@ func (a *actuator) add(ctx context.Context, ex *extensionsv1alpha1.Extension, sh
 			return err
 		}
 	}
-	return additions.Ensure(ctx, a.client, ex.Namespace, buffers)
+	err = additions.Ensure(ctx, a.client, ex.Namespace, buffers)
+	if errors.Is(err, additions.ErrLeaving) {
+		return whenAwake(shoot, err)
+	}
+	return err
+}
+
+// whenAwake returns what is to be waited for. While a Shoot is hibernated, gardener-resource-manager
+// does not run, and no ManagedResource disappears. The reconcile that wakes the Shoot up waits.
+func whenAwake(shoot *gardencorev1beta1.Shoot, cause error) error {
+	if v1beta1helper.HibernationIsEnabled(shoot) {
+		return nil
+	}
+	return later(cause)
 }
 
 // read returns the configuration of a Shoot if it is valid.

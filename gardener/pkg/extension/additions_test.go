@@ -6,7 +6,9 @@ import (
 	"context"
 	"time"
 
+	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
@@ -30,6 +32,18 @@ func (s *shoot) added(ctx context.Context) (n int) {
 		n += meta.LenList(list)
 	}
 	return n
+}
+
+// hibernate has the owner hibernate the Shoot, or wake it up.
+func (s *shoot) hibernate(ctx context.Context, enabled bool) {
+	GinkgoHelper()
+	cluster, err := extensionscontroller.GetCluster(ctx, s.client, namespace)
+	Expect(err).NotTo(HaveOccurred())
+	cluster.Shoot.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: &enabled}
+	stored := &extensionsv1alpha1.Cluster{}
+	Expect(s.client.Get(ctx, client.ObjectKey{Name: namespace}, stored)).To(Succeed())
+	stored.Spec.Shoot.Raw, stored.Spec.Shoot.Object = nil, cluster.Shoot
+	Expect(s.client.Update(ctx, stored)).To(Succeed())
 }
 
 var _ = Describe("Rights and monitoring", func() {
@@ -78,6 +92,27 @@ var _ = Describe("Rights and monitoring", func() {
 			return s.delete(ctx)
 		}),
 	)
+
+	It("come back after those from before are gone, which a hibernated Shoot does not wait for", func(ctx context.Context) {
+		s := newShoot(ctx, buffers)
+		Expect(s.reconcile(ctx)).To(Succeed())
+		resource := &resourcesv1alpha1.ManagedResource{}
+		Expect(s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "extension-evenkeel-capacitybuffers"}, resource)).To(Succeed())
+		resource.Finalizers = []string{"resources.gardener.cloud/gardener-resource-manager"}
+		Expect(s.client.Update(ctx, resource)).To(Succeed())
+		s.configure(ctx, valid)
+		Expect(s.reconcile(ctx)).To(Succeed())
+		s.configure(ctx, buffers)
+		s.hibernate(ctx, true)
+		Expect(s.reconcile(ctx)).To(Succeed())
+		s.hibernate(ctx, false)
+		Expect(s.reconcile(ctx)).To(beLater("extension-evenkeel-capacitybuffers is still being deleted"))
+		Expect(s.client.Get(ctx, client.ObjectKeyFromObject(resource), resource)).To(Succeed())
+		resource.Finalizers = nil
+		Expect(s.client.Update(ctx, resource)).To(Succeed())
+		Expect(s.reconcile(ctx)).To(Succeed())
+		Expect(s.client.Get(ctx, client.ObjectKeyFromObject(resource), resource)).To(Succeed())
+	})
 
 	It("go from the seed that a control plane leaves, and the rights in the Shoot stay", func(ctx context.Context) {
 		s := newShoot(ctx, valid)
