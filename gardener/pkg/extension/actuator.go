@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
 	"github.com/gardener/gardener/extensions/pkg/controller/extension"
@@ -61,7 +62,7 @@ func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, ex *extensionsv
 			return err
 		}
 	} else {
-		status, reason, message = gardencorev1beta1.ConditionFalse, "Invalid", err.Error()+standing(ex)
+		status, reason, message = gardencorev1beta1.ConditionFalse, "Invalid", shortened(err.Error())+standing(ex)
 	}
 	condition := v1beta1helper.GetOrInitConditionWithClock(a.clock, ex.Status.Conditions, ConditionAccepted)
 	condition = v1beta1helper.UpdatedConditionWithClock(a.clock, condition, status, reason, message)
@@ -114,6 +115,17 @@ func read(ex *extensionsv1alpha1.Extension, shoot *gardencorev1beta1.Shoot) (*v1
 		return nil, err
 	}
 	return config, validation.Validate(config, &shoot.Spec, field.NewPath("providerConfig")).ToAggregate()
+}
+
+// maxMessage limits what a condition shows of a configuration, in bytes. An owner can write so much
+// that the API server would refuse the status.
+const maxMessage = 8 << 10
+
+func shortened(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage], "") + "..."
 }
 
 // standing returns the configuration that stays in effect instead of an invalid one.

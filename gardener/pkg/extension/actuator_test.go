@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rsa"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +77,17 @@ var _ = Describe("Reconcile", func() {
 		Expect(s.state(ctx).Config.Pools[0].Excess.IntValue()).To(Equal(3))
 		Expect(s.condition(ctx).Status).To(Equal(gardencorev1beta1.ConditionTrue))
 	})
+
+	DescribeTable("shows as much of a wrong configuration as a condition can hold", func(ctx context.Context, pools string) {
+		s := newShoot(ctx, `{`+header+`,"pools":[`+pools+`]}`)
+		Expect(s.reconcile(ctx)).To(Succeed())
+		Expect(len(s.condition(ctx).Message)).To(And(BeNumerically(">", 1000), BeNumerically("<", 16<<10)))
+		Expect(s.condition(ctx).Message).To(HaveSuffix("runs without Evenkeel."))
+	},
+		Entry("many pools", strings.Repeat(`{"name":"shop"},`, 20_000)+`{"name":"shop"}`),
+		Entry("a long name", `{"name":"`+strings.Repeat("ü", 400_000)+`","excess":2}`),
+		Entry("a long field", `{"name":"shop","`+strings.Repeat("x", 800_000)+`":2}`),
+	)
 
 	It("accepts nothing if the first configuration is wrong", func(ctx context.Context) {
 		s := newShoot(ctx, wrong)

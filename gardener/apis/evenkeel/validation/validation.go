@@ -16,7 +16,10 @@ import (
 	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/v1alpha1"
 )
 
-// Validate returns everything that is wrong with a configuration of a Shoot.
+// maxErrors is how many errors are enough: a configuration can have a million bytes of wrong pools.
+const maxErrors = 20
+
+// Validate returns what is wrong with a configuration of a Shoot.
 func Validate(c *v1alpha1.EvenkeelConfig, shoot *gardencorev1beta1.ShootSpec, path *field.Path) field.ErrorList {
 	workers := shoot.Provider.Workers
 	var errs field.ErrorList
@@ -30,6 +33,9 @@ func Validate(c *v1alpha1.EvenkeelConfig, shoot *gardencorev1beta1.ShootSpec, pa
 	}
 	seen := map[string]bool{}
 	for i, p := range c.Pools {
+		if len(errs) >= maxErrors {
+			break
+		}
 		at := path.Child("pools").Index(i)
 		if seen[p.Name] {
 			errs = append(errs, field.Invalid(at.Child("name"), p.Name, "the pool is configured twice: write each pool once"))

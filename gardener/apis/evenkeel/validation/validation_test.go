@@ -46,6 +46,11 @@ func validate(text string, workers []gardencorev1beta1.Worker) field.ErrorList {
 }
 
 var _ = Describe("Validation", func() {
+	It("reports the first of very many errors", func() {
+		names := strings.Repeat("{name: nope, excess: 1}, ", 10_000)
+		Expect(len(validate("pools: ["+strings.TrimSuffix(names, ", ")+"]", workers))).To(And(BeNumerically(">=", 20), BeNumerically("<", 30)))
+	})
+
 	DescribeTable("accepts", func(text string) { Expect(validate(text, workers)).To(BeEmpty()) },
 		Entry("no pools", ""),
 		Entry("a count", "pools: [{name: shop, excess: 2}]"),
