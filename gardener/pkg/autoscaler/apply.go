@@ -23,6 +23,9 @@ func (r *reconciler) apply(ctx context.Context, s *shoot, step Step) (bool, erro
 		patch = client.StrategicMergeFrom(target.DeepCopy(), client.MergeFromWithOptimisticLock{}) // what gardenlet writes meanwhile stays
 		mutation.RestoreAutoscaler(target)
 	}
+	if target.Name == "" { // the manager does not exist
+		return false, nil
+	}
 	if err := r.client.Patch(ctx, target, patch); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("%s: %w", step, err)
 	}

@@ -89,6 +89,9 @@ func newSeed(objects ...client.Object) *seed {
 }
 
 func (s *seed) patch(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if o.GetName() == "" {
+		return errors.New("resource name may not be empty") // as the client of a real API server
+	}
 	data, err := patch.Data(o)
 	if err != nil {
 		return err
@@ -183,6 +186,13 @@ var _ = Describe("The controller", func() {
 		Expect(err).To(MatchError(apierrors.IsConflict, "IsConflict"))
 		s.reconcile(ctx)
 		Expect(s.deployment(ctx, mutation.AutoscalerName).Spec.Template.Spec.Containers[0].Command).To(Equal(command))
+	})
+
+	It("restores the fork where there is no manager", func(ctx context.Context) {
+		s := newSeed(newExtension(v1alpha1.AutoscalerUpstream), newAutoscaler(upstream.Apply))
+		Expect(s.reconcile(ctx)).To(BeFalse())
+		Expect(s.patches).To(Equal([]string{"cluster-autoscaler changed"}))
+		Expect(s.deployment(ctx, mutation.AutoscalerName).Spec).To(Equal(newAutoscaler().Spec))
 	})
 
 	It("restores the fork where the Extension is gone", func(ctx context.Context) {
