@@ -55,7 +55,8 @@ type query struct {
 }
 
 // queries are what is asked for each chunk of time: %[1]s are the matchers, %[2]s is the range that
-// a value looks back, so that no pod is missed between two steps.
+// a value looks back, so that no pod is missed between two steps. A container has several series if
+// its pod was bound in that range, because the Node is a label, or if kube-state-metrics restarted.
 var queries = []query{
 	{`max by (namespace, pod, uid) (max_over_time(kube_pod_created{%[1]s}[%[2]s]))`, false, func(l *podRecord, s sample) {
 		l.created = instantOf(s.Value)
@@ -64,8 +65,8 @@ var queries = []query{
 		}
 	}},
 	{`max by (namespace, pod, uid) (max_over_time(kube_pod_completion_time{%[1]s}[%[2]s]))`, true, func(l *podRecord, s sample) { l.completed = instantOf(s.Value) }},
-	{`sum by (namespace, pod, uid) (max_over_time(kube_pod_container_resource_requests{resource="cpu",%[1]s}[%[2]s]))`, true, func(l *podRecord, s sample) { l.cpu = max(l.cpu, s.Value) }},
-	{`sum by (namespace, pod, uid) (max_over_time(kube_pod_container_resource_requests{resource="memory",%[1]s}[%[2]s]))`, true, func(l *podRecord, s sample) { l.memory = max(l.memory, s.Value) }},
+	{`sum by (namespace, pod, uid) (max by (namespace, pod, uid, container) (max_over_time(kube_pod_container_resource_requests{resource="cpu",%[1]s}[%[2]s])))`, true, func(l *podRecord, s sample) { l.cpu = max(l.cpu, s.Value) }},
+	{`sum by (namespace, pod, uid) (max by (namespace, pod, uid, container) (max_over_time(kube_pod_container_resource_requests{resource="memory",%[1]s}[%[2]s])))`, true, func(l *podRecord, s sample) { l.memory = max(l.memory, s.Value) }},
 	{`max by (namespace, pod, uid) (max_over_time(kube_pod_owner{owner_kind=~"DaemonSet|Node",%[1]s}[%[2]s]))`, true, func(l *podRecord, _ sample) { l.daemon = true }},
 }
 

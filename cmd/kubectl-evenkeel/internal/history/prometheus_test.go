@@ -25,6 +25,8 @@ type metered struct {
 	created, until, ended time.Duration // before noon
 	daemon                bool
 	node                  string
+	// waited is one that was seen before it was bound: its container has a series without a Node, and another with it.
+	waited bool
 }
 
 // server answers as Prometheus does, for the queries that are asked. It keeps the requests.
@@ -89,9 +91,9 @@ func (p metered) value(query string) (value string, has bool) {
 	case strings.Contains(query, "kube_pod_completion_time{"):
 		return strconv.FormatFloat(ago(p.ended), 'g', -1, 64), p.ended > 0
 	case strings.Contains(query, `resource="cpu"`):
-		return "1", true
+		return p.requested(query, 1), true
 	case strings.Contains(query, `resource="memory"`):
-		return "1.073741824e+09", true
+		return p.requested(query, 1<<30), true
 	case strings.Contains(query, "kube_pod_owner{"):
 		return "1", p.daemon
 	case strings.Contains(query, "kube_pod_info{"):
@@ -99,6 +101,14 @@ func (p metered) value(query string) (value string, has bool) {
 	}
 	Fail("an unknown query: " + query)
 	return "", false
+}
+
+// requested is the sum over the series of the container, or over its largest one.
+func (p metered) requested(query string, amount float64) string {
+	if p.waited && !strings.HasPrefix(query, "sum by (namespace, pod, uid) (max by (namespace, pod, uid, container) (max_over_time(") {
+		amount *= 2
+	}
+	return strconv.FormatFloat(amount, 'g', -1, 64)
 }
 
 // traced is what the server tells of the two days before noon.
@@ -136,6 +146,12 @@ var _ = Describe("Prometheus", func() {
 		for i, within := range map[int]time.Duration{2: 10 * time.Hour, 4: 30 * time.Second} {
 			Expect(trace[i].Lasts).To(BeNumerically("~", within, time.Minute))
 		}
+	})
+
+	It("counts the requests of a pod once, though its container has a series from before it was bound", func() {
+		trace, _, err := newServer(metered{name: "waited", created: time.Hour, until: -time.Hour, waited: true}).traced()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(trace).To(HaveExactElements(large(time.Hour, 0)))
 	})
 
 	It("includes only pods on the given Nodes", func() {
