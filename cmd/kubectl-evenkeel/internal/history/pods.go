@@ -64,7 +64,8 @@ var queries = []query{
 			l.seen = s.At
 		}
 	}},
-	{`max by (namespace, pod, uid) (max_over_time(kube_pod_completion_time{%[1]s}[%[2]s]))`, true, func(l *podRecord, s sample) { l.completed = instantOf(s.Value) }},
+	// The completion time of a pod that runs is that of a container that has ended, or was restarted.
+	{`max by (namespace, pod, uid) (max_over_time(kube_pod_completion_time{%[1]s}[%[2]s])) and max by (namespace, pod, uid) (max_over_time(kube_pod_status_phase{phase=~"Succeeded|Failed",%[1]s}[%[2]s])) > 0`, true, func(l *podRecord, s sample) { l.completed = instantOf(s.Value) }},
 	{`sum by (namespace, pod, uid) (max by (namespace, pod, uid, container) (max_over_time(kube_pod_container_resource_requests{resource="cpu",%[1]s}[%[2]s])))`, true, func(l *podRecord, s sample) { l.cpu = max(l.cpu, s.Value) }},
 	{`sum by (namespace, pod, uid) (max by (namespace, pod, uid, container) (max_over_time(kube_pod_container_resource_requests{resource="memory",%[1]s}[%[2]s])))`, true, func(l *podRecord, s sample) { l.memory = max(l.memory, s.Value) }},
 	{`max by (namespace, pod, uid) (max_over_time(kube_pod_owner{owner_kind=~"DaemonSet|Node",%[1]s}[%[2]s]))`, true, func(l *podRecord, _ sample) { l.daemon = true }},

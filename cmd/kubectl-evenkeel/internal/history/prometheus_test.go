@@ -27,6 +27,8 @@ type metered struct {
 	node                  string
 	// waited is one that was seen before it was bound: its container has a series without a Node, and another with it.
 	waited bool
+	// restarted is one that runs on although one of its containers has ended.
+	restarted bool
 }
 
 // server answers as Prometheus does, for the queries that are asked. It keeps the requests.
@@ -89,7 +91,7 @@ func (p metered) value(query string) (value string, has bool) {
 	case strings.Contains(query, "kube_pod_created{"):
 		return strconv.FormatFloat(ago(p.created), 'g', -1, 64), true
 	case strings.Contains(query, "kube_pod_completion_time{"):
-		return strconv.FormatFloat(ago(p.ended), 'g', -1, 64), p.ended > 0
+		return strconv.FormatFloat(ago(p.ended), 'g', -1, 64), p.ended > 0 && !(p.restarted && strings.Contains(query, `) and max by (namespace, pod, uid) (max_over_time(kube_pod_status_phase{phase=~"Succeeded|Failed",`))
 	case strings.Contains(query, `resource="cpu"`):
 		return p.requested(query, 1), true
 	case strings.Contains(query, `resource="memory"`):
@@ -152,6 +154,12 @@ var _ = Describe("Prometheus", func() {
 		trace, _, err := newServer(metered{name: "waited", created: time.Hour, until: -time.Hour, waited: true}).traced()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(trace).To(HaveExactElements(large(time.Hour, 0)))
+	})
+
+	It("takes no pod for ended while only one of its containers has", func() {
+		trace, _, err := newServer(metered{name: "restarted", created: 9 * time.Hour, until: -time.Hour, ended: 8 * time.Hour, restarted: true}).traced()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(trace).To(HaveExactElements(large(9*time.Hour, 0)))
 	})
 
 	It("includes only pods on the given Nodes", func() {
