@@ -111,12 +111,9 @@ func (p Prometheus) Trace(ctx context.Context, start, end time.Time) (demand.Tra
 // readChunk reads some hours.
 func (p Prometheus) readChunk(ctx context.Context, pods map[podKey]*podRecord, from, to time.Time) error {
 	for _, q := range p.queries() {
-		first, step := from.Add(p.Step), p.Step
+		first, step := p.firstStep(from, to), p.Step
 		if q.once {
 			first, step = to, to.Sub(from)
-		}
-		if first.After(to) {
-			first = to
 		}
 		text := fmt.Sprintf(q.text, p.Matchers, fmt.Sprintf("%ds", int(math.Ceil(step.Seconds()))))
 		all, err := p.queryRange(ctx, text, first, to, step)
@@ -128,6 +125,14 @@ func (p Prometheus) readChunk(ctx context.Context, pods map[podKey]*podRecord, f
 		}
 	}
 	return nil
+}
+
+// firstStep returns when a value is asked for first, so that the last one is for the end.
+func (p Prometheus) firstStep(from, to time.Time) time.Time {
+	if rest := to.Sub(from) % p.Step; rest > 0 {
+		return from.Add(rest)
+	}
+	return from.Add(p.Step)
 }
 
 func collect(pods map[podKey]*podRecord, one series, read func(*podRecord, sample)) {

@@ -162,6 +162,16 @@ var _ = Describe("Prometheus", func() {
 		Expect(trace).To(HaveExactElements(large(9*time.Hour, 0)))
 	})
 
+	It("sees short-lived pods also where the step does not divide the time of a request", func() {
+		trace, _, err := newServer(
+			metered{name: "runs", created: time.Hour, until: -time.Hour},
+			metered{name: "short", created: 6*time.Hour + 8*time.Minute, until: 6*time.Hour + 4*time.Minute},
+		).traced(func(p *history.Prometheus) { p.Step = 50 * time.Minute })
+		Expect(err).NotTo(HaveOccurred())
+		Expect(trace).To(HaveLen(2))
+		Expect(trace[0].Lasts).To(And(BeNumerically(">", 0), BeNumerically("<=", 50*time.Minute)))
+	})
+
 	It("includes only pods on the given Nodes", func() {
 		s := newServer(metered{name: "a", created: time.Hour, until: -time.Hour, node: "pool-z1"}, metered{name: "b", created: time.Hour, until: -time.Hour, node: "other"})
 		trace, _, err := s.traced(func(p *history.Prometheus) { p.Nodes = "pool-z1-.*%s" })
