@@ -141,7 +141,8 @@ func gonePods(o Objects, known map[types.UID]bool) map[types.UID]*gonePod {
 			gone[about.UID] = &gonePod{namespace: about.Namespace, name: about.Name}
 		}
 		if at := timeOf(e); e.Reason == killing {
-			gone[about.UID].stopped = at
+			// Containers that are restarted are killed, too.
+			gone[about.UID].stopped = later(gone[about.UID].stopped, at)
 		} else if o.Nodes == nil || boundTo(e, o.Nodes) {
 			gone[about.UID].bound = at
 		}
