@@ -139,12 +139,15 @@ func (s *simulation) settle() {
 // view is what the rule of the reserve sees.
 func (s *simulation) view() reserve.View {
 	return reserve.View{
-		Machines: s.seen(), Replicas: s.replicas, Wish: s.desired, Excess: max(0, min(s.desired, s.max()-s.replicas)),
+		Machines: s.seen(), Replicas: s.replicas, Wish: s.desired, Excess: s.excess(),
 		Min: s.Min, Max: s.max(), Applied: s.applied, CurrentSet: set, SetReplicas: len(s.machines), MaxSetReplicas: len(s.machines),
 		Now: s.now, Patience: s.SurplusPatience, BootPatience: s.BootPatience,
 		SurplusSince: s.surplusSince, Retry: s.retry, Lowered: s.lowered,
 	}
 }
+
+// excess is what the maximum leaves of the amount of the policy.
+func (s *simulation) excess() int { return max(0, min(s.desired, s.max()-s.replicas)) }
 
 func (s *simulation) seen() []reserve.Machine {
 	all := make([]reserve.Machine, 0, len(s.machines))

@@ -28,14 +28,14 @@ func (s *simulation) release() bool {
 	if opened == 0 {
 		return false
 	}
-	s.replicas += opened
 	if s.observe != nil {
 		pods := 0
 		for _, m := range spares[:opened] {
 			pods += packing.Uncreated[m.Name]
 		}
-		s.observe(release{at: s.now, machines: opened, missing: s.desired - len(spares) + opened, pods: pods})
+		s.observe(release{at: s.now, machines: opened, missing: s.excess() - len(spares) + opened, pods: pods})
 	}
+	s.replicas += opened
 	return true
 }
 

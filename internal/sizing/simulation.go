@@ -53,7 +53,8 @@ type simulation struct {
 type release struct {
 	at       time.Time
 	machines int
-	// missing is how many machines of the reserve are not ready after it.
+	// missing is how many machines of the reserve, as far as the maximum allows it, are not ready
+	// after it.
 	missing int
 	pods    int
 }
@@ -96,7 +97,7 @@ func (s *simulation) begin(trace demand.Trace) demand.Trace {
 	}
 	s.replicas = len(s.machines)
 	s.resize()
-	s.applied.Excess = max(0, min(s.desired, s.max()-s.replicas))
+	s.applied.Excess = s.excess()
 	for range s.applied.Excess {
 		s.addReady(true)
 	}

@@ -37,6 +37,21 @@ var _ = DescribeTable("The smallest amount depends on the goal",
 	Entry("almost all, within what the autoscaler and a boot take", 99.0, up+boot, 0, sizing.Seconds(130)),
 )
 
+var _ = It("No more machines of a reserve are in use, or suggested, than the maximum leaves room for", func() {
+	trace := demand.Trace{pods(-time.Hour, 8, 3000, 0)}
+	for day := range 7 {
+		trace = append(trace, pods(time.Duration(24*day+9)*time.Hour, 2, 3000, 30*time.Minute))
+	}
+	setup := usual(bounded(0, 10), func(s *sizing.Setup) { s.To = synthetic.Until(1) })
+	report, err := sizing.Size(trace, setup, sizing.Goal{Percentile: 99, Wait: 5 * time.Second, Zone: time.UTC})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(report.Amount.Machines).To(Equal(2))
+	Expect(report.Week[0][9].Machines).To(Equal(2))
+	Expect(report.Points[len(report.Points)-1].Machines).To(Equal(2), "more is never used")
+	Expect(report.Schedule.Machines).To(BeZero())
+	Expect(report.Schedule.Schedules).To(HaveExactElements(HaveField("Replicas", HaveValue(BeEquivalentTo(2)))))
+})
+
 var _ = DescribeTable("A goal that cannot be kept is an error", func(goal sizing.Goal, says string) {
 	_, err := sizing.Size(hourly(), usual(), goal)
 	Expect(err).To(MatchError(ContainSubstring(says)))
