@@ -41,8 +41,8 @@ type Pool struct {
 	Boot []time.Duration
 	// Bounds are nil if there are none.
 	Bounds *v1alpha1.Bounds
-	// Current is the excess that is desired now. Own is the part of it that the MachineDeployment
-	// asks for itself, and Where is the place.
+	// Current is the excess that is requested now, whatever bounds leave of it. Own is the part of
+	// it that the MachineDeployment asks for itself, and Where is the place.
 	Current, Own int
 	Where        string
 	// Nodes are the names of the Nodes of its machines.
@@ -81,11 +81,11 @@ func ReadPool(o overview.Objects, name string) (Pool, error) {
 
 func (p *Pool) readExcess(s pool.Snapshot) {
 	wanted, _ := reserve.Effective(s.Wishes, s.Workload, s.Allocatable) // an amount that cannot be read counts as none
-	p.Current = wanted.Excess
+	p.Current = wanted.Wish
 	own := s.Wishes
 	own.Requested = nil
 	wanted, _ = reserve.Effective(own, s.Workload, s.Allocatable)
-	p.Own = wanted.Excess
+	p.Own = wanted.Wish
 	switch {
 	case own.Share != nil:
 		p.Where = "the excess of its pool"

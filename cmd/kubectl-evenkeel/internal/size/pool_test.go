@@ -64,6 +64,7 @@ var _ = Describe("A MachineDeployment", func() {
 		Entry("nothing", func(*v1alpha1.MachineDeployment) {}, 0, 0, ""),
 		Entry("a field", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas = ptr.To(int32(3)) }, 3, 3, "spec.excessReplicas"),
 		Entry("bounds", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "1:9:50%" }, 1, 1, "the annotation "+v1alpha1.BoundsAnnotation),
+		Entry("bounds that leave no room for all of it now", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "1:3:5" }, 5, 5, "the annotation "+v1alpha1.BoundsAnnotation),
 		Entry("a share", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.ShareAnnotation] = "2" }, 2, 2, "the excess of its pool"),
 		Entry("a Reserve that asks for more", func(d *v1alpha1.MachineDeployment) {
 			d.Spec.ExcessReplicas = ptr.To(int32(1))
