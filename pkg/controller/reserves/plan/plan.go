@@ -87,7 +87,7 @@ func (v View) keepRequest(d Decision, selects func(*machine.MachineDeployment) b
 		d.Parts = append(d.Parts, s.newPart(s.current))
 	}
 	d.Desired, d.Active = int(d.Reserve.Status.DesiredReplicas), d.Reserve.Status.ActiveSchedules
-	d.Reason, d.Message = why, fmt.Sprintf("%v; until this is fixed, the Reserve requests what it requested before", err)
+	d.Reason, d.Message = why, fmt.Sprintf("%.1000v; until this is fixed, the Reserve requests what it requested before", err)
 	return d
 }
 

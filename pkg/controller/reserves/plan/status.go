@@ -39,15 +39,15 @@ func (d *Decision) readyReason(sites []site, short int) {
 		say(reason.Hibernated, "the cluster is hibernated and has no reserve")
 	case short > 0 && lacks[reason.MaximumUnknown] != nil:
 		say(reason.MaximumUnknown, "%s; there is no room for %d, because the maximum of %s is not known: Gardener has created it, and it has no bounds",
-			where, short, strings.Join(lacks[reason.MaximumUnknown], ", "))
+			where, short, listed(lacks[reason.MaximumUnknown]))
 	case short > 0 && lacks[reason.PoolsDrained] != nil:
-		say(reason.PoolsDrained, "%s; there is no room for %d, because the reserve of %s is drained", where, short, strings.Join(lacks[reason.PoolsDrained], ", "))
+		say(reason.PoolsDrained, "%s; there is no room for %d, because the reserve of %s is drained", where, short, listed(lacks[reason.PoolsDrained]))
 	case short > 0:
 		say(reason.NoRoom, "%s; there is no room for %d: raise max in the bounds, select more MachineDeployments, or request less%s", where, short, d.because())
 	case ready >= d.Desired:
 		say(reason.Complete, "%s%s", where, d.because())
 	case len(blocked(d.Parts)) > 0:
-		say(reason.CannotBeMade, "%s; machines cannot be created in %s, so others replace them where they can%s", where, strings.Join(blocked(d.Parts), ", "), d.because())
+		say(reason.CannotBeMade, "%s; machines cannot be created in %s, so others replace them where they can%s", where, listed(blocked(d.Parts)), d.because())
 	default:
 		say(reason.Growing, "%s%s", where, d.because())
 	}
@@ -70,6 +70,18 @@ func lacking(sites []site) map[string][]string {
 		}
 	}
 	return all
+}
+
+// mostListed is how many MachineDeployments a message names: the API server stores no longer ones
+// than 32768 characters.
+const mostListed = 20
+
+// listed names MachineDeployments, the first of many.
+func listed(names []string) string {
+	if more := len(names) - mostListed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostListed], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 func blocked(parts []Part) (names []string) {

@@ -4,6 +4,8 @@ package plan_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -58,6 +60,25 @@ var _ = DescribeTable("The message of a Reserve describes its progress and the r
 		"0 of 1 machines are ready in 2 MachineDeployments", Site("a", 0, Labelled("worker.gardener.cloud/pool", "w"), Bounds("1:9")), Site("b", 0)),
 	Entry("where machines cannot be created", Wish("r", Replicas(2)), reason.CannotBeMade,
 		"0 of 2 machines are ready in 1 MachineDeployment; machines cannot be created in a, so others replace them where they can", holding(Site("a", 3), 1, 0, reason.CannotBeMade)),
+)
+
+var _ = DescribeTable("The message of a Reserve is not too long to be stored",
+	func(r *v1alpha1.Reserve, why, says string, change ...func(*machine.MachineDeployment)) {
+		v := View{Now: Monday, Reserves: []*v1alpha1.Reserve{r}}
+		for i := range 1000 {
+			v.Pools = append(v.Pools, holding(Site(fmt.Sprintf("pool-%03d-%s", i, strings.Repeat("z", 40)), 3, change...), 1, 0, reason.CannotBeMade))
+		}
+		d := New(v).Decisions[0]
+		Expect(d.Reason).To(Equal(why))
+		Expect(d.Message).To(ContainSubstring(says))
+		Expect(len(d.Message)).To(BeNumerically("<=", 32768))
+	},
+	Entry("for many pools whose maximum is unknown", Wish("r", Replicas(2)), reason.MaximumUnknown, "zzz and 980 more is not known", Labelled("worker.gardener.cloud/pool", "w")),
+	Entry("for many pools that are drained", Wish("r", Replicas(2)), reason.PoolsDrained, "zzz and 980 more is drained", Annotated(machine.DrainReserveAnnotation, "true")),
+	Entry("for many pools whose machines cannot be created", Wish("r", Replicas(2000)), reason.CannotBeMade, "zzz and 980 more, so others replace them"),
+	Entry("for a selector that is long", Wish("r", func(r *v1alpha1.Reserve) {
+		r.Spec.Pools.Selector = metav1.SetAsLabelSelector(map[string]string{"pool": strings.Repeat("z", 100_000)})
+	}), reason.Invalid, "until this is fixed"),
 )
 
 var _ = Describe("A status", func() {
