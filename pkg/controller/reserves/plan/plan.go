@@ -51,17 +51,20 @@ func (v View) decide(r *v1alpha1.Reserve) (Decision, time.Duration) {
 	d := Decision{Reserve: r}
 	selects, err := selection(r.Spec.Pools)
 	if err != nil {
-		return v.keepRequest(d, namedInStatus(r.Status), reason.Invalid, err), 0
+		selects = namedInStatus(r.Status)
 	}
 	sites := v.selectedSites(selects, r.Status)
-	terms, err := readTerms(r.Spec)
-	if err != nil {
-		return v.keepRequest(d, selects, reason.Invalid, err), 0
-	}
 	if r.Spec.Suspend {
 		d.spread(sites, 0)
 		d.Reason, d.Message = reason.Suspended, "spec.suspend is true, so no machines are requested"
 		return d, 0
+	}
+	if err != nil {
+		return d.keepRequest(sites, reason.Invalid, err), 0
+	}
+	terms, err := readTerms(r.Spec)
+	if err != nil {
+		return d.keepRequest(sites, reason.Invalid, err), 0
 	}
 	replicas, least := workload(sites)
 	for _, t := range terms {
@@ -70,7 +73,7 @@ func (v View) decide(r *v1alpha1.Reserve) (Decision, time.Duration) {
 	desired, active, soonest, err := totalMachines(terms, v.Now)
 	d.Terms = copyTerms(terms)
 	if err != nil && len(sites) > 0 {
-		return v.keepRequest(d, selects, reason.CapacityUnknown, err), capacityAgain
+		return d.keepRequest(sites, reason.CapacityUnknown, err), capacityAgain
 	}
 	d.Desired, d.Active = desired, active
 	if len(sites) > 0 {
@@ -82,8 +85,8 @@ func (v View) decide(r *v1alpha1.Reserve) (Decision, time.Duration) {
 }
 
 // keepRequest leaves the request of a Reserve as it was (law 5).
-func (v View) keepRequest(d Decision, selects func(*machine.MachineDeployment) bool, why string, err error) Decision {
-	for _, s := range v.selectedSites(selects, d.Reserve.Status) {
+func (d Decision) keepRequest(sites []site, why string, err error) Decision {
+	for _, s := range sites {
 		d.Parts = append(d.Parts, s.newPart(s.current))
 	}
 	d.Desired, d.Active = int(d.Reserve.Status.DesiredReplicas), d.Reserve.Status.ActiveSchedules

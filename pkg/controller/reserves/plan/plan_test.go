@@ -115,6 +115,23 @@ var _ = DescribeTable("What is invalid is said, and changes nothing (law 5)",
 	}, "spec.pools.selector"),
 )
 
+var _ = DescribeTable("What is invalid asks for nothing once it is suspended (law 5)",
+	func(change func(*v1alpha1.Reserve)) {
+		v := after(View{Now: Monday, Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(3))}, Pools: two()})
+		change(v.Reserves[0])
+		v.Reserves[0].Spec.Suspend = true
+		p := New(v)
+		Expect(spread(p.Decisions[0])).To(Equal("a=0 b=0"))
+		Expect(p.Decisions[0].Reason).To(Equal(reason.Suspended))
+		Expect(Requests(p)).To(Equal("a: -, b: -"))
+	},
+	Entry("an amount", Amount("lots")),
+	Entry("a time", Scheduled("s", "0 25 * * *", "1h", 1)),
+	Entry("a selector", func(r *v1alpha1.Reserve) {
+		r.Spec.Pools.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}
+	}),
+)
+
 var _ = It("What is invalid leaves the active schedules as they were (law 5)", func() {
 	v := after(View{Now: Monday, Reserves: []*v1alpha1.Reserve{Wish("r", OfficeHours)}, Pools: two()})
 	Amount("lots")(v.Reserves[0])
