@@ -41,10 +41,10 @@ func (r *reading) zoneFrom(d *v1alpha1.MachineDeployment) Zone {
 func excess(s pool.Snapshot) int {
 	wanted, err := reserve.Effective(s.Wishes, s.Workload, s.Allocatable)
 	switch {
-	case s.WishesErr != nil || err != nil:
-		return max(0, min(s.Applied.Excess, s.Applied.Max-s.Workload))
 	case s.Deployment.Annotations[v1alpha1.DrainReserveAnnotation] == "true":
 		return 0
+	case s.WishesErr != nil || err != nil:
+		return max(0, min(s.Applied.Excess, s.Applied.Max-s.Workload))
 	}
 	return wanted.Excess
 }
