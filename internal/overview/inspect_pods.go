@@ -118,7 +118,7 @@ func (r *reading) noteHeld(s sample, pods []*corev1.Pod) {
 	switch b := s.zone.Bounds; {
 	case b == nil:
 		r.addProblem(broken, object, what, fmt.Sprintf("kubectl -n %s scale machinedeployment %s --replicas=%d, or give it bounds so that this happens automatically",
-			s.namespace, s.deployment, s.zone.Replicas+1))
+			s.namespace, s.deployment, s.zone.Replicas+s.zone.Counted+1))
 	case s.zone.Replicas >= b.Max:
 		r.addProblem(broken, object, fmt.Sprintf("%s, but replicas are at max %d", what, b.Max), "raise max in the bounds")
 	default:

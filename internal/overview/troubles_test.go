@@ -139,6 +139,10 @@ var _ = DescribeTable("Pods that wait",
 		w.waiter("p")
 		w.waiter("q")
 	}, "machinedeployment/default/a: 2 pods cannot be scheduled and would fit a reserve machine here -> kubectl -n default scale machinedeployment a --replicas=2, or give it bounds so that this happens automatically"),
+	Entry("beside a reserve without bounds that replicas include", func(w *world) {
+		reserved(w, func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = 4 }, annotated(v1alpha1.AppliedExcessAnnotation, "2,counted=2,replicas=4"))
+		w.waiter("p")
+	}, "machinedeployment/default/a: 1 pod cannot be scheduled and would fit a reserve machine here -> kubectl -n default scale machinedeployment a --replicas=5, or give it bounds so that this happens automatically"),
 	Entry("beside a reserve at max", func(w *world) {
 		reserved(w, bounds("1:1:1"))
 		w.waiter("p")
