@@ -116,6 +116,7 @@ var _ = Describe("A change", func() {
 		Entry("bounds that are none", patched("MachineDeployment", "p", "metadata: {name: p, annotations: {evenkeel.machine.sapcloud.io/bounds: '5:1'}}"), "bounds"),
 		Entry("an excess of a pool that is none", patched("MachineDeployment", "p", "spec: {template: {spec: {nodeTemplate: {metadata: {annotations: {evenkeel.machine.sapcloud.io/excess: lots}}}}}}"), "excess"),
 		Entry("a mode that is none", patched("MachineDeployment", "p", "metadata: {name: p, annotations: {evenkeel.machine.sapcloud.io/balance: 'on'}}"), "balance"),
+		Entry("an accounting that is none", patched("MachineDeployment", "p", "metadata: {name: p, annotations: {evenkeel.machine.sapcloud.io/accounting: inclusive}}"), "accounting"),
 		Entry("a policy that is none", patched("Balancer", "shop", "spec: {policy: {policyName: best}}"), "policyName"),
 		Entry("a new object that is not whole", patched("Balancer", "new", "spec: {replicas: 3}"), "Required value"),
 	)

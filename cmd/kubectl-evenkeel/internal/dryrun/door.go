@@ -146,6 +146,7 @@ func grammar(object, old map[string]any) []error {
 		{machine.BoundsAnnotation, false, func(s string) error { _, err := machine.ParseBounds(s); return err }},
 		{machine.ShareAnnotation, false, func(s string) error { _, err := machine.ParseShare(s); return err }},
 		{machine.BalanceAnnotation, false, func(s string) error { _, err := machine.ParseBalanceMode(s); return err }},
+		{machine.AccountingAnnotation, false, func(s string) error { _, err := machine.ParseAccounting(s); return err }},
 		{machine.DrainReserveAnnotation, false, func(s string) error { _, err := machine.ParseDrainReserve(s); return err }},
 		{machine.PoolExcessAnnotation, true, func(s string) error { _, err := machine.ParseExcess(s); return err }},
 	} {
