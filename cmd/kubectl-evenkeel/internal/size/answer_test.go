@@ -54,7 +54,7 @@ func found(q size.Question) size.Answer {
 
 var _ = Describe("An answer", func() {
 	It("has a Reserve with the schedules, for the MachineDeployment", func() {
-		a := found(asked(func(q *size.Question) { q.Pool = size.Pool{Namespace: "shop", Name: "pool-z1"} }))
+		a := found(asked(func(q *size.Question) { q.Pool, q.Setup.Max = size.Pool{Namespace: "shop", Name: "pool-z1"}, 100 }))
 		Expect(a.Schedule).NotTo(BeNil())
 		Expect(a.Reserve.Spec.Schedules).To(Equal(a.Schedule.Schedules))
 		Expect(a.Reserve.Spec.Replicas).To(BeEquivalentTo(a.Schedule.Machines))
@@ -102,6 +102,9 @@ var _ = Describe("An answer", func() {
 		Entry(nil, "left out: 1 pod with larger requests than a machine can hold", day(demand.Pods{CPU: 3000, Count: 2}, demand.Pods{CPU: 9000, Count: 1})),
 		Entry(nil, "the trace covers less than a week", day(demand.Pods{CPU: 3000, Count: 2})),
 		Entry(nil, "all machines boot in the same time", func(q *size.Question) { q.Setup.Boot = q.Setup.Boot[:1] }),
+		Entry(nil, "MachineDeployment pool has no bounds, so instant release does not raise its replicas", func(q *size.Question) {
+			q.Pool = size.Pool{Namespace: "shop", Name: "pool"}
+		}),
 		Entry(nil, "MachineDeployment pool itself requests 9, by spec.excessReplicas", func(q *size.Question) {
 			q.Pool = size.Pool{Name: "pool", Own: 9, Where: "spec.excessReplicas"}
 		}),
