@@ -65,9 +65,17 @@ func podOf(p *corev1.Pod, now time.Time) demand.Pods {
 	need := requests.PodRequests(p, requests.PodResourcesOptions{})
 	one := demand.Pods{Created: p.CreationTimestamp.UTC(), CPU: amountOf(need.Cpu(), resource.Milli), Memory: amountOf(need.Memory(), 0), Count: 1}
 	if end := endTime(p, now); !end.IsZero() {
-		one.Lasts = durationUntil(one.Created, end)
+		one.Lasts = durationUntil(startTime(p), end)
 	}
 	return one
+}
+
+// startTime returns when a pod started on its Node. Before that, it waited, and used no room.
+func startTime(p *corev1.Pod) time.Time {
+	if p.Status.StartTime != nil {
+		return later(p.CreationTimestamp.Time, p.Status.StartTime.Time)
+	}
+	return p.CreationTimestamp.Time
 }
 
 // amountOf returns a quantity in multiples of 10^scale, and the largest amount for larger ones, which
@@ -100,7 +108,7 @@ func endTime(p *corev1.Pod, now time.Time) time.Time {
 }
 
 // durationUntil is at least an instant, because 0 means that a pod does not end.
-func durationUntil(created, end time.Time) time.Duration { return max(time.Second, end.Sub(created)) }
+func durationUntil(start, end time.Time) time.Duration { return max(time.Second, end.Sub(start)) }
 
 // gonePod is a pod that no longer exists, as its events show.
 type gonePod struct {

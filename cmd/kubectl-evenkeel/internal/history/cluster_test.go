@@ -42,6 +42,11 @@ func ended(before time.Duration) func(*corev1.Pod) {
 	}
 }
 
+// started got a Node some time before noon.
+func started(before time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.StartTime = ptr.To(metav1.NewTime(noon.Add(-before))) }
+}
+
 func ownedBy(kind string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Controller: ptr.To(true)}}
@@ -71,6 +76,7 @@ var _ = DescribeTable("The pods of a cluster",
 	Entry("in the order of creation", history.Objects{Pods: []*corev1.Pod{aged("a", time.Minute), aged("b", time.Hour)}}, created(time.Hour, 0), created(time.Minute, 0)),
 	Entry("that has ended", history.Objects{Pods: []*corev1.Pod{aged("a", time.Hour, ended(10*time.Minute))}}, created(time.Hour, 50*time.Minute)),
 	Entry("that has ended, as far as can be seen now", history.Objects{Pods: []*corev1.Pod{aged("a", time.Hour, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}}, created(time.Hour, time.Hour)),
+	Entry("that has ended, and had waited", history.Objects{Pods: []*corev1.Pod{aged("a", time.Hour, ended(10*time.Minute), started(40*time.Minute))}}, created(time.Hour, 30*time.Minute)),
 	Entry("that ended at once", history.Objects{Pods: []*corev1.Pod{aged("a", time.Hour, ended(time.Hour))}}, created(time.Hour, time.Second)),
 	Entry("that is being deleted", history.Objects{Pods: []*corev1.Pod{aged("a", time.Hour, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(noon.Add(-time.Minute))) })}}, created(time.Hour, 59*time.Minute)),
 	Entry("that ends soon", history.Objects{Pods: []*corev1.Pod{aged("a", time.Hour, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(noon.Add(time.Minute))) })}}, created(time.Hour, 0)),
@@ -115,14 +121,14 @@ var _ = Describe("The notes about a cluster", func() {
 
 var _ = Describe("Reading a cluster", func() {
 	It("keeps what is needed", func() {
-		client := fake.NewClientset(aged("a", time.Hour, on("n"), ended(10*time.Minute)), bound("a-x", "n", time.Minute), event("Pulled", "a-x", "", 0))
+		client := fake.NewClientset(aged("a", time.Hour, on("n"), ended(10*time.Minute), started(40*time.Minute)), bound("a-x", "n", time.Minute), event("Pulled", "a-x", "", 0))
 		o, notes, err := history.Read(GinkgoT().Context(), client)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(notes).To(BeEmpty())
 		Expect(o.Events).To(HaveLen(1))
 		o.Now = noon
 		trace, _ := history.Cluster(o)
-		Expect(trace).To(HaveExactElements(created(time.Hour, 50*time.Minute), created(time.Minute, time.Minute)))
+		Expect(trace).To(HaveExactElements(created(time.Hour, 30*time.Minute), created(time.Minute, time.Minute)))
 	})
 
 	It("does without events if there is no right to them", func() {

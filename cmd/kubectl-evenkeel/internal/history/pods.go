@@ -39,8 +39,8 @@ type podKey struct{ namespace, name, uid string }
 
 // podRecord is what the metrics show about a pod.
 type podRecord struct {
-	created, completed, seen time.Time
-	cpu, memory              float64
+	created, started, completed, seen time.Time
+	cpu, memory                       float64
 	// daemon reports whether a DaemonSet or the kubelet itself runs it, and here whether it was
 	// bound to one of the Nodes.
 	daemon, here bool
@@ -64,6 +64,7 @@ var queries = []query{
 			l.seen = s.At
 		}
 	}},
+	{`max by (namespace, pod, uid) (max_over_time(kube_pod_start_time{%[1]s}[%[2]s]))`, true, func(l *podRecord, s sample) { l.started = instantOf(s.Value) }},
 	// The completion time of a pod that runs is that of a container that has ended, or was restarted.
 	{`max by (namespace, pod, uid) (max_over_time(kube_pod_completion_time{%[1]s}[%[2]s])) and max by (namespace, pod, uid) (max_over_time(kube_pod_status_phase{phase=~"Succeeded|Failed",%[1]s}[%[2]s])) > 0`, true, func(l *podRecord, s sample) { l.completed = instantOf(s.Value) }},
 	{`sum by (namespace, pod, uid) (max by (namespace, pod, uid, container) (max_over_time(kube_pod_container_resource_requests{resource="cpu",%[1]s}[%[2]s])))`, true, func(l *podRecord, s sample) { l.cpu = max(l.cpu, s.Value) }},
@@ -151,13 +152,14 @@ func (p Prometheus) traceOf(pods map[podKey]*podRecord, end time.Time) (trace de
 		if l.created.IsZero() || l.daemon || p.Nodes != "" && !l.here {
 			continue
 		}
+		started := later(l.created, l.started)
 		one := demand.Pods{Created: l.created, CPU: roundUp(l.cpu * 1000), Memory: roundUp(l.memory), Count: 1}
 		switch {
 		case !l.completed.IsZero():
-			one.Lasts = durationUntil(l.created, l.completed)
+			one.Lasts = durationUntil(started, l.completed)
 		case l.seen.Before(end.Add(-p.Step)):
 			// The last time that it was scraped is in the step before.
-			one.Lasts = durationUntil(l.created, l.seen.Add(-p.Step/2))
+			one.Lasts = durationUntil(started, l.seen.Add(-p.Step/2))
 		}
 		if one.Validate() != nil || one.Created.After(end) {
 			unread++

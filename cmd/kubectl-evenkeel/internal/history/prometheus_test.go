@@ -23,6 +23,7 @@ import (
 type metered struct {
 	name                  string
 	created, until, ended time.Duration // before noon
+	started               time.Duration // before noon; 0 for one that is not known to have started
 	daemon                bool
 	node                  string
 	// waited is one that was seen before it was bound: its container has a series without a Node, and another with it.
@@ -90,6 +91,8 @@ func (p metered) value(query string) (value string, has bool) {
 	switch {
 	case strings.Contains(query, "kube_pod_created{"):
 		return strconv.FormatFloat(ago(p.created), 'g', -1, 64), true
+	case strings.Contains(query, "kube_pod_start_time{"):
+		return strconv.FormatFloat(ago(p.started), 'g', -1, 64), p.started > 0
 	case strings.Contains(query, "kube_pod_completion_time{"):
 		return strconv.FormatFloat(ago(p.ended), 'g', -1, 64), p.ended > 0 && !(p.restarted && strings.Contains(query, `) and max by (namespace, pod, uid) (max_over_time(kube_pod_status_phase{phase=~"Succeeded|Failed",`))
 	case strings.Contains(query, `resource="cpu"`):
@@ -156,6 +159,17 @@ var _ = Describe("Prometheus", func() {
 		Expect(trace).To(HaveExactElements(large(time.Hour, 0)))
 	})
 
+	It("shows how long pods ran, without the time in which they waited", func() {
+		trace, _, err := newServer(
+			metered{name: "completed", created: 9 * time.Hour, started: 8*time.Hour + 30*time.Minute, until: time.Hour, ended: 8 * time.Hour},
+			metered{name: "deleted", created: 5 * time.Hour, started: 4 * time.Hour, until: 3 * time.Hour},
+		).traced()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(trace).To(HaveLen(2))
+		Expect(trace[0]).To(Equal(large(9*time.Hour, 30*time.Minute)))
+		Expect(trace[1].Lasts).To(BeNumerically("~", time.Hour, time.Minute))
+	})
+
 	It("takes no pod for ended while only one of its containers has", func() {
 		trace, _, err := newServer(metered{name: "restarted", created: 9 * time.Hour, until: -time.Hour, ended: 8 * time.Hour, restarted: true}).traced()
 		Expect(err).NotTo(HaveOccurred())
@@ -184,7 +198,7 @@ var _ = Describe("Prometheus", func() {
 		s := newServer(metered{name: "a", created: time.Hour, until: -time.Hour})
 		_, _, err := s.traced(func(p *history.Prometheus) { p.Token, p.Matchers = "secret", `namespace="shop"` })
 		Expect(err).NotTo(HaveOccurred())
-		Expect(s.requests).To(HaveLen(8 * 5))
+		Expect(s.requests).To(HaveLen(8 * 6))
 		for i, r := range s.requests {
 			Expect(r.Header.Get("Authorization")).To(Equal("Bearer secret"))
 			Expect(s.queries[i]).To(ContainSubstring(`namespace="shop"}`))
