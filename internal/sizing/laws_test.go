@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/internal/demand"
+	"github.com/evenkeel/evenkeel/internal/demand/synthetic"
 	"github.com/evenkeel/evenkeel/internal/sizing"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
@@ -141,6 +142,18 @@ func same(g Gomega, a, b sizing.Outcome) {
 	a.ReserveHours, a.MachineHours = b.ReserveHours, b.MachineHours
 	g.Expect(a).To(Equal(b))
 }
+
+var _ = It("Small pods need hardly more machines because there are many sizes of them, also beside pods that no machine holds", func() {
+	var trace demand.Trace
+	for i := range 300 {
+		trace = append(trace,
+			demand.Pods{Created: synthetic.Monday.Add(time.Hour), CPU: int64(20 + i), Memory: 1 << 20, Count: 1},
+			demand.Pods{Created: synthetic.Monday.Add(time.Hour), CPU: int64(5000 + i), Memory: 1 << 20, Count: 1})
+	}
+	o := outcome(trace, usual(), sizing.Fixed(0))
+	Expect(o.Peak).To(BeNumerically("<=", 14), "50,850 thousandths of a CPU fill almost 13")
+	Expect([]int{o.Pods, o.TooLarge}).To(Equal([]int{300, 300}))
+})
 
 var _ = DescribeTable("Stories",
 	func(trace demand.Trace, setup sizing.Setup, amount int, late int, longest time.Duration) {

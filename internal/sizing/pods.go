@@ -3,6 +3,7 @@
 package sizing
 
 import (
+	"math/bits"
 	"slices"
 	"time"
 
@@ -15,11 +16,12 @@ import (
 )
 
 const (
-	// maxShapes is how many sizes of pods are told apart.
+	// maxShapes is how many sizes of pods are told apart. If there are more, requests are rounded up
+	// to fewer binary digits, as little as necessary.
 	maxShapes = 256
-	// grid is into how many parts a machine is divided if there are more: requests are rounded up
-	// to these parts.
-	grid = 16
+	// allDigits are those of each request, and mostDigits those that are tried first if these are
+	// too many.
+	allDigits, mostDigits = 64, 8
 )
 
 // size is what a pod requests.
@@ -77,32 +79,49 @@ type waiting struct {
 type shapes struct {
 	all []*shape
 	of  map[size]*shape
-	// whole is an empty machine. cell is what requests are rounded up to, if that is necessary.
-	whole room
-	cell  size
+	// whole is an empty machine. digits is how many binary digits of requests count.
+	whole  room
+	digits int
 	// unseen reports whether the autoscaler has not seen what waits.
 	unseen bool
 }
 
-// newShapes finds the sizes of the pods of a trace.
+// newShapes finds how exactly the sizes of the pods of a trace can be told apart.
 func newShapes(trace demand.Trace, setup Setup) shapes {
-	sizes := map[size]bool{}
-	for _, p := range trace {
-		sizes[size{p.CPU, p.Memory}] = true
-	}
-	s := shapes{of: map[size]*shape{}, whole: roomOf(setup.Machine)}
-	if len(sizes) > maxShapes {
-		s.cell = size{max(1, s.whole.cpu/grid), max(1, s.whole.memory/grid)}
+	s := shapes{of: map[size]*shape{}, whole: roomOf(setup.Machine), digits: allDigits}
+	for s.digits > 1 && s.areTooMany(trace) {
+		s.digits = min(s.digits-1, mostDigits)
 	}
 	return s
 }
 
+// areTooMany reports whether a trace has too many sizes of pods.
+func (s *shapes) areTooMany(trace demand.Trace) bool {
+	sizes := map[size]bool{}
+	for _, p := range trace {
+		if s.fits(p) {
+			sizes[s.sizeOf(p)] = true
+		}
+		if len(sizes) > maxShapes {
+			return true
+		}
+	}
+	return false
+}
+
+// fits reports whether an empty machine can hold a pod.
+func (s *shapes) fits(p demand.Pods) bool {
+	return s.whole.countFitting(size{p.CPU, p.Memory}, 1) > 0
+}
+
+// sizeOf returns the size that a pod counts with.
+func (s *shapes) sizeOf(p demand.Pods) size {
+	return size{roundUp(p.CPU, s.digits, s.whole.cpu), roundUp(p.Memory, s.digits, s.whole.memory)}
+}
+
 // shapeOf returns the shape of a pod.
 func (s *shapes) shapeOf(p demand.Pods) *shape {
-	key := size{p.CPU, p.Memory}
-	if s.cell != (size{}) {
-		key = size{roundUp(p.CPU, s.cell.cpu, s.whole.cpu), roundUp(p.Memory, s.cell.memory, s.whole.memory)}
-	}
+	key := s.sizeOf(p)
 	if s.of[key] == nil {
 		s.of[key] = &shape{size: key, like: podOf(key)}
 		s.all = append(s.all, s.of[key])
@@ -110,12 +129,14 @@ func (s *shapes) shapeOf(p demand.Pods) *shape {
 	return s.of[key]
 }
 
-// roundUp returns the next multiple, but not more than a machine has if it has n.
-func roundUp(n, multiple, most int64) int64 {
-	if n > most {
+// roundUp rounds a number up to some binary digits, but not to more than a machine has if it has n.
+func roundUp(n int64, digits int, most int64) int64 {
+	surplus := bits.Len64(uint64(n)) - digits
+	if surplus <= 0 || n > most {
 		return n
 	}
-	return min((n+multiple-1)/multiple*multiple, most)
+	unit := int64(1) << surplus
+	return min((n+unit-1)/unit*unit, most)
 }
 
 func podOf(s size) *fit.Pod {
@@ -150,11 +171,11 @@ func (s *shapes) oldest() []*shape {
 
 // arrive lets pods wait.
 func (s *simulation) arrive(p demand.Pods) {
-	shape := s.shapes.shapeOf(p)
-	if s.shapes.whole.countFitting(shape.size, 1) == 0 {
+	if !s.shapes.fits(p) {
 		s.outcome.TooLarge += p.Count
 		return
 	}
+	shape := s.shapes.shapeOf(p)
 	// Where others of the same size wait already, there is no room.
 	shape.fresh = shape.fresh || shape.waiting == 0
 	shape.queue = append(shape.queue, waiting{p.Created, p.Lasts, p.Count})
