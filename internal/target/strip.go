@@ -136,10 +136,11 @@ func stripJob(job *batchv1.Job) *batchv1.Job {
 	return slim
 }
 
-// identity returns the name of an object, and whether it is being deleted.
+// identity returns the name of an object, its version, by which handlers tell changes of the spec
+// from those of the status, and whether it is being deleted.
 func identity(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Generation: o.GetGeneration(),
 		CreationTimestamp: o.GetCreationTimestamp(), DeletionTimestamp: o.GetDeletionTimestamp(),
 	}
 }

@@ -54,6 +54,25 @@ var _ = Describe("While pods wait, the controller decides again", func() {
 			Expect(c.replicas()).To(Equal("a=2"))
 		})
 	})
+
+	It("when a DaemonSet has changed", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:3")
+			c.create(Pods(1, "p", 4000)...)
+			c.daemonSet(500)
+			c.Start("release", controller(usual))
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"))
+			sets := c.core.AppsV1().DaemonSets(ns)
+			set, err := sets.Get(context.Background(), "daemon", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			set.Spec.Template.Spec.Containers[0].Resources.Requests = nil
+			_, err = sets.Update(context.Background(), set, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
 })
 
 var _ = Describe("The first pod that waits", func() {
