@@ -89,7 +89,7 @@ type Controller struct {
 	// informers are those of the target cluster.
 	informers *target.Informers
 	// tried contains the shapes of waiting pods that the scheduler has found no node for, at the
-	// last decision; nil if there are none.
+	// last decision; nil if there are none. It is empty during the first decision.
 	tried atomic.Pointer[shapes]
 
 	// Only the worker uses the rest.
@@ -188,6 +188,7 @@ func (c *Controller) forgetPods() {
 func (c *Controller) look(ctx context.Context, begun time.Time) plan.View {
 	ctx, span := tracing.Start(ctx, "observe")
 	defer span.End()
+	c.tried.CompareAndSwap(nil, &shapes{}) // from now on, what changes may be too late for this decision
 	v := c.observe(begun)
 	c.readJobs(ctx, v.Waiting)
 	v.Interrupted = func() bool { return ctx.Err() != nil || c.clock.Since(begun) > maxTime }

@@ -5,6 +5,7 @@ package release
 import (
 	"slices"
 	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -18,6 +19,20 @@ import (
 // Interpose wraps the store of the pods that the preview is shown.
 func (p *Preview) Interpose(between func(cache.Indexer) cache.Indexer) {
 	p.c.stores.pods = between(p.c.stores.pods)
+}
+
+// SlowLook makes the controller take that long to look at the pods.
+func (c *Controller) SlowLook(d time.Duration) { c.stores.pods = slowList{c.stores.pods, d} }
+
+type slowList struct {
+	cache.Indexer
+	takes time.Duration
+}
+
+func (s slowList) List() []any {
+	found := s.Indexer.List()
+	time.Sleep(s.takes)
+	return found
 }
 
 // Held is how many things a controller remembers, by what they are.

@@ -13,8 +13,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
+
+// agent runs a pod on a machine in reserve, and returns its name.
+func (c *cluster) agent(node string, milli int64) string {
+	GinkgoHelper()
+	c.create(Pod("agent", milli, func(p *corev1.Pod) {
+		p.Spec.NodeName = node
+		p.Spec.Tolerations = []corev1.Toleration{{Key: v1alpha1.ReserveTaintKey, Operator: corev1.TolerationOpExists}}
+	}))
+	return "agent"
+}
 
 var _ = Describe("While pods wait, the controller decides again", func() {
 	DescribeTable("when a kind is seen after all others",
@@ -50,6 +62,20 @@ var _ = Describe("While pods wait, the controller decides again", func() {
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=1"))
 			Expect(sets.Delete(context.Background(), "agent", metav1.DeleteOptions{})).To(Succeed())
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
+
+	It("when something changes during the first decision", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 1, "1:3")
+			agent := c.agent("a-002", 500)
+			c.Start("release", controller(usual, func(watched *Controller) { watched.SlowLook(time.Second) }))
+			c.settle()
+			c.create(Pods(1, "p", 4000)...)
+			time.Sleep(500 * time.Millisecond)
+			c.delete(agent)
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=2"))
 		})
