@@ -36,10 +36,18 @@ func (c *Controller) podChanged(was, is any) {
 		c.loop.AddAfter(queueKey, c.gatherTimeFor(after))
 		return
 	}
-	if before == nil || before.Spec.NodeName != after.Spec.NodeName || before.Status.Phase != after.Status.Phase ||
-		before.Status.NominatedNodeName != after.Status.NominatedNodeName {
+	if before == nil || affectsOthers(before, after) {
 		c.somethingChanged(was, is)
 	}
+}
+
+// affectsOthers reports whether a change of a pod may change where others can run: its place, its
+// requests, which may change while it runs, or its labels. Topology spread does not count a pod that
+// is being deleted.
+func affectsOthers(was, is *corev1.Pod) bool {
+	return was.Status.Phase != is.Status.Phase || was.Status.NominatedNodeName != is.Status.NominatedNodeName ||
+		(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) || !maps.Equal(was.Labels, is.Labels) ||
+		!equality.Semantic.DeepEqual(&was.Spec, &is.Spec)
 }
 
 // gatherTimeFor is how long a decision about a pod that begins to wait is delayed. The first pod of a

@@ -67,6 +67,35 @@ var _ = Describe("While pods wait, the controller decides again", func() {
 		})
 	})
 
+	DescribeTable("when a pod that runs leaves room for another one",
+		func(waits, change func(*corev1.Pod)) {
+			play(func(c *cluster) {
+				c.grow("a", 1, 1, "1:3")
+				agent := c.agent("a-002", 500)
+				c.create(Pod("p", 3500, waits))
+				c.Start("release", controller(usual))
+				c.settle()
+				Expect(c.replicas()).To(Equal("a=1"))
+				pods := c.core.CoreV1().Pods(ns)
+				pod, err := pods.Get(context.Background(), agent, metav1.GetOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				change(pod)
+				_, err = pods.Update(context.Background(), pod, metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				c.settle()
+				Expect(c.replicas()).To(Equal("a=2"))
+			})
+		},
+		Entry("since it was resized", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = Pod("p", 4000).Spec.Containers[0].Resources.Requests
+		},
+			func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = nil }),
+		Entry("since it has other labels", func(p *corev1.Pod) {
+			p.Labels = map[string]string{"app": "agent"}
+			Apart(p)
+		}, func(p *corev1.Pod) { p.Labels = nil }),
+	)
+
 	It("when something changes during the first decision", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 1, "1:3")
