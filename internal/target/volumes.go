@@ -31,15 +31,26 @@ type Storage struct {
 	DriversKnown func() bool
 }
 
+// StorageClasses returns the informer of StorageClasses, which waits while the process lacks the right
+// to read them.
+func (i *Informers) StorageClasses() cache.SharedIndexInformer {
+	return access.Informer(i.factory.InformerFor, i.rights, classesRule, &storagev1.StorageClass{}, func(c kubernetes.Interface) access.Reader[*storagev1.StorageClassList] {
+		return c.StorageV1().StorageClasses()
+	})
+}
+
+// Drivers returns the informer of CSIDrivers, which waits while the process lacks the right to read
+// them.
+func (i *Informers) Drivers() cache.SharedIndexInformer {
+	return access.Informer(i.factory.InformerFor, i.rights, driversRule, &storagev1.CSIDriver{}, func(c kubernetes.Interface) access.Reader[*storagev1.CSIDriverList] {
+		return c.StorageV1().CSIDrivers()
+	})
+}
+
 // Storage returns the stores of all kinds that concern volumes. Do not wait for classes and
 // drivers: the process may lack the right to read them, and works without.
 func (i *Informers) Storage() Storage {
-	classes := access.Informer(i.factory.InformerFor, i.rights, classesRule, &storagev1.StorageClass{}, func(c kubernetes.Interface) access.Reader[*storagev1.StorageClassList] {
-		return c.StorageV1().StorageClasses()
-	})
-	drivers := access.Informer(i.factory.InformerFor, i.rights, driversRule, &storagev1.CSIDriver{}, func(c kubernetes.Interface) access.Reader[*storagev1.CSIDriverList] {
-		return c.StorageV1().CSIDrivers()
-	})
+	classes, drivers := i.StorageClasses(), i.Drivers()
 	return Storage{
 		Claims: i.Claims().GetIndexer(), Volumes: i.Volumes().GetIndexer(),
 		Classes: classes.GetIndexer(), Drivers: drivers.GetIndexer(),

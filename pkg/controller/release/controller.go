@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -86,6 +87,7 @@ type Controller struct {
 	source   pool.Source // without pods: each decision reads these once
 	podCache podCache
 	filled   []cache.DoneChecker
+	optional []cache.DoneChecker
 	// informers are those of the target cluster.
 	informers *target.Informers
 	// tried contains the shapes of waiting pods that the scheduler has found no node for, at the
@@ -139,7 +141,16 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 
 // Run works until ctx ends, and returns after everything that it started has ended.
-func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
+func (c *Controller) Run(ctx context.Context) {
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	waiting.Go(func() {
+		if cache.WaitFor(ctx, "", c.optional...) { // no event tells that there are no drivers
+			c.somethingChanged(nil, nil)
+		}
+	})
+	c.loop.Run(ctx, c.filled...)
+}
 
 // sync decides, and decides again at once if a MachineDeployment has changed meanwhile, so that
 // pods do not wait for that. It decides nothing while a cluster does not answer.

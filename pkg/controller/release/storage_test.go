@@ -5,6 +5,7 @@ package release_test
 import (
 	"context"
 	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -102,4 +103,43 @@ var _ = Describe("Where storage may not be read", func() {
 		Entry("and a machine for it is released", served, "a=2"),
 		Entry("unless the needs of its driver are unknown", without("csidrivers"), "a=1"),
 	)
+})
+
+var _ = Describe("A pod whose volume does not exist yet", func() {
+	It("is helped when its storage class is seen after all else", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.Lag("storageclasses", sim.Constantly(5*time.Minute), "release")
+			c.late()
+			c.unbound("data")
+			c.create(fresh(1, "p", 4000, claiming("data"))...)
+			time.Sleep(4 * time.Minute)
+			Expect(c.replicas()).To(Equal("a=1"))
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
+
+	It("is helped when the drivers have been read after all else, though there are none", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.late()
+			c.unbound("data")
+			c.create(fresh(1, "p", 4000, claiming("data"))...)
+			c.settle()
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.Resource == "csidrivers" {
+					return 10 * time.Second, 0
+				}
+				return 0, 0
+			})
+			c.Start("release", controller(usual))
+			time.Sleep(9 * time.Second)
+			Expect(c.replicas()).To(Equal("a=1"))
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
 })

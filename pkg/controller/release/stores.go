@@ -51,5 +51,17 @@ func (c *Controller) attach(i Informers) error {
 		_, err := a.informer.AddEventHandler(handlers.OnChange(a.changed))
 		errs = append(errs, err)
 	}
+	return errors.Join(append(errs, c.listenToStorage(i.Target))...)
+}
+
+// listenToStorage listens to what decides where a volume can be created. It is not waited for: the
+// process may lack the right to read it.
+func (c *Controller) listenToStorage(i *target.Informers) error {
+	var errs []error
+	for _, informer := range []cache.SharedIndexInformer{i.StorageClasses(), i.Drivers()} {
+		c.optional = append(c.optional, informer.HasSyncedChecker())
+		_, err := informer.AddEventHandler(handlers.OnChange(c.somethingChanged))
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
 }
