@@ -54,6 +54,19 @@ func running(amount string) func(*corev1.Pod) {
 	}
 }
 
+// asWhole has a pod run that requests something as a whole, and has something else until it is resized.
+func asWhole(wants, has string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.NodeName, p.Spec.Resources = "n", &corev1.ResourceRequirements{Requests: amounts(wants)}
+		p.Status.AllocatedResources, p.Status.Resources = amounts(has), &corev1.ResourceRequirements{Requests: amounts(has)}
+	}
+}
+
+// infeasible reports that the resize of a pod is more than its Node has.
+func infeasible(p *corev1.Pod) {
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
+}
+
 func namespaced(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Namespace = name }
 }
@@ -87,6 +100,8 @@ var _ = DescribeTable("A pod on node n",
 	Entry("as many pods as may be", Full, pod("p", ""), on(node("n", has("pods=1")), pod("q", ""))),
 	Entry("no device is left", Full, pod("p", "example.com/gpu=1"), on(node("n", has("example.com/gpu=2")), pod("q", "example.com/gpu=2"))),
 	Entry("what a pod is still to give back counts", Full, pod("p", "cpu=2"), on(node("n"), pod("q", "cpu=1", running("cpu=3")))),
+	Entry("what a pod as a whole is still to give back counts", Full, pod("p", "cpu=2"), on(node("n"), pod("q", "cpu=1", asWhole("cpu=1", "cpu=3")))),
+	Entry("what a pod as a whole cannot get does not", Fits, pod("p", "cpu=2"), on(node("n"), pod("q", "cpu=1", asWhole("cpu=9", "cpu=2"), infeasible))),
 	Entry("what a pod that waits once had does not", Fits, pod("p", "cpu=1", had("cpu=5")), on(node("n"))),
 	Entry("no such node", Elsewhere, pod("p", ""), on(node("m"))),
 

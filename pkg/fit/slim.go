@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	requests "k8s.io/component-helpers/resource"
 )
 
 // Limits on what is read of one pod, whatever its author wrote. Common pods stay far below them.
@@ -48,7 +47,7 @@ const (
 func Slim(pod *corev1.Pod) *corev1.Pod {
 	slim, reason := bounded(pod)
 	if reason == "" {
-		slim.Spec.Containers[0].Resources.Requests = requests.PodRequests(pod, requests.PodResourcesOptions{UseStatusResources: pod.Spec.NodeName != ""})
+		slim.Spec.Containers[0].Resources.Requests = requestsOf(pod)
 		return slim
 	}
 	slim = outline(pod)

@@ -108,9 +108,11 @@ var _ = DescribeTable("What is kept of a pod",
 )
 
 var _ = It("Of a pod that is being resized, what it still has is kept", func() {
-	p := pod("p", "cpu=1", running("cpu=3"))
-	for _, slim := range []*corev1.Pod{Slim(p), SlimMovable(p)} {
-		Expect(slim.Spec.Containers[0].Resources.Requests.Cpu().Value()).To(BeEquivalentTo(3))
+	for _, resized := range []func(*corev1.Pod){running("cpu=3"), asWhole("cpu=1", "cpu=3")} {
+		p := pod("p", "cpu=1", resized)
+		for _, slim := range []*corev1.Pod{Slim(p), SlimMovable(p)} {
+			Expect(slim.Spec.Containers[0].Resources.Requests.Cpu().Value()).To(BeEquivalentTo(3))
+		}
 	}
 })
 
