@@ -141,7 +141,7 @@ func (s Settings) Evaluate(pod *corev1.Pod) (counts, tried bool) {
 		return false, false
 	}
 	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled {
+		if c.Type == corev1.PodScheduled && c.Reason != corev1.PodReasonSchedulingGated { // which stays when the gates are gone
 			tried = c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 			return tried, tried
 		}

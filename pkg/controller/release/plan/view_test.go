@@ -25,6 +25,7 @@ func placedBy(scheduler string) func(*corev1.Pod) {
 
 var _ = Describe("Whether a pod may justify a machine", func() {
 	unschedulable := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}
+	gated := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}
 	yes, notYet, no := []bool{true, true}, []bool{true, false}, []bool{false, false}
 
 	DescribeTable("depends on what it is, and on what its scheduler has found",
@@ -43,6 +44,8 @@ var _ = Describe("Whether a pod may justify a machine", func() {
 		Entry("no node, before it was bound and started", no, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }),
 		Entry("no node, and it is deleted", no, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: Noon} }),
 		Entry("no node, and it has a gate", no, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }),
+		Entry("nothing yet, since it has just lost its gate", notYet, reported(gated)),
+		Entry("nothing, since it has a gate", no, reported(gated), func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }),
 		Entry("no node, before it made room on one", no, func(p *corev1.Pod) { p.Status.NominatedNodeName = "a-0" }),
 		Entry("no node, for a pod of another scheduler", no, placedBy("mine")),
 		Entry("no node, at the least priority that counts", yes, worth(-10)),
