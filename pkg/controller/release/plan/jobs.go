@@ -3,9 +3,11 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
@@ -25,7 +27,7 @@ func PodsOfJob(job *batchv1.Job, uid types.UID) int {
 		return 0
 	case ptr.Deref(job.Spec.CompletionMode, batchv1.NonIndexedCompletion) != batchv1.NonIndexedCompletion:
 		return 0
-	case len(job.Status.Conditions) > 0 || job.Status.Failed > 0 || ptr.Deref(job.Status.Terminating, 0) > 0:
+	case slices.ContainsFunc(job.Status.Conditions, holds) || job.Status.Failed > 0 || ptr.Deref(job.Status.Terminating, 0) > 0:
 		return 0
 	}
 	pods := int(ptr.Deref(job.Spec.Parallelism, 1))
@@ -37,6 +39,9 @@ func PodsOfJob(job *batchv1.Job, uid types.UID) int {
 	}
 	return max(0, pods)
 }
+
+// holds reports whether a condition of a Job is true: the Job has ended, or is suspended.
+func holds(c batchv1.JobCondition) bool { return c.Status == corev1.ConditionTrue }
 
 // Bursts are Jobs that create pods, by UID. A Job does not show that its pods cannot be created,
 // for example because of a quota, as a ReplicaSet does. So its pods are expected only as long as

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -37,7 +38,12 @@ var _ = DescribeTable("A Job is to have",
 	Entry("none after a failure, since it waits", 0, func(j *batchv1.Job) { j.Status.Failed = 1 }),
 	Entry("none while pods terminate, since it may wait for them", 0, func(j *batchv1.Job) { j.Status.Terminating = ptr.To[int32](1) }),
 	Entry("all if none terminates", 7, func(j *batchv1.Job) { j.Status.Terminating = ptr.To[int32](0) }),
-	Entry("none once it has ended", 0, func(j *batchv1.Job) { j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete}} }),
+	Entry("none once it has ended", 0, func(j *batchv1.Job) {
+		j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+	}),
+	Entry("all if it was suspended before", 7, func(j *batchv1.Job) {
+		j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionFalse}}
+	}),
 	Entry("none by another controller", 0, func(j *batchv1.Job) { j.Spec.ManagedBy = ptr.To("kueue.x-k8s.io/multikueue") }),
 	Entry("all by the usual controller", 7, func(j *batchv1.Job) { j.Spec.ManagedBy = ptr.To(batchv1.JobControllerName) }),
 	Entry("none that are alike if they have an index", 0, func(j *batchv1.Job) { j.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion) }),
