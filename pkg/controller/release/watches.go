@@ -80,11 +80,12 @@ func (c *Controller) nodeChanged(was, is any) {
 }
 
 // specChanged ignores changes of the status. Each kind is watched on its own, so that a MachineSet
-// may be seen after its machines.
+// may be seen after its machines. An object that was created again may have the same generation.
 func (c *Controller) specChanged(was, is any) {
 	before, _ := was.(metav1.Object)
 	after, _ := is.(metav1.Object)
-	if before == nil || after == nil || before.GetGeneration() != after.GetGeneration() {
+	if before == nil || after == nil || before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
+		!equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences()) {
 		c.somethingChanged(was, is)
 	}
 }

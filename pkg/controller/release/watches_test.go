@@ -110,6 +110,28 @@ var _ = Describe("While pods wait, the controller decides again", func() {
 		})
 	})
 
+	It("when a MachineSet has been adopted", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 1, "1:3")
+			sets := c.ours.MachineV1alpha1().MachineSets(ns)
+			set, err := sets.Get(context.Background(), "a", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			owners := set.OwnerReferences
+			set.OwnerReferences = nil
+			set, err = sets.Update(context.Background(), set, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.create(Pods(1, "p", 4000)...)
+			c.Start("release", controller(usual))
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"))
+			set.OwnerReferences = owners
+			_, err = sets.Update(context.Background(), set, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
+
 	It("when a DaemonSet has changed", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:3")
