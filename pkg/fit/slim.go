@@ -4,6 +4,8 @@ package fit
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -235,19 +237,24 @@ func hostPorts(pod *corev1.Pod) []corev1.ContainerPort {
 	return all
 }
 
-// roughly returns the CPU and memory requests of a pod that is too large to be read: the sum of its
-// containers.
+// roughly returns the requests of a pod that is too large to be read: CPU and memory, and others
+// until they take half of what is kept of a pod.
 func roughly(pod *corev1.Pod) corev1.ResourceList {
-	var milli, bytes int64
-	for i := range pod.Spec.Containers {
-		list := pod.Spec.Containers[i].Resources.Requests
-		milli = min(milli+schedulerUnits(corev1.ResourceCPU, list[corev1.ResourceCPU]), maxAmount)
-		bytes = min(bytes+schedulerUnits(corev1.ResourceMemory, list[corev1.ResourceMemory]), maxAmount)
+	const eachTakes = 32 // beside its name
+	all, bytes := requestsOf(pod), 0
+	kept := corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(schedulerUnits(corev1.ResourceCPU, all[corev1.ResourceCPU]), resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(schedulerUnits(corev1.ResourceMemory, all[corev1.ResourceMemory]), resource.BinarySI),
 	}
-	return corev1.ResourceList{
-		corev1.ResourceCPU:    *resource.NewMilliQuantity(milli, resource.DecimalSI),
-		corev1.ResourceMemory: *resource.NewQuantity(bytes, resource.BinarySI),
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if bytes += len(name) + eachTakes; bytes > MaxBytes/2 {
+			break
+		}
+		if _, is := kept[name]; !is {
+			kept[name] = *resource.NewQuantity(schedulerUnits(name, all[name]), resource.DecimalSI)
+		}
 	}
+	return kept
 }
 
 // repelling returns a replacement for the anti-affinity of a pod that is too large to be read. It

@@ -178,6 +178,22 @@ var _ = Describe("A slim pod", func() {
 	})
 })
 
+var _ = DescribeTable("A pod that says too much, and runs, leaves no more than it would otherwise",
+	func(p *corev1.Pod, runs func(*corev1.Pod)) {
+		for what, change := range excessive {
+			running := pod("large", "", change, runs, namespaced("other"), func(p *corev1.Pod) { p.Spec.NodeName = "n" })
+			room := NewRoom([]Node{{Object: node("n", has("example.com/gpu=2")), Pods: []*Pod{NewPod(Slim(running), nil)}}})
+			Expect(room.Ask(read(p), "n")).To(Equal(Full), what)
+		}
+	},
+	Entry("of a device", pod("p", "example.com/gpu=1"), func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = amounts("example.com/gpu=2") }),
+	Entry("beside what its sidecar requests", pod("p", "cpu=2"), initially("cpu=3", true)),
+	Entry("beside what an init container requests", pod("p", "cpu=2"), initially("cpu=3", false)),
+	Entry("beside its overhead", pod("p", "cpu=2"), func(p *corev1.Pod) { p.Spec.Overhead = amounts("cpu=3") }),
+	Entry("beside what it requests as a whole", pod("p", "cpu=2"), func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: amounts("cpu=3")} }),
+	Entry("while it is resized", pod("p", "cpu=2"), asWhole("cpu=1", "cpu=3")),
+)
+
 var _ = DescribeTable("Beside a pod that says too much, one",
 	func(want Obstacle, p *corev1.Pod, there func(*corev1.Pod), change ...func(*corev1.Pod)) {
 		running := pod("large", "", append(change, there, func(p *corev1.Pod) { p.Spec.NodeName = "n" })...)
