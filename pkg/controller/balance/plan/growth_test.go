@@ -5,6 +5,7 @@ package plan_test
 import (
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,10 @@ var _ = It("No machine moves while growth is split", func() {
 	Expect(condition(p, "b", ConditionBalanced)).To(Equal("True Even"), "it does not wait for growth either")
 })
 
+func rankedAs(priority string) func(*Machine) {
+	return func(m *Machine) { m.Object.Annotations["machinepriority.machine.sapcloud.io"] = priority }
+}
+
 var _ = DescribeTable("Growth goes", func(want string, members ...Member) {
 	Expect(writes(New(view(members...)))).To(Equal(want))
 },
@@ -61,6 +66,14 @@ var _ = DescribeTable("Growth goes", func(want string, members ...Member) {
 		NewMember("a", 3, ScaleUp, Applied(3), stuck(1)), NewMember("b", 3, ScaleUp, Applied(3))),
 	Entry("nowhere for a machine that failed after it ran, also if it is preserved for a while", "",
 		NewMember("a", 3, ScaleUp, Applied(3), func(m *Member) { broken(&m.Machines[2]) }), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere for a machine that could not be created and is preserved: others would be deleted first", "",
+		NewMember("a", 3, ScaleUp, Applied(3), stuck(1), func(m *Member) { m.Machines[2].Preserved = true }), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere for a machine that cannot be created and that a user ranked: others would be deleted first", "",
+		NewMember("a", 3, ScaleUp, Applied(3), stuck(1), func(m *Member) { rankedAs("4")(&m.Machines[2]) }), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere for a machine that takes too long, while one that does not report would be deleted first", "",
+		NewMember("a", 3, ScaleUp, Applied(3), func(m *Member) { phase(mcm.MachineUnknown)(&m.Machines[0]); phase(mcm.MachinePending)(&m.Machines[2]) }), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere for a machine that cannot be created in a rollout: one of the old template would be deleted", "",
+		NewMember("a", 3, ScaleUp, Applied(3), stuck(1), rollout), NewMember("b", 3, ScaleUp, Applied(3))),
 	Entry("as evenly as ever to a member with such a machine", "a: applied-replicas=4; b: applied-replicas=3",
 		NewMember("a", 4, ScaleUp, Applied(3), func(m *Member) { broken(&m.Machines[2]) }), NewMember("b", 3, ScaleUp, Applied(2))),
 	Entry("not to a member that is being deleted", "a: applied-replicas=6",

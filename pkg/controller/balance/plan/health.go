@@ -3,11 +3,15 @@
 package plan
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 const (
@@ -24,8 +28,8 @@ const (
 type health struct {
 	// blocked: the member fails to create machines. probing: one may be tried all the same.
 	blocked, probing bool
-	// serving and reserve are the ready machines; working are all that serve, ready or not, except
-	// stuck ones.
+	// serving and reserve are the ready machines. Stuck are those that serve, cannot be created, and
+	// would be deleted before any other; working are all others that serve, ready or not.
 	serving, reserve, working, stuck int
 	// leaving are being deleted.
 	leaving int
@@ -34,6 +38,7 @@ type health struct {
 // examine returns the health of a member, and what to remember about it.
 func examine(z *zone, was Failure, now time.Time, patience time.Duration) (health, Failure) {
 	var h health
+	var stuckOnes, working []Machine
 	bad, recovered := false, false
 	for _, m := range z.Machines {
 		stuck := m.isStuck(now, patience)
@@ -43,15 +48,17 @@ func examine(z *zone, was Failure, now time.Time, patience time.Duration) (healt
 			continue
 		case m.Reserve():
 		case stuck:
-			h.stuck++
+			stuckOnes = append(stuckOnes, m)
 		default:
-			h.working++
+			working = append(working, m)
 		}
 		if bad = bad || stuck; m.Ready() {
 			h.countReady(m)
 			recovered = recovered || m.Object.Status.CurrentStatus.LastUpdateTime.After(was.Since)
 		}
 	}
+	h.stuck = countFirst(stuckOnes, working)
+	h.working = len(working) + len(stuckOnes) - h.stuck
 	is := was.nextState(bad, recovered, now)
 	h.blocked, h.probing = is.Failures > 0, is.Probing
 	return h, is
@@ -80,8 +87,42 @@ func (i Failure) nextState(bad, recovered bool, now time.Time) Failure {
 	return i
 }
 
-// uncreated returns how many of the replicas have no machine, or only a stuck one.
-func (z *zone) uncreated() int { return max(0, min(z.health.stuck, z.applied-z.health.working)) }
+// uncreated returns how many of the replicas have no machine, or only a stuck one. In a rollout, it is
+// none: machine-controller-manager spreads a reduction over MachineSets, and would delete machines
+// that work.
+func (z *zone) uncreated() int {
+	if z.Rollout.Spread {
+		return 0
+	}
+	return max(0, min(z.health.stuck, z.applied-z.health.working))
+}
+
+// countFirst returns how many machines machine-controller-manager deletes before any of the others,
+// if it is to run fewer. Of equal ones, it deletes the oldest first.
+func countFirst(machines, others []Machine) int {
+	if len(others) == 0 {
+		return len(machines)
+	}
+	first := slices.MinFunc(others, deletionOrder)
+	return len(slices.DeleteFunc(machines, func(m Machine) bool { return deletionOrder(first, m) < 0 }))
+}
+
+// deletionOrder orders machines as machine-controller-manager deletes them, except by age.
+func deletionOrder(a, b Machine) int {
+	return cmp.Or(
+		-compareTrueFirst(a.Preserved, b.Preserved),
+		cmp.Compare(pool.Priority(a.Object), pool.Priority(b.Object)),
+		cmp.Compare(phaseRank(a.Phase()), phaseRank(b.Phase())),
+	)
+}
+
+// phaseRank ranks phases as machine-controller-manager does, which does not rank those of an in-place
+// update.
+func phaseRank(p mcm.MachinePhase) int {
+	return slices.Index([]mcm.MachinePhase{
+		mcm.MachineFailed, mcm.MachineCrashLoopBackOff, mcm.MachineUnknown, mcm.MachinePending, mcm.MachineAvailable, mcm.MachineRunning,
+	}, p)
+}
 
 // retryDelay returns the delay after this number of earlier failures.
 func retryDelay(failures int) time.Duration {
@@ -92,8 +133,12 @@ func retryDelay(failures int) time.Duration {
 }
 
 // isStuck reports whether a machine cannot be created, or is not ready in time. A machine that ran
-// before it failed could be created, and may be preserved for days.
+// before it failed could be created. A preserved machine may stay for days, and nothing tries to
+// create it again.
 func (m Machine) isStuck(now time.Time, patience time.Duration) bool {
+	if m.Preserved {
+		return false
+	}
 	o := m.Object
 	age := now.Sub(o.CreationTimestamp.Time)
 	switch m.Phase() {

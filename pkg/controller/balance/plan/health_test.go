@@ -54,6 +54,7 @@ var _ = Describe("A member's health", func() {
 		Entry("is sick, which is no fault in making it", false, time.Duration(0), NewMachine("x", phase(mcm.MachineUnknown))),
 		Entry("fails, but leaves", false, time.Duration(0), NewMachine("x", exhausted, leaving)),
 		Entry("fails finally", true, time.Minute, NewMachine("x", exhausted, phase(mcm.MachineFailed))),
+		Entry("failed finally and is preserved, so that nothing tries it again", false, time.Duration(0), NewMachine("x", exhausted, phase(mcm.MachineFailed), func(m *Machine) { m.Preserved = true })),
 		Entry("failed after it ran, which is no fault in making it", false, time.Duration(0), NewMachine("x", broken)),
 		Entry("fails finally, and will count as failing soon", false, 20*time.Second, NewMachine("x", exhausted, phase(mcm.MachineFailed), bornAt(Noon.Add(-10*time.Second)), func(m *Machine) { m.Object.Status.LastOperation.ErrorCode = "Internal" })),
 		Entry("is being created", false, 9*time.Minute, booting(time.Minute, mcm.MachineOperationCreate, mcm.MachineStateProcessing)),
