@@ -40,6 +40,12 @@ func budget(app string, allowed int) Budget {
 	return Budget{Namespace: "default", Name: app, Selector: labels.SelectorFromSet(labels.Set{"app": app}), Allowed: allowed}
 }
 
+// second is another budget of the same pods.
+func second(b Budget) Budget {
+	b.Name += "-2"
+	return b
+}
+
 var _ = Describe("The machine that goes", func() {
 	// gone is the machine that a would lose to b, or why there is none.
 	gone := func(v View) string {
@@ -91,6 +97,8 @@ var _ = Describe("The machine that goes", func() {
 		Entry("one that a budget lets go", "a-1", three(some(pod("x", "a-0", app("q"))), some(pod("y", "a-1", app("s"))), some(pod("z", "a-2", app("q")))), budget("q", 0), budget("s", 1)),
 		Entry("none where no budget lets one go", "PodDisruptionBudget", three(some(pod("x", "a-0", app("q"))), some(pod("y", "a-1", app("q"))), some(pod("z", "a-2", app("q")))), budget("q", 0)),
 		Entry("none where a budget lets one pod go of two", "PodDisruptionBudget", three(some(pod("x", "a-0", app("q")), pod("u", "a-0", app("q"))), some(pod("y", "a-1", app("q")), pod("v", "a-1", app("q"))), some(pod("z", "a-2", app("q")), pod("w", "a-2", app("q")))), budget("q", 1)),
+		Entry("not one with a pod that two budgets select, which Kubernetes never evicts", "a-1",
+			three(some(pod("x", "a-0", app("q"))), some(pod("y", "a-1", app("s"))), some(pod("z", "a-2", app("q")))), budget("q", 1), second(budget("q", 1))),
 		Entry("none where none could run there", "PodsBound", three(some(pod("x", "a-0", InZone("a"))), some(pod("y", "a-1", InZone("a"))), some(pod("z", "a-2", InZone("a"))))),
 		Entry("none where none is to be evicted", "NotSafeToEvict", three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1", safe("false"))), some(pod("z", "a-2", safe("false"))))),
 	)

@@ -230,17 +230,28 @@ func (r *round) whyNotEvictable(m Machine) string {
 		if len(budgets) > maxBudgets {
 			return fmt.Sprintf("PodDisruptionBudget: namespace %s has more than %d of them, too many to check", pod.Object.Namespace, maxBudgets)
 		}
-		for _, b := range budgets {
-			if !b.Selector.Matches(labels.Set(pod.Object.Labels)) {
-				continue
-			}
+		matching := budgetsOf(pod, budgets)
+		for _, b := range matching {
 			key := b.Namespace + "/" + b.Name
 			if evicted[key]++; evicted[key] > b.Allowed {
 				return fmt.Sprintf("PodDisruptionBudget: %s/%s allows no eviction of pod %s", b.Namespace, b.Name, pod.Name())
 			}
 		}
+		if len(matching) > 1 {
+			return fmt.Sprintf("PodDisruptionBudget: pod %s has two, %s and %s, and Kubernetes evicts no such pod", pod.Name(), matching[0].Name, matching[1].Name)
+		}
 	}
 	return ""
+}
+
+// budgetsOf returns the budgets that select a pod, out of those of its namespace.
+func budgetsOf(pod *fit.Pod, budgets []Budget) (matching []Budget) {
+	for _, b := range budgets {
+		if b.Selector.Matches(labels.Set(pod.Object.Labels)) {
+			matching = append(matching, b)
+		}
+	}
+	return matching
 }
 
 // reasonOf returns the reason at the beginning of a message.
