@@ -92,6 +92,11 @@ var _ = Describe("A machine that was created for a move", func() {
 		Expect(writes(p)).To(Equal("b: -share -move"))
 		Expect(of(p, "b").Write.Why).To(Equal("drop a move"))
 	})
+
+	It("does not hold up growth while its member is being deleted, which can take hours", func() {
+		p := New(view(NewMember("a", 5, Continuous, Applied(4)), created("b", 1, beingDeleted), continuous("c", 2)))
+		Expect(writes(p)).To(Equal(`a: move={"id":"11","to":{"c":1}}`))
+	})
 })
 
 var _ = Describe("A machine for a move", func() {

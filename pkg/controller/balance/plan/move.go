@@ -110,10 +110,11 @@ func largestGap(group []*zone, gap func(*zone) int) *zone {
 	return best
 }
 
-// pendingTaker returns the member that creates a machine for a move, nil if none does.
+// pendingTaker returns the member that creates a machine for a move, nil if none does. A member that
+// is being deleted creates none.
 func pendingTaker(group []*zone) *zone {
 	for _, z := range group {
-		if z.move != nil && z.move.From != "" && z.move.Taken == 0 {
+		if z.Object.DeletionTimestamp == nil && z.move != nil && z.move.From != "" && z.move.Taken == 0 {
 			return z
 		}
 	}
