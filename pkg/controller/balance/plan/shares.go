@@ -171,8 +171,12 @@ func (r *round) shareTargets(pool []*zone, holds func(*zone) bool) ([]distribute
 	return targets, health
 }
 
-// shareRange returns between which numbers the share of a member is.
+// shareRange returns between which numbers the share of a member is. All machines of one that is being
+// deleted go at once, although it may take hours until the last one is gone.
 func (r *round) shareRange(z *zone) (least, room int64) {
+	if z.Object.DeletionTimestamp != nil {
+		return 0, 0
+	}
 	if z.excluded() || r.keepsShare(z) { // it has what it has
 		if z.share != nil {
 			room = int64(max(0, *z.share-awaiting(z.move)))

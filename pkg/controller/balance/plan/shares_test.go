@@ -51,7 +51,7 @@ var _ = Describe("A pool's excess", func() {
 		Entry("with the odd one where it is", "1/2/1", with(with(with(poolOf("4", 3, 3, 3), 0, share(1), ready(1)), 1, share(2), ready(2)), 2, share(1), ready(1))),
 		Entry("with the odd one where it is, which is no machine for a move", "0/0/1", with(with(poolOf("1", 3, 3, 3), 1, share(1), ready(1), move(v1alpha1.Move{ID: "1", From: "a", Reserve: 1})), 2, share(1), ready(1))),
 		Entry("without regard to a machine in reserve that belongs to no share", "1/0", with(with(poolOf("1", 3, 3), 0, share(1)), 1, share(0), ready(1))),
-		Entry("beside that of a member that is being deleted, which keeps it", "0/1/1", with(poolOf("2", 3, 3, 3), 0, beingDeleted, share(0))),
+		Entry("over those that stay, beside a member that is being deleted", "1/1/1", with(poolOf("2", 3, 3, 3), 0, beingDeleted, share(1), ready(1))),
 		Entry("in percent of the pool's replicas, once", "1/0/0", poolOf("10%", 3, 3, 3)),
 		Entry("in resources, by what a machine has for pods", "1/1/1", poolOf("cpu=9", 1, 1, 1)),
 		Entry("in the percentage of a resource", "1/1/1", poolOf("cpu=25%", 3, 3, 4)),
