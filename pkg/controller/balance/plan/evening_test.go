@@ -54,6 +54,7 @@ var _ = Describe("A machine that was created for a move", func() {
 			"c: -share -move", continuous("a", 6), continuous("b", 1), created("c", 1, machines(NewMachine("c-x", inReserve, exhausted)))),
 		Entry("a return to the reserve where its member is updated", "b: -share -move", continuous("a", 4), created("b", 1, rollout)),
 		Entry("a return to the reserve where its member was frozen", "b: -share -move", continuous("a", 4), created("b", 1, frozen)),
+		Entry("a return to the reserve where that of its member is drained", "b: -share -move", continuous("a", 4), created("b", 1, drained)),
 		Entry("a return to the reserve where its member has no one to be even with", "b: -share -move", NewMember("a", 4, ScaleUp, Applied(4)), created("b", 1)),
 	)
 

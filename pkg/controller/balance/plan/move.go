@@ -78,8 +78,11 @@ func evenReplicas(group []*zone) map[*zone]int {
 	for i, z := range group {
 		total += int64(z.replicas)
 		targets[i] = distribute.Target{Key: z.name, Weight: 1, Min: int64(z.minReplicas()), Max: int64(z.maxWithProbe(z.replicas)), Current: int64(z.replicas)}
-		if z.excluded() || z.Rollout.Spread {
+		switch {
+		case z.excluded() || z.Rollout.Spread:
 			targets[i].Min, targets[i].Max = int64(z.replicas), int64(z.replicas)
+		case z.drained: // no machine would ever be in reserve there
+			targets[i].Max = int64(z.replicas)
 		}
 	}
 	goal := map[*zone]int{}

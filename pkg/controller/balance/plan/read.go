@@ -49,7 +49,9 @@ type zone struct {
 	unsettled, maxUnknown bool
 	// pooled reports whether its pool has an excess, valid or not.
 	pooled bool
-	health health
+	// drained reports whether a user gives its reserve up, whatever requests one.
+	drained bool
+	health  health
 	// next is what to write.
 	next draft
 	// reminder repeats the deletion of named machines that still exist; overdue is when the next one
@@ -116,6 +118,9 @@ func (z *zone) readWishes(s Settings) {
 	if wishes.Share != nil {
 		share := int(*wishes.Share)
 		z.share = &share
+	}
+	if drained, _ := pool.Parsed(d.Annotations, v1alpha1.DrainReserveAnnotation, v1alpha1.ParseDrainReserve); drained != nil {
+		z.drained = *drained
 	}
 	if _, set := d.Annotations[v1alpha1.BoundsAnnotation]; set && z.bounds == nil {
 		z.errors = append(z.errors, err.Error())

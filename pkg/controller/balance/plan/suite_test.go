@@ -35,6 +35,7 @@ func nodeLabel(k, v string) Change {
 }
 func paused(m *Member)      { m.Object.Spec.Paused = true }
 func noSet(m *Member)       { m.NoSet = true }
+func drained(m *Member)     { Annotate(v1alpha1.DrainReserveAnnotation, "true")(m) }
 func rollout(m *Member)     { m.Rollout.Spread = true }
 func frozenLabel(m *Member) { m.Object.Labels = map[string]string{"freeze": "True"} }
 func frozen(m *Member) {
