@@ -84,3 +84,17 @@ var _ = Describe("Work that users of the target cluster could make endless is bo
 		Expect(condition(New(v), "a", ConditionBalanced)).To(Equal("False Moving"))
 	})
 })
+
+var _ = It("Growth is split over more MachineDeployments than fit into one annotation", func() {
+	const many = 400
+	var members []Member
+	for i := range many {
+		members = append(members, NewMember(fmt.Sprintf("%0200d", i), 2, ScaleUp, Applied(2)))
+	}
+	w := newWorld(members...)
+	w.ask(members[0].Object.Name, 2+many)
+	w.settle()
+	for _, n := range Numbers(w.replicas()) {
+		Expect(n).To(Equal(3))
+	}
+})

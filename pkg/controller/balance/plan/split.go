@@ -98,25 +98,30 @@ func (z *zone) maxWithProbe(has int) int {
 	return z.maxReplicas(has)
 }
 
+// maxTakers is how many members a move gives to, so that it fits into an annotation. What others are
+// to get is given to them by the next moves.
+const maxTakers = 100
+
 // giveGrowth records what a member gives to others, and applies what it keeps. What no member has
 // room for stays where it was requested.
 func (r *round) giveGrowth(z *zone, takers []*zone, sizes []int, left int) bool {
-	to, moved := map[string]int32{}, 0
+	to, given := map[string]int32{}, 0
 	for i, taker := range takers {
 		if n := sizes[i+1] - taker.replicas; n > 0 {
-			to[taker.name] = int32(n)
-			moved += n
+			given += n
+			if len(to) < maxTakers {
+				to[taker.name] = int32(n)
+			}
 		}
 	}
 	if left > 0 && z.verdict.reason == "" {
 		z.verdict = falseVerdict("NoRoom", "no similar MachineDeployment has room for the requested growth"+failingText(append(takers, z)))
 		r.blocks[z.name] = "NoRoom"
 	}
-	if moved == 0 {
-		z.next.applied = z.replicas
+	z.next.applied = z.replicas - given
+	if given == 0 {
 		return false
 	}
-	z.next.applied = z.replicas - moved
 	z.next.move = &v1alpha1.Move{ID: z.Object.ResourceVersion, To: to}
 	z.next.why = "split growth"
 	return true
