@@ -17,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // caches of both clusters. Those of the target cluster are nil if there is none.
@@ -47,6 +48,7 @@ func (c *Controller) observe() (v plan.View, current bool) {
 		v.Members = append(v.Members, newMember(pool.ReadReserve(d, source, v.Now)))
 	}
 	c.templates.setTemplates(v.Members, source, v.Now, v.Settings.Similar)
+	v.Starting = v.Now.Sub(c.templates.began) < similar.Settling
 	switch {
 	case !moving:
 	case c.stores.nodes == nil:

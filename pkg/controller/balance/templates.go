@@ -4,6 +4,7 @@ package balance
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +41,10 @@ func (t *templates) setTemplates(members []plan.Member, source pool.Source, now 
 	var known []similar.Template
 	var at []int
 	for i, m := range members {
-		if template, ok := t.templateOf(m, source, now); ok {
+		candidates := t.candidates(m, source)
+		template, ok := t.templateOf(m, candidates, source, now)
+		members[i].Settling = (!ok || template.Estimated) && slices.ContainsFunc(candidates, func(c similar.Candidate) bool { return c.Fit(now.Add(similar.Settling)) })
+		if ok {
 			template.Taints = m.Object.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints
 			known, at = append(known, template), append(at, i)
 		}
@@ -77,9 +81,9 @@ func (t *templates) noteReserve(members []plan.Member, now time.Time) {
 
 // templateOf returns the template from a Node, otherwise the last known one of the same class,
 // otherwise from the class.
-func (t *templates) templateOf(m plan.Member, source pool.Source, now time.Time) (similar.Template, bool) {
+func (t *templates) templateOf(m plan.Member, candidates []similar.Candidate, source pool.Source, now time.Time) (similar.Template, bool) {
 	name, class := m.Object.Name, m.Object.Spec.Template.Spec.Class.Name
-	if template, ok := similar.Choose(name, t.candidates(m, source), now); ok {
+	if template, ok := similar.Choose(name, candidates, now); ok {
 		t.last[name] = remembered{class, template}
 		return template, true
 	}

@@ -279,6 +279,9 @@ func (r *round) nextCheck() time.Duration {
 		if z.unsettled {
 			at(z.Object.CreationTimestamp.Add(settleTime))
 		}
+		if z.Settling {
+			at(r.Now.Add(similar.Settling))
+		}
 		at(z.overdue)
 		if ill := r.failing[z.name]; !ill.Probing {
 			at(ill.Until)

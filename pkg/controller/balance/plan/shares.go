@@ -17,11 +17,12 @@ import (
 
 // spreadShares gives each member its share of its pool's excess. Without one, a member has a share
 // only while the cluster is hibernated, which is 0, or while a machine is created for a move to it.
-// Shares stay as they are while the cluster may be hibernated, and that will soon be known.
+// Shares stay as they are while the cluster may be hibernated, or it is not known what machines offer,
+// and that will soon be known.
 func (r *round) spreadShares() {
 	asleep := r.hibernated()
 	for _, pool := range r.pools {
-		if asleep && r.Garden.awaitsCluster() {
+		if asleep && r.Garden.awaitsCluster() || r.awaitsTemplates(pool) {
 			keepShares(pool)
 			continue
 		}
@@ -47,6 +48,17 @@ func (r *round) spreadShares() {
 			}
 		}
 	}
+}
+
+// awaitsTemplates reports whether shares of a pool depend on what machines offer, and that will soon be
+// known: without a name, its members are those that are similar.
+func (r *round) awaitsTemplates(pool []*zone) bool {
+	if pool[0].pool == "" {
+		pool = slices.DeleteFunc(slices.Clone(r.zones), func(z *zone) bool { return z.pool != "" })
+	} else if !slices.ContainsFunc(pool, func(z *zone) bool { return z.excess != nil && len(z.excess.Resources) > 0 }) {
+		return false
+	}
+	return r.Starting && slices.ContainsFunc(pool, func(z *zone) bool { return z.Settling })
 }
 
 func hibernate(pool []*zone) {

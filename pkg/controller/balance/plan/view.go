@@ -28,7 +28,10 @@ type View struct {
 	Budgets []Budget
 	// Unreachable is why Nodes, pods and budgets may be out of date, if they may.
 	Unreachable string
-	Garden      Garden
+	// Starting reports whether the process began so recently that Nodes which have been ready for long
+	// do not show yet what a fresh machine offers.
+	Starting bool
+	Garden   Garden
 	// Missing describes the rights that the process lacks.
 	Missing []string
 	Memory  Memory
@@ -41,7 +44,9 @@ type Member struct {
 	// is unknown.
 	Template *similar.Template
 	// Fresh is the Node of a fresh machine, nil if that is unknown.
-	Fresh    *corev1.Node
+	Fresh *corev1.Node
+	// Settling reports whether no Node shows yet what a fresh machine offers, but one soon will.
+	Settling bool
 	Machines []Machine
 	Rollout  pool.Rollout
 	// NoSet reports whether machine-controller-manager has made no MachineSet for it yet.

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package balance_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/internal/sim/world"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+)
+
+// deployUndescribed makes a MachineDeployment whose MachineClass does not describe its machines.
+func (c *cluster) deployUndescribed(m plan.Member) {
+	GinkgoHelper()
+	c.deploy(m)
+	world.Patch(c.ours.MachineV1alpha1().MachineClasses(ns), m.Object.Name, `{"nodeTemplate":null}`)
+}
+
+var _ = Describe("Until Nodes show what a machine offers", func() {
+	It("an excess in resources is known a minute after the process starts, though nothing else happens", func() {
+		play(func(c *cluster) {
+			c.deployUndescribed(NewMember("a", 1, Excess("cpu=4")))
+			time.Sleep(5 * time.Minute)
+			c.Start("balance", controller())
+			c.settle()
+			Expect(c.condition("a", plan.ConditionShare)).To(Equal("True Spread"))
+		})
+	})
+
+	It("shares of similar MachineDeployments stay where they are when the process starts again", func() {
+		play(func(c *cluster) {
+			c.deployUndescribed(NewMember("a", 2, Excess("3")))
+			c.deployUndescribed(NewMember("b", 2))
+			c.deployUndescribed(NewMember("c", 2))
+			balance := c.Start("balance", controller())
+			time.Sleep(10 * time.Minute)
+			Expect(c.annotations(v1alpha1.ShareAnnotation, abc...)).To(Equal("1/1/1"))
+			before := len(c.Writes())
+			balance.Crash()
+			balance.Restart()
+			time.Sleep(10 * time.Minute)
+			Expect(c.wrote(before)).To(BeZero())
+		})
+	})
+
+	It("shares of an excess in resources stay as they are when the process starts again, though MachineClasses describe larger machines", func() {
+		play(func(c *cluster) {
+			c.deployAll([]Change{Labelled("p"), Excess("cpu=12")}, 2, 2, 2)
+			for _, name := range abc {
+				world.Patch(c.ours.MachineV1alpha1().MachineClasses(ns), name, `{"nodeTemplate":{"capacity":{"cpu":"6"}}}`)
+			}
+			balance := c.Start("balance", controller())
+			time.Sleep(10 * time.Minute)
+			Expect(c.annotations(v1alpha1.ShareAnnotation, abc...)).To(Equal("1/1/1"))
+			before := len(c.Writes())
+			balance.Crash()
+			balance.Restart()
+			time.Sleep(10 * time.Minute)
+			Expect(c.wrote(before)).To(BeZero())
+		})
+	})
+})
