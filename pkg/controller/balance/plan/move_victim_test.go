@@ -165,6 +165,15 @@ var _ = Describe("The machine that goes", func() {
 		Expect(changed(v)).To(Equal("2026-03-01T12:00:00Z"))
 	})
 
+	It("is named with the time where growth takes effect in the same write, since its member is not balanced any more", func() {
+		v := arrived()
+		asked(5)(&v.Members[0])
+		Mode(v1alpha1.BalanceOff)(&v.Members[0])
+		Expect(writes(New(v))).To(Equal("a: r=4 applied-replicas=4 -move gone=a-0"))
+		Expect(named(v)).To(Equal("a-0~2026-03-01T12:00:00Z"))
+		Expect(changed(v)).To(Equal("2026-03-01T12:00:00Z"))
+	})
+
 	It("is deleted by the time where replicas were raised before it went", func() {
 		v := view(zones(Continuous, 3, 3)...)
 		Annotate(machineutils.TriggerDeletionByMCM, "a-0~2026-03-01T11:59:55Z")(&v.Members[0])

@@ -62,7 +62,7 @@ func (r *round) namingAnnotations(z *zone) map[string]string {
 		return z.reminder
 	}
 	excess := pool.AppliedOf(z.Object, z.Object.Spec.Replicas)
-	fewer := pool.VisibleReplicas(z.next.applied, excess) < pool.VisibleReplicas(z.applied, excess)
+	fewer := pool.VisibleReplicas(z.next.applied, excess) < pool.Visible(z.Object)
 	return pool.NameForDeletion(z.Object, []string{z.next.gone}, fewer, r.Now)
 }
 
