@@ -33,6 +33,7 @@ func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error 
 				continue
 			}
 			d = written
+			c.metrics.moved(o.Moves)
 			for _, n := range o.Events {
 				c.recorder.Event(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, n.Reason, n.Message)
 			}

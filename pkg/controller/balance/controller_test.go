@@ -4,6 +4,7 @@ package balance_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,11 +12,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 )
@@ -108,6 +112,29 @@ var _ = Describe("The controller", func() {
 			c.settle()
 			Expect(c.sizes(abc...)).To(Equal("7/7/7"))
 			Expect(c.ready(false, abc...)).To(Equal("7/7/7"))
+		})
+	})
+
+	It("counts replicas that moved once, whatever is refused", func() {
+		play(func(c *cluster) {
+			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
+			var balance *Controller
+			c.Start("balance", exposed(func(c *Controller) { balance = c }))
+			c.settle()
+			sent := 0
+			c.OnWrite(func(w sim.Write) error {
+				if w.User != "balance" || w.Name != "a" || w.Subresource != "" {
+					return nil
+				}
+				if sent++; sent == 1 || sent > 5 { // the first one promises the replicas
+					return nil
+				}
+				return apierrors.NewConflict(schema.GroupResource{Resource: w.Resource}, w.Name, errors.New("changed"))
+			})
+			c.scale("a", 8)
+			c.settle()
+			Expect(c.sizes(abc...)).To(Equal("4/4/4"))
+			Expect(balance.Moved()).To(BeEquivalentTo(4))
 		})
 	})
 

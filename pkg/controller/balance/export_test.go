@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 )
 
@@ -17,6 +19,15 @@ func (c *Controller) Written() int { return c.written.Len() }
 func (c *Controller) Held() int {
 	synctest.Wait() // while the controller does nothing
 	return c.written.Len() + len(c.memory.Failing) + len(c.memory.Paused) + len(c.templates.held) + len(c.templates.last)
+}
+
+// Moved is how many replicas have moved, by the metrics.
+func (c *Controller) Moved() float64 {
+	m := &dto.Metric{}
+	if err := c.metrics.moves.Write(m); err != nil {
+		panic(err)
+	}
+	return m.GetCounter().GetValue()
 }
 
 // Concerned reports whether events of machines cause a sync.

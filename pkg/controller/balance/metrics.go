@@ -36,7 +36,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// planned records the results of a plan that was carried out.
+// planned records the results of a plan.
 func (m *metrics) planned(p plan.Plan) {
 	m.skew.Reset()
 	for group, n := range p.Skews {
@@ -46,7 +46,8 @@ func (m *metrics) planned(p plan.Plan) {
 	for _, reason := range p.Blocks {
 		m.held.WithLabelValues(reason).Inc()
 	}
-	m.moves.Add(float64(p.Moves))
 }
+
+func (m *metrics) moved(replicas int) { m.moves.Add(float64(replicas)) }
 
 func (m *metrics) blocked(reason string) { m.blocks.WithLabelValues(reason).Inc() }

@@ -153,7 +153,7 @@ func (r *round) finishSplit(z *zone) {
 	z.next.move = nil
 	z.next.why = "split growth"
 	z.next.addEvent(Event{Reason: EventMoved, Message: fmt.Sprintf("Moved %d of the requested replicas to %s", moved, takersText(z.move.To))})
-	r.moves += moved
+	z.next.moves = moved
 }
 
 // takersText returns, for example, "pool-z2 (2), pool-z3 (2)".
@@ -203,7 +203,7 @@ func (r *round) finishMove(z *zone) {
 	z.next.move, z.next.gone = nil, victim
 	z.next.why = "hand a replica over"
 	z.next.addEvent(Event{Reason: EventMoved, Message: fmt.Sprintf("Machine %s is deleted because its replica moved to %s", victim, takersText(z.move.To))})
-	r.moves++
+	z.next.moves = 1
 }
 
 // awaitTaker waits for the replacement: for seconds, or for days if its zone creates no machines.

@@ -15,7 +15,7 @@ import (
 
 // outcome returns the difference between a member and its desired state.
 func (r *round) outcome(z *zone) Outcome {
-	o := Outcome{Name: z.name, Events: z.next.events, Conditions: r.conditions(z)}
+	o := Outcome{Name: z.name, Moves: z.next.moves, Events: z.next.events, Conditions: r.conditions(z)}
 	w := Write{Annotations: map[string]string{}, Gone: z.next.gone, Why: z.next.why}
 	excess := z.Object.Annotations[v1alpha1.AppliedExcessAnnotation]
 	if z.next.replicas != z.replicas {

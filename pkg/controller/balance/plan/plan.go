@@ -19,8 +19,7 @@ type Plan struct {
 	Outcomes []Outcome
 	// Skews are the differences between the largest and the smallest replicas of each group.
 	Skews map[string]int
-	// Moves is how many replicas this plan moves. Blocks is why others cannot be moved, by name.
-	Moves  int
+	// Blocks is why replicas cannot be moved, by name.
 	Blocks map[string]string
 	Memory Memory
 	// Again is when to plan again without an event; 0 means never.
@@ -31,6 +30,8 @@ type Plan struct {
 type Outcome struct {
 	Name  string
 	Write Write
+	// Moves is how many replicas have moved to other members once the write has succeeded.
+	Moves int
 	// Conditions are the desired ones. All other conditions of this controller are removed.
 	Conditions []Condition
 	// Events are recorded after the write has succeeded.
@@ -68,7 +69,6 @@ type round struct {
 	budgets map[string][]Budget
 	failing map[string]Failure
 	paused  map[string]time.Time
-	moves   int
 	blocks  map[string]string
 }
 
@@ -249,7 +249,7 @@ func (z *zone) moveNotBegun() bool { return !hasBegun(z.move) }
 
 // buildPlan collects the decisions of all rules.
 func (r *round) buildPlan() Plan {
-	p := Plan{Skews: map[string]int{}, Moves: r.moves, Blocks: r.blocks, Memory: Memory{Failing: r.failing, Paused: r.paused}}
+	p := Plan{Skews: map[string]int{}, Blocks: r.blocks, Memory: Memory{Failing: r.failing, Paused: r.paused}}
 	for name, ill := range r.failing {
 		if ill.Failures == 0 {
 			delete(r.failing, name)

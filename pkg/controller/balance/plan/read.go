@@ -76,6 +76,7 @@ type draft struct {
 	bounds, given     string
 	// gone names a machine for deletion.
 	gone   string
+	moves  int
 	events []Event
 	why    string
 }

@@ -48,7 +48,7 @@ var _ = Describe("A member that was asked to grow", func() {
 		p := New(w.View)
 		Expect(writes(p)).To(Equal("a: r=4 -move"))
 		Expect(of(p, "a").Events).To(Equal([]Event{{EventMoved, "Moved 4 of the requested replicas to b (2), c (2)"}}))
-		Expect(p.Moves).To(Equal(4))
+		Expect(of(p, "a").Moves).To(Equal(4))
 		w.carry()
 		Expect(writes(New(w.View))).To(Equal("b: -move; c: -move"))
 		w.carry()

@@ -93,17 +93,17 @@ var _ = DescribeTable("A step of a move", func(want, why string, members ...Memb
 
 var _ = Describe("Replicas that moved", func() {
 	It("are counted, one for each machine", func() {
-		Expect(New(view(continuous("a", 4, promises("a", "b")), continuous("b", 3, took("1", "a")))).Moves).To(Equal(1))
+		Expect(of(New(view(continuous("a", 4, promises("a", "b")), continuous("b", 3, took("1", "a")))), "a").Moves).To(Equal(1))
 	})
 
 	It("are counted, all that were split", func() {
 		v := view(NewMember("a", 4, ScaleUp, Applied(2), gives("1", "b", "c")),
 			NewMember("b", 3, ScaleUp, Applied(3), took("1", "a")), NewMember("c", 3, ScaleUp, Applied(3), took("1", "a")))
-		Expect(New(v).Moves).To(Equal(2))
+		Expect(of(New(v), "a").Moves).To(Equal(2))
 	})
 
 	It("are not counted before they have arrived", func() {
-		Expect(New(view(NewMember("a", 3, ScaleUp, Applied(2), gives("1", "b")), NewMember("b", 2, ScaleUp, Applied(2)))).Moves).To(BeZero())
+		Expect(of(New(view(NewMember("a", 3, ScaleUp, Applied(2), gives("1", "b")), NewMember("b", 2, ScaleUp, Applied(2)))), "a").Moves).To(BeZero())
 	})
 })
 
