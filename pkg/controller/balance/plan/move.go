@@ -164,12 +164,8 @@ func (r *round) obstacle(group []*zone, from, to *zone) string {
 // askReserve requests a machine where a replica is to go. If that would exceed its bounds, its
 // present reserve is used.
 func (r *round) askReserve(from, to *zone) {
-	has := to.ownExcess()
-	if to.share != nil {
-		has = *to.share
-	}
 	n := 1
-	if to.bounds != nil && to.replicas+has+1 > int(to.bounds.Max) {
+	if to.bounds != nil && to.replicas+to.presentExcess()+1 > int(to.bounds.Max) {
 		n = 0
 	}
 	to.next.move = &v1alpha1.Move{ID: to.Object.ResourceVersion, From: from.name, Reserve: int32(n)}
@@ -179,11 +175,7 @@ func (r *round) askReserve(from, to *zone) {
 // wantsReserve returns how many machines must be ready in reserve before one of them takes a
 // replica.
 func (z *zone) wantsReserve() int {
-	has := z.ownExcess()
-	if z.share != nil {
-		has = *z.share
-	}
-	return max(1, min(has, z.maxReplicas(z.replicas)-z.replicas))
+	return max(1, min(z.presentExcess(), z.maxReplicas(z.replicas)-z.replicas))
 }
 
 // PodsNeeded reports whether pods may be needed: a member grows or cannot, is uneven, or has a move

@@ -29,9 +29,11 @@ type zone struct {
 	held              bool
 	share             *int
 	// field is the excess by spec, or its last value if a client has removed it.
-	field  *int32
-	move   *v1alpha1.Move
-	bounds *v1alpha1.Bounds
+	field *int32
+	// requested is what a Reserve requests, nil if none does.
+	requested *v1alpha1.RequestedExcess
+	move      *v1alpha1.Move
+	bounds    *v1alpha1.Bounds
 	// given is the text of bounds that this controller wrote.
 	given string
 	// derived reports whether the field for excess shows the result of a share or of bounds; kept is
@@ -115,7 +117,7 @@ func (z *zone) readWishes(s Settings) {
 		z.mode = *mode
 	}
 	wishes, err := pool.WishesOf(d)
-	z.bounds, z.field = wishes.Bounds, wishes.Field
+	z.bounds, z.field, z.requested = wishes.Bounds, wishes.Field, wishes.Requested
 	if wishes.Share != nil {
 		share := int(*wishes.Share)
 		z.share = &share
@@ -243,13 +245,24 @@ func (z *zone) concernedByMachines() bool {
 // growth returns the requested replicas that are not applied yet.
 func (z *zone) growth() int { return z.replicas - z.applied }
 
-// ownExcess returns the excess of a member without regard to its pool.
-func (z *zone) ownExcess() int {
+// ownExcess returns the excess of a member by its own settings, without regard to its pool.
+func (z *zone) ownExcess() int { return z.effectiveExcess(nil) }
+
+// presentExcess returns the excess of a member: its share, its own excess, or what a Reserve requests
+// if that is more.
+func (z *zone) presentExcess() int {
+	if z.share != nil {
+		return *z.share
+	}
+	return z.effectiveExcess(z.requested)
+}
+
+func (z *zone) effectiveExcess(requested *v1alpha1.RequestedExcess) int {
 	field := z.field
 	if z.derived {
 		field = ptr.To(pool.ClampInt32(z.kept))
 	}
-	wanted, err := reserve.Effective(pool.Wishes{Bounds: z.bounds, Field: field}, z.replicas, z.allocatable())
+	wanted, err := reserve.Effective(pool.Wishes{Bounds: z.bounds, Field: field, Requested: requested}, z.replicas, z.allocatable())
 	if err != nil {
 		return 0
 	}

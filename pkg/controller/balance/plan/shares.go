@@ -43,7 +43,7 @@ func (r *round) spreadShares() {
 			for _, z := range pool {
 				z.next.share = nil
 				if n := awaiting(z.next.move); n > 0 {
-					z.setShare(z.ownExcess() + n)
+					z.setShare(z.effectiveExcess(z.requested) + n)
 				}
 			}
 		}

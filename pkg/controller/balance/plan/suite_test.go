@@ -27,7 +27,10 @@ func TestPlan(t *testing.T) {
 	RunSpecs(t, "Plan of balance")
 }
 
-func share(n int) Change          { return Annotate(v1alpha1.ShareAnnotation, strconv.Itoa(n)) }
+func share(n int) Change { return Annotate(v1alpha1.ShareAnnotation, strconv.Itoa(n)) }
+func requested(n int) Change {
+	return Annotate(v1alpha1.RequestedExcessAnnotation, v1alpha1.RequestedExcess{Reserve: "r", Machines: int32(n)}.String())
+}
 func bounds(text string) Change   { return Annotate(v1alpha1.BoundsAnnotation, text) }
 func move(m v1alpha1.Move) Change { return Annotate(v1alpha1.MoveAnnotation, m.String()) }
 func nodeLabel(k, v string) Change {
