@@ -87,6 +87,27 @@ var _ = DescribeTable("Growth goes", func(want string, members ...Member) {
 		NewMember("a", 6, Mode(v1alpha1.BalanceOff), Applied(4), promises("a", "b")), continuous("b", 3)),
 )
 
+var _ = Describe("Growth over a member that failed to create machines, and may try one,", func() {
+	// trying is a view in which a grows by one and b has fewer replicas, with changes of b.
+	trying := func(changes ...Change) View {
+		v := view(NewMember("a", 5, ScaleUp, Applied(4)), NewMember("b", 2, append([]Change{ScaleUp, Applied(2)}, changes...)...))
+		v.Memory.Failing = map[string]Failure{"b": {Since: Noon.Add(-2 * time.Minute), Failures: 1, Until: Noon.Add(-time.Minute), Probing: true}}
+		return v
+	}
+
+	It("goes there for one machine", func() {
+		Expect(writes(New(trying()))).To(Equal(`a: move={"id":"11","to":{"b":1}}`))
+	})
+
+	It("goes there for one machine beside one that is preserved", func() {
+		Expect(writes(New(trying(func(m *Member) { broken(&m.Machines[1]); m.Machines[1].Preserved = true })))).To(Equal(`a: move={"id":"11","to":{"b":1}}`))
+	})
+
+	It("stays where it is requested until that machine is ready", func() {
+		Expect(writes(New(trying(func(m *Member) { phase(mcm.MachinePending)(&m.Machines[1]); bornAt(Noon)(&m.Machines[1]) })))).To(Equal("a: applied-replicas=5"))
+	})
+})
+
 var _ = Describe("A machine's pods", func() {
 	// apart is not to run twice in a region.
 	apart := func(p *corev1.Pod) {

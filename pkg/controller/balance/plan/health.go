@@ -31,6 +31,8 @@ type health struct {
 	// serving and reserve are the ready machines. Stuck are those that serve, cannot be created, and
 	// would be deleted before any other; working are all others that serve, ready or not.
 	serving, reserve, working, stuck int
+	// booting are those of the working machines that may still become ready.
+	booting int
 	// leaving are being deleted.
 	leaving int
 }
@@ -51,6 +53,9 @@ func examine(z *zone, was Failure, now time.Time, patience time.Duration) (healt
 			stuckOnes = append(stuckOnes, m)
 		default:
 			working = append(working, m)
+			if m.boots() {
+				h.booting++
+			}
 		}
 		if bad = bad || stuck; m.Ready() {
 			h.countReady(m)
@@ -157,6 +162,15 @@ func (m Machine) isStuck(now time.Time, patience time.Duration) bool {
 	return codes.StringToCode(last.ErrorCode) == codes.ResourceExhausted || age >= temporaryFor
 }
 
+// boots reports whether a machine has not been ready yet, and may become ready.
+func (m Machine) boots() bool {
+	switch m.Phase() {
+	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:
+		return true
+	}
+	return false
+}
+
 // stuckAt returns when a machine that is not ready will count as stuck; zero if that is unknown, or
 // if it already does.
 func (m Machine) stuckAt(now time.Time, patience time.Duration) time.Time {
@@ -168,11 +182,8 @@ func (m Machine) stuckAt(now time.Time, patience time.Duration) time.Time {
 	if last := o.Status.LastOperation; last.State == mcm.MachineStateFailed && now.Before(born.Add(temporaryFor)) {
 		return born.Add(temporaryFor)
 	}
-	switch m.Phase() {
-	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:
-		if patience > 0 {
-			return born.Add(patience)
-		}
+	if m.boots() && patience > 0 {
+		return born.Add(patience)
 	}
 	return time.Time{}
 }

@@ -87,10 +87,10 @@ func (z *zone) growthToGive() (base, more int) {
 }
 
 // maxWithProbe returns the most that a member may have, if it has this number now. A member that
-// fails to create machines gets at most one, as a probe.
+// fails to create machines gets at most one, as a probe, and no other before that one is ready.
 func (z *zone) maxWithProbe(has int) int {
 	switch {
-	case z.health.blocked && z.health.probing:
+	case z.health.blocked && z.health.probing && z.health.booting == 0:
 		return min(z.maxReplicas(has), has+1)
 	case z.health.blocked:
 		return has
