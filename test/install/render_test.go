@@ -140,6 +140,16 @@ var _ = Describe("The chart", func() {
 		Entry("a namespace of a member that is none", "federation.member.namespaces={Shop}", "namespaces"),
 	)
 
+	DescribeTable("refuses what a controller does that is left out",
+		func(ctx context.Context, controllers, value string) {
+			_, err := tools.Template(ctx, "--set", "manager.controllers={"+controllers+"}", "--set", value)
+			Expect(err).To(MatchError(ContainSubstring("in manager.controllers")))
+			Expect(template(ctx, "--set", "manager.enabled=false", "--set", "manager.controllers={"+controllers+"}", "--set", value)).NotTo(BeEmpty())
+		},
+		Entry("a server of node groups", "mcm,machinetaint,release,balance", "nodeGroups.tlsSecret=node-groups"),
+		Entry("bounds from Gardener", "mcm,machinetaint,nodegroup,release", "gardener.enabled=true"),
+	)
+
 	It("lets the hub write workloads in a member only in namespaces that are listed", func(ctx context.Context) {
 		_, err := tools.Template(ctx, "--set", "federation.member.enabled=true,federation.member.placement=true")
 		Expect(err).To(MatchError(ContainSubstring("needs federation.member.namespaces")))
