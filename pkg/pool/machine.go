@@ -65,6 +65,9 @@ func (m Machine) Leaving() bool { return m.Named || BeingDeleted(m.Object) }
 // Ready reports whether workload can run on the machine now.
 func (m Machine) Ready() bool { return Ready(m.Phase()) }
 
+// Cordoned reports whether its Node accepts no pods, whether or not the machine is in reserve.
+func (m Machine) Cordoned() bool { return m.Node != nil && m.Node.Spec.Unschedulable }
+
 // Busy reports whether deleting or marking the machine would affect pods.
 func (m Machine) Busy() bool { return m.Pods > 0 || m.Unseen }
 

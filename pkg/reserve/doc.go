@@ -32,11 +32,12 @@
 //  1. Creation. A new machine serves from the start only if fewer than R machines could serve,
 //     counting creations in progress. In doubt, it is in reserve ([ServesOnCreation]).
 //  2. Release. While fewer than R machines serve, reserve machines are released: ready ones before
-//     booting ones; of these, claimed ones first and those about to be deleted last, then the
-//     current revision, then those that can become ready in time, then the oldest. An unhealthy
-//     machine (Unknown, Failed) does not count as serving; a booting one does.
+//     booting ones; of these, claimed ones first, and last those about to be deleted and those
+//     whose Nodes are cordoned, then the current revision, then those that can become ready in time,
+//     then the oldest. An unhealthy machine (Unknown, Failed) does not count as serving; a booting
+//     one does.
 //  3. Swap. While fewer than R machines serve and run, ready reserve machines serve in place of
-//     booting ones.
+//     booting ones, unless their Nodes are cordoned.
 //  4. Retire. A machine enters the reserve only while more than R serve, and only if no pod runs on
 //     it: a busy machine never does. Not so many are retired that a ready one would be released
 //     again, and none while MCM has deletions to do, or shows other machines than the view.

@@ -40,7 +40,11 @@ func (r *round) releaseMachines() {
 	ready := r.selectMachines(func(m Machine) bool { return r.releasable(m) && !m.kept }, r.releaseOrder)
 	for _, i := range ready[:clamp(r.replicas-t.running, len(ready))] {
 		why := Released
-		if t.serving >= r.replicas {
+		switch {
+		case t.serving < r.replicas:
+		case r.machines[i].Cordoned:
+			continue // the one that boots will accept pods
+		default:
 			why = Swapped
 		}
 		t.serving++
@@ -59,12 +63,13 @@ func (r *round) releasable(m Machine) bool {
 	return m.Reserve && m.Ready() && m.HasProviderID && !r.mayBeDeleted(m, r.visible)
 }
 
-// releaseOrder prefers machines that are claimed, then those that are not about to be deleted, then
-// the current revision, then those that are not stuck, then the oldest, which is the order of
-// r.machines.
+// releaseOrder prefers machines that are claimed, then those that accept pods, then those that are
+// not about to be deleted, then the current revision, then those that are not stuck, then the oldest,
+// which is the order of r.machines.
 func (r *round) releaseOrder(a, b Machine) int {
 	return cmp.Or(
 		compareFalseFirst(!a.Claimed, !b.Claimed),
+		compareFalseFirst(a.Cordoned, b.Cordoned),
 		compareFalseFirst(a.Priority <= PriorityVictim, b.Priority <= PriorityVictim),
 		compareFalseFirst(a.Set != r.view.CurrentSet, b.Set != r.view.CurrentSet),
 		compareFalseFirst(r.isStuck(a), r.isStuck(b)),

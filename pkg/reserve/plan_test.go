@@ -32,6 +32,8 @@ var _ = DescribeTable("A plan moves",
 		w.machine("d").Set, w.view.Rollout = old, true
 		w.setReplicas(4)
 	}, Move{"e", false, Released}),
+	Entry("those whose Nodes are cordoned last (2)", all(cordoned("d"), replicas(5)), Move{"e", false, Released}, Move{"f", false, Released}),
+	Entry("one whose Node is cordoned where no other is left (2)", all(cordoned("d", "e", "f"), replicas(4)), Move{"d", false, Released}),
 	Entry("ready ones before such as boot, though they are older (2)", all(phase("d", mcm.MachinePending), replicas(6)),
 		Move{"e", false, Released}, Move{"f", false, Released}, Move{"d", false, Released}),
 	Entry("never a sick one into service (2)", all(phase("d", mcm.MachineUnknown), phase("e", mcm.MachineFailed), replicas(6)),
@@ -49,6 +51,7 @@ var _ = DescribeTable("A plan moves",
 	Entry("a ready one in the place of one that boots (3)", func(w *world) {
 		w.machine("c").Phase, w.machine("c").Pods = mcm.MachinePending, 0
 	}, Move{"d", false, Swapped}, Move{"c", true, Swapped}),
+	Entry("none whose Node is cordoned in the place of one that boots (3)", all(phase("c", mcm.MachinePending), empty("c"), cordoned("d", "e", "f"))),
 	Entry("half a swap while the one that boots is not made (3, 14)", func(w *world) {
 		w.machine("c").Phase, w.machine("c").Pods, w.machine("c").HasProviderID = "", 0, false
 	}, Move{"d", false, Swapped}),

@@ -10,6 +10,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -65,6 +66,15 @@ var _ = Describe("A view of a snapshot", func() {
 		Expect(one.Created).To(Equal(noon.Time))
 		Expect([]bool{one.Deleted, one.Failing}).To(Equal([]bool{true, true}))
 		Expect(one.Owner).To(BeEquivalentTo("shop"))
+	})
+
+	It("shows whether the Node of a machine is cordoned", func() {
+		Expect(reserve.MachineOf(read).Cordoned).To(BeFalse(), "without a Node")
+		for _, is := range []bool{false, true} {
+			with := read
+			with.Node = fixture.Node("m", func(n *corev1.Node) { n.Spec.Unschedulable = is })
+			Expect(reserve.MachineOf(with).Cordoned).To(Equal(is))
+		}
 	})
 
 	It("counts a machine as serving where a pod does not tolerate the taint", func() {

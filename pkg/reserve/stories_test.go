@@ -53,6 +53,14 @@ func phase(name string, phase mcm.MachinePhase) func(*world) {
 	return func(w *world) { w.machine(name).Phase = phase }
 }
 
+func cordoned(names ...string) func(*world) {
+	return func(w *world) {
+		for _, name := range names {
+			w.machine(name).Cordoned = true
+		}
+	}
+}
+
 func born(name string, at time.Time) func(*world) {
 	return func(w *world) { w.machine(name).Created = at }
 }

@@ -51,6 +51,8 @@ type Machine struct {
 	// Open reports whether pods may be bound to it although it is in reserve; see
 	// [pool.Machine.Open].
 	Open bool
+	// Cordoned reports whether its Node accepts no pods, whether or not it is in reserve.
+	Cordoned bool
 	// Preserved reports whether its preservation has not expired.
 	Preserved bool
 	// Pods is the number of its pods that are not a DaemonSet's, mirror pods or finished.

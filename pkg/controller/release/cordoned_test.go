@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+)
+
+var _ = Describe("A machine in reserve whose Node is cordoned", func() {
+	It("does not keep those behind it from pods that wait", func() {
+		storm.Bubble(suite, func() {
+			c := inhabit(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
+			defer c.End()
+			c.Latency(time.Millisecond)
+			c.grow("a", 1, 2, "1:10")
+			c.settle()
+			_, err := c.core.CoreV1().Nodes().Patch(context.Background(), "a-002", types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.Start("release", controller(usual))
+			c.create(fresh(1, "p", 1000)...)
+			c.settle()
+			Expect(c.waiting()).To(BeZero())
+			Expect(c.replicas()).To(Equal("a=2"))
+			Expect(c.events()).To(ConsistOf(HaveSuffix("to release machine a-003")))
+		})
+	})
+})
