@@ -78,13 +78,22 @@ func holdNode(m Machine, s Settings, now time.Time) (NodeChange, bool) {
 			differs = true
 		}
 	}
-	for key, value := range map[string]string{v1alpha1.ReserveAnnotation: m.heldSince(s, now), v1alpha1.ScaleDownDisabledAnnotation: "true"} {
+	for key, value := range map[string]string{v1alpha1.ReserveAnnotation: m.heldSince(s, now), v1alpha1.ScaleDownDisabledAnnotation: m.scaleDownDisabled()} {
 		if m.Node.Annotations[key] != value {
 			c.Annotations[key] = value
 			differs = true
 		}
 	}
 	return c, differs
+}
+
+// scaleDownDisabled returns the annotation of that name for the Node of a machine in reserve. A
+// template may have it by itself, with any value, and machine-controller-manager restores that.
+func (m Machine) scaleDownDisabled() string {
+	if own, there := m.Object.Spec.NodeTemplateSpec.Annotations[v1alpha1.ScaleDownDisabledAnnotation]; there {
+		return own
+	}
+	return "true"
 }
 
 // heldSince returns when the machine entered the reserve, as its Node shows it; that is now for a

@@ -67,6 +67,10 @@ var _ = DescribeTable("The Node of a machine in reserve",
 	Entry("gets the right time", nodeNoted(kept, "true", mark, "yesterday"), "r1 held: reserve:NoSchedule; reserve="+since),
 	Entry("is kept from cluster-autoscaler", nodeNoted(mark, since), "r1 held: reserve:NoSchedule; scale-down-disabled=true"),
 	Entry("is kept from it whatever another client wrote", nodeNoted(mark, since, kept, "false"), "r1 held: reserve:NoSchedule; scale-down-disabled=true"),
+	Entry("is left as the template has it, which machine-controller-manager restores at each look", func(m *plan.Machine) {
+		templateOf(m).Annotations[kept] = "false"
+		nodeNoted(mark, since, kept, "false")(m)
+	}),
 	Entry("shows the time of the template",
 		func(m *plan.Machine) { templateOf(m).Annotations[mark] = "2026-11-22T10:00:00Z" },
 		"r1 held: reserve:NoSchedule; reserve=2026-11-22T10:00:00Z"),
