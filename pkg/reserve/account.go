@@ -105,7 +105,7 @@ func (r *round) countRegistered() {
 	switch {
 	case r.view.Accounting == pool.Inclusive:
 		registered := len(r.selectMachines(func(m Machine) bool { return m.Reserve && m.Registered }, byName))
-		a.Counted = max(a.Counted, min(registered, a.Excess, room))
+		a.Counted = max(a.Counted, min(registered, a.Excess, room-r.view.Waiting))
 	case a.Counted <= room:
 		a.Counted = 0 // above max the excess falls first
 	}

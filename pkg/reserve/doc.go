@@ -86,10 +86,11 @@
 //     only by machines that were never created. Machines are created, A grows, and R is restored as
 //     usual.
 //  16. Counting. In inclusive accounting, spec.replicas includes each reserve machine from when it
-//     has a Node, within max. A machine that is being created, or cannot be, is in no number. What
-//     is included leaves again only with the excess: through the gate, by a release, or when a
-//     reduction is settled. In additive accounting, it includes none. A change of the accounting
-//     changes only these numbers, and nothing that MCM is shown.
+//     has a Node, within max and beside growth that is to be split over zones. A machine that is
+//     being created, or cannot be, is in no number. What is included leaves again only with the
+//     excess: through the gate, by a release, or when a reduction is settled. In additive
+//     accounting, it includes none. A change of the accounting changes only these numbers, and
+//     nothing that MCM is shown.
 //  17. A reduction of replicas that include reserve machines falls on workload as far as serving
 //     machines are gone or named, and no other machine was created in their place. Otherwise it
 //     falls on the reserve, through the gate: R stays, and nothing is drained. An unhealthy machine

@@ -86,6 +86,9 @@ type View struct {
 	Machines []Machine
 	// Replicas is R, the number of machines that workload may have.
 	Replicas int
+	// Waiting is how many machines are requested for workload beyond R, until that growth is split
+	// over zones. No machine is created for them, and spec.replicas includes them.
+	Waiting int
 	// Wish is the requested excess. Excess is X: what bounds leave of it.
 	Wish, Excess int
 	// Min and Max are those of the bounds, or 0 and Unbounded.

@@ -28,6 +28,11 @@ func oneIncluded(change ...viewChange) plan.View {
 	return changed(fleet(4, 1, held("r1"), serving("s1"), serving("s2"), serving("s3")), append([]viewChange{note(api.AppliedExcessAnnotation, "1,counted=1,replicas=4")}, change...)...)
 }
 
+// splitting is a fleet at rest whose replicas are to include its reserve, and include growth by two that no machine may be created for yet.
+func splitting(change ...viewChange) plan.View {
+	return atRest(append([]viewChange{inclusive, replicas(5), note(api.AppliedReplicasAnnotation, "3"), note(api.BoundsAnnotation, "1:5:2"), note(api.AppliedExcessAnnotation, "2,max=5")}, change...)...)
+}
+
 // undecided has not been told yet where any reserve is to be counted.
 func undecided(v *plan.View) {
 	v.Settings.Accounting = func(*api.MachineDeployment) pool.Accounting { return "" }
@@ -76,6 +81,8 @@ var _ = DescribeTable("Replicas", numbers,
 	Entry("include it as before while settings cannot be read", included(note(api.BoundsAnnotation, "many")), 0, ""),
 	Entry("raised by a client, are raised for workload, and the record follows", included(replicas(6)), 0, "2,counted=2,replicas=6"),
 	Entry("include only machines that have a Node", atRest(inclusive, machine("r1", withoutNode, in(mcm.MachinePending))), 1, "2,counted=1,replicas=4"),
+	Entry("include no more of it than max leaves beside growth that is to be split", splitting(), 0, ""),
+	Entry("include as much of it as max leaves beside growth that is to be split", splitting(note(api.BoundsAnnotation, "1:6:2")), 1, "2,max=6,counted=1,replicas=6"),
 	Entry("do not fall below min when the reserve is given up", included(inclusive, draining, note(api.BoundsAnnotation, "4:9")), 0, "1,max=9,counted=1,replicas=5"),
 	Entry("may fall to min when the reserve is given up", included(inclusive, draining, note(api.BoundsAnnotation, "3:9")), 0, "2,max=9,counted=2,replicas=5"),
 	Entry("grow by one if a client lowered them for a reserve machine that it named", atRest(replicas(2), machine("r1", named)), 1, ""),

@@ -98,6 +98,11 @@ func (m Memory) Workload(d *v1alpha1.MachineDeployment) int {
 	return workloadReplicas(m.withKnownExcess(d))
 }
 
+// Waiting returns the growth that is still to be split over zones.
+func (m Memory) Waiting(d *v1alpha1.MachineDeployment) int {
+	return int(pool.Requested(m.withKnownExcess(d))) - m.Workload(d)
+}
+
 // Visible returns the number of machines that machine-controller-manager is shown.
 func (m Memory) Visible(d *v1alpha1.MachineDeployment) int { return pool.Visible(m.withKnownExcess(d)) }
 
