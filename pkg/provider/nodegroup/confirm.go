@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/workqueue"
 
+	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
@@ -50,12 +51,25 @@ func (s *Server) hasMachine(ctx context.Context, node *pb.ExternalGrpcNode) (boo
 		_, err := machines.Get(ctx, name, metav1.GetOptions{})
 		return err == nil, written.IgnoreNotFound(err)
 	}
+	if node.GetName() == "" {
+		return hasInstance(ctx, machines, node.GetProviderID())
+	}
 	selector, err := labels.ValidatedSelectorFromSet(labels.Set{mcm.NodeLabelKey: node.GetName()})
 	if err != nil {
 		return false, nil // no Machine can have this label
 	}
 	list, err := machines.List(ctx, metav1.ListOptions{LabelSelector: selector.String(), Limit: 1})
 	return err == nil && len(list.Items) > 0, err
+}
+
+// hasInstance reports whether the API server has a Machine of a provider id.
+func hasInstance(ctx context.Context, machines machineclient.MachineInterface, providerID string) (bool, error) {
+	list, err := machines.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	id := pool.InstanceID(providerID)
+	return slices.ContainsFunc(list.Items, func(m mcm.Machine) bool { return id != "" && pool.InstanceID(m.Spec.ProviderID) == id }), nil
 }
 
 // confirmed returns the members, with those to delete as the API server has them now. The watch of
@@ -99,7 +113,7 @@ func (s *Server) confirm(ctx context.Context, member *plan.Member) error {
 func checkPlaceholders(members []plan.Member, nodes []*pb.ExternalGrpcNode) error {
 	listed := map[string]bool{}
 	for _, node := range nodes {
-		listed[node.GetName()] = true
+		listed[cmp.Or(node.GetName(), node.GetProviderID())] = true
 	}
 	for _, m := range members {
 		if id := instanceID(m); listed[plan.Placeholder+m.Name()] && id != plan.Placeholder+m.Name() && !m.Leaving() {

@@ -17,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
@@ -94,6 +95,25 @@ var _ = Describe("Removing", func() {
 			Expect(c.remove("pool", "node-c")).To(Succeed())
 			Expect(c.remove("pool", "requested://c")).To(Succeed(), "it is leaving")
 			Expect(c.replicas("pool")).To(BeEquivalentTo(2))
+		})
+	})
+
+	It("of a machine by its provider id alone is as careful as with its name", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b")
+			c.lull()
+			Expect(code(c.removeOne(&pb.ExternalGrpcNode{ProviderID: "requested://b"}))).To(Equal(codes.FailedPrecondition), "it has registered since")
+			c.Hold("", serving)
+			c.running("pool", "c")
+			c.machine("pool", "d", mcm.MachinePending)
+			Expect(code(c.removeOne(&pb.ExternalGrpcNode{ProviderID: "virtual:///node-c"}))).To(Equal(codes.Unavailable), "it is not known yet")
+			Expect(c.removeOne(&pb.ExternalGrpcNode{ProviderID: "virtual:///node-gone"})).To(Succeed())
+			Expect(c.writes()).To(BeEmpty())
+			c.Release("", serving)
+			c.lull()
+			Expect(c.removeOne(&pb.ExternalGrpcNode{ProviderID: "virtual:///node-c"})).To(Succeed())
+			Expect(c.named("pool")).To(ConsistOf("c"))
 		})
 	})
 
