@@ -24,10 +24,12 @@ type expected struct {
 	version  string
 }
 
-// startLoop notes the replicas at the start of a loop of the caller.
-func (s *callerView) startLoop(groups []plan.Group) {
+// startLoop notes the replicas at the start of a loop of the caller. They are read under the lock:
+// a change that is answered meanwhile counts in the loop that begins, unless its version shows it.
+func (s *callerView) startLoop(read func() []plan.Group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	groups := read()
 	s.groups = make(map[string]expected, len(groups))
 	for _, g := range groups {
 		s.groups[g.Deployment.Name] = expected{g.Replicas(), g.Deployment.ResourceVersion}

@@ -56,7 +56,7 @@ var _ = Describe("What is remembered", func() {
 		s := &callerView{}
 		a, b := plantest.Bounded("1:5", 3), plantest.Bounded("1:5", 4)
 		a.Deployment.Name, b.Deployment.Name = "a", "b"
-		s.startLoop([]plan.Group{a, b})
+		s.startLoop(func() []plan.Group { return []plan.Group{a, b} })
 		s.forgetIf(gone)
 		Expect(s.groups).To(Equal(map[string]expected{"b": {replicas: 4, version: b.Deployment.ResourceVersion}}))
 	})

@@ -12,6 +12,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
+	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
 // interrupt has another client write between the server's decision and its patch, once.
@@ -76,6 +78,24 @@ var _ = Describe("Raising", func() {
 			Expect(c.increase("pool", 1)).To(Succeed())
 			Expect(c.replicas("pool")).To(BeEquivalentTo(3))
 		})
+	})
+
+	It("counts a removal that is answered while the caller's next loop begins", func() { // law 12
+		group := func() []plan.Group {
+			g := plantest.Bounded("1:9", 5)
+			g.Deployment.Name, g.Deployment.ResourceVersion = "pool", "1"
+			return []plan.Group{g}
+		}
+		v, counted := &callerView{}, make(chan struct{})
+		v.startLoop(group)
+		v.startLoop(func() []plan.Group {
+			read := group()
+			go func() { v.addChange("pool", -1, "1"); close(counted) }()
+			Consistently(counted, "20ms").ShouldNot(BeClosed(), "it would count in the loop that ends")
+			return read
+		})
+		Eventually(counted).Should(BeClosed())
+		Expect(v.replicasOf("pool", 9)).To(BeEquivalentTo(4))
 	})
 
 	It("is one patch, read back at once though no watch has shown it (rule 3)", func() {

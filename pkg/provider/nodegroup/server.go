@@ -97,7 +97,7 @@ func (s *Server) Refresh(context.Context, *pb.RefreshRequest) (*pb.RefreshRespon
 	if err := s.healthError(); err != nil {
 		return nil, status.Errorf(codes.Unavailable, "not healthy: %v", err)
 	}
-	s.memory.callerView.startLoop(s.memory.allGroups())
+	s.memory.callerView.startLoop(s.memory.allGroups)
 	return &pb.RefreshResponse{}, nil
 }
 
