@@ -30,7 +30,7 @@
 //  7. The Balancer's status contains all history that decisions depend on, so a restart loses
 //     nothing. The status records that a target has become blocked or unblocked before targets are
 //     scaled for that reason.
-//  8. Only one Balancer scales a workload: the oldest one, unless it must itself stand back for an
-//     older one because of another target. The others report this and write nothing.
+//  8. Only one Balancer scales a workload: the oldest one, unless it is invalid, or must itself stand
+//     back for an older one because of another target. The others report this and write nothing.
 //  9. When a Balancer is deleted, its targets stay as they are.
 package balancer

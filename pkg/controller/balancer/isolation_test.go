@@ -81,6 +81,32 @@ var _ = Describe("What is wrong with one", func() {
 		})
 	})
 
+	It("holds up no younger Balancer of the same target while it is invalid", func() {
+		play(func(c *cluster) {
+			for _, name := range []string{"a", "b", "c"} {
+				c.deploy(name, 1)
+			}
+			old := object("old", 10, plantest.Even(), "a", "b")
+			right := old.Spec.Targets[1].ScaleTargetRef
+			old.Spec.Targets[1].ScaleTargetRef = old.Spec.Targets[0].ScaleTargetRef
+			c.create(old)
+			time.Sleep(2 * time.Second)
+			c.balance("new", 4, plantest.Even(), "a", "c")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.condition("old", "Ready")).To(Equal("False Invalid"))
+			Expect(c.condition("new", "Ready")).To(Equal("True UnderControl"))
+			Expect(c.sizes("a", "b", "c")).To(Equal("2/1/2"))
+			old = c.balancer("old")
+			old.Spec.Targets[1].ScaleTargetRef = right
+			_, err := c.ours.BalancerV1alpha1().Balancers(ns).Update(context.Background(), old, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.settle()
+			Expect(c.condition("new", "Ready")).To(Equal("False Conflict"))
+			Expect(c.sizes("a", "b", "c")).To(Equal("5/5/2"))
+		})
+	})
+
 	It("holds up no third: a Balancer that stands back for an older one leaves its other targets to younger ones", func() {
 		play(func(c *cluster) {
 			for _, name := range []string{"a", "b", "c", "d"} {

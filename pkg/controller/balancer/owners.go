@@ -45,14 +45,14 @@ func autoscaledKey(hpa *autoscalingv2.HorizontalPodAutoscaler) string {
 }
 
 // olderRival returns the oldest Balancer that is older than this one, has a target in common with
-// it, and has no such rival itself: a Balancer that writes nothing blocks no other.
+// it, is valid, and has no such rival itself: a Balancer that writes nothing blocks no other.
 func (c *Controller) olderRival(b *v1alpha1.Balancer) (rival, contested string) {
 	return c.rivalOf(b, map[string]bool{})
 }
 
-// rivalOf remembers by name which Balancers have a rival. It continues with older and older ones,
-// so it ends.
-func (c *Controller) rivalOf(b *v1alpha1.Balancer, has map[string]bool) (rival, contested string) {
+// rivalOf remembers by name which Balancers are invalid or have a rival. It continues with older and
+// older ones, so it ends.
+func (c *Controller) rivalOf(b *v1alpha1.Balancer, idle map[string]bool) (rival, contested string) {
 	oldest := b
 	for i, key := range targetKeys(b) {
 		items, _ := c.balancers.ByIndex(byTarget, key)
@@ -61,11 +61,11 @@ func (c *Controller) rivalOf(b *v1alpha1.Balancer, has map[string]bool) (rival, 
 			if !ok || other.DeletionTimestamp != nil || !isOlder(other, oldest) {
 				continue
 			}
-			if _, known := has[other.Name]; !known {
-				its, _ := c.rivalOf(other, has)
-				has[other.Name] = its != ""
+			if _, known := idle[other.Name]; !known {
+				its, _ := c.rivalOf(other, idle)
+				idle[other.Name] = its != "" || !plan.IsValid(other.Spec)
 			}
-			if !has[other.Name] {
+			if !idle[other.Name] {
 				oldest, rival, contested = other, other.Name, b.Spec.Targets[i].Name
 			}
 		}

@@ -18,6 +18,9 @@ import (
 // MaxTargets limits the targets of a Balancer if the installed CRD sets no lower limit.
 const MaxTargets = 256
 
+// IsValid reports whether a Balancer can scale anything.
+func IsValid(spec v1alpha1.BalancerSpec) bool { return invalid(spec) == "" }
+
 // invalid returns what is wrong with a spec and how to fix it; empty if it is valid. The CRD
 // rejects all of this but one workload in two versions of its API. An object may also have been
 // stored before the CRD did so.
