@@ -40,8 +40,9 @@
 //
 //  1. Only owners change the sum of replicas of a group: a move that has begun ends, whatever
 //     crashes, and each replica arrives once.
-//  2. Growth is split before a machine is created for it, and does not take a member above the max
-//     of its bounds.
+//  2. Growth is split before a machine is created for it. It takes no member above the max of its
+//     bounds, and a member whose bounds are invalid gets none. No machine moves to such a member, or
+//     from it.
 //  3. A waiting pod that could run where growth was requested can run wherever that growth goes. If
 //     none waits, so can at least one of the pods that run there, if any.
 //  4. One machine of a group moves at a time. Its replacement is ready before it is deleted. A

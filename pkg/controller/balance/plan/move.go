@@ -79,7 +79,7 @@ func evenReplicas(group []*zone) map[*zone]int {
 		total += int64(z.replicas)
 		targets[i] = distribute.Target{Key: z.name, Weight: 1, Min: int64(z.minReplicas()), Max: int64(z.maxWithProbe(z.replicas)), Current: int64(z.replicas)}
 		switch {
-		case z.excluded() || z.Rollout.Spread:
+		case z.excluded() || z.Rollout.Spread || z.invalidBounds:
 			targets[i].Min, targets[i].Max = int64(z.replicas), int64(z.replicas)
 		case z.drained: // no machine would ever be in reserve there
 			targets[i].Max = int64(z.replicas)

@@ -34,6 +34,8 @@ type zone struct {
 	requested *v1alpha1.RequestedExcess
 	move      *v1alpha1.Move
 	bounds    *v1alpha1.Bounds
+	// invalidBounds reports whether it has bounds that cannot be read: then its limits are unknown.
+	invalidBounds bool
 	// given is the text of bounds that this controller wrote.
 	given string
 	// derived reports whether the field for excess shows the result of a share or of bounds; kept is
@@ -126,7 +128,7 @@ func (z *zone) readWishes(s Settings) {
 		z.drained = *drained
 	}
 	if _, set := d.Annotations[v1alpha1.BoundsAnnotation]; set && z.bounds == nil {
-		z.errors = append(z.errors, err.Error())
+		z.invalidBounds, z.errors = true, append(z.errors, err.Error())
 	}
 	z.readWorker()
 }

@@ -55,7 +55,7 @@ func (r *round) splitGrowth(group []*zone) bool {
 		groups := []Group{{Name: z.name, Replicas: base, Max: z.maxWithProbe(base)}}
 		var takers []*zone
 		for _, other := range group {
-			if other == z || other.excluded() {
+			if other == z || other.excluded() || other.invalidBounds {
 				continue
 			}
 			if why, barred := r.waitingPodBarred(z, other); barred {

@@ -132,6 +132,20 @@ var _ = Describe("A member that was asked to grow", func() {
 		Expect(writes(New(w.View))).To(Equal("a: applied-replicas=1"))
 	})
 
+	DescribeTable("gives nothing to one whose bounds are invalid, since its max is unknown", func(mode Change) {
+		w := newWorld(zones(mode, 2, 2, 2)...)
+		for i, text := range []string{"1:4", "1:4", "1:many"} {
+			bounds(text)(&w.Members[i])
+		}
+		w.ask("a", 11)
+		w.rest()
+		Expect(w.replicas()).To(Equal("9/4/2"))
+		Expect(condition(New(w.View), "c", ConditionShare)).To(Equal("False Invalid"))
+		w.ask("c", 4)
+		w.rest()
+		Expect(w.replicas()).To(Equal("9/4/4"), "what is requested there stays there")
+	}, Entry("by a split", ScaleUp), Entry("by a move", Continuous))
+
 	It("is released whole when its mode goes", func() {
 		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
 		for i := range w.Members {
