@@ -54,7 +54,7 @@
 //  6. Shares of a pool add up to its excess, or to the available room. A member that fails to
 //     create machines keeps those that it has and, from time to time, gets one more as a probe.
 //     Others keep its share until its machines are ready again. A member that is being deleted has
-//     no share.
+//     no share, and that of a member whose bounds are invalid stays as it is.
 //  7. Between equal members, the one with fewer machines in total has the larger share. Names and
 //     order decide only ties.
 //  8. Bounds that a user wrote are not changed.

@@ -144,7 +144,7 @@ var _ = Describe("Bounds", func() {
 		v := worker(view(with(poolOf("3", 1, 1, 1), 0, bounds("many"))...), three(between(1, 3))...)
 		p := New(v)
 		Expect(condition(p, "a", ConditionShare)).To(Equal("False Invalid"))
-		Expect(after(v, p, v1alpha1.BoundsAnnotation)).To(Equal("many/1:3:1/1:3:1"))
+		Expect(after(v, p, v1alpha1.BoundsAnnotation)).To(Equal("many/1:3:2/1:3:1"), "its reserve stays as it is, and others have the pool's")
 	})
 })
 

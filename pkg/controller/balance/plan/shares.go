@@ -189,7 +189,7 @@ func (r *round) shareRange(z *zone) (least, room int64) {
 	if z.Object.DeletionTimestamp != nil {
 		return 0, 0
 	}
-	if z.excluded() || r.keepsShare(z) { // it has what it has
+	if z.excluded() || z.invalidBounds || r.keepsShare(z) { // it has what it has
 		if z.share != nil {
 			room = int64(max(0, *z.share-awaiting(z.move)))
 		}

@@ -41,6 +41,8 @@ var _ = Describe("A pool's excess", func() {
 	},
 		Entry("evenly", "2/2/2", poolOf("6", 3, 3, 3)),
 		Entry("with the odd one where least is", "1/1/2", poolOf("4", 3, 3, 2)),
+		Entry("with one whose bounds are invalid as it is, since its reserve stays so", "1/2/1", with(poolOf("4", 3, 3, 3), 0, bounds("many"), share(1))),
+		Entry("with none for one whose bounds are invalid and that has none", "0/2/2", with(poolOf("4", 3, 3, 3), 0, bounds("many"))),
 		Entry("not with the first by accident", "0/1/0", poolOf("1", 3, 2, 3)),
 		Entry("with the first by name where all are the same", "2/1/1", poolOf("4", 3, 3, 3)),
 		Entry("with the one that has it, though another has as few machines", "0/1/0", with(poolOf("1", 3, 3, 3), 1, share(1), ready(1))),
