@@ -137,6 +137,6 @@ func viewOptions(k **keeper, bound *machineinformers.Interface) view.Options {
 			return (*k).controller.Guards().Remove(namespace, name)
 		},
 	}
-	spares := func(d *v1alpha1.MachineDeployment) ([]view.Spare, int32) { return (*k).controller.Spares(d) }
+	spares := func(d *v1alpha1.MachineDeployment) view.Reserve { return (*k).controller.Spares(d) }
 	return view.Options{CreationOptions: births, Guards: guards, Spares: spares}
 }

@@ -32,7 +32,11 @@ import (
 // ones, the failed machines, and whether there is enough.
 func (c *cluster) stockStatus() string {
 	GinkgoHelper()
-	s := c.deployment().Status
+	return stockStatusOf(c.deployment())
+}
+
+func stockStatusOf(d *api.MachineDeployment) string {
+	s := d.Status
 	enough := mcmapi.ConditionUnknown
 	for _, condition := range s.Conditions {
 		if condition.Type == mcmapi.MachineDeploymentAvailable {
@@ -58,8 +62,8 @@ func (c *cluster) stays(want string, d time.Duration) {
 func (a *alone) spares() (starting, ready int) {
 	GinkgoHelper()
 	time.Sleep(time.Second)
-	all, n := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
-	return len(slices.DeleteFunc(all, func(s view.Spare) bool { return s.Leaving })), int(n)
+	r := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
+	return len(slices.DeleteFunc(r.Starting, func(s view.Spare) bool { return s.Leaving })), int(r.Ready)
 }
 
 var _ = Describe("The stock status (V12)", func() {
@@ -155,8 +159,25 @@ var _ = Describe("The stock status (V12)", func() {
 				Expect(machines.Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
 			}
 			time.Sleep(time.Second)
-			all, _ := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
-			Expect(all).To(ConsistOf(And(HaveField("Leaving", true), HaveField("Name", "d"))))
+			r := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
+			Expect(r.Starting).To(ConsistOf(And(HaveField("Leaving", true), HaveField("Name", "d"))))
+		})
+	})
+
+	It("is compared with what MachineSets count", func() {
+		onItsOwn(2, 2, machinetaint.Options{}, func(a *alone) {
+			ctx, machines, sets := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace), a.stock.MachineV1alpha1().MachineSets(fixture.Namespace)
+			a.reports("c", `{"currentStatus":{"phase":"Pending"}}`)
+			_, err := machines.Patch(ctx, "d", types.MergePatchType, []byte(`{"metadata":{"finalizers":["machine.sapcloud.io/machine-controller-manager"]}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(machines.Delete(ctx, "d", metav1.DeleteOptions{})).To(Succeed())
+			_, err = sets.Patch(ctx, "pool-1", types.MergePatchType, []byte(`{"status":{"replicas":3,"availableReplicas":1}}`), metav1.PatchOptions{}, "status")
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			r := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
+			Expect(r.Machines.All).To(Equal(int32(4)), "the one that leaves included")
+			Expect(r.Machines.Available).To(Equal(int32(2)))
+			Expect([]int32{r.Counted.All, r.Counted.Available}).To(Equal([]int32{3, 1}))
 		})
 	})
 
@@ -191,12 +212,9 @@ var _ = Describe("The stock status (V12)", func() {
 			c.pool(3, excess(2))
 			time.Sleep(bootTime / 2)
 			stored := &mcmapi.MachineDeployment{ObjectMeta: c.deployment().ObjectMeta}
-			spares, _ := taint.Spares(stored)
-			Expect(spares).To(HaveLen(2))
+			Expect(taint.Spares(stored).Starting).To(HaveLen(2))
 			stored.UID = "another"
-			spares, ready := taint.Spares(stored)
-			Expect(spares).To(BeEmpty())
-			Expect(ready).To(Equal(int32(math.MaxInt32)))
+			Expect(taint.Spares(stored)).To(Equal(view.Reserve{Ready: math.MaxInt32}))
 		})
 	})
 })

@@ -244,8 +244,8 @@ var _ = Describe("A clientset without options", func() {
 })
 
 var _ = It("A clientset with spares shows them in each status", func() {
-	spares := func(*v1alpha1.MachineDeployment) ([]view.Spare, int32) { return []view.Spare{*starting(true, 0)}, 1 }
-	inWorldWith(view.Options{Spares: spares}, func(w world) {
+	r := view.Reserve{Starting: []view.Spare{*starting(true, 0)}, Ready: 1}
+	inWorldWith(view.Options{Spares: func(*v1alpha1.MachineDeployment) view.Reserve { return r }}, func(w world) {
 		status := w.deployment().Status
 		Expect(status.Replicas).To(BeEquivalentTo(1))
 		Expect(status.UnavailableReplicas).To(BeEquivalentTo(1))

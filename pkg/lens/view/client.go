@@ -23,10 +23,9 @@ import (
 type Options struct {
 	CreationOptions
 	Guards
-	// Spares returns the reserve machines of a MachineDeployment that have not become ready yet,
-	// and the number of ready ones, both without leaving machines. It is called only while an
-	// excess is applied. If it is nil, no status omits anything.
-	Spares func(*v1alpha1.MachineDeployment) (starting []Spare, ready int32)
+	// Spares returns the reserve of a MachineDeployment. It is called only while an excess is
+	// applied. If it is nil, no status omits anything.
+	Spares func(*v1alpha1.MachineDeployment) Reserve
 	// Clock is the real one unless set.
 	Clock clock.Clock
 }
@@ -39,7 +38,7 @@ type Clientset struct {
 	clock     clock.Clock
 	creations *creationTracker
 	guards    Guards
-	spares    func(*v1alpha1.MachineDeployment) ([]Spare, int32)
+	spares    func(*v1alpha1.MachineDeployment) Reserve
 
 	frozenSets        unfreezer[v1alpha1.MachineSet, *v1alpha1.MachineSet]
 	frozenDeployments unfreezer[v1alpha1.MachineDeployment, *v1alpha1.MachineDeployment]

@@ -57,7 +57,8 @@
 //     ready, unless they are leaving or the cluster hibernates: replicas, updatedReplicas,
 //     unavailableReplicas, failedMachines and the condition Available do not include them. The view
 //     includes them. So nothing that waits for a MachineDeployment waits for its spares. If they are
-//     leaving, failedMachines does not include them either.
+//     leaving, failedMachines does not include them either. A number does not omit machines that
+//     machine-controller-manager has yet to count.
 //   - V13 No Machine is created if CreationOptions.Superfluous returns an error.
 //     Machine-controller-manager deletes machines that are named for deletion before it lowers the
 //     replicas of their MachineSet, and would replace them.

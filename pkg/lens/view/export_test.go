@@ -27,6 +27,11 @@ func Beginner(b CreationOptions, c clock.PassiveClock) func(string, *v1alpha1.Ma
 
 // Viewing returns how a Clientset shows and restores MachineDeployments that have these spares.
 func Viewing(spares []Spare, ready int32) (show func(*v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment, restore func([]byte, *v1alpha1.MachineDeployment) ([]byte, error)) {
-	c := &Clientset{spares: func(*v1alpha1.MachineDeployment) ([]Spare, int32) { return spares, ready }}
+	return ViewingReserve(Reserve{Starting: spares, Ready: ready})
+}
+
+// ViewingReserve returns how a Clientset shows and restores MachineDeployments that have this reserve.
+func ViewingReserve(r Reserve) (show func(*v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment, restore func([]byte, *v1alpha1.MachineDeployment) ([]byte, error)) {
+	c := &Clientset{spares: func(*v1alpha1.MachineDeployment) Reserve { return r }}
 	return c.showDeployment, c.restoreDeployment
 }

@@ -25,21 +25,44 @@ type Spare struct {
 
 func (s Spare) failed() bool { return s.LastOperation.State == v1alpha1.MachineStateFailed }
 
+// Reserve describes the reserve of a MachineDeployment for its status.
+type Reserve struct {
+	// Starting are its machines that have not become ready yet, and Ready is the number of ready
+	// ones, without leaving machines.
+	Starting []Spare
+	Ready    int32
+	// Machines counts all machines of the MachineDeployment, Counted those that the statuses of its
+	// MachineSets count already.
+	Machines, Counted Counts
+}
+
+// Counts are numbers of machines: all, those of the current template, and those that are available.
+type Counts struct{ All, Updated, Available int32 }
+
 // omitted is what a stored status omits.
 type omitted struct {
 	spares []Spare
 	// missing is by how many machines the applied excess exceeds the available reserve machines.
 	missing int32
+	// late are machines that the numbers do not count yet, so that they need not be omitted.
+	late Counts
 }
 
-// omittedFrom returns nil if nothing is omitted, for example if no excess is applied.
-func (c *Clientset) omittedFrom(d *v1alpha1.MachineDeployment) *omitted {
+// omittedFrom returns nil if nothing is omitted, for example if no excess is applied. The numbers
+// are those of a status that machine-controller-manager has computed, or that it would compute now.
+func (c *Clientset) omittedFrom(d *v1alpha1.MachineDeployment, computed *v1alpha1.MachineDeploymentStatus) *omitted {
 	if _, applied := d.Annotations[machine.AppliedExcessAnnotation]; !applied || c.spares == nil {
 		return nil
 	}
-	spares, ready := c.spares(d)
+	r := c.spares(d)
+	if computed != nil {
+		r.Counted = Counts{computed.Replicas, computed.UpdatedReplicas, computed.AvailableReplicas}
+	}
+	late := Counts{
+		max(0, r.Machines.All-r.Counted.All), max(0, r.Machines.Updated-r.Counted.Updated), max(0, r.Machines.Available-r.Counted.Available),
+	}
 	excess := visibleReplicas(d) - max(0, pool.Workload(d, d.Spec.Replicas))
-	out := omitted{spares: spares, missing: max(0, excess-ready)}
+	out := omitted{spares: r.Starting, missing: max(0, excess-max(0, r.Ready-late.Available)), late: late}
 	if len(out.spares) == 0 && out.missing == 0 {
 		return nil
 	}
@@ -48,7 +71,7 @@ func (c *Clientset) omittedFrom(d *v1alpha1.MachineDeployment) *omitted {
 
 func (c *Clientset) showDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
 	shown := ShowDeployment(d)
-	if out := c.omittedFrom(d); out != nil {
+	if out := c.omittedFrom(d, nil); out != nil {
 		shown.Status = out.statusWith(shown)
 	}
 	return shown
@@ -59,7 +82,7 @@ func (c *Clientset) restoreDeployment(stored []byte, after *v1alpha1.MachineDepl
 	if err := decode(stored, d); err != nil {
 		return nil, err
 	}
-	if out := c.omittedFrom(d); out != nil {
+	if out := c.omittedFrom(d, &after.Status); out != nil {
 		written := *after
 		written.Status = out.statusWithout(after, d.Status)
 		after = &written
@@ -101,15 +124,18 @@ func (l *omitted) statusWithout(after *v1alpha1.MachineDeployment, stored v1alph
 // is ready or available.
 func (l *omitted) addCounts(status v1alpha1.MachineDeploymentStatus, sign int32) v1alpha1.MachineDeploymentStatus {
 	status.UnavailableReplicas = max(0, status.UnavailableReplicas+sign*l.missing)
+	all, updated := -l.late.All, -l.late.Updated
 	for _, spare := range l.spares {
 		if spare.Leaving {
 			continue
 		}
-		status.Replicas = max(0, status.Replicas+sign)
+		all++
 		if spare.Updated {
-			status.UpdatedReplicas = max(0, status.UpdatedReplicas+sign)
+			updated++
 		}
 	}
+	status.Replicas = max(0, status.Replicas+sign*max(0, all))
+	status.UpdatedReplicas = max(0, status.UpdatedReplicas+sign*max(0, updated))
 	return status
 }
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view_test
+
+import (
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/pkg/lens/view"
+)
+
+var _ = DescribeTable("A status omits only what machine-controller-manager has counted (V12)",
+	func(computed, want numbers) {
+		now := view.Counts{All: 5, Updated: 5, Available: 4}
+		counted := view.Counts{All: computed.replicas, Updated: computed.updated, Available: computed.available}
+		show, restore := view.ViewingReserve(view.Reserve{Starting: []view.Spare{*starting(true, 9)}, Ready: 1, Machines: now, Counted: counted})
+		d := withExcess(3, "2")
+		rolls(d, 0)
+		d.Status = statusOf(numbers{enough: v1alpha1.ConditionTrue}, earlier, 0)
+		after := show(d).DeepCopy()
+		after.Status = statusOf(computed, later, 0)
+		raw, err := restore(encoded(d), after)
+		Expect(err).NotTo(HaveOccurred())
+		stored := decoded[v1alpha1.MachineDeployment](raw)
+		Expect(encoded(timeless(stored.Status))).To(MatchJSON(encoded(timeless(statusOf(want, later, 0)))))
+		is := show(stored).Status
+		Expect([]int32{is.Replicas, is.UpdatedReplicas, is.UnavailableReplicas}).To(Equal([]int32{computed.replicas, computed.updated, computed.unavailable}), "its own write")
+	},
+	Entry("all of it", numbers{5, 5, 4, 1, 0, v1alpha1.ConditionFalse}, numbers{4, 4, 4, 0, 0, v1alpha1.ConditionTrue}),
+	Entry("all but a machine that has just been created", numbers{4, 4, 4, 1, 0, v1alpha1.ConditionFalse}, numbers{4, 4, 4, 0, 0, v1alpha1.ConditionTrue}),
+	Entry("all but one that has just been created, in a rollout", numbers{5, 4, 4, 1, 0, v1alpha1.ConditionFalse}, numbers{4, 4, 4, 0, 0, v1alpha1.ConditionTrue}),
+	Entry("all but one that has just become ready", numbers{5, 5, 3, 2, 0, v1alpha1.ConditionFalse}, numbers{4, 4, 3, 0, 0, v1alpha1.ConditionTrue}),
+	Entry("a machine that is gone by now", numbers{6, 6, 4, 1, 0, v1alpha1.ConditionFalse}, numbers{5, 5, 4, 0, 0, v1alpha1.ConditionTrue}),
+)
