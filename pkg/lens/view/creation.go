@@ -3,6 +3,7 @@
 package view
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +25,10 @@ const unknownFor = 2 * time.Minute
 
 // minSweep is the number of MachineDeployments up to which unused entries do not matter.
 const minSweep = 16
+
+// refusal begins the text of an error for a Machine that is not created (V13). Machine-controller-manager
+// copies it into the status of the MachineSet, and from there into that of the MachineDeployment.
+const refusal = "Evenkeel lets no machine be created now"
 
 // CreationOptions decide how Machines are created (V9). Either the first three are set, or none.
 type CreationOptions struct {
@@ -174,7 +179,7 @@ func (c *creationTracker) decide(deployment types.NamespacedName, m *v1alpha1.Ma
 	question := Creation{Deployment: deployment, Machine: m, InProgress: underWay}
 	if c.Superfluous != nil {
 		if err := c.Superfluous(question); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", refusal, err)
 		}
 	}
 	b := &creation{name: m.Name, mark: c.ReserveMark(question)}

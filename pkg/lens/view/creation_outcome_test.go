@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
@@ -139,6 +140,29 @@ var _ = Describe("The creation of a Machine (V9)", func() {
 			_, err = w.bear(child("pool"))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(r.asked).To(HaveLen(1))
+		})
+	})
+
+	It("is no failure of its MachineDeployment where it is superfluous, and others are (V13)", func() {
+		births := (&registry{}).births()
+		births.Superfluous = func(view.Creation) error {
+			return apierrors.NewConflict(v1alpha1.Resource("machines"), "", errors.New("there are enough"))
+		}
+		bornInWorld(births, func(w world) {
+			refused := second(w.bear(child("pool")))
+			Expect(refused).To(HaveOccurred())
+			kept := func(message string) (kinds []v1alpha1.MachineDeploymentConditionType) {
+				d := w.deployment().DeepCopy()
+				d.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentReplicaFailure, Message: message}, {Type: "Other", Message: message}}
+				d, err := w.seen.MachineDeployments(ns).UpdateStatus(w, d, metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				for _, c := range d.Status.Conditions {
+					kinds = append(kinds, c.Type)
+				}
+				return kinds
+			}
+			Expect(kept(refused.Error())).To(HaveExactElements(BeEquivalentTo("Other")))
+			Expect(kept("quota")).To(HaveExactElements(v1alpha1.MachineDeploymentReplicaFailure, BeEquivalentTo("Other")))
 		})
 	})
 })

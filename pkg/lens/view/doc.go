@@ -61,5 +61,6 @@
 //     machine-controller-manager has yet to count.
 //   - V13 No Machine is created if CreationOptions.Superfluous returns an error.
 //     Machine-controller-manager deletes machines that are named for deletion before it lowers the
-//     replicas of their MachineSet, and would replace them.
+//     replicas of their MachineSet, and would replace them. That is no failure: the stored status of
+//     the MachineDeployment does not report it as one.
 package view

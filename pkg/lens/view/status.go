@@ -4,6 +4,7 @@ package view
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	stock "github.com/gardener/machine-controller-manager/pkg/controller"
@@ -82,12 +83,21 @@ func (c *Clientset) restoreDeployment(stored []byte, after *v1alpha1.MachineDepl
 	if err := decode(stored, d); err != nil {
 		return nil, err
 	}
+	written := *after
 	if out := c.omittedFrom(d, &after.Status); out != nil {
-		written := *after
 		written.Status = out.statusWithout(after, d.Status)
-		after = &written
 	}
-	return RestoreDeployment(stored, after)
+	written.Status.Conditions = withoutRefusal(written.Status.Conditions)
+	return RestoreDeployment(stored, &written)
+}
+
+// withoutRefusal returns the conditions without one that reports as a failure that a creation was
+// refused (V13). The status of the MachineSet keeps it: machine-controller-manager would write it
+// again with each attempt, whereas it computes that of the MachineDeployment every ten minutes.
+func withoutRefusal(conditions []v1alpha1.MachineDeploymentCondition) []v1alpha1.MachineDeploymentCondition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c v1alpha1.MachineDeploymentCondition) bool {
+		return c.Type == v1alpha1.MachineDeploymentReplicaFailure && strings.HasPrefix(c.Message, refusal)
+	})
 }
 
 // statusWith returns the status of a view, including what the stored status omits. Otherwise,
