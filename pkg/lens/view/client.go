@@ -125,6 +125,9 @@ func (m machines) UpdateStatus(ctx context.Context, machine *v1alpha1.Machine, o
 
 func (m machines) Get(ctx context.Context, name string, o metav1.GetOptions) (*v1alpha1.Machine, error) {
 	machine, err := m.MachineInterface.Get(ctx, name, o)
+	if err == nil {
+		m.creations.observe(m.namespace, machine)
+	}
 	return ShowMachine(machine), err
 }
 

@@ -211,6 +211,25 @@ func (c *creationTracker) recordOutcome(deployment types.NamespacedName, b *crea
 	}
 }
 
+// observe records that a Machine exists whose creation may have had an unknown outcome: it counts
+// until the store has shown it, and not longer, since it may be gone soon.
+func (c *creationTracker) observe(namespace string, m *v1alpha1.Machine) {
+	if c.ReserveMark == nil {
+		return
+	}
+	deployment, owned := c.DeploymentOf(namespace, m)
+	if !owned {
+		return
+	}
+	d, leave := c.lockDeployment(deployment)
+	defer leave()
+	for _, b := range d.creations {
+		if b.name == m.Name && !b.doubted.IsZero() {
+			b.version, b.doubted = m.ResourceVersion, time.Time{}
+		}
+	}
+}
+
 // OwnedThrough returns a function that finds the MachineDeployment of a Machine through its
 // MachineSet. The lister is that of the controllers: it contains each MachineSet that they create
 // Machines for, whereas another store may be behind.

@@ -41,6 +41,24 @@ var _ = Describe("The creation of a Machine (V9)", func() {
 		})
 	})
 
+	It("of an outcome that is unknown counts no longer once the Machine was read, and the store shows as much", func() {
+		r := &registry{serve: 1}
+		bornInWorld(r.births(), func(w world) {
+			named := child("pool")
+			named.Name, named.GenerateName = "pool-x", ""
+			w.failing(w.server.AfterWrite, 1, errLate)
+			Expect(second(w.bear(named))).To(HaveOccurred())
+			Expect(second(w.seen.Machines(ns).Get(w, "pool-x", metav1.GetOptions{}))).To(Succeed())
+			_, err := w.bear(child("pool"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.asked[1].InProgress).To(Equal([]view.InProgress{{Name: "pool-x"}}), "the store does not show it yet")
+			r.seen = true
+			_, err = w.bear(child("pool"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.asked[2].InProgress).To(BeEmpty(), "it may be gone by now")
+		})
+	})
+
 	It("that is tried again is under way, however long ago the first try was", func() {
 		r := &registry{serve: 1}
 		bornInWorld(r.births(), func(w world) {
