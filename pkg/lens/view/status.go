@@ -84,11 +84,20 @@ func (c *Clientset) restoreDeployment(stored []byte, after *v1alpha1.MachineDepl
 		return nil, err
 	}
 	written := *after
-	if out := c.omittedFrom(d, &after.Status); out != nil {
+	if out := c.omittedFrom(d, c.computed(d, after)); out != nil {
 		written.Status = out.statusWithout(after, d.Status)
 	}
 	written.Status.Conditions = withoutRefusal(written.Status.Conditions)
 	return RestoreDeployment(stored, &written)
+}
+
+// computed returns the status of a changed view, nil if its numbers are those that the view showed.
+func (c *Clientset) computed(d, after *v1alpha1.MachineDeployment) *v1alpha1.MachineDeploymentStatus {
+	shown, is := c.showDeployment(d).Status, &after.Status
+	if shown.Replicas == is.Replicas && shown.UpdatedReplicas == is.UpdatedReplicas && shown.AvailableReplicas == is.AvailableReplicas {
+		return nil
+	}
+	return is
 }
 
 // withoutRefusal returns the conditions without one that reports as a failure that a creation was

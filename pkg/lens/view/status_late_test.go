@@ -33,3 +33,18 @@ var _ = DescribeTable("A status omits only what machine-controller-manager has c
 	Entry("all but one that has just become ready", numbers{5, 5, 3, 2, 0, v1alpha1.ConditionFalse}, numbers{4, 4, 3, 0, 0, v1alpha1.ConditionTrue}),
 	Entry("a machine that is gone by now", numbers{6, 6, 4, 1, 0, v1alpha1.ConditionFalse}, numbers{5, 5, 4, 0, 0, v1alpha1.ConditionTrue}),
 )
+
+var _ = It("A status that only shows what is stored changes nothing, also if MachineSets count more by now (V1, V12)", func() {
+	all := view.Counts{All: 7, Updated: 7, Available: 5}
+	show, restore := view.ViewingReserve(view.Reserve{Starting: []view.Spare{*starting(true, 8), *starting(true, 9)}, Machines: all, Counted: all})
+	d := withExcess(3, "2")
+	rolls(d, 0)
+	d.Status = statusOf(numbers{3, 3, 3, 0, 0, v1alpha1.ConditionTrue}, earlier, 0)
+	after := show(d).DeepCopy()
+	after.Status.ObservedGeneration = 7
+	raw, err := restore(encoded(d), after)
+	Expect(err).NotTo(HaveOccurred())
+	is := decoded[v1alpha1.MachineDeployment](raw).Status
+	Expect(is.ObservedGeneration).To(Equal(int64(7)))
+	Expect([]int32{is.Replicas, is.UpdatedReplicas, is.AvailableReplicas}).To(Equal([]int32{3, 3, 3}))
+})
