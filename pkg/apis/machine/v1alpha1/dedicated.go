@@ -56,8 +56,8 @@ type Dedication struct {
 const (
 	// MaxDedications is how many owners one MachineDeployment can have.
 	MaxDedications = 64
-	// maxOwnerLength is how many bytes the name of an owner can have.
-	maxOwnerLength = 1024
+	// MaxOwnerLength is how many bytes the name of an owner can have.
+	MaxOwnerLength = 1024
 )
 
 // ParseDedications reads the value of [DedicatedAnnotation] on a MachineDeployment or a Reserve:
@@ -70,7 +70,7 @@ func ParseDedications(text string) ([]Dedication, error) {
 	var all []Dedication
 	for _, part := range parts {
 		owner, count, _ := strings.Cut(part, "=")
-		if owner == "" || len(owner) > maxOwnerLength || !isCount(count) {
+		if owner == "" || len(owner) > MaxOwnerLength || !isCount(count) {
 			return nil, fmt.Errorf("dedicated %.80q: write owners and counts, for example \"shop/Deployment/web=2\"", part)
 		}
 		n, err := parseCount("machines", count)

@@ -44,7 +44,11 @@ func ownerOf(b *v1beta1.CapacityBuffer) (machine.Owner, *Problem) {
 	if parts = slices.Compact(parts); len(parts) > maxParts {
 		return "", problem(reason.DedicationInvalid, "annotation dedicated: at most %d workloads and namespaces are possible", maxParts)
 	}
-	return machine.Owner(strings.Join(parts, ",")), nil
+	owner := strings.Join(parts, ",")
+	if len(owner) > machine.MaxOwnerLength { // it would void the dedications of all owners in the same Reserve
+		return "", problem(reason.DedicationInvalid, "annotation dedicated: the names of all workloads and namespaces have %d characters, at most %d are possible", len(owner), machine.MaxOwnerLength)
+	}
+	return machine.Owner(owner), nil
 }
 
 // owner returns the owner of a buffer, or why it does not own pods like this one.

@@ -4,6 +4,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -46,6 +47,17 @@ var _ = Describe("Owners of machines (laws 8 and 11)", func() {
 	It("are up to eight namespaces", func() {
 		v := plan.View{Buffers: []plan.Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace/a,namespace/b,namespace/c,namespace/d,namespace/e,namespace/f,namespace/g,namespace/h"))}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}}
 		Expect(dedications(After(v))).To(Equal("a: a,b,c,d,e,f,g,h=1"))
+	})
+
+	It("do not keep others from being read, however long their names are", func() {
+		long := "workload"
+		for _, letter := range "abcdefg" {
+			long += ",namespace/" + strings.Repeat(string(letter), 134)
+		}
+		b := NewBuffer("b", "{scalableRef: {apiGroup: apps, kind: Deployment, name: "+strings.Repeat("w", 253)+"}, replicas: 1}", WithWorkload(1, PodSpec("cpu=1")), dedicated(long))
+		v := After(plan.View{Buffers: []plan.Buffer{b, Chunks("c", 1, "cpu=1", dedicated("namespace"))}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}})
+		Expect(machine.ParseDedications(v.Reserves[0].Annotations[machine.DedicatedAnnotation])).To(Equal([]machine.Dedication{{Owner: Shop, Machines: 1}}))
+		Expect(plan.New(v).Decisions[0].Problem.Message).To(Equal("annotation dedicated: the names of all workloads and namespaces have 1214 characters, at most 1024 are possible"))
 	})
 
 	DescribeTable("are not what is no word for one",
