@@ -30,6 +30,10 @@ func (o Owner) Owns(pod *corev1.Pod) bool {
 	return false
 }
 
+// withoutReplicaSets are the kinds that run their pods themselves. A Deployment of the same name is
+// another workload.
+var withoutReplicaSets = []string{"Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
+
 // runBy reports whether a workload runs a pod: itself, or through a ReplicaSet of its own.
 func runBy(pod *corev1.Pod, kind, name string) bool {
 	c := metav1.GetControllerOfNoCopy(pod)
@@ -38,7 +42,7 @@ func runBy(pod *corev1.Pod, kind, name string) bool {
 		return false
 	case c.Kind == kind:
 		return c.Name == name
-	case c.Kind != "ReplicaSet":
+	case c.Kind != "ReplicaSet", slices.Contains(withoutReplicaSets, kind):
 		return false
 	}
 	hash, of := strings.CutPrefix(c.Name, name+"-")
