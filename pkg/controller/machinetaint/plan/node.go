@@ -67,8 +67,8 @@ func nodeMarked(n *corev1.Node) bool {
 // taint has no time, because machine-controller-manager compares that by its address and would
 // write forever.
 func holdNode(m Machine, s Settings, now time.Time) (NodeChange, bool) {
-	c := NodeChange{Machine: m, Hold: true, Taints: slices.Clone(m.Node.Spec.Taints), Annotations: map[string]string{}}
-	differs := false
+	c := NodeChange{Machine: m, Hold: true, Taints: slices.DeleteFunc(slices.Clone(m.Node.Spec.Taints), func(t corev1.Taint) bool { return m.outdated(t, s) }), Annotations: map[string]string{}}
+	differs := len(c.Taints) != len(m.Node.Spec.Taints)
 	for _, taint := range s.Taints() {
 		if taint.Effect == corev1.TaintEffectNoExecute && (m.Busy() || !m.Marked()) {
 			continue // it would evict pods, also those that came since: they are listed again before the Machine is marked
@@ -94,6 +94,13 @@ func (m Machine) scaleDownDisabled() string {
 		return own
 	}
 	return "true"
+}
+
+// outdated reports whether a taint of the Node evicts pods although neither the settings nor the
+// template want that any more. machine-controller removes it only if it has put it there itself.
+func (m Machine) outdated(t corev1.Taint, s Settings) bool {
+	return pool.IsReserveTaint(t) && t.Effect == corev1.TaintEffectNoExecute && !slices.Contains(s.Effects, t.Effect) &&
+		!slices.ContainsFunc(m.Object.Spec.NodeTemplateSpec.Spec.Taints, func(own corev1.Taint) bool { return own.MatchTaint(&t) })
 }
 
 // heldSince returns when the machine entered the reserve, as its Node shows it; that is now for a

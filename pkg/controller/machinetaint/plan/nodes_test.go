@@ -96,6 +96,14 @@ var _ = Describe("A reserve taint that evicts pods", func() {
 		Expect(nodeWrites(plan.New(atRest(evict, machine("r1", bare))))).To(Equal([]string{"r1 held: reserve:NoSchedule reserve:NoExecute;"}))
 	})
 
+	It("goes from the Node with the setting, once the template does not contain it any more", func() {
+		both := tainted(evicting.Taints()...)
+		Expect(nodeWrites(plan.New(atRest(machine("r1", both))))).To(Equal([]string{"r1 held: reserve:NoSchedule;"}))
+		v := atRest(evict, func(v *plan.View) { v.Settings = plain })
+		Expect(nodeWrites(plan.New(v))).To(BeEmpty(), "machine-controller would put it back")
+		Expect(machineWrites(plan.New(v))).To(Equal([]string{"r1 held", "r2 held"}))
+	})
+
 	It("does not evict pods that tolerate the reserve", func() {
 		Expect(nodeWrites(plan.New(atRest(evict, machine("r1", bare, withTolerantPod))))).To(Equal([]string{"r1 held: reserve:NoSchedule;"}))
 	})
