@@ -91,7 +91,7 @@ func (c *Controller) findNewest(buffers []plan.Buffer) {
 		return
 	}
 	for _, pod := range stores.List[*corev1.Pod](c.pods) {
-		if pod.DeletionTimestamp != nil || pool.Finished(pod) {
+		if pool.Finished(pod) {
 			continue
 		}
 		for _, b := range byNamespace[pod.Namespace] {
@@ -102,9 +102,17 @@ func (c *Controller) findNewest(buffers []plan.Buffer) {
 	}
 }
 
-// isNewer reports whether a pod is newer than another one, which may be nil.
+// isNewer reports whether a pod is newer than another one, which may be nil. Pods that are being
+// deleted are the oldest: they count as long as their workload has no other, because it may create
+// the next one only when they are gone.
 func isNewer(a, b *corev1.Pod) bool {
-	return b == nil || cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
+	switch {
+	case b == nil:
+		return true
+	case (a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil):
+		return a.DeletionTimestamp == nil
+	}
+	return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
 // daemonPods returns the pods that DaemonSets run on a machine, the most important first.

@@ -185,6 +185,8 @@ var _ = Describe("The controller observes", func() {
 		Entry("one of another workload", "", podOf("x", 0, func(p *corev1.Pod) { p.Labels["app"] = "other" })),
 		Entry("one of another namespace", "", podOf("x", 0, func(p *corev1.Pod) { p.Namespace = Namespace })),
 		Entry("one that is being deleted", "x", podOf("x", time.Hour), podOf("y", 0, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: Now} })),
+		Entry("one that is being deleted, before there is another", "x", podOf("x", 0, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: Now} })),
+		Entry("the only one that is not being deleted", "x", podOf("y", 0, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: Now} }), podOf("x", time.Hour)),
 		Entry("one that has ended", "x", podOf("x", time.Hour), podOf("y", 0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })),
 		Entry("one that has failed", "", podOf("y", 0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })),
 	)
