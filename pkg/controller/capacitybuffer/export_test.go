@@ -23,9 +23,17 @@ func WorkloadOf(item any) plan.Workload {
 
 // NewestPod returns the newest pod of a workload with this scale.
 func (p *Preview) NewestPod(namespace string, s *plan.Scale) *corev1.Pod {
-	all := []plan.Buffer{{Object: &v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}, Scale: s}}
+	return p.NewestPods(namespace, s, 1)[0].Newest
+}
+
+// NewestPods returns a number of buffers of one workload, with its newest pod.
+func (p *Preview) NewestPods(namespace string, s *plan.Scale, buffers int) []plan.Buffer {
+	all := make([]plan.Buffer, buffers)
+	for i := range all {
+		all[i] = plan.Buffer{Object: &v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Spec: v1beta1.CapacityBufferSpec{ScalableRef: &v1beta1.ScalableRef{Name: "web"}}}, Scale: s}
+	}
 	p.c.findNewest(all)
-	return all[0].Newest
+	return all
 }
 
 // Differ reports whether an update of an object matters, as the cache keeps both.

@@ -79,25 +79,36 @@ func (c *Controller) buffer(b *v1beta1.CapacityBuffer) plan.Buffer {
 	return all
 }
 
-// findNewest finds the newest pod of each workload for which only the scale is known.
+// search is that for the newest pod of a workload for which only the scale is known.
+type search struct {
+	selector labels.Selector
+	newest   *corev1.Pod
+}
+
+// findNewest finds the newest pod of each workload for which only the scale is known, once for all
+// buffers that name it.
 func (c *Controller) findNewest(buffers []plan.Buffer) {
-	byNamespace := map[string][]*plan.Buffer{}
-	for i := range buffers {
-		if b := &buffers[i]; b.Scale != nil && b.Scale.Err == nil {
-			byNamespace[b.Object.Namespace] = append(byNamespace[b.Object.Namespace], b)
+	searches, byNamespace := map[string]*search{}, map[string][]*search{}
+	searched := func(b plan.Buffer) bool { return b.Scale != nil && b.Scale.Err == nil }
+	for _, b := range buffers {
+		if searched(b) && searches[keyOf(b.Object)] == nil {
+			s := &search{selector: b.Scale.Selector}
+			searches[keyOf(b.Object)], byNamespace[b.Object.Namespace] = s, append(byNamespace[b.Object.Namespace], s)
 		}
 	}
-	if len(byNamespace) == 0 {
+	if len(searches) == 0 {
 		return
 	}
 	for _, pod := range stores.List[*corev1.Pod](c.pods) {
-		if pool.Finished(pod) {
-			continue
-		}
-		for _, b := range byNamespace[pod.Namespace] {
-			if isNewer(pod, b.Newest) && b.Scale.Selector.Matches(labels.Set(pod.Labels)) {
-				b.Newest = pod
+		for _, s := range byNamespace[pod.Namespace] {
+			if !pool.Finished(pod) && isNewer(pod, s.newest) && s.selector.Matches(labels.Set(pod.Labels)) {
+				s.newest = pod
 			}
+		}
+	}
+	for i, b := range buffers {
+		if searched(b) {
+			buffers[i].Newest = searches[keyOf(b.Object)].newest
 		}
 	}
 }

@@ -190,7 +190,27 @@ var _ = Describe("The controller observes", func() {
 		Entry("one that has ended", "x", podOf("x", time.Hour), podOf("y", 0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })),
 		Entry("one that has failed", "", podOf("y", 0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })),
 	)
+
+	It("looks at each pod once for each workload, however many buffers name it (law 8)", func() {
+		o, asked := shown(three()), 0
+		o.Pods = []*corev1.Pod{podOf("x", time.Hour), podOf("y", time.Minute)}
+		for _, b := range previewOf(o, refers()).NewestPods(Shop, &plan.Scale{Selector: counted{labels.SelectorFromSet(labels.Set{"app": "web"}), &asked}}, 50) {
+			Expect(b.Newest.Name).To(Equal("y"))
+		}
+		Expect(asked).To(Equal(2))
+	})
 })
+
+// counted is a selector that counts what it is asked.
+type counted struct {
+	labels.Selector
+	asked *int
+}
+
+func (c counted) Matches(l labels.Labels) bool {
+	*c.asked++
+	return c.Selector.Matches(l)
+}
 
 // podOf is a pod of the workload web.
 func podOf(name string, age time.Duration, change ...func(*corev1.Pod)) *corev1.Pod {
