@@ -90,6 +90,18 @@ var _ = Describe("What the controller answers the lens about creations", func() 
 		})
 	})
 
+	It("a machine is created at once in the place of one that serves and leaves, where all the reserve is dedicated, also at max (law 19)", func() {
+		onItsOwn(3, 1, machinetaint.Options{}, func(a *alone) {
+			a.patch(`{"metadata":{"annotations":{%q:"1:4:1",%q:"shop=1"}}}`, api.BoundsAnnotation, api.DedicatedAnnotation)
+			a.wrote(0)
+			Expect(a.refusesCreation()).To(Satisfy(apierrors.IsConflict), "three serve, and one is dedicated")
+			a.deleteSlowly("a") // it may take hours to drain
+			Expect(a.taint.ReserveMark(view.Creation{Deployment: key})).To(BeNil(), "a new machine would serve")
+			Expect(a.refusesCreation()).To(Succeed())
+			Expect(a.taint.Superfluous(view.Creation{Deployment: key, Machine: &mcmapi.Machine{}, InProgress: []view.InProgress{{}}})).To(Satisfy(apierrors.IsConflict), "one is enough")
+		})
+	})
+
 	It("no machine is created in the place of one of the reserve whose deletion the controller has yet to see (I1)", func() {
 		onItsOwn(5, 1, machinetaint.Options{}, func(a *alone) {
 			a.patch(`{"spec":{"excessReplicas":0},"metadata":{"annotations":{%q:"1:6"}}}`, api.BoundsAnnotation)

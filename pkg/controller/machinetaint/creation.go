@@ -83,6 +83,7 @@ func (c *Controller) Superfluous(b view.Creation) error {
 	s := pool.Outline(d, &c.latest.Source, now)
 	n := countForCreation(s.Machines, c.latest.lateDeletions(d))
 	n.staying += inFlight(b, s.Machines)
+	n.kept = countKept(d, workload, s.Machines)
 	if seen := c.latest.seenLater(key, d); seen != nil {
 		visible = int(seen.Spec.Replicas)
 	}
@@ -99,6 +100,8 @@ type creationCount struct {
 	staying, leaving int
 	// reserve counts the machines of the reserve, leavingReserve those of them that leave.
 	reserve, leavingReserve int
+	// kept counts those that are dedicated and not claimed, so that they do not serve workload.
+	kept int
 	// bySet counts the staying machines of each MachineSet.
 	bySet map[string]int
 }
@@ -125,6 +128,18 @@ func countForCreation(machines []pool.Machine, late map[types.UID]*mcm.Machine) 
 	return n
 }
 
+// countKept counts the machines in reserve that are not released while workload has this many machines
+// (law 19 of package reserve).
+func countKept(d *v1alpha1.MachineDeployment, workload int, machines []pool.Machine) int {
+	claims, kept := pool.ClaimsOf(d), 0
+	for _, m := range machines {
+		if m.Marked() && !pool.BeingDeleted(m.Object) && !claims.Has(m.Object.Name, workload) {
+			kept++
+		}
+	}
+	return min(kept, pool.Dedicated(pool.Dedications(d, workload)))
+}
+
 func (n *creationCount) addStaying(set string, inReserve bool) {
 	n.staying++
 	n.bySet[set]++
@@ -146,7 +161,7 @@ func (n *creationCount) addLeaving(ofReserve bool) {
 // waits only for machines of the reserve to leave: others may be sick, or take hours to drain.
 func (n creationCount) isFull(workload, limit int) bool {
 	leaving := n.leaving
-	if n.staying < workload {
+	if n.staying-n.kept < workload {
 		leaving = n.leavingReserve
 	}
 	return workload <= limit && n.staying+leaving >= limit
