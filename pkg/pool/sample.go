@@ -48,7 +48,32 @@ func describedNode(s Snapshot) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: t.Labels}, Spec: corev1.NodeSpec{Taints: template.Spec.Taints}}
 	node.Labels[corev1.LabelHostname] = ""
 	node.Status.Capacity, node.Status.Allocatable = t.Capacity, t.Allocatable
+	if replaced := s.replaced(); replaced != nil {
+		node.Labels = withEntries(replaced.Labels, node.Labels)
+		node.Status.Capacity = withDevices(replaced.Status.Capacity, t.Capacity)
+		node.Status.Allocatable = withDevices(replaced.Status.Allocatable, t.Allocatable)
+	}
 	return node
+}
+
+// replaced returns a ready Node of an older template with the machine type of the MachineClass; nil if
+// there is none. It shows what a MachineClass does not: what the kubelet keeps for itself, and the
+// labels that other components add.
+func (s *Snapshot) replaced() *corev1.Node {
+	for _, m := range s.Machines {
+		if kind := s.Class.NodeTemplate.InstanceType; kind != "" && m.Node != nil && m.Set != s.Rollout.Set && NodeReady(m.Node) && m.Node.Labels[corev1.LabelInstanceTypeStable] == kind {
+			return m.Node
+		}
+	}
+	return nil
+}
+
+// withEntries returns a copy of a map with the entries of another.
+func withEntries(all, more map[string]string) map[string]string {
+	both := map[string]string{}
+	maps.Copy(both, all)
+	maps.Copy(both, more)
+	return both
 }
 
 // withDevices adds the described resources that a Node does not offer. Device plugins start a while

@@ -96,6 +96,26 @@ var _ = Describe("The Node of a new machine", func() {
 		}
 	})
 
+	It("offers what one of the same type does that a rollout replaces, before there is a new one", func() {
+		w := newWorld()
+		w.Sets[0].Spec.Template = w.deployment.Spec.Template
+		w.Classes = []*mcm.MachineClass{fixture.MachineClass("new", described)}
+		w.machine("old", "a")
+		w.machine("new", "b")
+		w.node("a", func(n *corev1.Node) {
+			n.Labels = map[string]string{corev1.LabelInstanceTypeStable: "large", corev1.LabelTopologyZone: "old", "gpu": "present"}
+			n.Spec = corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: "deployment.machine.sapcloud.io/prefer-no-schedule"}}}
+		})
+		n := pool.SampleNode(w.read())
+		Expect(n.Status.Allocatable.Cpu().Value()).To(BeEquivalentTo(4))
+		Expect(n.Labels).To(And(HaveKeyWithValue("gpu", "present"), HaveKeyWithValue(corev1.LabelTopologyZone, "z")))
+		Expect([]any{n.Spec.Unschedulable, n.Spec.Taints}).To(Equal([]any{false, []corev1.Taint(nil)}))
+
+		By("another type")
+		w.Nodes[0].Labels[corev1.LabelInstanceTypeStable] = "small"
+		Expect(pool.SampleNode(w.read()).Status.Allocatable.Cpu().Value()).To(BeEquivalentTo(8))
+	})
+
 	It("is not known without a MachineClass, or if that describes none", func() {
 		Expect(read(nil)).To(BeNil())
 		Expect(read(cordoned)).To(BeNil())
