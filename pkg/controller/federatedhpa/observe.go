@@ -89,6 +89,7 @@ func (c *Controller) cluster(r Registration, o *v1alpha1.FederatedHorizontalPodA
 
 // readBlueprints reads what the user wrote, or returns what is wrong with it.
 func (c *Controller) readBlueprints(o *v1alpha1.FederatedHorizontalPodAutoscaler) (d blueprintSet, hash string, selector labels.Selector, stop plan.Hold) {
+	d.blueprint = bareBlueprint(o)
 	if o.Annotations[oversized] != "" {
 		return d, "", labels.Nothing(), plan.Hold{Reason: "TooLarge", Message: fmt.Sprintf("metrics, behavior, template and clusterSelector have more than %d bytes: make them smaller", maxSpec)}
 	}
@@ -99,9 +100,11 @@ func (c *Controller) readBlueprints(o *v1alpha1.FederatedHorizontalPodAutoscaler
 			return d, "", labels.Nothing(), plan.Hold{Reason: "InvalidSelector", Message: "spec.clusterSelector: " + err.Error()}
 		}
 	}
-	if d.blueprint, err = blueprintOf(o); err != nil {
+	whole, err := blueprintOf(o)
+	if err != nil {
 		return d, "", selector, plan.Hold{Reason: "InvalidTemplate", Message: err.Error()}
 	}
+	d.blueprint = whole
 	if d.workload, hash, err = workloadOf(o); err != nil {
 		return d, "", selector, plan.Hold{Reason: "InvalidTemplate", Message: err.Error()}
 	}

@@ -38,11 +38,17 @@ type blueprint struct {
 	typed *autoscalingv2.HorizontalPodAutoscalerSpec
 }
 
+// bareBlueprint returns a blueprint without metrics and behavior. It suffices to remove autoscalers
+// while an object's metrics or behavior cannot be read.
+func bareBlueprint(o *v1alpha1.FederatedHorizontalPodAutoscaler) blueprint {
+	return blueprint{spec: map[string]any{"scaleTargetRef": map[string]any{
+		"apiVersion": o.Spec.ScaleTargetRef.APIVersion, "kind": o.Spec.ScaleTargetRef.Kind, "name": o.Spec.ScaleTargetRef.Name,
+	}}}
+}
+
 // blueprintOf returns an error for invalid metrics or an invalid behavior.
 func blueprintOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) (blueprint, error) {
-	spec := map[string]any{"scaleTargetRef": map[string]any{
-		"apiVersion": o.Spec.ScaleTargetRef.APIVersion, "kind": o.Spec.ScaleTargetRef.Kind, "name": o.Spec.ScaleTargetRef.Name,
-	}}
+	spec := bareBlueprint(o).spec
 	var metrics []any
 	for i, raw := range o.Spec.Metrics {
 		metric, err := object(raw)
