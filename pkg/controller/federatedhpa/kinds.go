@@ -117,8 +117,11 @@ func (k *kinds) resolve(ctx context.Context, key string) time.Duration {
 		return 0
 	}
 	before := found.fault
-	if found.fault = fault; resource.Resource != "" {
+	switch {
+	case resource.Resource != "": // an earlier fault stays until the cache is filled
 		again = k.watchKind(gvk, found, resource)
+	case fault != plan.Hold{}: // otherwise, the cluster gave no answer
+		found.fault = fault
 	}
 	changed := found.informer != nil || before != found.fault
 	k.mu.Unlock()
@@ -178,10 +181,20 @@ func (k *kinds) watchKind(gvk schema.GroupVersionKind, found *kind, resource sch
 	})
 	k.running.Go(func() {
 		if cache.WaitFor(ctx, "", informer.HasSyncedChecker()) {
-			m.changed()
+			k.filled(gvk, informer)
 		}
 	})
 	return 0
+}
+
+// filled ends the fault of a kind, because its cache is complete now.
+func (k *kinds) filled(gvk schema.GroupVersionKind, informer cache.SharedIndexInformer) {
+	k.mu.Lock()
+	if found := k.known[gvk]; found != nil && found.informer == informer {
+		found.fault = plan.Hold{}
+	}
+	k.mu.Unlock()
+	k.member.changed()
 }
 
 // refused stops the cache of a kind that the cluster no longer has, or that we may not read there.
