@@ -193,7 +193,9 @@ func (m *member) lookAtWorkload(c *plan.Cluster, o *v1alpha1.FederatedHorizontal
 	w.Ready = max(0, min(ready, math.MaxInt32))
 	w.Counted = countable[ref.Kind] || w.Ready > 0
 	w.Ours, w.Terminating = isOwned(o, u), u.GetDeletionTimestamp() != nil
-	w.Drifted = hash != "" && u.GetAnnotations()[templateAnnotation] != hash
+	if w.Drifted = hash != "" && u.GetAnnotations()[templateAnnotation] != hash; w.Drifted && w.Ours {
+		w.Fault = n.placed
+	}
 }
 
 // hasWorkload reports whether the cluster shows a workload that was created from an object's

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -63,6 +64,30 @@ var _ = Describe("Workloads from a template", func() {
 			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
 			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).NotTo(BeNil())
 		}, "c1", "c2")
+	})
+
+	It("say so where a cluster refuses a change, as of a field that cannot be changed, until it takes one", func() {
+		play(func(f *federation) {
+			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			f.clusters[0].Admit(func(a sim.Admission) error {
+				if a.Object.GetKind() == "Deployment" && strings.Contains(fmt.Sprint(a.Object.Object), "refused") {
+					return apierrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind(), "shop", nil)
+				}
+				return nil
+			})
+			f.start()
+			f.create(Federated(1, 10, template("one")))
+			f.settle()
+			Expect(f.state("shop", "c1")).To(Equal("Used"))
+			f.change("shop", template("refused"))
+			f.settle()
+			Expect(f.clusters[0].image("shop")).To(Equal("one"))
+			Expect(f.state("shop", "c1")).To(Equal("Used WorkloadRefused"))
+			f.change("shop", template("two"))
+			f.settle()
+			Expect(f.clusters[0].image("shop")).To(Equal("two"))
+			Expect(f.state("shop", "c1")).To(Equal("Used"))
+		}, "c1")
 	})
 
 	It("are placed again after a minute where a cluster refuses them, which the status shows meanwhile", func() {
