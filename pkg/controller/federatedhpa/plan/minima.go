@@ -70,18 +70,27 @@ func evenMinima(hands []*ClusterPlan, least []int64, total, room int64) []int64 
 func (s *ClusterPlan) runsWith(least int64) int64 { return max(least, min(s.desired(), s.max)) }
 
 // leastMinima returns the lowest minimum of each cluster: its preference, or less if the maximum is
-// lower.
+// lower, or 0 where more would turn the autoscaler off.
 func (p *Plan) leastMinima(r rules, hands []*ClusterPlan, room int64) []int64 {
 	return distributeShares(max(0, room), targetsOf(hands, func(_ int, s *ClusterPlan) (lo, hi, current int64) {
+		if s.restsAtZero() {
+			return 0, 0, 0
+		}
 		lo = r.lowestMinimum()
 		return lo, max(lo, s.min), 0
 	}, false))
 }
 
-// highestMin returns the highest minimum that a cluster may get. A cluster that does not scale
-// keeps its minimum.
+// restsAtZero reports whether the cluster runs nothing, and a minimum above 0 would turn its
+// autoscaler off.
+func (s *ClusterPlan) restsAtZero() bool {
+	return s.cluster.Local != nil && s.cluster.Local.AtZero && !s.missing()
+}
+
+// highestMin returns the highest minimum that a cluster may get. A cluster that does not scale, or
+// must stay at 0 until it scales, keeps its minimum.
 func (s *ClusterPlan) highestMin() int64 {
-	if s.frozen() {
+	if s.frozen() || s.restsAtZero() {
 		return min(s.Confirmed.Min, s.max)
 	}
 	return s.max

@@ -19,6 +19,9 @@ func between(lo, hi int32) func(*v1alpha1.ClusterPreference) {
 	return func(p *v1alpha1.ClusterPreference) { p.MinReplicas, p.MaxReplicas = ptr.To(lo), ptr.To(hi) }
 }
 
+// atZero is what an autoscaler does that has scaled its workload to 0.
+func atZero(c *plan.Cluster) { c.Local.AtZero = true }
+
 var _ = Describe("Minima", func() {
 	table := func(v plan.View, expected string) { Expect(least(plan.New(v))).To(Equal(expected)) }
 
@@ -68,6 +71,16 @@ var _ = Describe("Minima", func() {
 		Entry("where others run more", view(Federated(6, 20, Minima), has("a", 3, 10, 3, wantsLess(1)), has("b", 3, 10, 7, inactive)), "3/3"),
 		Entry("where they would run fewer", view(Federated(6, 20, Minima), has("a", 3, 10, 3, wantsLess(1), inactive), has("b", 3, 10, 7)), "3/3"),
 		Entry("up to a preference", view(Federated(8, 20, Prefer("a", AtMost(2))), has("a", 3, 10, 3, inactive), has("b", 3, 10, 3)), "2/6"),
+	)
+
+	DescribeTable("of clusters that run nothing stay at zero, because their autoscalers would be turned off", table,
+		Entry("where the cluster with the minimum leaves", view(Federated(1, 10, allowZero), has("a", 1, 5, 3, unselected), has("b", 0, 5, 0, atZero)), "-/0"),
+		Entry("where others can have them", view(Federated(2, 12, allowZero), has("a", 1, 4, 1, unselected), has("b", 0, 4, 0, atZero), has("c", 1, 4, 2)), "-/0/2"),
+		Entry("where the minimum is raised", view(Federated(3, 12, allowZero), has("a", 0, 6, 0, atZero), has("b", 0, 6, 0, atZero)), "0/0"),
+		Entry("where a cluster shall have one", view(Federated(2, 12, allowZero, Prefer("b", atLeast(2))), has("a", 2, 6, 3), has("b", 0, 6, 0, atZero)), "2/0"),
+		Entry("where all shall have one", view(Federated(2, 12), has("a", 1, 6, 3), has("b", 0, 6, 0, atZero)), "2/0"),
+		Entry("until they run something", view(Federated(1, 10, allowZero), has("a", 1, 5, 3, unselected), has("b", 0, 5, 1)), "-/1"),
+		Entry("but not where they have no workload to scale", view(Federated(1, 10, allowZero), has("a", 1, 5, 3, unselected), has("b", 0, 5, 0, atZero, runs())), "-/1"),
 	)
 
 	DescribeTable("move", table,

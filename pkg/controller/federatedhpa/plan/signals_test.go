@@ -154,6 +154,22 @@ var _ = Describe("A cluster's autoscaler", func() {
 		Expect(plan.LocalOf(lowered).Limit).To(BeEmpty())
 	})
 
+	DescribeTable("that has scaled its workload to 0 would be turned off by a minimum above 0",
+		func(is bool, change func(h *autoscalingv2.HorizontalPodAutoscaler)) {
+			h := says("TooFewReplicas")
+			*h.Spec.MinReplicas, h.Status.CurrentReplicas, h.Status.DesiredReplicas = 0, 0, 0
+			change(h)
+			Expect(plan.LocalOf(h).AtZero).To(Equal(is))
+		},
+		Entry("before Kubernetes 1.36", true, func(*autoscalingv2.HorizontalPodAutoscaler) {}),
+		Entry("unless the cluster tells 0 replicas of an autoscaler from those of a person", false, func(h *autoscalingv2.HorizontalPodAutoscaler) {
+			h.Status.Conditions = append(h.Status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScaledToZero, Status: corev1.ConditionTrue})
+		}),
+		Entry("unless it wants more by now", false, func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Status.DesiredReplicas = 1 }),
+		Entry("unless it has such a minimum already", false, func(h *autoscalingv2.HorizontalPodAutoscaler) { *h.Spec.MinReplicas = 1 }),
+		Entry("unless it is new and has yet to look", false, func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Status.Conditions = nil }),
+	)
+
 	It("has no opinion where it is not active", func() {
 		h := says("TooManyReplicas")
 		h.Status.Conditions = append(h.Status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse, Reason: "FailedGetExternalMetric", Message: "no"})

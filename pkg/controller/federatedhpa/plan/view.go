@@ -78,6 +78,8 @@ type Local struct {
 	Demand int64
 	// Inactive is why it does not scale.
 	Inactive Hold
+	// AtZero reports whether it has scaled its workload to 0, and a minimum above 0 would turn it off.
+	AtZero bool
 	// Drifted reports whether anything other than its bounds differs from the blueprint.
 	Drifted bool
 	// Terminating reports whether it is deleted, and scales until its finalizers are removed.
