@@ -63,6 +63,7 @@ func (c *Controller) scaleTarget(ctx context.Context, v plan.View, t plan.Target
 	default:
 		return fmt.Errorf("scale target %s: %w", s.Name, err)
 	}
+	c.refusals.forget(t.Object.ID())
 	c.watches.cacheFor(ctx, t.Object.Resource).written.Record(answer)
 	klog.FromContext(ctx).V(2).Info("Scaled", "target", s.Name, "from", s.Current, "to", s.Next, "desired", s.Desired)
 	c.recorder.Eventf(v.Balancer, corev1.EventTypeNormal, "Scaled", "Scaled target %s from %d to %d; desired: %d", s.Name, s.Current, s.Next, s.Desired)

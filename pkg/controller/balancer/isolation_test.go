@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -158,6 +159,32 @@ var _ = Describe("What is wrong with one", func() {
 			denied.Store(false)
 			time.Sleep(time.Hour)
 			Expect(c.sizes("a", "b", "c")).To(Equal("2/2/2"))
+			Expect(c.condition("shop", "Balancing")).To(Equal("True Completed"))
+		})
+	})
+
+	It("moves the replicas of others more and more rarely where a policy refuses some numbers of a target and takes others", func() {
+		play(func(c *cluster) {
+			for _, name := range []string{"a", "b", "c"} {
+				c.deploy(name, 4)
+			}
+			c.balance("shop", 12, plantest.Even(), "a", "b", "c")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			c.Admit(func(a sim.Admission) error {
+				if n, _, _ := unstructured.NestedInt64(a.Object.Object, "spec", "replicas"); a.Object.GetKind() == "Deployment" && a.Object.GetName() == "b" && n < 3 {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "b", nil)
+				}
+				return nil
+			})
+			c.scale("shop", 6)
+			time.Sleep(10 * time.Minute)
+			before := len(c.Writes())
+			time.Sleep(10 * time.Hour)
+			Expect(len(c.writes(before))).To(BeNumerically("<", 200), "once an hour in the end")
+			c.scale("shop", 9)
+			time.Sleep(2 * time.Hour)
+			Expect(c.sizes("a", "b", "c")).To(Equal("3/3/3"))
 			Expect(c.condition("shop", "Balancing")).To(Equal("True Completed"))
 		})
 	})

@@ -19,7 +19,7 @@ import (
 // After a write was refused, its target keeps its replicas. From time to time, with growing pauses,
 // we request the replicas that it already has. Only when the API server accepts that, the plan
 // counts on the target again. To count on it earlier would move the replicas of the others back and
-// forth.
+// forth. A policy may refuse only some numbers: therefore, pauses grow until a change is accepted.
 const (
 	firstRefusal = time.Minute
 	lastRefusal  = time.Hour
@@ -37,6 +37,9 @@ type refusal struct {
 	what  string
 	due   time.Time
 	pause time.Duration
+	// tried reports whether the API server has accepted the present replicas since, so that the
+	// target is not left alone.
+	tried bool
 }
 
 func (r *refusals) record(id, what string, now time.Time) {
@@ -46,15 +49,29 @@ func (r *refusals) record(id, what string, now time.Time) {
 		r.known = map[string]refusal{}
 	}
 	n, again := r.known[id]
-	if n.pause = firstRefusal; again {
-		n.pause = min(2*r.known[id].pause, lastRefusal)
-	} else {
+	if n.tried || !again {
 		n.what = what
 	}
-	n.due = now.Add(n.pause)
+	if again = again && now.Sub(n.due) <= lastRefusal; again {
+		n.pause = min(2*n.pause, lastRefusal)
+	} else {
+		n.pause = firstRefusal
+	}
+	n.due, n.tried = now.Add(n.pause), false
 	r.known[id] = n
 	// A retry that is overdue for so long belongs to a Balancer or target that is gone.
 	maps.DeleteFunc(r.known, func(_ string, n refusal) bool { return now.Sub(n.due) > lastRefusal })
+}
+
+// try ends the hold on an object, and remembers the pause for the case that the next change is
+// refused.
+func (r *refusals) try(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n, ok := r.known[id]; ok {
+		n.tried = true
+		r.known[id] = n
+	}
 }
 
 func (r *refusals) forget(id string) {
@@ -68,7 +85,7 @@ func (r *refusals) holdOff(id string, now time.Time) (what string, left time.Dur
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n, ok := r.known[id]
-	if !ok {
+	if !ok || n.tried {
 		return "", 0
 	}
 	return n.what, max(time.Millisecond, n.due.Sub(now))
@@ -78,7 +95,7 @@ func (r *refusals) isDue(id string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n, ok := r.known[id]
-	return ok && !n.due.After(now)
+	return ok && !n.tried && !n.due.After(now)
 }
 
 // retryRefused repeats writes that were refused, for targets that are due.
@@ -92,7 +109,7 @@ func (c *Controller) retryRefused(ctx context.Context, v plan.View, p plan.Plan)
 		c.metrics.countWrite("retry", err)
 		switch {
 		case err == nil:
-			c.refusals.forget(t.Object.ID())
+			c.refusals.try(t.Object.ID())
 			c.loop.Add(v.Balancer.Namespace + "/" + v.Balancer.Name)
 		case refused(err):
 			c.refusals.record(t.Object.ID(), "", c.clock.Now())
