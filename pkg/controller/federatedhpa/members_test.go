@@ -74,6 +74,31 @@ var _ = Describe("Clusters that come and go", func() {
 		}, "c1", "c2", "c3")
 	})
 
+	It("keep lending it, and others keep what they run, if the controller starts anew or gets another access meanwhile", func() {
+		play(func(f *federation) {
+			p := f.start()
+			f.create(Federated(3, 30, func(s *Spec) {
+				s.Unreachable = &v1alpha1.Unreachable{Policy: v1alpha1.ReleaseAfter, AfterSeconds: ptr.To[int32](86400)}
+			}))
+			f.settle()
+			f.loads("shop", 40, 2, 9)
+			f.clusters[2].Silence(true, "federatedhpa")
+			time.Sleep(25 * time.Hour)
+			Expect(f.maxima("shop")).To(Equal("27/3/10"))
+			since := f.object("shop").Status.Clusters[2].UnreachableSince
+			for _, again := range []func(){func() { p.Crash(); p.Restart() }, f.rotate} {
+				again()
+				for range 20 {
+					time.Sleep(time.Second)
+					Expect(f.maxima("shop")).To(Equal("27/3/10"))
+				}
+				time.Sleep(time.Hour)
+				Expect(f.maxima("shop")).To(Equal("27/3/10"))
+				Expect(f.object("shop").Status.Clusters[2].UnreachableSince).To(Equal(since))
+			}
+		}, "c1", "c2", "c3")
+	})
+
 	It("keep their share though the registry has lost them, until they are given up", func() {
 		play(func(f *federation) {
 			f.start()

@@ -122,10 +122,14 @@ func IsNewer(a, b string) bool {
 	return err == nil && order > 0
 }
 
-// trackOutage records since when a cluster has been unreachable, and whether its share is lent.
+// trackOutage records since when a cluster has been unreachable, and whether its share is lent. An
+// outage that the ledger contains goes on until the cluster answers, also after a restart of the hub.
 func (s *ClusterPlan) trackOutage(r rules, now time.Time) {
-	if s.cluster.Reachable || s.cluster.Starting {
+	switch {
+	case s.cluster.Reachable:
 		s.entry.UnreachableSince = nil
+		return
+	case s.cluster.Starting && s.entry.UnreachableSince == nil:
 		return
 	}
 	if s.entry.UnreachableSince == nil {

@@ -212,6 +212,12 @@ var _ = Describe("A deleted object", func() {
 		Entry("but for another one", remains, has("b", 1, 10, 3, away)),
 	)
 
+	It("waits for such a cluster while it is about to answer, though the ledger contains an outage", func() {
+		v := deletedObject(view(Federated(1, 10, released("a")), but(has("a", 1, 10, 3, away), func(c *plan.Cluster) { c.Starting = true })))
+		entry(&v, "a").UnreachableSince = ago(time.Hour)
+		Expect(plan.New(v).Gone).To(BeFalse())
+	})
+
 	It("removes what is in a cluster that should not return, if it answers", func() {
 		p := plan.New(deletedObject(view(Federated(1, 10, released("a")), has("a", 1, 10, 3))))
 		Expect(orders(p)).To(Equal([]string{"a gone"}))

@@ -171,7 +171,8 @@ var _ = Describe("The time since when a cluster has been out of reach", func() {
 		Entry("since now, if it is unknown when it last answered", has("a", 1, 10, 3, away, func(c *plan.Cluster) { c.Since = time.Time{} }), nil, ago(0)),
 		Entry("since what the ledger says", has("a", 1, 10, 3, away), ago(time.Hour), ago(time.Hour)),
 		Entry("not once it answers", has("a", 1, 10, 3), ago(time.Hour), nil),
-		Entry("not before it can have answered", but(none("a"), starting), ago(time.Hour), nil),
+		Entry("not before it can have answered", but(none("a"), starting), nil, nil),
+		Entry("since what the ledger says, also before it can have answered again", but(none("a"), starting), ago(time.Hour), ago(time.Hour)),
 	)
 
 	lending := func(s *Spec) {

@@ -200,5 +200,5 @@ func (p *Plan) dismantle(r rules, now time.Time) {
 // abandoned reports whether a deleted object no longer waits for a cluster: the hub no longer knows
 // it, or it is out of reach and the user has listed it as released.
 func (s *ClusterPlan) abandoned(r rules) bool {
-	return !s.cluster.Registered || s.entry.UnreachableSince != nil && slices.Contains(r.released, s.Name)
+	return !s.cluster.Registered || s.entry.UnreachableSince != nil && !s.cluster.Starting && slices.Contains(r.released, s.Name)
 }
