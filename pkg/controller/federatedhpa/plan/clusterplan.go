@@ -149,15 +149,20 @@ func (s *ClusterPlan) readSignals(r rules, now time.Time) {
 	if l == nil || !s.cluster.Reachable {
 		return
 	}
-	if s.missing() || w.Counted && w.Ready < l.Desired {
-		if s.entry.NotReadySince == nil {
-			s.entry.NotReadySince = &metav1.Time{Time: now.Truncate(time.Second)}
-		}
-		s.stuck = now.Sub(s.entry.NotReadySince.Time) >= r.start
-	} else {
+	switch {
+	case s.unread(): // as after a restart of the hub: what the ledger contains counts until then
+	case !s.missing() && !(w.Counted && w.Ready < l.Desired):
 		s.entry.NotReadySince = nil
+	case s.entry.NotReadySince == nil:
+		s.entry.NotReadySince = &metav1.Time{Time: now.Truncate(time.Second)}
 	}
+	s.stuck = s.entry.NotReadySince != nil && now.Sub(s.entry.NotReadySince.Time) >= r.start
 	s.limited = l.Limit == v1alpha1.ByMax && !s.frozen() && !s.missing()
+}
+
+// unread reports whether the cluster has yet to be asked for the workload.
+func (s *ClusterPlan) unread() bool {
+	return !s.cluster.Workload.Known && s.cluster.Workload.Fault == Hold{}
 }
 
 // hasAutoscaler reports whether the cluster has an autoscaler of this object, or may get one from
@@ -211,10 +216,14 @@ func (s *ClusterPlan) cooling(r rules, now time.Time) time.Duration {
 	return max(0, r.cooldown-now.Sub(s.entry.MovedAt.Time))
 }
 
-// usable returns the largest maximum that makes sense for a stuck cluster.
+// usable returns the largest maximum that makes sense for a stuck cluster: no more than it has, until
+// its workload is read.
 func (s *ClusterPlan) usable(r rules) int64 {
-	if !s.stuck {
+	switch {
+	case !s.stuck:
 		return s.max
+	case s.unread():
+		return min(s.max, max(1, s.Confirmed.Max))
 	}
 	return min(s.max, max(1, s.cluster.Workload.Ready+r.probe))
 }
