@@ -47,7 +47,25 @@ func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (plan
 			v.Clusters = append(v.Clusters, plan.Cluster{Name: s.Name})
 		}
 	}
+	refuseAliases(v.Clusters)
 	return v, d
+}
+
+// refuseAliases lets nothing be written under the second name of a cluster: the writes under both
+// names would undo each other. Its autoscaler counts for each name.
+func refuseAliases(clusters []plan.Cluster) {
+	first := map[string]string{}
+	for i := range clusters {
+		c := &clusters[i]
+		if c.Local == nil || !c.Selected {
+			continue
+		}
+		if other, known := first[c.Local.UID]; known {
+			c.Fault = plan.Hold{Reason: "SameCluster", Message: fmt.Sprintf("cluster %s has the same autoscaler: register each cluster once", other)}
+		} else {
+			first[c.Local.UID] = c.Name
+		}
+	}
 }
 
 // concerned reports whether a cluster that is not selected is in the ledger, or still contains
