@@ -59,7 +59,7 @@ func newSchedule(days []int, from, to, machines int, lead time.Duration, zone *t
 	if name := zone.String(); name != time.UTC.String() {
 		s.TimeZone = name
 	}
-	if to < hoursOfDay && begins < time.Duration(to)*time.Hour {
+	if to < hoursOfDay && lead <= time.Duration(from)*time.Hour {
 		s.End = v1alpha1.CronText(fmt.Sprintf("0 %d * * %s", to, cronOfDays(days)))
 	} else {
 		s.Duration = strings.TrimSuffix((time.Duration(to-from)*time.Hour + lead).String(), "0s")
