@@ -56,6 +56,8 @@ type Zone struct {
 	Excess int `json:"excess"`
 	// Asked is the excess as it was written: a count, a percentage, resources, or nothing.
 	Asked string `json:"asked,omitempty"`
+	// Limited reports whether that is more than the bounds leave room for.
+	Limited bool `json:"limited,omitempty"`
 	// Reserve is the name of the Reserve that requests the excess; empty if none does, or not more
 	// than is requested anyway.
 	Reserve string `json:"reserve,omitempty"`

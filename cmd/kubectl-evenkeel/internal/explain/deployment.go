@@ -108,7 +108,7 @@ func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
 	default:
 		a.addReason("No excess is requested: not by the field, by bounds, or for the pool.")
 	}
-	if z.Asked != "" && z.Bounds != nil && fmt.Sprint(z.Excess) != z.Asked && z.Replicas+z.Excess >= z.Bounds.Max {
+	if z.Limited {
 		a.addReason("Of the %s requested, max %d leaves room for %d.", z.Asked, z.Bounds.Max, z.Excess)
 	}
 	if known := reason.ReserveReady.Find(z.ReserveReady.Reason); known.Meaning != "" {

@@ -256,6 +256,16 @@ var _ = Describe("A MachineDeployment", func() {
 		Entry(nil, "No excess is requested", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas, d.Annotations = nil, nil }),
 	)
 
+	It("says what max leaves room for only if that is less than what is requested", func() {
+		w := newWorld()
+		w.Deployments[0].Annotations[v1alpha1.BoundsAnnotation] = "1:3:50%"
+		Expect(deployment(w)).NotTo(ContainSubstring("leaves room for"), "half of two machines fits")
+		w.Deployments[0].Annotations[v1alpha1.BoundsAnnotation] = "1:3:51%"
+		Expect(deployment(w)).To(ContainSubstring("Of the 51% requested, max 3 leaves room for 1."))
+		w.Deployments[0].Annotations[v1alpha1.DrainReserveAnnotation] = "true"
+		Expect(deployment(w)).NotTo(ContainSubstring("leaves room for"), "nothing is desired")
+	})
+
 	It("explains each reason that the condition of the reserve can have", func() {
 		for _, r := range reason.ReserveReady {
 			w := newWorld()
