@@ -206,7 +206,7 @@ func hibernated(v View) bool {
 func checkRoom(t *rapid.T, v View, d Decision) {
 	for _, part := range d.Parts {
 		_, bounded := part.Deployment.Annotations[machine.BoundsAnnotation]
-		stands := d.Reason == reason.Invalid || d.Reason == reason.CapacityUnknown || bounded && part.Deployment.Annotations[machine.BoundsAnnotation] == "x"
+		stands := bounded && part.Deployment.Annotations[machine.BoundsAnnotation] == "x"
 		if room := roomOf(part.Deployment, hibernated(v)); part.Machines < 0 || part.Machines > room && !stands {
 			t.Fatalf("%s has room for %d: %s", part.Deployment.Name, room, spread(d))
 		}

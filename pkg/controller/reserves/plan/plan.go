@@ -84,12 +84,10 @@ func (v View) decide(r *v1alpha1.Reserve) (Decision, time.Duration) {
 	return d, timeUntil(soonest, v.Now)
 }
 
-// keepRequest leaves the request of a Reserve as it was (law 5).
+// keepRequest requests as many machines as before (law 5), where there can be a reserve (law 8).
 func (d Decision) keepRequest(sites []site, why string, err error) Decision {
-	for _, s := range sites {
-		d.Parts = append(d.Parts, s.newPart(s.current))
-	}
 	d.Desired, d.Active = int(d.Reserve.Status.DesiredReplicas), d.Reserve.Status.ActiveSchedules
+	d.spread(sites, d.Desired)
 	d.Reason, d.Message = why, fmt.Sprintf("%.1000v; until this is fixed, the Reserve requests what it requested before", err)
 	return d
 }

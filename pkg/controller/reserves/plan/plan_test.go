@@ -115,6 +115,26 @@ var _ = DescribeTable("What is invalid is said, and changes nothing (law 5)",
 	}, "spec.pools.selector"),
 )
 
+var _ = DescribeTable("What is invalid asks for nothing where there can be no reserve, and for the same as before once there can be (laws 5 and 8)",
+	func(stop, start func(*machine.MachineDeployment), want string) {
+		gardeners := func() Pool {
+			return Site("a", 3, Labelled("worker.gardener.cloud/pool", "w"), Labelled("pool", "shop"), Bounds("1:9"))
+		}
+		v := after(View{Now: Monday, Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(2))}, Pools: []Pool{gardeners(), Site("b", 0)}})
+		v.Reserves[0].Spec.Amount = "lots"
+		stop(v.Pools[0].Deployment)
+		v = after(v)
+		Expect(spread(New(v).Decisions[0])).To(Equal(want))
+		start(v.Pools[0].Deployment)
+		p := New(after(after(v)))
+		Expect(spread(p.Decisions[0])).To(Equal("a=1 b=1"))
+		Expect(p.Decisions[0].Reason).To(Equal(reason.Invalid))
+	},
+	Entry("a cluster that hibernates", func(d *machine.MachineDeployment) { d.Spec.Replicas = 0 }, func(d *machine.MachineDeployment) { d.Spec.Replicas = 3 }, "a=0 b=2"),
+	Entry("a MachineDeployment that is drained", Annotated(machine.DrainReserveAnnotation, "true"), Annotated(machine.DrainReserveAnnotation, "false"), "a=0 b=2"),
+	Entry("one whose max is unknown", func(d *machine.MachineDeployment) { delete(d.Annotations, machine.BoundsAnnotation) }, Bounds("1:9"), "a=0 b=2"),
+)
+
 var _ = DescribeTable("What is invalid asks for nothing once it is suspended (law 5)",
 	func(change func(*v1alpha1.Reserve)) {
 		v := after(View{Now: Monday, Reserves: []*v1alpha1.Reserve{Wish("r", Replicas(3))}, Pools: two()})
