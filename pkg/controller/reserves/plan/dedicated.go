@@ -4,10 +4,20 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
+
+// checkDedications lets the condition report an invalid annotation, which dedicates nothing.
+func (d *Decision) checkDedications() {
+	if _, err := machine.ParseDedications(d.Reserve.Annotations[machine.DedicatedAnnotation]); err != nil {
+		d.Reason, d.Message = reason.Invalid, fmt.Sprintf("the annotation %s is invalid, so its machines are dedicated to nobody: %v; %s",
+			machine.DedicatedAnnotation, err, d.Message)
+	}
+}
 
 // dedications returns whom the spare machines of a MachineDeployment are dedicated to, at most as
 // many as are requested there, and no more of each Reserve than it requests (law 11). If several

@@ -11,6 +11,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
 )
@@ -63,6 +64,15 @@ var _ = It("Owners of several Reserves are no more than can be read, so that one
 	text := New(View{Now: Monday, Reserves: all, Pools: two()}).Requests[0].Dedicated
 	Expect(machine.ParseDedications(text)).To(HaveLen(machine.MaxDedications))
 	Expect(text).To(Equal(strings.Join(owners, " ")))
+})
+
+var _ = It("Owners that cannot be read are reported, and the amount counts all the same", func() {
+	v := after(after(View{Now: Monday, Reserves: []*v1alpha1.Reserve{ofA("r", 3, "shop"), ofA("s", 2, "ci=1")}, Pools: two()}))
+	d := New(v).Decisions
+	Expect(spread(d[0])).To(Equal("a=3"))
+	Expect(d[0].Reason).To(Equal(reason.Invalid))
+	Expect(d[0].Message).To(And(ContainSubstring(`dedicated "shop": write owners and counts`), ContainSubstring("3 of 3 machines are ready")))
+	Expect(d[1].Reason).To(Equal(reason.Complete), "law 10")
 })
 
 var _ = DescribeTable("An annotation about owners is written only if it differs (law 6)",

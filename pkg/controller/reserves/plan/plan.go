@@ -81,6 +81,7 @@ func (v View) decide(r *v1alpha1.Reserve) (Decision, time.Duration) {
 	}
 	short := d.spread(sites, desired)
 	d.readyReason(sites, short)
+	d.checkDedications()
 	return d, timeUntil(soonest, v.Now)
 }
 
