@@ -39,10 +39,11 @@ const (
 // taken to request what a pod with the same name but for its suffix requests.
 func Cluster(o Objects) (demand.Trace, []string) {
 	var trace demand.Trace
-	known, siblings := map[types.UID]bool{}, map[string]demand.Pods{}
+	known, siblings, agents := map[types.UID]bool{}, map[string]demand.Pods{}, map[string]bool{}
 	for _, p := range o.Pods {
 		known[p.UID] = true
 		if pool.IsNodeAgent(p) {
+			agents[commonName(p.Namespace, p.Name)] = true
 			continue
 		}
 		one := podOf(p, o.Now)
@@ -51,7 +52,7 @@ func Cluster(o Objects) (demand.Trace, []string) {
 			trace = append(trace, one)
 		}
 	}
-	gone, unknown := traceOfGone(o, known, siblings)
+	gone, unknown := traceOfGone(o, known, siblings, agents)
 	trace = append(trace, gone...)
 	sortAll(trace)
 	notes := []string{"of pods that no longer exist, only those that the cluster's events still mention are known, mostly from the last hour: prefer a file or Prometheus"}
@@ -118,15 +119,18 @@ type gonePod struct {
 }
 
 // traceOfGone returns the deleted pods that only events mention, and how many of them have unknown
-// requests.
-func traceOfGone(o Objects, known map[types.UID]bool, siblings map[string]demand.Pods) (trace demand.Trace, unknown int) {
+// requests. Those that are named as pods of a DaemonSet do not count.
+func traceOfGone(o Objects, known map[types.UID]bool, siblings map[string]demand.Pods, agents map[string]bool) (trace demand.Trace, unknown int) {
 	for _, g := range gonePods(o, known) {
 		if g.bound.IsZero() {
 			continue
 		}
-		like, found := siblings[commonName(g.namespace, g.name)]
+		name := commonName(g.namespace, g.name)
+		like, found := siblings[name]
 		if !found {
-			unknown++
+			if !agents[name] {
+				unknown++
+			}
 			continue
 		}
 		end := o.Now

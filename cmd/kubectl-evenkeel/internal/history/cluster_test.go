@@ -117,6 +117,12 @@ var _ = Describe("The notes about a cluster", func() {
 		_, notes := history.Cluster(history.Objects{Now: noon, Events: []*corev1.Event{bound("job-x", "n", time.Minute)}})
 		Expect(notes).To(ContainElement("left out: 1 pod that no longer exist, because no similar pod shows their requests"))
 	})
+
+	It("do not count pods of DaemonSets", func() {
+		trace, notes := history.Cluster(history.Objects{Now: noon, Pods: []*corev1.Pod{aged("agent-x", time.Hour, ownedBy("DaemonSet"))}, Events: []*corev1.Event{bound("agent-y", "n", time.Minute)}})
+		Expect(trace).To(BeEmpty())
+		Expect(notes).To(HaveLen(1), "that events are not kept for long")
+	})
 })
 
 var _ = Describe("Reading a cluster", func() {
