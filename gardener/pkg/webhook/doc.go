@@ -11,7 +11,7 @@
 // Laws:
 //
 //  1. No request is ever refused. Where anything is wrong, the object is written as gardenlet wants
-//     it, and the log contains the reason.
+//     it, and the log contains the reason. Of a Worker, that holds for each pool.
 //  2. Only a configuration that the controller has accepted has an effect.
 //  3. While the extension is being removed, the Deployment keeps Evenkeel until the reserve is
 //     drained, and is restored from then on. The Worker requests nothing any more.

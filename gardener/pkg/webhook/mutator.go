@@ -66,7 +66,9 @@ func (m *mutator) change(ctx context.Context, object, old client.Object) error {
 		if err != nil || state == nil || ex.DeletionTimestamp != nil {
 			return err
 		}
-		return mutation.Pools(o, state.Config)
+		if err := mutation.Pools(o, state.Config); err != nil {
+			log.FromContext(ctx).Error(err, "Left pools as they were written", "namespace", o.Namespace, "name", o.Name)
+		}
 	}
 	return nil
 }

@@ -156,14 +156,15 @@ var _ = Describe("The webhook", func() {
 		Entry("if it panics", func() client.Reader { return brokenReader(func() error { panic("defect") }) }),
 	)
 
-	It("undoes half a change", func(ctx context.Context) {
+	It("leaves a pool alone whose reserve it cannot read, as after a downgrade, and no other", func(ctx context.Context) {
 		ex := newExtension(func(_ *extensionsv1alpha1.Extension, s *accepted.State) {
-			s.Config.Pools = append(s.Config.Pools, v1alpha1.Pool{Name: "second", Bounds: "x"})
+			s.Config.Pools = append(s.Config.Pools, v1alpha1.Pool{Name: "second", Bounds: "1:3:later"})
 		})
 		w := newWorker()
 		w.Spec.Pools = append(w.Spec.Pools, extensionsv1alpha1.WorkerPool{Name: "second", Maximum: 3})
-		before := w.DeepCopy()
-		Expect(mutate(ctx, reader(ex), w)).To(Equal(before))
+		mutate(ctx, reader(ex), w)
+		Expect(w.Spec.Pools[0].Annotations).To(Equal(map[string]string{machine.BoundsAnnotation: "3:9:2"}))
+		Expect(w.Spec.Pools[1].Annotations).To(BeEmpty())
 	})
 
 	It("leaves other objects alone", func(ctx context.Context) {
