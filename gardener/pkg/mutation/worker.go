@@ -49,8 +49,19 @@ func update(pool *extensionsv1alpha1.WorkerPool) {
 		current = within(pool, narrow)
 	}
 	if excess || bounds {
-		pool.Annotations[machine.BoundsAnnotation] = current.String()
+		_ = setBounds(pool, current) // what cannot be written stays as the owner wrote it
 	}
+}
+
+// setBounds writes bounds into the annotation, unless they are longer than it may be: minimum and
+// maximum may have more digits than those that were read.
+func setBounds(pool *extensionsv1alpha1.WorkerPool, b machine.Bounds) error {
+	text := b.String()
+	if _, err := machine.ParseBounds(text); err != nil {
+		return err
+	}
+	set(pool, machine.BoundsAnnotation, text)
+	return nil
 }
 
 // within are bounds that are not beyond minimum and maximum of a pool.
@@ -62,11 +73,13 @@ func within(pool *extensionsv1alpha1.WorkerPool, b machine.Bounds) machine.Bound
 
 func annotate(pool *extensionsv1alpha1.WorkerPool, wish v1alpha1.Pool) error {
 	bounds, err := boundsOf(pool, wish)
+	if err == nil && bounds != nil {
+		err = setBounds(pool, *bounds)
+	}
 	if err != nil {
 		return fmt.Errorf("pool %s: %w", pool.Name, err)
 	}
 	if bounds != nil {
-		set(pool, machine.BoundsAnnotation, bounds.String())
 		delete(pool.Annotations, machine.PoolExcessAnnotation)
 	} else {
 		update(pool)

@@ -3,6 +3,10 @@
 package mutation_test
 
 import (
+	"fmt"
+	"maps"
+	"strings"
+
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -95,6 +99,27 @@ var _ = Describe("The Worker that gardenlet writes", func() {
 		Entry("with an excess", []v1alpha1.Pool{{Name: "shop", Excess: excess("2")}}, nil, map[string]string{machine.BoundsAnnotation: "3:9:2"}),
 		Entry("not other ones than the owner wrote", nil, map[string]string{machine.BoundsAnnotation: "4:8:1"}, map[string]string{machine.BoundsAnnotation: "4:8:1"}),
 	)
+
+	It("has no bounds that are longer than the manager reads, after minimum and maximum have gained digits", func() {
+		var amounts []string
+		for i, length := range []int{62, 62, 62, 63} {
+			amounts = append(amounts, fmt.Sprintf("%c%s=1", 'a'+i, strings.Repeat("x", length-3)))
+		}
+		long := strings.Join(amounts, ",")
+		Expect(long).To(HaveLen(252), "256 with 3:9:")
+		for _, before := range []map[string]string{{machine.BoundsAnnotation: "3:9:" + long}, {machine.BoundsAnnotation: "3:9:" + long, machine.PoolExcessAnnotation: "2"}} {
+			_, err := machine.ParseBounds(before[machine.BoundsAnnotation])
+			Expect(err).NotTo(HaveOccurred())
+			w := newWorker(maps.Clone(before))
+			w.Spec.Pools[0].Minimum, w.Spec.Pools[0].Maximum = 10, 19
+			Expect(mutation.Pools(w, &v1alpha1.EvenkeelConfig{})).To(Succeed())
+			Expect(w.Spec.Pools[0].Annotations).To(Equal(before))
+		}
+		w := newWorker(nil)
+		w.Spec.Pools[0].Maximum = 10
+		Expect(mutation.Pools(w, &v1alpha1.EvenkeelConfig{Pools: []v1alpha1.Pool{{Name: "shop", Excess: excess(long)}}})).To(MatchError(ContainSubstring("pool shop")))
+		Expect(w.Spec.Pools[0].Annotations).To(BeEmpty())
+	})
 
 	It("has what can be read", func() {
 		w := newWorker(nil)
