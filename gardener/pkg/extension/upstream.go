@@ -10,6 +10,7 @@ import (
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,7 +55,8 @@ func (a *actuator) stepBack(ctx context.Context, namespace string) (bool, error)
 }
 
 // patchDeployment changes a Deployment that meets a condition. If another client writes it meanwhile,
-// it has to be looked at again.
+// it has to be looked at again. If there is nothing to change, because what gardenlet wrote is lost,
+// no look helps: gardenlet writes the Deployment again after this reconcile.
 func (a *actuator) patchDeployment(ctx context.Context, namespace, name string, holds func(*appsv1.Deployment) bool, change func(*appsv1.Deployment)) (bool, error) {
 	d := &appsv1.Deployment{}
 	err := a.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d)
@@ -64,8 +66,12 @@ func (a *actuator) patchDeployment(ctx context.Context, namespace, name string, 
 	if err != nil {
 		return false, fmt.Errorf("get deployment %s: %w", name, err)
 	}
-	patch := client.StrategicMergeFrom(d.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	before := d.DeepCopy()
 	change(d)
+	if equality.Semantic.DeepEqual(before, d) {
+		return false, nil
+	}
+	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if err := a.client.Patch(ctx, d, patch); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return false, fmt.Errorf("patch deployment %s: %w", name, err)
 	}

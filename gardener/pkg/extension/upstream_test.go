@@ -185,6 +185,19 @@ var _ = Describe("An unmodified cluster-autoscaler", func() {
 		Expect(d.Spec).To(Equal(fork.Spec))
 	})
 
+	It("does not stop the reconcile of the Shoot where the command of the fork is lost, because gardenlet writes it afterwards", func(ctx context.Context) {
+		s, r := withUpstream(ctx)
+		d := &appsv1.Deployment{}
+		Expect(s.client.Get(ctx, client.ObjectKeyFromObject(newAutoscaler()), d)).To(Succeed())
+		d.Annotations = map[string]string{mutation.ImageAnnotation: "upstream"}
+		Expect(s.client.Update(ctx, d)).To(Succeed())
+		s.configure(ctx, valid)
+		Expect(s.reconcile(ctx)).To(Succeed())
+		Expect(s.left(ctx)).To(Equal([]string{"autoscaler"}))
+		Expect(r.writes).To(Equal(inOrder[1:]))
+		Expect(s.Migrate(ctx, logr.Discard(), s.ex)).To(Succeed())
+	})
+
 	It("keeps its certificates where it does not go", func(ctx context.Context) {
 		s, r := withUpstream(ctx)
 		r.undo = 100
