@@ -3,6 +3,7 @@
 package nodegroups
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -96,11 +97,11 @@ type pair struct{ certificate, key []byte }
 // replaced immediately: this happens once in years, and cluster-autoscaler does not reach the
 // server until gardenlet has written both Deployments.
 func nextAuthority(data map[string][]byte, r Rotation, now time.Time) (map[string][]byte, error) {
-	valid := isFresh(data[AuthoritiesKey], now)
+	valid := isFresh(pair{data[AuthoritiesKey], data[authorityPrivateKey]}, now)
 	next := map[string][]byte{rotationKey: []byte(r.Begun)}
 	if valid && string(data[rotationKey]) == r.Begun {
 		next[AuthoritiesKey], next[authorityPrivateKey] = data[AuthoritiesKey], data[authorityPrivateKey]
-		if r.Prepares && len(data[oldKey]) > 0 {
+		if r.Prepares && isWhole(pair{data[oldKey], data[oldPrivate]}) {
 			next[oldKey], next[oldPrivate] = data[oldKey], data[oldPrivate]
 		}
 		return next, nil
@@ -118,7 +119,7 @@ func nextAuthority(data map[string][]byte, r Rotation, now time.Time) (map[strin
 
 // nextCertificate keeps a valid certificate, and replaces an invalid one.
 func nextCertificate(data map[string][]byte, signer pair, kind secrets.CertType, hosts []string, now time.Time) (map[string][]byte, error) {
-	if isFresh(data[CertificateKey], now) && len(data[PrivateKey]) > 0 && isSigned(data[CertificateKey], signer.certificate, hosts) {
+	if isFresh(pair{data[CertificateKey], data[PrivateKey]}, now) && isSigned(data[CertificateKey], signer.certificate, hosts) {
 		return map[string][]byte{CertificateKey: data[CertificateKey], PrivateKey: data[PrivateKey]}, nil
 	}
 	authority, err := secrets.LoadCertificate(ServiceName, signer.key, signer.certificate)
@@ -142,10 +143,17 @@ func generate(config *secrets.CertificateSecretConfig) (pair, error) {
 	return pair{made.CertificatePEM, made.PrivateKeyPEM}, nil
 }
 
-// isFresh reports whether less than four fifths of a certificate's lifetime have passed.
-func isFresh(text []byte, now time.Time) bool {
-	c := parse(text)
-	return c != nil && now.Before(c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore)/5))
+// isFresh reports whether a certificate has its key, and less than four fifths of its lifetime have
+// passed.
+func isFresh(p pair, now time.Time) bool {
+	c := parse(p.certificate)
+	return c != nil && isWhole(p) && now.Before(c.NotAfter.Add(-c.NotAfter.Sub(c.NotBefore)/5))
+}
+
+// isWhole reports whether a certificate has its key.
+func isWhole(p pair) bool {
+	_, err := tls.X509KeyPair(p.certificate, p.key)
+	return err == nil
 }
 
 // isSigned reports whether this authority has signed a certificate with these names.

@@ -123,6 +123,12 @@ var _ = Describe("The certificates of a Shoot", func() {
 		Entry("not those of the authority", func(c Certificates) { delete(c.Authority, AuthoritiesKey) }, func(before, after Certificates) {
 			Expect(calls(before, after)).NotTo(Succeed())
 		}),
+		Entry("without the key of the authority", func(c Certificates) { delete(c.Authority, authorityPrivateKey) }, func(before, after Certificates) {
+			Expect(next(after, none, now.Add(300*24*time.Hour)).Authority).To(Equal(after.Authority), "which renews them")
+		}),
+		Entry("with the key of another caller", func(c Certificates) { c.Client[PrivateKey] = c.Server[PrivateKey] }, func(before, after Certificates) {
+			Expect(after.Server).To(Equal(before.Server))
+		}),
 		Entry("with another address", func(c Certificates) { c.Client[CloudConfigKey] = []byte("x") }, func(before, after Certificates) { Expect(after).To(Equal(before)) }),
 	)
 
