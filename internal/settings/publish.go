@@ -63,8 +63,8 @@ func values(flag *pflag.Flag) []string {
 	return []string{flag.Value.String()}
 }
 
-// Adopt sets flags to their published values, except those that the user set. It returns flags of
-// another version, which are unknown here.
+// Adopt sets flags to their published values, except those that the user set, and those that a
+// command does not have. It returns flags of another version, which are unknown here.
 func Adopt(flags *pflag.FlagSet, published *corev1.ConfigMap) (unknown []string, err error) {
 	text := published.Data[flagsKey]
 	if len(text) > mostBytes {
@@ -75,12 +75,12 @@ func Adopt(flags *pflag.FlagSet, published *corev1.ConfigMap) (unknown []string,
 		return nil, fmt.Errorf("read ConfigMap %s: %w", ConfigMap, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		flag := flags.Lookup(name)
-		if flag == nil || !slices.Contains(Names(), name) {
+		if !slices.Contains(Names(), name) {
 			unknown = append(unknown, name)
 			continue
 		}
-		if flag.Changed {
+		flag := flags.Lookup(name)
+		if flag == nil || flag.Changed {
 			continue
 		}
 		if err := adopt(flag, all[name]); err != nil {

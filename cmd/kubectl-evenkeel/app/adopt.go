@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 	"github.com/evenkeel/evenkeel/internal/settings"
 )
@@ -23,24 +24,16 @@ import (
 // managerLease is the lease of the process that publishes settings.
 const managerLease = "machine-controller-manager"
 
-// adoptManagerFlags uses the flags of the running manager, and prints a note where that is not
-// possible.
-func (p *planOptions) adoptManagerFlags(ctx context.Context, flags *pflag.FlagSet) error {
-	clients, err := p.readers()
-	if err != nil {
-		return err
-	}
-	namespace, err := p.namespace()
-	if err != nil {
-		return err
-	}
-	published, err := publications(ctx, clients.Control, namespace)
+// adoptManagerFlags uses the flags of the manager that runs in a namespace, or in any if that is
+// empty, and prints a note where that is not possible.
+func (o *options) adoptManagerFlags(ctx context.Context, namespace string, flags *pflag.FlagSet) error {
+	client, published, err := o.readPublications(ctx, namespace)
 	switch {
 	case err != nil:
-		p.printNote("cannot read the settings of the manager, so flags and defaults apply: %v", err)
+		o.printNote("cannot read the settings of the manager, so flags and defaults apply: %v", err)
 		return nil
 	case len(published) > 1:
-		p.printNote("found the settings of %d managers, so flags and defaults apply: choose one with --namespace", len(published))
+		o.printNote("found the settings of %d managers, so flags and defaults apply: choose one with --namespace", len(published))
 		return nil
 	case len(published) == 0:
 		return nil // a manager that does not publish: an older one, or one without the right to
@@ -50,16 +43,31 @@ func (p *planOptions) adoptManagerFlags(ctx context.Context, flags *pflag.FlagSe
 		return err
 	}
 	if len(unknown) > 0 {
-		p.printNote("the manager has settings that this version of the plugin does not know: %s", strings.Join(unknown, ", "))
+		o.printNote("the manager has settings that this version of the plugin does not know: %s", strings.Join(unknown, ", "))
 	}
-	if leads := holder(ctx, clients.Control, published[0].Namespace); leads != "" && leads != published[0].Annotations[settings.Holder] {
-		p.printNote("the settings were written by %s, but %s leads, so they may be outdated", published[0].Annotations[settings.Holder], leads)
+	if leads := holder(ctx, client, published[0].Namespace); leads != "" && leads != published[0].Annotations[settings.Holder] {
+		o.printNote("the settings were written by %s, but %s leads, so they may be outdated", published[0].Annotations[settings.Holder], leads)
 	}
 	return nil
 }
 
-func (p *planOptions) printNote(format string, args ...any) {
-	fmt.Fprintln(p.ErrOut, screen.Sanitize("Note: "+fmt.Sprintf(format, args...)+"."))
+func (o *options) printNote(format string, args ...any) {
+	fmt.Fprintln(o.ErrOut, screen.Sanitize("Note: "+fmt.Sprintf(format, args...)+"."))
+}
+
+// readPublications returns the published settings of a namespace, or of all, and the client that has
+// read them.
+func (o *options) readPublications(ctx context.Context, namespace string) (dynamic.Interface, []*corev1.ConfigMap, error) {
+	control, err := o.config.ToRESTConfig()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	clients, err := dryrun.NewClients(control, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	published, err := publications(ctx, clients.Control, namespace)
+	return clients.Control, published, err
 }
 
 // publications returns the published settings of a namespace, or of all.

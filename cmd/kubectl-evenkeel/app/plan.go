@@ -103,7 +103,11 @@ func (p *planOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if p.output != "" && p.output != "json" && p.output != "yaml" {
 		return fmt.Errorf("--output %q is invalid: use json or yaml, or omit it", p.output)
 	}
-	if err := p.adoptManagerFlags(ctx, flags); err != nil {
+	namespace, err := p.namespace()
+	if err != nil {
+		return err
+	}
+	if err := p.adoptManagerFlags(ctx, namespace, flags); err != nil {
 		return err
 	}
 	mode, err := v1alpha1.ParseBalanceMode(p.mode)

@@ -35,7 +35,7 @@ cheaper, as a Reserve to apply.
 
 The demand is a trace of pods: a CSV file whose first line names the columns time, cpu and memory, and possibly duration or
 end, and count; or what kube-state-metrics told Prometheus; or what the cluster still knows. If you name a MachineDeployment, the command reads the size of its machines, how long they took to boot, its
-bounds and its excess. Flags take precedence. Without a cluster, flags are enough.`,
+bounds and its excess, and the flags of the manager, as plan does. Flags take precedence. Without a cluster, flags are enough.`,
 		Example: `  # How large a reserve must be so that 99 of 100 pods wait 5 seconds at most
   kubectl evenkeel size pool-z1 -f pods.csv
 
@@ -51,7 +51,7 @@ bounds and its excess. Flags take precedence. Without a cluster, flags are enoug
 		ValidArgsFunction: o.completeDeployments,
 		RunE: func(c *cobra.Command, args []string) error {
 			z.deployment = strings.Join(args, "")
-			z.changed = c.Flags().Changed
+			z.flags = c.Flags()
 			return z.run(c.Context())
 		},
 	}
@@ -126,7 +126,10 @@ func (z *sizeOptions) readPool(ctx context.Context) (size.Pool, error) {
 	if errors.Is(err, size.ErrNotFound) && !z.everywhere {
 		return pool, fmt.Errorf("%w; this is the namespace of the kubeconfig; use -n for another one", err)
 	}
-	return pool, err
+	if err != nil {
+		return pool, err
+	}
+	return pool, z.adoptManagerFlags(ctx, pool.Namespace, z.flags)
 }
 
 func (z *sizeOptions) print(a size.Answer) error {

@@ -26,8 +26,8 @@ type sizeOptions struct {
 	*options
 	// deployment is the name of the MachineDeployment, empty if none is named.
 	deployment string
-	// changed reports whether a flag was set.
-	changed func(flag string) bool
+	// flags of the command.
+	flags *pflag.FlagSet
 
 	file, output, svg string
 	start, end        string
@@ -43,7 +43,9 @@ type sizeOptions struct {
 	current                int
 	autoscaler             bool
 	scanInterval, unneeded time.Duration
-	price                  float64
+	// The values of the controllers' flags of the same names.
+	bootReserve, surplus time.Duration
+	price                float64
 
 	fromCluster           bool
 	prometheus, tokenFile string
@@ -84,6 +86,8 @@ func (z *sizeOptions) addSizeFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&z.autoscaler, "autoscaler", true, "whether cluster-autoscaler adds and removes machines")
 	flags.DurationVar(&z.scanInterval, "scan-interval", defaultScanInterval, "the value of cluster-autoscaler's flag")
 	flags.DurationVar(&z.unneeded, "scale-down-unneeded-time", defaultUnneeded, "the value of cluster-autoscaler's flag")
+	flags.DurationVar(&z.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "the value of the controllers' flag")
+	flags.DurationVar(&z.surplus, "surplus-patience", machinetaint.DefaultSurplusPatience, "the value of the controllers' flag")
 	flags.Float64Var(&z.price, "price", 0, "price of a machine hour, to show costs in the same currency")
 	flags.StringVar(&z.reserveName, "name", "", "name of the Reserve; that of the MachineDeployment or the worker pool by default")
 	flags.StringVar(&z.workerPool, "worker-pool", "", "Gardener worker pool that the Reserve selects, in place of the MachineDeployment")
@@ -124,9 +128,9 @@ func (z *sizeOptions) question(pool size.Pool) (q size.Question, err error) {
 	if q.Goal.Zone, err = time.LoadLocation(z.zone); err != nil || z.zone == "Local" || z.zone == "" {
 		return q, fmt.Errorf("--time-zone %q is not known: name one of the IANA database, for example Europe/Berlin", z.zone)
 	}
-	if z.changed("current") || pool.Machine != nil {
+	if z.flags.Changed("current") || pool.Machine != nil {
 		current := pool.Current
-		if z.changed("current") {
+		if z.flags.Changed("current") {
 			current = z.current
 		}
 		q.Current = &current
@@ -137,7 +141,10 @@ func (z *sizeOptions) question(pool size.Pool) (q size.Question, err error) {
 
 func (z *sizeOptions) setup(pool size.Pool) (s sizing.Setup, err error) {
 	s = sizing.Setup{
-		Release: z.releaseTime, Boot: z.boot, BootPatience: machinetaint.DefaultBootPatience, SurplusPatience: machinetaint.DefaultSurplusPatience,
+		Release: z.releaseTime, Boot: z.boot, BootPatience: z.bootReserve, SurplusPatience: z.surplus,
+	}
+	if z.bootReserve < 0 || z.surplus <= 0 {
+		return s, errors.New("--reserve-boot-patience must not be negative, and --surplus-patience must be above 0")
 	}
 	if z.autoscaler {
 		s.Autoscaler = &sizing.Autoscaler{Up: z.scanInterval, Down: z.unneeded}

@@ -23,7 +23,9 @@ import (
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
+	manager "github.com/evenkeel/evenkeel/cmd/machine-controller-manager/app"
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/settings"
 )
 
 // pods is a trace of three pods at once and one at night. Each of them needs a machine.
@@ -171,6 +173,8 @@ var _ = Describe("Size", func() {
 		Entry(nil, `--start "soon"`, pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--start", "soon"),
 		Entry(nil, "the time from 2026-03-02T08:00:00Z to 2026-03-02T07:00:00Z is empty", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--end", "2026-03-02 07:00"),
 		Entry(nil, "percentile 100: write a number above 0 and below 100", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--percentile", "100"),
+		Entry(nil, "--reserve-boot-patience must not be negative", pods, "-f", "-", "--reserve-boot-patience", "-1m"),
+		Entry(nil, "--surplus-patience must be above 0", pods, "-f", "-", "--surplus-patience", "0s"),
 		Entry(nil, "--price must not be negative", pods, "-f", "-", "--price", "-1"),
 		Entry(nil, "--current -1 is invalid", pods, "-f", "-", "--current", "-1"),
 		Entry(nil, "name the MachineDeployment, or set --worker-pool", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "-o", "reserve"),
@@ -208,6 +212,29 @@ var _ = Describe("Size", func() {
 			Expect(s.written()).To(BeZero())
 			_, err = s.answer("", "size", "pool", "--from-cluster", "--boot-time", "2m", "--target-kubeconfig", "none", "--machine", "cpu=4,memory=1Gi")
 			Expect(err).To(MatchError(ContainSubstring("--from-cluster needs the cluster with the pods")))
+		})
+
+		It("plays machines that boot slowly with the patience of its manager, unless a flag overrides it", func() {
+			s := newScene(everything)
+			s.pool("pool")
+			slow := func(args ...string) string {
+				GinkgoHelper()
+				out, err := s.answer(pods, append([]string{"size", "pool", "-f", "-", "--boot-time", "20m", "--current", "3", "-o", "json"}, args...)...)
+				Expect(err).NotTo(HaveOccurred())
+				return out
+			}
+			impatient := slow()
+			patient := slow("--reserve-boot-patience", "30m")
+			Expect(patient).NotTo(Equal(impatient), "a machine that boots for longer than the patience is given up")
+			flags := manager.NewOptions().Flags()
+			Expect(flags.Parse([]string{"--reserve-boot-patience=30m"})).To(Succeed())
+			config, err := settings.Publication(fixture.Namespace, "me", flags)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().ConfigMaps(fixture.Namespace).Create(GinkgoT().Context(), config, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(slow()).To(Equal(patient))
+			Expect(slow("--reserve-boot-patience", "15m")).To(Equal(impatient))
+			Expect(s.written()).To(BeZero())
 		})
 
 		It("is an error if there is none of that name", func() {

@@ -93,9 +93,12 @@ func inNamespace(o overview.Objects, namespace string) overview.Objects {
 func (o *options) sizeOf(ctx context.Context, clusters read.Clusters, objects overview.Objects, name string) (size.Answer, error) {
 	z, flags := &sizeOptions{options: o}, pflag.NewFlagSet("size", pflag.ContinueOnError)
 	z.addSizeFlags(flags)
-	z.changed = flags.Changed
+	z.flags = flags
 	pool, err := size.ReadPool(objects, name)
 	if err != nil {
+		return size.Answer{}, err
+	}
+	if err := z.adoptManagerFlags(ctx, pool.Namespace, flags); err != nil {
 		return size.Answer{}, err
 	}
 	q, err := z.question(pool)
