@@ -10,12 +10,14 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // Objects are the input of an Overview, in any order. None of them is changed.
@@ -43,6 +45,8 @@ type Objects struct {
 	Missing []string
 	// PoolLabels name pools; the first one that a MachineDeployment has counts.
 	PoolLabels []string
+	// Similar is which MachineDeployments without such a label are a pool; nil for the defaults.
+	Similar *similar.Options
 	// BootPatience is how long a machine may take to become ready.
 	BootPatience time.Duration
 }
@@ -57,6 +61,9 @@ const (
 func New(o Objects) Overview {
 	if o.PoolLabels == nil {
 		o.PoolLabels = []string{DefaultPoolLabel}
+	}
+	if o.Similar == nil {
+		o.Similar = ptr.To(similar.Defaults())
 	}
 	o.BootPatience = cmp.Or(o.BootPatience, DefaultBootPatience)
 	r := newReading(o)

@@ -72,7 +72,7 @@ func (r *reading) similarGroups(deployments []*v1alpha1.MachineDeployment) [][]*
 			groups = append(groups, []*v1alpha1.MachineDeployment{d})
 		}
 	}
-	for _, names := range similar.Groups(templates, similar.Defaults()) {
+	for _, names := range similar.Groups(templates, *r.Similar) {
 		var members []*v1alpha1.MachineDeployment
 		for _, name := range slices.Sorted(slices.Values(names)) {
 			members = append(members, byName[name])

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -18,7 +19,9 @@ import (
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
+	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/settings"
+	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // managerLease is the lease of the process that publishes settings.
@@ -53,6 +56,49 @@ func (o *options) adoptManagerFlags(ctx context.Context, namespace string, flags
 
 func (o *options) printNote(format string, args ...any) {
 	fmt.Fprintln(o.ErrOut, screen.Sanitize("Note: "+fmt.Sprintf(format, args...)+"."))
+}
+
+// groups are how MachineDeployments are grouped into pools.
+type groups struct {
+	labels []string
+	alike  similar.Options
+}
+
+// silence is how long a command waits for settings that it can do without.
+const silence = 5 * time.Second
+
+// managerGroups returns how the running manager groups MachineDeployments, except for labels that
+// the user set. Where its flags cannot be read, defaults apply.
+func (o *options) managerGroups(ctx context.Context) groups {
+	ctx, stop := context.WithTimeout(ctx, silence)
+	defer stop()
+	defaults := groups{o.poolLabels, similar.Defaults()}
+	namespace, err := o.namespace()
+	if err != nil {
+		return defaults
+	}
+	_, published, err := o.readPublications(ctx, namespace)
+	if err != nil || len(published) != 1 {
+		return defaults
+	}
+	var alike settings.Similar
+	var labels []string
+	flags := pflag.NewFlagSet("groups", pflag.ContinueOnError)
+	alike.AddFlags(flags)
+	flags.StringSliceVar(&labels, "pool-label", nil, "")
+	if _, err := settings.Adopt(flags, published[0]); err != nil || alike.Validate() != nil {
+		return defaults
+	}
+	if o.poolLabels != nil || len(labels) == 0 {
+		labels = o.poolLabels
+	}
+	return groups{labels, alike.Options()}
+}
+
+// apply has an overview of objects show these groups.
+func (g groups) apply(o overview.Objects) overview.Objects {
+	o.PoolLabels, o.Similar = g.labels, &g.alike
+	return o
 }
 
 // readPublications returns the published settings of a namespace, or of all, and the client that has

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 
@@ -48,6 +49,26 @@ var _ = Describe("The settings of the manager", func() {
 		_, err = s.answer("", "plan")
 		Expect(err).To(MatchError(ContainSubstring("nonsense")), "what the manager has counts")
 		Expect(s.answer("", "plan", "--balance-mode=Off")).To(Equal(before))
+		Expect(s.written()).To(BeZero())
+	})
+
+	It("decide which MachineDeployments status shows as a pool", func() {
+		s := newScene(everything)
+		s.pool("worker-z1")
+		s.pool("worker-z2")
+		core := kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1()
+		for _, name := range []string{"worker-z2-serves", "worker-z2-waits"} {
+			_, err := core.Nodes().Patch(context.Background(), name, types.MergePatchType, []byte(`{"metadata":{"labels":{"cloud/zone-id":"2"}}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		Expect(s.answer("", "status")).To(ContainSubstring(" 2 pools "))
+		flags := manager.NewOptions().Flags()
+		Expect(flags.Parse([]string{"--balancing-ignore-label=cloud/zone-id"})).To(Succeed())
+		config, err := settings.Publication(fixture.Namespace, "me", flags)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = core.ConfigMaps(fixture.Namespace).Create(context.Background(), config, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(s.answer("", "status")).To(ContainSubstring(" 1 pool "))
 		Expect(s.written()).To(BeZero())
 	})
 })

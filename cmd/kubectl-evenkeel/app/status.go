@@ -76,8 +76,10 @@ func (o *options) readObjects(ctx context.Context) (overview.Objects, error) {
 		return overview.Objects{}, err
 	}
 	objects, err := clusters.ReadOnce(ctx)
-	objects.PoolLabels = o.poolLabels
-	return objects, err
+	if err != nil {
+		return objects, err
+	}
+	return o.managerGroups(ctx).apply(objects), nil
 }
 
 // encode prints a value for programs.
