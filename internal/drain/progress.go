@@ -35,7 +35,7 @@ type Pool struct {
 
 func poolOf(d *machine.MachineDeployment, marked, there int) Pool {
 	p := Pool{
-		Namespace: d.Namespace, Name: d.Name, Told: d.Annotations[machine.DrainReserveAnnotation] == "true",
+		Namespace: d.Namespace, Name: d.Name, Told: pool.Drained(d),
 		Applied: pool.AppliedOf(d, d.Spec.Replicas).Excess, Marked: marked, There: there, Replicas: int(pool.Requested(d)), Ready: !isRequested(d),
 	}
 	for _, c := range d.Status.Conditions {

@@ -41,7 +41,7 @@ func (r *reading) zoneFrom(d *v1alpha1.MachineDeployment) Zone {
 func excess(s pool.Snapshot) (machines int, limited bool) {
 	wanted, err := reserve.Effective(s.Wishes, s.Workload, s.Allocatable)
 	switch {
-	case s.Deployment.Annotations[v1alpha1.DrainReserveAnnotation] == "true":
+	case pool.Drained(s.Deployment):
 		return 0, false
 	case s.WishesErr != nil || err != nil:
 		return max(0, min(s.Applied.Excess, s.Applied.Max-s.Workload)), false

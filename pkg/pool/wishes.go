@@ -28,6 +28,13 @@ func (w Wishes) Any() bool {
 
 func positive(n *int32) bool { return n != nil && *n > 0 }
 
+// Drained reports whether an annotation of a MachineDeployment removes its reserve. An invalid one
+// does not.
+func Drained(d *machine.MachineDeployment) bool {
+	drained, _ := machine.ParseDrainReserve(d.Annotations[machine.DrainReserveAnnotation])
+	return drained
+}
+
 // WishesOf reads the requested excess of a MachineDeployment. The error names an invalid
 // annotation; the others are still used.
 func WishesOf(d *machine.MachineDeployment) (w Wishes, err error) {

@@ -30,3 +30,15 @@ var _ = DescribeTable("A reserve is requested", func(field int32, key, value str
 	Entry("not by a share of none", int32(0), machine.ShareAnnotation, "0", false),
 	Entry("not by a Reserve that is empty", int32(0), machine.RequestedExcessAnnotation, "office-hours=0", false),
 )
+
+var _ = DescribeTable("A reserve is drained by the word alone", func(text string, want bool) {
+	d := &machine.MachineDeployment{}
+	Expect(pool.Drained(d)).To(BeFalse(), "without the annotation")
+	d.Annotations = map[string]string{machine.DrainReserveAnnotation: text}
+	Expect(pool.Drained(d)).To(Equal(want))
+},
+	Entry(nil, "true", true),
+	Entry(nil, "false", false),
+	Entry(nil, "yes", false),
+	Entry(nil, "", false),
+)

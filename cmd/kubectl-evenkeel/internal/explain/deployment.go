@@ -12,6 +12,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Deployment explains a MachineDeployment.
@@ -93,7 +94,7 @@ func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone)
 func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
 	share, bounds := d.Annotations[v1alpha1.ShareAnnotation], d.Annotations[v1alpha1.BoundsAnnotation]
 	switch {
-	case d.Annotations[v1alpha1.DrainReserveAnnotation] == "true":
+	case pool.Drained(d):
 		a.addReason("No reserve is desired: the annotation %s overrides everything else.", v1alpha1.DrainReserveAnnotation)
 	case z.Reserve != "":
 		a.addReason("The excess is %s, because Reserve %s requests that many: it is more than the MachineDeployment's own excess (law 13).", z.Asked, z.Reserve)

@@ -52,9 +52,8 @@ func (v *View) candidateSites() (all []site, held map[string]holding) {
 	for _, p := range v.Pools {
 		d := p.Deployment
 		bounds, err := pool.Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds)
-		drained, _ := machine.ParseDrainReserve(d.Annotations[machine.DrainReserveAnnotation])
 		switch {
-		case d.DeletionTimestamp != nil || p.Taken || drained || asleep && d.Labels[pool.WorkerPoolLabel] != "" || bounds == nil && err == nil:
+		case d.DeletionTimestamp != nil || p.Taken || pool.Drained(d) || asleep && d.Labels[pool.WorkerPoolLabel] != "" || bounds == nil && err == nil:
 		case err != nil || p.Node == nil:
 			if r := v.reserveOf(d.Name); r != nil {
 				held[d.Name] = holding{machines: int(max(0, r.Spec.Replicas)), dedicated: dedications(r)}

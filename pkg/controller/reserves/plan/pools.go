@@ -78,10 +78,9 @@ func (v View) asleep() bool {
 func (s *site) spareLimit(asleep bool) (room int, lacks string) {
 	d := s.Deployment
 	bounds, err := pool.Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds)
-	drained, _ := machine.ParseDrainReserve(d.Annotations[machine.DrainReserveAnnotation])
 	gardeners := d.Labels[pool.WorkerPoolLabel] != ""
 	switch {
-	case drained:
+	case pool.Drained(d):
 		return 0, reason.PoolsDrained
 	case gardeners && asleep:
 		return 0, reason.Hibernated
