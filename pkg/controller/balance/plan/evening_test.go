@@ -57,8 +57,20 @@ var _ = Describe("A machine that was created for a move", func() {
 		Entry("a return to the reserve where its member is updated", "b: -share -move", continuous("a", 4), created("b", 1, rollout)),
 		Entry("a return to the reserve where its member was frozen", "b: -share -move", continuous("a", 4), created("b", 1, frozen)),
 		Entry("a return to the reserve where that of its member is drained", "b: -share -move", continuous("a", 4), created("b", 1, drained)),
+		Entry("a return to the reserve where that of its member stays as it is, because it is not known whether to drain it",
+			"b: -share -move", continuous("a", 4), created("b", 1, Annotate(v1alpha1.DrainReserveAnnotation, "yes"))),
+		Entry("a return to the reserve where that of its member stays as it is, because it is not known how to count it",
+			"b: -share -move", continuous("a", 4), created("b", 1, Annotate(v1alpha1.AccountingAnnotation, "Both"))),
 		Entry("a return to the reserve where its member has no one to be even with", "b: -share -move", NewMember("a", 4, ScaleUp, Applied(4)), created("b", 1)),
 	)
+
+	It("leads to a return to the reserve while all reserves are drained", func() {
+		v := view(continuous("a", 4), created("b", 1))
+		v.Settings.Drain = true
+		Expect(writes(New(v))).To(Equal("b: -share -move"))
+		v.Members[1] = continuous("b", 1)
+		Expect(writes(New(v))).To(BeEmpty(), "no other one is requested")
+	})
 
 	It("leads to a promise though its member fails, if it was the probe", func() {
 		v := view(continuous("a", 4), created("b", 1))

@@ -81,7 +81,7 @@ func evenReplicas(group []*zone) map[*zone]int {
 		switch {
 		case z.excluded() || z.Rollout.Spread || z.invalidBounds:
 			targets[i].Min, targets[i].Max = int64(z.replicas), int64(z.replicas)
-		case z.drained: // no machine would ever be in reserve there
+		case z.fixedReserve: // no machine would be created in reserve there
 			targets[i].Max = int64(z.replicas)
 		}
 	}

@@ -53,9 +53,10 @@ type zone struct {
 	unsettled, maxUnknown bool
 	// pooled reports whether its pool has an excess, valid or not.
 	pooled bool
-	// drained reports whether a user gives its reserve up, whatever requests one.
-	drained bool
-	health  health
+	// fixedReserve reports whether its reserve does not grow, whatever requests one: a user gives it up,
+	// or an annotation of it is invalid.
+	fixedReserve bool
+	health       health
 	// next is what to write.
 	next draft
 	// reminder repeats the deletion of named machines that still exist; overdue is when the next one
@@ -124,13 +125,19 @@ func (z *zone) readWishes(s Settings) {
 		share := int(*wishes.Share)
 		z.share = &share
 	}
-	if drained, _ := pool.Parsed(d.Annotations, v1alpha1.DrainReserveAnnotation, v1alpha1.ParseDrainReserve); drained != nil {
-		z.drained = *drained
-	}
+	z.fixedReserve = s.Drain || hasFixedReserve(d)
 	if _, set := d.Annotations[v1alpha1.BoundsAnnotation]; set && z.bounds == nil {
 		z.invalidBounds, z.errors = true, append(z.errors, err.Error())
 	}
 	z.readWorker()
+}
+
+// hasFixedReserve reports whether annotations keep the reserve of a MachineDeployment from growing: one
+// that drains it, or one that the machine-taint controller cannot read.
+func hasFixedReserve(d *v1alpha1.MachineDeployment) bool {
+	drained, err := pool.Parsed(d.Annotations, v1alpha1.DrainReserveAnnotation, v1alpha1.ParseDrainReserve)
+	_, errAccounting := pool.Parsed(d.Annotations, v1alpha1.AccountingAnnotation, v1alpha1.ParseAccounting)
+	return err != nil || errAccounting != nil || drained != nil && *drained
 }
 
 // readMode returns the mode that a user wrote: that of the MachineDeployment before that of the

@@ -92,6 +92,8 @@ type Settings struct {
 	// Mode of MachineDeployments without the annotation.
 	Mode    v1alpha1.BalanceMode
 	Similar similar.Options
+	// Drain reports whether all reserves are given up, so that no machine is created for a move.
+	Drain bool
 	// BootPatience is how long a machine may take to become ready.
 	BootPatience time.Duration
 	// Bounds by name, for MachineDeployments that have no others.
