@@ -176,9 +176,10 @@ func halfOf(m machineapi.Move) half {
 func (u *unit) object(i, k int) *mcm.Machine {
 	o := &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Name: unitName(i, k), Namespace: namespace, UID: types.UID(unitName(i, k)),
 		CreationTimestamp: metav1.NewTime(longAgo.Add(time.Duration(k) * time.Minute)), Annotations: map[string]string{}, Labels: map[string]string{}}}
-	o.Status.CurrentStatus = mcm.CurrentStatus{Phase: phases[u.phase], LastUpdateTime: metav1.NewTime(longAgo)}
+	o.Status.CurrentStatus = mcm.CurrentStatus{Phase: phases[u.phase]}
+	o.Status.LastOperation = mcm.LastOperation{Type: mcm.MachineOperationCreate, State: mcm.MachineStateSuccessful, LastUpdateTime: metav1.NewTime(longAgo)}
 	if u.fresh {
-		o.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now)
+		o.Status.LastOperation.LastUpdateTime = metav1.NewTime(now)
 	}
 	if u.marked {
 		o.Annotations[machineapi.ReserveAnnotation] = machineapi.Reserve{Since: earlier}.String()

@@ -59,7 +59,7 @@ func examine(z *zone, was Failure, now time.Time, patience time.Duration) (healt
 		}
 		if bad = bad || stuck; m.Ready() {
 			h.countReady(m)
-			recovered = recovered || m.Object.Status.CurrentStatus.LastUpdateTime.After(was.Since)
+			recovered = recovered || m.joinedAfter(was.Since)
 		}
 	}
 	h.stuck = countFirst(stuckOnes, working)
@@ -76,6 +76,14 @@ func (h *health) countReady(m Machine) {
 	} else {
 		h.serving++
 	}
+}
+
+// joinedAfter reports whether a ready machine became ready for the first time after this time. What
+// happened to an older one since, such as a Node that recovered, does not show that machines can be
+// created.
+func (m Machine) joinedAfter(t time.Time) bool {
+	last := m.Object.Status.LastOperation
+	return m.Object.CreationTimestamp.After(t) || last.Type == mcm.MachineOperationCreate && last.LastUpdateTime.After(t)
 }
 
 // nextState returns what to remember if machines are bad, or if one has become ready since.

@@ -27,6 +27,22 @@ func booting(age time.Duration, operation mcm.MachineOperationType, state mcm.Ma
 }
 
 func since(t time.Time) func(*Machine) {
+	return func(m *Machine) {
+		m.Object.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(t)
+		m.Object.Status.LastOperation = mcm.LastOperation{Type: mcm.MachineOperationCreate, State: mcm.MachineStateSuccessful, LastUpdateTime: metav1.NewTime(t)}
+	}
+}
+
+// rejoined is a machine whose Node has recovered.
+func rejoined(t time.Time) func(*Machine) {
+	return func(m *Machine) {
+		since(t)(m)
+		m.Object.Status.LastOperation.Type = mcm.MachineOperationHealthCheck
+	}
+}
+
+// preservedUntil is a machine that a user preserved until then.
+func preservedUntil(t time.Time) func(*Machine) {
 	return func(m *Machine) { m.Object.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(t) }
 }
 
@@ -108,6 +124,11 @@ var _ = Describe("A member's health", func() {
 		Entry("for the sixth, with the longest delay", Failure{Since: Noon, Failures: 6, Until: Noon.Add(16 * time.Minute)}, Failure{Since: Born, Failures: 5, Until: Noon, Probing: true}, failing("ResourceExhausted", 0)),
 		Entry("it still fails", Failure{Since: Born, Failures: 3, Until: Born}, Failure{Since: Born, Failures: 3, Until: Born}, failing("ResourceExhausted", 0)),
 		Entry("one has become ready since", Failure{}, Failure{Since: Born, Failures: 3, Until: Noon.Add(time.Hour)}, NewMachine("y", since(Born.Add(time.Second)))),
+		Entry("one was created since, and is ready", Failure{}, Failure{Since: Born, Failures: 3, Until: Noon.Add(time.Hour)}, NewMachine("y", bornAt(Born.Add(time.Second)))),
+		Entry("the Node of an older one has recovered since, which says nothing", Failure{Since: Born, Failures: 3, Until: Noon.Add(time.Hour)},
+			Failure{Since: Born, Failures: 3, Until: Noon.Add(time.Hour)}, NewMachine("y", rejoined(Born.Add(time.Second)))),
+		Entry("an older one is no longer preserved, which says nothing", Failure{Since: Born, Failures: 3, Until: Noon.Add(time.Hour)},
+			Failure{Since: Born, Failures: 3, Until: Noon.Add(time.Hour)}, NewMachine("y", preservedUntil(Born.Add(time.Second)))),
 		Entry("one became ready just as it began to fail, which says nothing", Failure{Since: Born, Failures: 3, Until: Noon.Add(time.Hour)},
 			Failure{Since: Born, Failures: 3, Until: Noon.Add(time.Hour)}, NewMachine("y", since(Born))),
 		Entry("one has become ready in reserve since", Failure{}, Failure{Since: Born, Failures: 3, Until: Noon.Add(time.Hour)}, NewMachine("y", inReserve, since(Born.Add(time.Second)))),

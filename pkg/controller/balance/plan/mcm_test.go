@@ -88,7 +88,7 @@ func (w *world) grow(m *Member, o *mcm.Machine) {
 		exhausted(&x)
 	case w.Now.Sub(o.CreationTimestamp.Time) >= boot:
 		s.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineRunning, LastUpdateTime: metav1.NewTime(w.Now)}
-		s.LastOperation = mcm.LastOperation{}
+		s.LastOperation = mcm.LastOperation{Type: mcm.MachineOperationCreate, State: mcm.MachineStateSuccessful, LastUpdateTime: metav1.NewTime(w.Now)}
 		w.made++
 	}
 }
