@@ -161,14 +161,14 @@ func (r *round) obstacle(group []*zone, from, to *zone) string {
 	return ""
 }
 
-// askReserve requests a machine where a replica is to go. If that would exceed its bounds, its
-// present reserve is used.
+// askReserve requests a machine where a replica is to go, beside what a Reserve requests there beyond
+// its share. If that would exceed its bounds, its present reserve is used.
 func (r *round) askReserve(from, to *zone) {
-	n := 1
+	n := 1 + to.beyondShare()
 	if to.bounds != nil && to.replicas+to.presentExcess()+1 > int(to.bounds.Max) {
 		n = 0
 	}
-	to.next.move = &v1alpha1.Move{ID: to.Object.ResourceVersion, From: from.name, Reserve: int32(n)}
+	to.next.move = &v1alpha1.Move{ID: to.Object.ResourceVersion, From: from.name, Reserve: pool.ClampInt32(n)}
 	to.next.why = "create a machine for a move from " + from.name
 }
 

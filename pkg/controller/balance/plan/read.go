@@ -9,11 +9,9 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // zone is a member with its settings, and with the decisions about it.
@@ -253,38 +251,6 @@ func (z *zone) concernedByMachines() bool {
 
 // growth returns the requested replicas that are not applied yet.
 func (z *zone) growth() int { return z.replicas - z.applied }
-
-// ownExcess returns the excess of a member by its own settings, without regard to its pool.
-func (z *zone) ownExcess() int { return z.effectiveExcess(nil) }
-
-// presentExcess returns the excess of a member: its share, its own excess, or what a Reserve requests
-// if that is more.
-func (z *zone) presentExcess() int {
-	if z.share != nil {
-		return *z.share
-	}
-	return z.effectiveExcess(z.requested)
-}
-
-func (z *zone) effectiveExcess(requested *v1alpha1.RequestedExcess) int {
-	field := z.field
-	if z.derived {
-		field = ptr.To(pool.ClampInt32(z.kept))
-	}
-	wanted, err := reserve.Effective(pool.Wishes{Bounds: z.bounds, Field: field, Requested: requested}, z.replicas, z.allocatable())
-	if err != nil {
-		return 0
-	}
-	return wanted.Excess
-}
-
-// awaiting returns how many machines of its share exist only for a move.
-func awaiting(move *v1alpha1.Move) int {
-	if move == nil {
-		return 0
-	}
-	return int(move.Reserve)
-}
 
 // joinNames returns the names of zones for a message.
 func joinNames(zones []*zone) string {

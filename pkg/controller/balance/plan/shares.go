@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/distribute"
@@ -196,6 +197,46 @@ func (r *round) shareRange(z *zone) (least, room int64) {
 		return room, room
 	}
 	return 0, int64(max(0, z.maxReplicas(z.replicas)-z.replicas))
+}
+
+// ownExcess returns the excess of a member by its own settings, without regard to its pool.
+func (z *zone) ownExcess() int { return z.effectiveExcess(nil) }
+
+// presentExcess returns the excess of a member: its share, its own excess, or what a Reserve requests
+// if that is more.
+func (z *zone) presentExcess() int {
+	if z.share != nil {
+		return *z.share + z.beyondShare()
+	}
+	return z.effectiveExcess(z.requested)
+}
+
+// beyondShare returns how many machines more than its share a Reserve requests.
+func (z *zone) beyondShare() int {
+	if z.share == nil || z.requested == nil {
+		return 0
+	}
+	return max(0, int(z.requested.Machines)-*z.share)
+}
+
+func (z *zone) effectiveExcess(requested *v1alpha1.RequestedExcess) int {
+	field := z.field
+	if z.derived {
+		field = ptr.To(pool.ClampInt32(z.kept))
+	}
+	wanted, err := reserve.Effective(pool.Wishes{Bounds: z.bounds, Field: field, Requested: requested}, z.replicas, z.allocatable())
+	if err != nil {
+		return 0
+	}
+	return wanted.Excess
+}
+
+// awaiting returns how many machines of its share exist only for a move.
+func awaiting(move *v1alpha1.Move) int {
+	if move == nil {
+		return 0
+	}
+	return int(move.Reserve)
 }
 
 func spreadVerdict(pool []*zone, total int, short int64) verdict {
