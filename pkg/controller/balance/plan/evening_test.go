@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -29,6 +30,9 @@ func created(name string, replicas int, changes ...Change) Member {
 // kept is the excess that its field contained before a share took its place.
 func kept(n int) Change { return Annotate(v1alpha1.OwnExcessAnnotation, strconv.Itoa(n)) }
 
+// cordoned is a machine whose Node accepts no pods.
+func cordoned(m *Machine) { m.Node = &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}} }
+
 var _ = Describe("A machine that was created for a move", func() {
 	DescribeTable("leads to", func(want string, members ...Member) {
 		Expect(writes(New(view(members...)))).To(Equal(want))
@@ -47,6 +51,8 @@ var _ = Describe("A machine that was created for a move", func() {
 			`a: move={"id":"1","to":{"b":1},"machine":"a-0"}`, continuous("a", 3), created("b", 1, share(3), ready(2), kept(2))),
 		Entry("a promise of a machine without pods, though no node template is known",
 			`a: move={"id":"1","to":{"b":1},"machine":"a-0"}`, continuous("a", 3), created("b", 1, func(m *Member) { m.Fresh = nil })),
+		Entry("a promise though another machine in reserve is cordoned",
+			`a: move={"id":"1","to":{"b":1},"machine":"a-0"}`, continuous("a", 3), created("b", 1, share(2), kept(1), machines(NewMachine("b-x", inReserve, cordoned)))),
 		Entry("a return to the reserve where no member may give a replica", "b: -share -move", continuous("a", 2, bounds("2:9")), created("b", 0)),
 		Entry("a return to the reserve once members are even", "b: -share -move", continuous("a", 3), created("b", 3)),
 		Entry("a return to the reserve once members are even by one", "b: -share -move", continuous("a", 3), created("b", 2)),
@@ -163,6 +169,8 @@ var _ = Describe("The condition of uneven members", func() {
 		Entry("a machine that leaves", "a machine of c is leaving", continuous("a", 4), continuous("b", 1), continuous("c", 3, machines(NewMachine("old", leaving)))),
 		Entry("a machine that is not ready", "not all machines of a are ready", continuous("a", 4, stuckBoot), continuous("b", 1)),
 		Entry("a machine that is not ready where one is to go", "not all machines of b are ready", continuous("a", 4), continuous("b", 1, stuckBoot)),
+		Entry("a machine in reserve that is cordoned: pods could not move there", "the machines in reserve of b are cordoned",
+			continuous("a", 4), created("b", 1, func(m *Member) { cordoned(&m.Machines[1]) })),
 		Entry("growth that stays where it is requested", "a is growing",
 			NewMember("a", 6, Continuous, Applied(5), func(m *Member) {
 				for i := range m.Machines {

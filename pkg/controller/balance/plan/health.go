@@ -31,6 +31,8 @@ type health struct {
 	// serving and reserve are the ready machines. Stuck are those that serve, cannot be created, and
 	// would be deleted before any other; working are all others that serve, ready or not.
 	serving, reserve, working, stuck int
+	// open are those of the machines in reserve that are not cordoned.
+	open int
 	// booting are those of the working machines that may still become ready.
 	booting int
 	// leaving are being deleted.
@@ -71,11 +73,14 @@ func examine(z *zone, was Failure, now time.Time, patience time.Duration) (healt
 
 // countReady counts a ready machine.
 func (h *health) countReady(m Machine) {
-	if m.Reserve() {
-		h.reserve++
-	} else {
+	switch {
+	case !m.Reserve():
 		h.serving++
+		return
+	case !m.Cordoned():
+		h.open++
 	}
+	h.reserve++
 }
 
 // joinedAfter reports whether a ready machine became ready for the first time after this time. What

@@ -155,8 +155,11 @@ func (r *round) obstacle(group []*zone, from, to *zone) string {
 	if r.unhealthy() {
 		return unhealthy
 	}
-	if r.Now.Before(r.Memory.Paused[to.name]) && to.move == nil {
+	switch {
+	case to.move == nil && r.Now.Before(r.Memory.Paused[to.name]):
 		return "the last try with " + to.name + " failed"
+	case to.move != nil && to.health.reserve > 0 && to.health.open == 0:
+		return "the machines in reserve of " + to.name + " are cordoned"
 	}
 	return ""
 }
