@@ -116,8 +116,10 @@ func (r *round) waitsFor(z *zone, name string, asked map[string]bool) bool {
 }
 
 // hasRoom reports whether a member may take this many replicas. It had room when they were
-// promised, but may have grown since, or have another max.
-func (z *zone) hasRoom(n int) bool { return z.replicas+n <= z.maxReplicas(z.replicas) }
+// promised, but may have grown since, or have another max, or bounds that cannot be read.
+func (z *zone) hasRoom(n int) bool {
+	return !z.invalidBounds && z.replicas+n <= z.maxReplicas(z.replicas)
+}
 
 // dropTaker removes a member from a move: it no longer exists, has no room, or has to wait.
 func (z *zone) dropTaker(name string) {

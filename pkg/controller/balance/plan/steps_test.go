@@ -58,6 +58,8 @@ var _ = DescribeTable("A step of a move", func(want, why string, members ...Memb
 		NewMember("a", 4, ScaleUp, Applied(2), gives("1", "b", "gone")), NewMember("b", 3, ScaleUp, Applied(3), took("1", "a"))),
 	Entry("leaves out a member that is being deleted", `a: move={"id":"1","to":{"b":1}}`, "",
 		NewMember("a", 4, ScaleUp, Applied(2), gives("1", "b", "c")), NewMember("b", 3, ScaleUp, Applied(3), took("1", "a")), NewMember("c", 2, ScaleUp, Applied(2), beingDeleted)),
+	Entry("leaves out a member whose bounds have become invalid, since its max is unknown", `a: move={"id":"1","to":{"b":1}}`, "",
+		NewMember("a", 4, ScaleUp, Applied(2), gives("1", "b", "c")), NewMember("b", 3, ScaleUp, Applied(3), took("1", "a")), NewMember("c", 2, ScaleUp, Applied(2), bounds("many"))),
 	Entry("takes a promise back from a member that is being deleted with its replica", "a: -move", "",
 		continuous("a", 4, promises("a", "b")), continuous("b", 3, beingDeleted, took("1", "a"))),
 	Entry("does not hand a replica over that was to go to another member", "b: -move", "",
