@@ -103,6 +103,10 @@ var _ = Describe("Growth over a member that failed to create machines, and may t
 		Expect(writes(New(trying(func(m *Member) { broken(&m.Machines[1]); m.Machines[1].Preserved = true })))).To(Equal(`a: move={"id":"11","to":{"b":1}}`))
 	})
 
+	It("stays where it is requested until that machine is created", func() {
+		Expect(writes(New(trying(func(m *Member) { m.Machines = m.Machines[:1] })))).To(Equal("a: applied-replicas=5"))
+	})
+
 	It("stays where it is requested until that machine is ready", func() {
 		Expect(writes(New(trying(func(m *Member) { phase(mcm.MachinePending)(&m.Machines[1]); bornAt(Noon)(&m.Machines[1]) })))).To(Equal("a: applied-replicas=5"))
 	})

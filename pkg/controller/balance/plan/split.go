@@ -90,12 +90,17 @@ func (z *zone) growthToGive() (base, more int) {
 // fails to create machines gets at most one, as a probe, and no other before that one is ready.
 func (z *zone) maxWithProbe(has int) int {
 	switch {
-	case z.health.blocked && z.health.probing && z.health.booting == 0:
+	case z.health.blocked && z.health.probing && !z.awaitsMachine():
 		return min(z.maxReplicas(has), has+1)
 	case z.health.blocked:
 		return has
 	}
 	return z.maxReplicas(has)
+}
+
+// awaitsMachine reports whether one of the machines that are to serve boots, or is yet to be created.
+func (z *zone) awaitsMachine() bool {
+	return z.health.booting > 0 || z.health.working+z.health.stuck < z.applied
 }
 
 // maxTakers is how many members a move gives to, so that it fits into an annotation. What others are
