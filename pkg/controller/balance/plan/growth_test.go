@@ -6,6 +6,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +55,10 @@ func rankedAs(priority string) func(*Machine) {
 	return func(m *Machine) { m.Object.Annotations["machinepriority.machine.sapcloud.io"] = priority }
 }
 
+func markedAt(t string) func(*Machine) {
+	return func(m *Machine) { m.Object.Annotations[machineutils.MarkedForDeletionTime] = t }
+}
+
 var _ = DescribeTable("Growth goes", func(want string, members ...Member) {
 	Expect(writes(New(view(members...)))).To(Equal(want))
 },
@@ -72,6 +77,13 @@ var _ = DescribeTable("Growth goes", func(want string, members ...Member) {
 		NewMember("a", 3, ScaleUp, Applied(3), stuck(1), func(m *Member) { rankedAs("4")(&m.Machines[2]) }), NewMember("b", 3, ScaleUp, Applied(3))),
 	Entry("nowhere for a machine that takes too long, while one that does not report would be deleted first", "",
 		NewMember("a", 3, ScaleUp, Applied(3), func(m *Member) { phase(mcm.MachineUnknown)(&m.Machines[0]); phase(mcm.MachinePending)(&m.Machines[2]) }), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere for a machine that cannot be created, while one that was once marked for deletion would be deleted first", "",
+		NewMember("a", 3, ScaleUp, Applied(3), stuck(1), func(m *Member) { rankedAs("3")(&m.Machines[0]); markedAt("2026-02-01T12:00:00Z")(&m.Machines[0]) }), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("elsewhere for a machine that cannot be created and was marked for deletion before one that works", `a: applied-replicas=2 move={"id":"11","to":{"b":1}}`,
+		NewMember("a", 3, ScaleUp, Applied(3), stuck(1), func(m *Member) {
+			markedAt("2026-02-01T12:00:01Z")(&m.Machines[0])
+			markedAt("2026-02-01T12:00:00Z")(&m.Machines[2])
+		}), NewMember("b", 3, ScaleUp, Applied(3))),
 	Entry("nowhere for a machine that cannot be created in a rollout: one of the old template would be deleted", "",
 		NewMember("a", 3, ScaleUp, Applied(3), stuck(1), rollout), NewMember("b", 3, ScaleUp, Applied(3))),
 	Entry("as evenly as ever to a member with such a machine", "a: applied-replicas=4; b: applied-replicas=3",

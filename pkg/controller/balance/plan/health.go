@@ -9,6 +9,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -130,8 +131,17 @@ func deletionOrder(a, b Machine) int {
 	return cmp.Or(
 		-compareTrueFirst(a.Preserved, b.Preserved),
 		cmp.Compare(pool.Priority(a.Object), pool.Priority(b.Object)),
+		compareTrueFirst(!a.markedAt().IsZero(), !b.markedAt().IsZero()),
+		a.markedAt().Compare(b.markedAt()),
 		cmp.Compare(phaseRank(a.Phase()), phaseRank(b.Phase())),
 	)
+}
+
+// markedAt returns when a machine was marked for deletion, zero if it was not. A client that keeps the
+// machine sets its priority back and leaves the mark.
+func (m Machine) markedAt() time.Time {
+	at, _ := time.Parse(time.RFC3339, m.Object.Annotations[machineutils.MarkedForDeletionTime])
+	return at
 }
 
 // phaseRank ranks phases as machine-controller-manager does, which does not rank those of an in-place
