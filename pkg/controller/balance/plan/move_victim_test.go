@@ -138,6 +138,7 @@ var _ = Describe("The machine that goes", func() {
 		Entry("since a pod is bound to its zone", func(*Machine) {}, pod("x", "a-0", InZone("a"))),
 		Entry("since it is preserved", preserved),
 		Entry("since a user ranked it", ranked),
+		Entry("since an autoscaler is about to lower replicas for it", rankedAs("1")),
 		Entry("since it is in reserve", inReserve),
 		Entry("since it leaves", leaving),
 		Entry("since it is not ready", phase(mcm.MachineUnknown)),

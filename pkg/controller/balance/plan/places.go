@@ -14,6 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // Bounds of one decision, since users of the target cluster create pods and budgets.
@@ -126,7 +127,8 @@ func obstacleText(o fit.Obstacle) string {
 // have run longest, so that no pod moves twice. If there is none, why describes the obstacle.
 func (r *round) victim(from, to *zone, promised string) (name, why string) {
 	candidates := slices.DeleteFunc(slices.Clone(from.Machines), func(m Machine) bool {
-		ranked := pool.Priority(m.Object) > 3
+		rank := pool.Priority(m.Object) // with 1, an autoscaler is about to lower replicas for it
+		ranked := rank < reserve.PriorityVictim || rank > reserve.PriorityServing
 		return !m.Ready() || m.Reserve() || m.Leaving() || m.Unseen || m.Preserved || ranked
 	})
 	slices.SortFunc(candidates, func(a, b Machine) int {
