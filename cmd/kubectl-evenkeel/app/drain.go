@@ -73,7 +73,7 @@ func (o *drainOptions) run(ctx context.Context) error {
 	if len(before) == 0 {
 		return errors.New("no MachineDeployments found: try another --namespace, or -A")
 	}
-	if sure, err := o.confirm(before); err != nil || !sure {
+	if sure, err := o.confirm(ctx, before); err != nil || !sure {
 		return err
 	}
 	if err := d.Annotate(ctx, before, !o.undo); err != nil {
@@ -89,7 +89,7 @@ func (o *drainOptions) run(ctx context.Context) error {
 }
 
 // confirm asks the user, unless --yes is set.
-func (o *drainOptions) confirm(before drain.Progress) (bool, error) {
+func (o *drainOptions) confirm(ctx context.Context, before drain.Progress) (bool, error) {
 	if o.yes {
 		return true, nil
 	}
@@ -98,7 +98,7 @@ func (o *drainOptions) confirm(before drain.Progress) (bool, error) {
 		question = fmt.Sprintf("Restore the reserve of %d MachineDeployments?", len(before.Drained()))
 	}
 	fmt.Fprintf(o.Out, "%s [y/N] ", question)
-	answer, err := bufio.NewReader(o.In).ReadString('\n')
+	answer, err := bufio.NewReader(o.input(ctx)).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
 		return true, nil
 	}

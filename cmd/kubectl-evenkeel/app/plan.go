@@ -120,7 +120,7 @@ func (p *planOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if err := p.fleet.complete(); err != nil {
 		return err
 	}
-	changes, err := p.changes()
+	changes, err := p.changes(ctx)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (p *planOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
 }
 
 // changes returns the changes in all files.
-func (p *planOptions) changes() ([]dryrun.Change, error) {
+func (p *planOptions) changes(ctx context.Context) ([]dryrun.Change, error) {
 	if len(p.files) == 0 {
 		return nil, nil
 	}
@@ -142,7 +142,7 @@ func (p *planOptions) changes() ([]dryrun.Change, error) {
 	}
 	var all []dryrun.Change
 	for _, name := range p.files {
-		changes, err := p.readChanges(name, namespaces)
+		changes, err := p.readChanges(ctx, name, namespaces)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
@@ -166,9 +166,9 @@ func (p *planOptions) documentNamespaces() (n dryrun.Namespaces, err error) {
 	return n, nil
 }
 
-func (p *planOptions) readChanges(name string, namespaces dryrun.Namespaces) ([]dryrun.Change, error) {
+func (p *planOptions) readChanges(ctx context.Context, name string, namespaces dryrun.Namespaces) ([]dryrun.Change, error) {
 	if name == "-" {
-		return dryrun.ParseChanges(p.In, namespaces)
+		return dryrun.ParseChanges(p.input(ctx), namespaces)
 	}
 	file, err := os.Open(name)
 	if err != nil {

@@ -35,14 +35,14 @@ func (z *sizeOptions) readTrace(ctx context.Context, pool size.Pool) (tracing, e
 	case z.prometheus != "":
 		return z.traceOfPrometheus(ctx)
 	}
-	return z.traceOfFile()
+	return z.traceOfFile(ctx)
 }
 
 var errNoPods = errors.New("the trace contains no pods")
 
 // traceOfFile reads a file. Its ends are rounded to hours, because schedules change at hours.
-func (z *sizeOptions) traceOfFile() (t tracing, err error) {
-	if t.pods, err = z.readFile(); err != nil {
+func (z *sizeOptions) traceOfFile(ctx context.Context) (t tracing, err error) {
+	if t.pods, err = z.readFile(ctx); err != nil {
 		return t, fmt.Errorf("read %s: %w", z.file, err)
 	}
 	if len(t.pods) == 0 {
@@ -54,9 +54,9 @@ func (z *sizeOptions) traceOfFile() (t tracing, err error) {
 	return t, err
 }
 
-func (z *sizeOptions) readFile() (demand.Trace, error) {
+func (z *sizeOptions) readFile(ctx context.Context) (demand.Trace, error) {
 	if z.file == "-" {
-		return demand.ReadCSV(z.In)
+		return demand.ReadCSV(z.input(ctx))
 	}
 	file, err := os.Open(z.file)
 	if err != nil {
