@@ -97,10 +97,12 @@ func (t *terminal) screen() (lines []string, second bool) {
 		case "\x1b[H":
 			line, text = 0, ""
 		case "\x1b[K":
-			put()
+			text = ""
 		case "\x1b[J":
+			put()
 			lines = lines[:line+1]
 		case "\r":
+			put()
 			text = ""
 		case "\n":
 			line++
@@ -109,6 +111,9 @@ func (t *terminal) screen() (lines []string, second bool) {
 				text += c
 			}
 		}
+	}
+	if second {
+		put()
 	}
 	return lines, second
 }

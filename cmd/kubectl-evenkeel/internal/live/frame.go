@@ -14,7 +14,7 @@ import (
 // rest. It returns the offset, limited to what there is to see.
 func Frame(v overview.Overview, style screen.Style, columns, lines, offset int) (string, int) {
 	if columns < screen.Narrowest || lines < 3 {
-		return home + fmt.Sprintf("needs %dx3", screen.Narrowest) + clearLine + clearBelow, 0
+		return home + clearBelow + fmt.Sprintf("needs %dx3", screen.Narrowest), 0
 	}
 	content := screen.Status(v, style)
 	room := lines - 1
@@ -23,16 +23,17 @@ func Frame(v overview.Overview, style screen.Style, columns, lines, offset int) 
 	var b strings.Builder
 	b.WriteString(home)
 	for _, line := range shown {
-		b.WriteString(line + clearLine + "\r\n")
+		b.WriteString(clearLine + line + "\r\n")
 	}
 	for range room - len(shown) {
 		b.WriteString(clearLine + "\r\n")
 	}
-	b.WriteString(footer(v, offset, len(shown), len(content), columns) + clearLine + clearBelow)
+	b.WriteString(clearBelow + footer(v, offset, len(shown), len(content), columns))
 	return b.String(), offset
 }
 
-// Escape sequences: to the upper left corner, and to clear the rest of a line and of the screen.
+// Escape sequences: to the upper left corner, and to clear the rest of a line and of the screen. After a
+// text that fills a line, the cursor is still on its last character, and many terminals would clear that.
 const (
 	home       = "\x1b[H"
 	clearLine  = "\x1b[K"

@@ -231,6 +231,18 @@ var _ = DescribeTable("A frame fills the screen exactly",
 	Entry("scrolled too far up", 80, 24, -5), Entry("narrow", 60, 5, 0),
 )
 
+var _ = It("Nothing is cleared after a line that is as wide as the screen, which would lose its last character", func() {
+	full := overview.Trouble{Object: "pod/default/a", What: strings.Repeat("x", 200), Do: "look"}
+	frame, _ := Frame(overview.Overview{Troubles: []overview.Trouble{full}}, screen.Style{Width: 80}, 80, 24, 0)
+	widest := 0
+	for _, row := range strings.Split(frame, "\r\n") {
+		widest = max(widest, len([]rune(escapes.ReplaceAllString(row, ""))))
+		cleared := max(strings.LastIndex(row, "\x1b[K"), strings.LastIndex(row, "\x1b[J"))
+		Expect(len([]rune(escapes.ReplaceAllString(row[:max(0, cleared)], "")))).To(BeNumerically("<", 80), "%q", row)
+	}
+	Expect(widest).To(Equal(80))
+})
+
 var _ = It("A screen that is too small shows that", func() {
 	frame, _ := Frame(overview.Overview{}, screen.Style{}, 20, 2, 0)
 	Expect(frame).To(ContainSubstring("needs 60x3"))
