@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -137,6 +138,28 @@ var _ = It("No line is longer than the screen is wide, and none has orders for t
 			}
 		}
 	})
+})
+
+var _ = It("Characters of two columns count as two, so that no line is longer than the screen is wide", func() {
+	text := strings.Repeat("配额不足，请联系管理员。", 20)
+	v := small()
+	v.Troubles = []overview.Trouble{{Object: "pod/default/p", What: "a" + text, Do: text}}
+	v.Reserves = []overview.Reserve{{Namespace: "default", Name: "r", Ready: overview.Condition{Status: "False", Reason: text, Message: text}}}
+	v.Pools[0].Zones[0].Machines[0].Why = text
+	v.Missing = []string{text}
+	for width := Narrowest; width < 100; width++ {
+		lines := Status(v, Style{Width: width, Wide: true})
+		lines = append(lines, Account(explain.Account{Title: text, Why: []string{text}}, Style{Width: width})...)
+		for _, line := range lines {
+			columns := utf8.RuneCountInString(line)
+			for _, r := range line {
+				if unicode.Is(unicode.Han, r) || r == '，' || r == '。' {
+					columns++
+				}
+			}
+			Expect(columns).To(BeNumerically("<=", width), line)
+		}
+	}
 })
 
 var _ = It("An explanation is no wider than the screen, whatever its text", func() {

@@ -11,9 +11,35 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// textWidth returns the number of columns of a text: one for each character, because all of them
-// are narrow.
-func textWidth(text string) int { return utf8.RuneCountInString(text) }
+// textWidth returns the number of columns of a text.
+func textWidth(text string) (columns int) {
+	for _, r := range text {
+		columns += runeWidth(r)
+	}
+	return columns
+}
+
+// headOf returns as much of the beginning of a text as fits, tailOf as much of its end.
+func headOf(text string, columns int) string {
+	for i, r := range text {
+		if columns -= runeWidth(r); columns < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+func tailOf(text string, columns int) string {
+	at := len(text)
+	for at > 0 {
+		r, size := utf8.DecodeLastRuneInString(text[:at])
+		if columns -= runeWidth(r); columns < 0 {
+			break
+		}
+		at -= size
+	}
+	return text[at:]
+}
 
 // Sanitize removes everything that a terminal would interpret as a command, because names and
 // messages come from other sources.
@@ -38,44 +64,40 @@ func padLeft(text string, columns int) string {
 
 // cutMiddle shortens a name in its middle, because its ends are the most distinctive.
 func (s Style) cutMiddle(text string, columns int) string {
-	runes := []rune(Sanitize(text))
-	if len(runes) <= columns {
-		return string(runes)
+	if text = Sanitize(text); textWidth(text) <= columns {
+		return text
 	}
-	head := max(0, columns/2)
-	tail := max(0, columns-head-1)
-	return s.joinCut(string(runes[:head]), string(runes[len(runes)-tail:]), columns)
+	first := columns / 2
+	return s.joinCut(headOf(text, first), tailOf(text, columns-first-1), columns)
 }
 
 // keepTail shortens a name whose end is the most distinctive.
 func (s Style) keepTail(text string, columns int) string {
-	runes := []rune(Sanitize(text))
-	if len(runes) <= columns {
-		return string(runes)
+	if text = Sanitize(text); textWidth(text) <= columns {
+		return text
 	}
-	return s.joinCut("", string(runes[len(runes)-max(0, columns-1):]), columns)
+	return s.joinCut("", tailOf(text, columns-1), columns)
 }
 
 // keepHead shortens a sentence.
 func (s Style) keepHead(text string, columns int) string {
-	runes := []rune(Sanitize(text))
-	if len(runes) <= columns {
-		return string(runes)
+	if text = Sanitize(text); textWidth(text) <= columns {
+		return text
 	}
-	return s.joinCut(string(runes[:max(0, columns-1)]), "", columns)
+	return s.joinCut(headOf(text, columns-1), "", columns)
 }
 
-func (s Style) joinCut(head, tail string, columns int) string {
+func (s Style) joinCut(before, after string, columns int) string {
 	if columns < 1 {
 		return ""
 	}
-	return head + s.symbols().dots + tail
+	return before + s.symbols().dots + after
 }
 
 // wrapText breaks a text into lines of at most the given number of columns, at spaces where
 // possible.
 func wrapText(text string, columns int) []string {
-	columns = max(columns, 1)
+	columns = max(columns, 2) // enough for each character
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(Sanitize(text)) {
@@ -83,8 +105,8 @@ func wrapText(text string, columns int) []string {
 			if line != "" {
 				lines, line = append(lines, line), ""
 			}
-			runes := []rune(word)
-			lines, word = append(lines, string(runes[:columns])), string(runes[columns:])
+			first := headOf(word, columns)
+			lines, word = append(lines, first), word[len(first):]
 		}
 		switch {
 		case line == "":
