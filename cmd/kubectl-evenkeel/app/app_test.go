@@ -170,6 +170,7 @@ var _ = Describe("Completion", func() {
 		Expect(complete("st")).To(ContainElement(HavePrefix("status\t")))
 		Expect(complete("status", "-o", "")).To(Equal([]string{"json", "yaml", "wide"}))
 		Expect(complete("size", "-o", "")).To(Equal([]string{"json", "yaml", "reserve"}))
+		Expect(complete("plan", "-o", "")).To(Equal([]string{"json", "yaml"}))
 	})
 
 	It("prints the program that kubectl looks for", func() {

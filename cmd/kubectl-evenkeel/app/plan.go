@@ -77,6 +77,7 @@ namespace of its MachineDeployments. The flags of this command take precedence.`
 		RunE: func(c *cobra.Command, _ []string) error { return p.run(c.Context(), c.Flags()) },
 	}
 	p.addPlanFlags(c.Flags())
+	complete(c, "output", "json", "yaml")
 	return c
 }
 
