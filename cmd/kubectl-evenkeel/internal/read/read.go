@@ -81,14 +81,12 @@ const (
 	pageSize = 250
 	// MaxObjects is the maximum number of objects of a kind.
 	MaxObjects = 200_000
-	// patience limits how long a single read may take. After that, a cluster counts as unreachable.
+	// patience limits how long a single request may take. After that, a cluster counts as unreachable.
 	patience = 20 * time.Second
 )
 
 // ReadOnce reads all objects once. It returns an error if the control cluster does not answer.
 func (c Clusters) ReadOnce(ctx context.Context) (overview.Objects, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	kinds := c.kinds()
 	lists, errs := make([][]runtime.Object, len(kinds)), make([]error, len(kinds))
 	var reading sync.WaitGroup
@@ -108,7 +106,11 @@ func (c Clusters) ReadOnce(ctx context.Context) (overview.Objects, error) {
 // listAll lists at most the maximum number of objects of a kind, trimmed.
 func (k kind) listAll(ctx context.Context, most int) ([]runtime.Object, error) {
 	var all []runtime.Object
-	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return k.list(ctx, o) })
+	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return k.list(ctx, o)
+	})
 	pages.PageSize, pages.PageBufferSize = pageSize, 1
 	err := pages.EachListItemWithAlloc(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
 		if len(all) == most {
