@@ -40,7 +40,7 @@ func New(config *rest.Config, namespace, manager string) (*Drain, error) {
 }
 
 // Annotate asks MachineDeployments to give up their reserve, or takes the request back. It skips
-// those that have the annotation already.
+// those that have the annotation already, and records in pools what it has written.
 func (d *Drain) Annotate(ctx context.Context, pools Progress, drained bool) error {
 	var value any
 	if drained {
@@ -51,14 +51,16 @@ func (d *Drain) Annotate(ctx context.Context, pools Progress, drained bool) erro
 		return fmt.Errorf("encode patch: %w", err)
 	}
 	var errs []error
-	for _, p := range pools {
+	for i, p := range pools {
 		if p.Told == drained {
 			continue
 		}
 		_, err := d.client.MachineDeployments(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: d.manager})
 		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("write machine deployment %s/%s: %w", p.Namespace, p.Name, err))
+			continue
 		}
+		pools[i].Told = drained
 	}
 	return errors.Join(errs...)
 }

@@ -105,6 +105,7 @@ var _ = Describe("Draining", func() {
 		Expect(c.drain.Annotate(ctx, p, true)).To(Succeed())
 		Expect(c.Writes()).To(HaveLen(before+1), "b is told already")
 		Expect(c.annotations(ctx, "a")).To(Equal(map[string]string{api.BoundsAnnotation: "0:9:2", api.AppliedExcessAnnotation: "1", api.DrainReserveAnnotation: "true"}))
+		Expect(p.Drained()).To(HaveLen(2))
 
 		p, err = c.drain.Progress(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -175,6 +176,15 @@ var _ = Describe("Draining", func() {
 		Expect(p.Done(true)).To(BeFalse())
 		Expect(p.Pending(true)).To(Equal("default/b: applied excess 1, machines in reserve 1, machines in total 3, replicas 2 (Growing: 1 of 2)"))
 		Expect(p[:1].Done(true)).To(BeTrue())
+	})
+
+	It("says what to do about one that was created after the annotations were written, or lost its own", func() {
+		later := drain.Progress{{Namespace: "n", Name: "a", There: 2, Replicas: 2}}
+		Expect(later.Pending(false)).To(And(HavePrefix("n/a: applied excess 0, "), HaveSuffix(": run the command again")))
+		Expect(later.Changes(nil, false)).To(ConsistOf(later.Pending(false)))
+		Expect(later.Pending(true)).NotTo(ContainSubstring("again"))
+		later[0].Told = true
+		Expect(later.Pending(true)).To(HaveSuffix(": run the command again"))
 	})
 
 	It("says each thing once", func() {

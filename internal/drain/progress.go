@@ -98,7 +98,7 @@ func (p Progress) Pending(undo bool) string {
 	var names []string
 	for _, pool := range p {
 		if !pool.isDone(undo) {
-			names = append(names, pool.String())
+			names = append(names, pool.describe(undo))
 		}
 	}
 	return strings.Join(names, "; ")
@@ -122,8 +122,11 @@ func (p Progress) Changes(last Progress, undo bool) []string {
 func (p Pool) key() string { return p.Namespace + "/" + p.Name }
 
 func (p Pool) describe(undo bool) string {
-	if p.isDone(undo) {
+	switch {
+	case p.isDone(undo):
 		return p.key() + ": done"
+	case p.Told == undo: // created later, or changed by another client
+		return p.String() + "; its annotation drain-reserve is not as this command writes it: run the command again"
 	}
 	return p.String()
 }
