@@ -4,10 +4,12 @@ package dryrun_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -65,6 +67,11 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(body))
 }
 
+// trip is a connection.
+type trip func(*http.Request) (*http.Response, error)
+
+func (t trip) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
 var _ = Describe("The clients of a forecast", func() {
 	var server *asked
 	var c Clients
@@ -91,6 +98,34 @@ var _ = Describe("The clients of a forecast", func() {
 		Expect(f.Notes).To(ContainElement("balancers: not installed in this cluster"))
 		Expect(server.requests).To(HaveEach(HavePrefix("GET ")))
 		Expect(len(server.requests)).To(BeNumerically(">", 12))
+	})
+
+	It("give each page a time limit of its own, so that a large cluster is read over a slow connection", func(ctx context.Context) {
+		var limits []time.Time
+		running := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next := ""
+			if r.URL.Query().Get("continue") == "" && strings.HasSuffix(r.URL.Path, "/nodes") {
+				next = "more"
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":%q},"items":[]}`, next)
+		}))
+		DeferCleanup(running.Close)
+		config := &rest.Config{Host: running.URL}
+		config.Wrap(func(inner http.RoundTripper) http.RoundTripper {
+			return trip(func(r *http.Request) (*http.Response, error) {
+				if limit, set := r.Context().Deadline(); set && strings.HasSuffix(r.URL.Path, "/nodes") {
+					limits = append(limits, limit)
+				}
+				return inner.RoundTrip(r)
+			})
+		})
+		c, err := NewClients(config, config)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = c.Read(ctx, fixture.Namespace)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(limits).To(HaveLen(2))
+		Expect(limits[1]).To(BeTemporally(">", limits[0]))
 	})
 
 	DescribeTable("predict nothing for MachineDeployments whose machines may not be read",

@@ -33,15 +33,13 @@ import (
 
 var buffersResource = v1beta1.SchemeGroupVersion.WithResource("capacitybuffers")
 
-// patience limits how long reading may take.
+// patience limits how long a single request may take.
 const patience = 30 * time.Second
 
 // Read reads everything for a prediction, of one namespace or of all. Missing describes what cannot
 // be read; it is an error only if MachineDeployments and Balancers cannot be read, or the machines of
 // MachineDeployments.
 func (c Clients) Read(ctx context.Context, namespace string) (Objects, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	r := &reading{ctx: ctx, o: Objects{At: time.Now(), Target: c.Target != nil}}
 	machines := machine.SchemeGroupVersion.WithResource
 	c.readControl(r, namespace, machines)
@@ -191,6 +189,8 @@ func listInto[T any](r *reading, client dynamic.Interface, resource schema.Group
 	missed, name := r.missed, resource.Resource+r.where
 	r.running.Go(func() {
 		pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
 			return client.Resource(resource).Namespace(namespace).List(ctx, o)
 		})
 		pages.PageSize = pageSize

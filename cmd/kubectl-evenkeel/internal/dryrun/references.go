@@ -28,8 +28,6 @@ func isForBuffers(r *autoscaling.Reserve) bool { return r.Labels[capacitybufferp
 // ReadReferences reads what the CapacityBuffers of Evenkeel refer to, and nothing if there are
 // none.
 func (c Clients) ReadReferences(ctx context.Context, o Objects) (Objects, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	buffers := o.ourBuffers()
 	if len(buffers) == 0 || c.Target == nil {
 		return o, nil
