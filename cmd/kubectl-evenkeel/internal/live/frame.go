@@ -28,7 +28,7 @@ func Frame(v overview.Overview, style screen.Style, columns, lines, offset int) 
 	for range room - len(shown) {
 		b.WriteString(clearLine + "\r\n")
 	}
-	b.WriteString(clearBelow + footer(v, offset, len(shown), len(content), columns))
+	b.WriteString(clearBelow + reverse + style.Fit(footer(v, offset, len(shown), len(content)), columns) + plain)
 	return b.String(), offset
 }
 
@@ -40,8 +40,15 @@ const (
 	clearBelow = "\x1b[J"
 )
 
-// footer lists the keys, the number of problems and the position.
-func footer(v overview.Overview, offset, shown, all, columns int) string {
+// Escape sequences: dark letters on a light ground, and as usual.
+const (
+	reverse = "\x1b[7m"
+	plain   = "\x1b[0m"
+)
+
+// footer lists the keys, the number of problems, the position, and first of all that is missing what is
+// old.
+func footer(v overview.Overview, offset, shown, all int) string {
 	text := "q quit  w machines"
 	if shown < all {
 		text += fmt.Sprintf("  j k space scroll  %d-%d of %d", offset+1, offset+shown, all)
@@ -50,7 +57,7 @@ func footer(v overview.Overview, offset, shown, all, columns int) string {
 		text = fmt.Sprintf("%d wrong  ", n) + text
 	}
 	if len(v.Missing) > 0 {
-		text += "  not all is shown"
+		text += "  " + v.Missing[0]
 	}
-	return "\x1b[7m" + text[:min(len(text), columns)] + strings.Repeat(" ", max(0, columns-len(text))) + "\x1b[0m"
+	return text
 }

@@ -243,6 +243,16 @@ var _ = It("Nothing is cleared after a line that is as wide as the screen, which
 	Expect(widest).To(Equal(80))
 })
 
+var _ = It("A frame says what is not up to date, however much there is above that line", func() {
+	v := overview.Overview{Pools: pools(99), Missing: []string{"nodes: not up to date since 12:00:05 UTC: 拒绝", "pods: no rights to list them"}}
+	frame, _ := Frame(v, screen.Style{Width: 120}, 120, 10, 0)
+	rows := strings.Split(escapes.ReplaceAllString(frame, ""), "\r\n")
+	Expect(rows[9]).To(ContainSubstring("nodes: not up to date since 12:00:05 UTC: 拒绝"))
+	frame, _ = Frame(v, screen.Style{Width: 70}, 70, 10, 0)
+	rows = strings.Split(escapes.ReplaceAllString(frame, ""), "\r\n")
+	Expect(rows[9]).To(HaveSuffix("nodes: not up to da…"))
+})
+
 var _ = It("A screen that is too small shows that", func() {
 	frame, _ := Frame(overview.Overview{}, screen.Style{}, 20, 2, 0)
 	Expect(frame).To(ContainSubstring("needs 60x3"))

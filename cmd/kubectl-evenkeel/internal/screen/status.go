@@ -51,7 +51,7 @@ func (s Style) titleLine(v overview.Overview) string {
 func (s Style) missing(v overview.Overview) []string {
 	var lines []string
 	for _, m := range v.Missing {
-		for i, line := range wrapText("not shown: "+m, s.Width-2) {
+		for i, line := range wrapText("not read: "+m, s.Width-2) {
 			if i > 0 {
 				line = "  " + line
 			}

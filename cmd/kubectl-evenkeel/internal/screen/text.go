@@ -94,6 +94,11 @@ func (s Style) joinCut(before, after string, columns int) string {
 	return before + s.symbols().dots + after
 }
 
+// Fit shortens or fills a text so that it has exactly this width.
+func (s Style) Fit(text string, columns int) string {
+	return padRight(s.keepHead(text, columns), columns)
+}
+
 // wrapText breaks a text into lines of at most the given number of columns, at spaces where
 // possible.
 func wrapText(text string, columns int) []string {
