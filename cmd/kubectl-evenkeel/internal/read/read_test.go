@@ -30,14 +30,6 @@ func response(request *http.Request, code int, body []byte) *http.Response {
 	}
 }
 
-// slow is a connection that takes a while for each request.
-type slow struct{ http.RoundTripper }
-
-func (s slow) RoundTrip(request *http.Request) (*http.Response, error) {
-	time.Sleep(5 * time.Second)
-	return s.RoundTripper.RoundTrip(request)
-}
-
 func once(s scene, c Clusters) overview.Objects {
 	GinkgoHelper()
 	o, err := c.ReadOnce(s)
@@ -98,19 +90,6 @@ var _ = Describe("A look", func() {
 				Expect(p.Size()).To(BeNumerically("<", 10<<10), p.Name)
 				Expect(p.Annotations).To(HaveKeyWithValue(corev1.MirrorPodAnnotationKey, "yes"))
 			}
-		})
-	})
-
-	It("reads all pages over a slow connection, however long that takes", func() {
-		play(everything(), func(s scene) {
-			for i := range 2001 {
-				s.pod(fmt.Sprint("p", i))
-			}
-			target := s.ConfigFor("reader")
-			target.Transport = slow{target.Transport}
-			o := once(s, s.clusters(target))
-			Expect(o.Missing).To(BeEmpty())
-			Expect(o.Pods).To(HaveLen(2001))
 		})
 	})
 

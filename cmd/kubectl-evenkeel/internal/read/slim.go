@@ -7,9 +7,11 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	requests "k8s.io/component-helpers/resource"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -72,9 +74,11 @@ func Pod(p *corev1.Pod) *corev1.Pod {
 	state := corev1.PodStatus{
 		Phase: p.Status.Phase, NominatedNodeName: p.Status.NominatedNodeName, Conditions: p.Status.Conditions, StartTime: p.Status.StartTime,
 	}
+	keepResize(p, &state)
 	p.Status = corev1.PodStatus{}
-	slim := p
-	if p.Size() > fit.MaxBytes {
+	large, slim := p.Size() > fit.MaxBytes, p
+	p.Status = state
+	if large {
 		slim = fit.Slim(p)
 		for key, value := range p.Annotations {
 			if isReadAnnotation(key) {
@@ -84,6 +88,27 @@ func Pod(p *corev1.Pod) *corev1.Pod {
 	}
 	slim.Status = state
 	return slim
+}
+
+// keepResize keeps what a pod has on its Node until it is resized, where that counts.
+func keepResize(p *corev1.Pod, state *corev1.PodStatus) {
+	if p.Spec.NodeName == "" {
+		return
+	}
+	has := requests.PodRequests(p, requests.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true})
+	if equality.Semantic.DeepEqual(has, requests.PodRequests(p, requests.PodResourcesOptions{})) {
+		return
+	}
+	state.Resources, state.AllocatedResources = p.Status.Resources, p.Status.AllocatedResources
+	state.ContainerStatuses, state.InitContainerStatuses = resourcesOf(p.Status.ContainerStatuses), resourcesOf(p.Status.InitContainerStatuses)
+}
+
+func resourcesOf(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	kept := make([]corev1.ContainerStatus, 0, len(all))
+	for _, c := range all {
+		kept = append(kept, corev1.ContainerStatus{Name: c.Name, AllocatedResources: c.AllocatedResources, Resources: c.Resources})
+	}
+	return kept
 }
 
 // isReadAnnotation reports whether an annotation of a pod is read: the mark of a mirror pod, and
