@@ -9,12 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	requests "k8s.io/component-helpers/resource"
 
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/fit"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // lastApplied contains the whole object once more.
@@ -79,12 +78,7 @@ func Pod(p *corev1.Pod) *corev1.Pod {
 	large, slim := p.Size() > fit.MaxBytes, p
 	p.Status = state
 	if large {
-		slim = fit.Slim(p)
-		for key, value := range p.Annotations {
-			if isReadAnnotation(key) {
-				metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, value)
-			}
-		}
+		slim = target.StripPod(p)
 	}
 	slim.Status = state
 	return slim
@@ -109,10 +103,4 @@ func resourcesOf(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 		kept = append(kept, corev1.ContainerStatus{Name: c.Name, AllocatedResources: c.AllocatedResources, Resources: c.Resources})
 	}
 	return kept
-}
-
-// isReadAnnotation reports whether an annotation of a pod is read: the mark of a mirror pod, and
-// whether the pod may be evicted.
-func isReadAnnotation(key string) bool {
-	return key == corev1.MirrorPodAnnotationKey || key == pool.SafeToEvict
 }
