@@ -20,7 +20,7 @@ import (
 const (
 	// pageSize is how many objects are requested at once.
 	pageSize = 250
-	// readPatience limits how long the pods, or the events, may take to be read.
+	// readPatience limits how long a single request may take.
 	readPatience = time.Minute
 )
 
@@ -59,9 +59,11 @@ func Read(ctx context.Context, client kubernetes.Interface) (Objects, []string, 
 
 // listEach lists objects in pages, and ends with an error when too many were kept.
 func listEach(ctx context.Context, list pager.ListPageFunc, keep func(runtime.Object) (kept int)) error {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	pages := pager.New(list)
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		ctx, cancel := context.WithTimeout(ctx, readPatience)
+		defer cancel()
+		return list(ctx, options)
+	})
 	pages.PageSize, pages.PageBufferSize = pageSize, 1
 	return pages.EachListItemWithAlloc(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
 		if keep(item) > read.MaxObjects {
