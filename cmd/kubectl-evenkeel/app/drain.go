@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 	"github.com/evenkeel/evenkeel/internal/drain"
@@ -118,11 +119,13 @@ func (o *drainOptions) follow(ctx context.Context, d *drain.Drain, latest drain.
 		defer cancel()
 	}
 	var printed drain.Progress
-	for {
+	for silent := false; ; {
 		now, err := d.Progress(ctx)
 		switch {
-		case err != nil && ctx.Err() == nil:
+		case err != nil && ctx.Err() == nil && isRefused(err):
 			return err
+		case err != nil && ctx.Err() == nil && !silent:
+			fmt.Fprintln(o.ErrOut, screen.Sanitize("Note: cannot read the progress, trying again: "+err.Error()+"."))
 		case err == nil:
 			for _, line := range now.Changes(printed, o.undo) {
 				fmt.Fprintln(o.Out, screen.Sanitize(line))
@@ -132,12 +135,19 @@ func (o *drainOptions) follow(ctx context.Context, d *drain.Drain, latest drain.
 			}
 			latest, printed = now, now
 		}
+		silent = err != nil
 		select {
 		case <-ctx.Done():
 			return o.interrupted(ctx, latest)
 		case <-time.After(o.interval):
 		}
 	}
+}
+
+// isRefused reports whether it is no use to try a request again. Other errors pass: while a reserve
+// drains, an API server may be replaced.
+func isRefused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)
 }
 
 // interrupted describes what continues by itself.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -180,6 +181,15 @@ var _ = Describe("drain-reserve", func() {
 		Expect(out).To(ContainSubstring("default/pool: applied excess 1, machines in reserve 1, machines in total 2, replicas 1"))
 		Expect(err).To(MatchError(And(ContainSubstring("not finished after 100ms: default/pool: "), ContainSubstring("The controller continues"))))
 		Expect(s.drained("pool")).To(BeTrue())
+	})
+
+	It("goes on waiting when the cluster answers again", func() {
+		away := time.AfterFunc(300*time.Millisecond, func() { s.Down(true, "plugin") })
+		back := time.AfterFunc(2500*time.Millisecond, func() { s.Down(false, "plugin") })
+		defer func() { away.Stop(); back.Stop() }()
+		out, err := s.answer("", "drain-reserve", "--yes", "--wait", "--timeout", "4s")
+		Expect(err).To(MatchError(ContainSubstring("not finished after 4s: default/pool: ")))
+		Expect(strings.Count(out, "Note: cannot read the progress, trying again: ")).To(Equal(1))
 	})
 
 	It("reports what is pending if the timeout ends while it reads", func() {
