@@ -4,11 +4,13 @@ package target
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/turns"
 	"github.com/evenkeel/evenkeel/pkg/fit"
@@ -31,12 +33,41 @@ func byImportance(a, b *appsv1.DaemonSet) int {
 		a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 }
 
-// DaemonPod returns what a DaemonSet runs on a Node.
-func DaemonPod(set *appsv1.DaemonSet) *fit.Pod {
+// DaemonPod returns what a DaemonSet runs on a Node. The newest pod of its present template, if there
+// is one, shows what the next one requests: admission may change that, for example for a
+// VerticalPodAutoscaler, a LimitRange or a RuntimeClass.
+func DaemonPod(set *appsv1.DaemonSet, newest *corev1.Pod) *fit.Pod {
 	pod := templatePod(set)
+	if newest != nil {
+		from := newest.Spec
+		pod.Spec.Containers, pod.Spec.InitContainers, pod.Spec.Overhead, pod.Spec.Resources = from.Containers, from.InitContainers, from.Overhead, from.Resources
+	}
 	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: set.Name, UID: set.UID}}
 	pod.Spec.Tolerations = slices.Concat(pod.Spec.Tolerations, daemonTolerations)
 	return fit.Read(pod, false)
+}
+
+// templateGeneration is the label of a pod for the template of its DaemonSet that it was created from.
+const templateGeneration = "pod-template-generation"
+
+// NewestPods returns the newest pod of the present template of each DaemonSet, by UID, among some pods
+// that DaemonSets control.
+func NewestPods(sets []*appsv1.DaemonSet, pods iter.Seq[*corev1.Pod]) map[types.UID]*corev1.Pod {
+	present := make(map[types.UID]string, len(sets))
+	for _, set := range sets {
+		present[set.UID] = set.Annotations[appsv1.DeprecatedTemplateGeneration]
+	}
+	newest := map[types.UID]*corev1.Pod{}
+	for pod := range pods {
+		owner := metav1.GetControllerOfNoCopy(pod)
+		if owner == nil || present[owner.UID] == "" || pod.Labels[templateGeneration] != present[owner.UID] {
+			continue
+		}
+		if other := newest[owner.UID]; other == nil || cmp.Or(other.CreationTimestamp.Compare(pod.CreationTimestamp.Time), cmp.Compare(pod.Name, other.Name)) < 0 {
+			newest[owner.UID] = pod
+		}
+	}
+	return newest
 }
 
 // templatePod returns a pod of a DaemonSet as the API server completes it.

@@ -97,11 +97,14 @@ func stripBudget(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBu
 // stands for all of them.
 const SystemPriority = "system-"
 
-// stripDaemonSet keeps the pod template as package fit reads it.
+// stripDaemonSet keeps the pod template as package fit reads it, and by what its pods are known.
 func stripDaemonSet(set *appsv1.DaemonSet) *appsv1.DaemonSet {
 	pod := fit.Slim(templatePod(set))
 	slim := &appsv1.DaemonSet{ObjectMeta: identity(set)}
 	slim.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}, Spec: pod.Spec}
+	if generation := bounded(set.Annotations[appsv1.DeprecatedTemplateGeneration]); generation != "" {
+		metav1.SetMetaDataAnnotation(&slim.ObjectMeta, appsv1.DeprecatedTemplateGeneration, generation)
+	}
 	if strings.HasPrefix(set.Spec.Template.Spec.PriorityClassName, SystemPriority) {
 		slim.Spec.Template.Spec.PriorityClassName = SystemPriority
 	}

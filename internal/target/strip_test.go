@@ -247,7 +247,7 @@ var _ = Describe("What is kept", func() {
 		}}}
 		node := fixture.Node("n")
 		for _, set := range []*appsv1.DaemonSet{set, strip(GinkgoT(), set)} {
-			room := fit.NewRoom([]fit.Node{{Object: node, Pods: []*fit.Pod{target.DaemonPod(set)}}})
+			room := fit.NewRoom([]fit.Node{{Object: node, Pods: []*fit.Pod{target.DaemonPod(set, nil)}}})
 			waiting := func(change func(*corev1.Container)) *fit.Pod {
 				p := &corev1.Pod{Spec: corev1.PodSpec{Containers: make([]corev1.Container, 1)}}
 				change(&p.Spec.Containers[0])

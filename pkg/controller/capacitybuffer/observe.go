@@ -129,7 +129,7 @@ func isNewer(a, b *corev1.Pod) bool {
 // daemonPods returns the pods that DaemonSets run on a machine, the most important first.
 func (c *Controller) daemonPods() (all []*fit.Pod) {
 	for _, set := range target.ImportantDaemons(stores.List[*appsv1.DaemonSet](c.daemons), maxDaemons) {
-		all = append(all, target.DaemonPod(set))
+		all = append(all, target.DaemonPod(set, nil))
 	}
 	return all
 }

@@ -4,6 +4,7 @@ package release
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -28,8 +29,9 @@ func (c *Controller) podsWait() bool {
 
 // observe collects the input of a decision.
 func (c *Controller) observe(now time.Time) plan.View {
-	v := plan.View{Now: now, Settings: c.settings, Memory: c.memory, Daemons: c.daemons()}
+	v := plan.View{Now: now, Settings: c.settings, Memory: c.memory}
 	all := c.podCache.readAll(stores.All[*corev1.Pod](c.stores.pods)) // in one piece: a pod that is bound between two reads would count twice
+	v.Daemons = c.daemons(all)
 	nodes := stores.List[*corev1.Node](c.stores.nodes)
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	waiting, running := c.assignPods(all)
@@ -98,10 +100,23 @@ func (c *Controller) readPools(source pool.Source, now time.Time) []plan.Pool {
 
 // daemons returns what the DaemonSets of the cluster would run on a new node, the most important
 // first.
-func (c *Controller) daemons() []plan.Daemon {
+func (c *Controller) daemons(pods []*cachedPod) []plan.Daemon {
+	sets := target.ImportantDaemons(stores.List[*appsv1.DaemonSet](c.stores.daemons), plan.MaxDaemons)
+	newest := target.NewestPods(sets, podsOfDaemons(pods))
 	var all []plan.Daemon
-	for _, set := range target.ImportantDaemons(stores.List[*appsv1.DaemonSet](c.stores.daemons), plan.MaxDaemons) {
-		all = append(all, plan.Daemon{Owner: set.UID, Pod: target.DaemonPod(set)})
+	for _, set := range sets {
+		all = append(all, plan.Daemon{Owner: set.UID, Pod: target.DaemonPod(set, newest[set.UID])})
 	}
 	return all
+}
+
+// podsOfDaemons returns the pods that DaemonSets control, without those that they replace.
+func podsOfDaemons(pods []*cachedPod) iter.Seq[*corev1.Pod] {
+	return func(yield func(*corev1.Pod) bool) {
+		for _, p := range pods {
+			if p.daemon && !yield(p.from) {
+				return
+			}
+		}
+	}
 }

@@ -38,6 +38,8 @@ type cachedPod struct {
 	// controller is the UID of the object that controls the pod; empty if that replaces the pod: if
 	// the pod is being deleted, or has ended. A Job replaces no pod that has succeeded.
 	controller types.UID
+	// daemon reports whether that is a DaemonSet.
+	daemon bool
 }
 
 // needsRoom reports whether the pod needs room on its Node.
@@ -104,7 +106,7 @@ func readPod(pod *corev1.Pod) *cachedPod {
 	waits := pod.Spec.NodeName == ""
 	p := &cachedPod{Pod: fit.Read(pod, waits), from: pod, node: pod.Spec.NodeName, ended: pool.Finished(pod)}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && pod.DeletionTimestamp == nil && (!p.ended || owner.Kind == jobKind) {
-		p.controller = owner.UID
+		p.controller, p.daemon = owner.UID, owner.Kind == "DaemonSet"
 	}
 	if waits {
 		p.Shape() // made here, since it is asked for side by side

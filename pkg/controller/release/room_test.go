@@ -4,6 +4,7 @@ package release_test
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
@@ -121,4 +123,30 @@ var _ = Describe("The controller", func() {
 			Expect(c.waiting()).To(Equal(1))
 		})
 	})
+
+	DescribeTable("sets aside what the newest pod of the present template of a DaemonSet requests, as admission changes it",
+		func(want string, generations ...string) {
+			play(func(c *cluster) {
+				c.grow("a", 1, 2, "1:10")
+				c.daemonSet(1000)
+				set, err := c.core.AppsV1().DaemonSets(ns).Get(context.Background(), "daemon", metav1.GetOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				for i, generation := range generations {
+					c.create(Pod(fmt.Sprint("daemon-", i), int64(3000-2500*i), func(p *corev1.Pod) {
+						p.Spec.NodeName, p.Labels = "elsewhere", map[string]string{"pod-template-generation": generation}
+						p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true)}}
+					}))
+					time.Sleep(time.Second)
+				}
+				c.Start("release", controller(usual))
+				c.create(fresh(1, "picky", 3000)...)
+				c.settle()
+				Expect(c.replicas()).To(Equal(want))
+			})
+		},
+		Entry("there is none", "a=2"),
+		Entry("it requests more than the template", "a=1", "2"),
+		Entry("there is only an old one of another template", "a=2", "1"),
+		Entry("an older one requested more", "a=2", "2", "2"),
+	)
 })

@@ -45,7 +45,7 @@ func claiming(name string) func(*corev1.Pod) {
 // daemonSet takes a part of every node that is not in reserve.
 func (c *cluster) daemonSet(milli int64) {
 	GinkgoHelper()
-	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "daemon", Namespace: ns}}
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "daemon", Namespace: ns, Annotations: map[string]string{appsv1.DeprecatedTemplateGeneration: "2"}}}
 	set.Spec.Template.Spec = Pod("daemon", milli).Spec
 	_, err := c.core.AppsV1().DaemonSets(ns).Create(context.Background(), set, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
