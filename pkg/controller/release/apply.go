@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,9 @@ func (c *Controller) applyRaises(ctx context.Context, p plan.Plan) error {
 func (c *Controller) raiseReplicas(ctx context.Context, r plan.Raise) error {
 	namespace, name, _ := cache.SplitMetaNamespaceKey(r.Pool.Key)
 	d, err := c.sendPatches(ctx, namespace, name, r.Patches())
+	if err != nil && !apierrors.IsNotFound(err) {
+		err = c.readAgain(ctx, namespace, name, r.Pool.Basis, err)
+	}
 	c.metrics.raised(r, err)
 	switch {
 	case err == nil:
@@ -45,14 +49,26 @@ func (c *Controller) raiseReplicas(ctx context.Context, r plan.Raise) error {
 	case apierrors.IsNotFound(err):
 		return nil
 	}
-	err = fmt.Errorf("raise replicas of %s: %w", r.Pool.Key, err)
-	// Whatever went wrong, the next decision must use the present object.
+	return fmt.Errorf("raise replicas of %s: %w", r.Pool.Key, err)
+}
+
+// readAgain reads a MachineDeployment after a raise has failed: whatever went wrong, the next decision
+// must use the present object. It returns the error of the raise. An admission policy answers as the
+// API server does if a test of the patch fails, but then nothing that was tested has changed.
+func (c *Controller) readAgain(ctx context.Context, namespace, name string, basis plan.Basis, err error) error {
 	live, getErr := c.client.MachineDeployments(namespace).Get(ctx, name, metav1.GetOptions{})
-	if getErr == nil {
-		c.record(live)
+	if getErr != nil {
+		return err
+	}
+	c.record(live)
+	if apierrors.IsInvalid(err) && reflect.DeepEqual(basis, plan.BasisOf(live)) {
+		return refusedError{err}
 	}
 	return err
 }
+
+// refusedError is an error of a raise that would be refused again.
+type refusedError struct{ error }
 
 // record remembers a MachineDeployment that the API server returned.
 func (c *Controller) record(d *v1alpha1.MachineDeployment) {
@@ -61,14 +77,16 @@ func (c *Controller) record(d *v1alpha1.MachineDeployment) {
 }
 
 // sendPatches sends patches until one of them is not outdated.
-func (c *Controller) sendPatches(ctx context.Context, namespace, name string, patches [][]byte) (d *v1alpha1.MachineDeployment, err error) {
+func (c *Controller) sendPatches(ctx context.Context, namespace, name string, patches [][]byte) (*v1alpha1.MachineDeployment, error) {
+	var errs []error
 	for _, patch := range patches {
-		d, err = c.client.MachineDeployments(namespace).Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
+		d, err := c.client.MachineDeployments(namespace).Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{})
 		if !outdated(err) {
-			break
+			return d, err
 		}
+		errs = append(errs, err)
 	}
-	return d, err
+	return nil, errors.Join(errs...)
 }
 
 // outdated reports whether a patch was refused because something that it is based on has changed.

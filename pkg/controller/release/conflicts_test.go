@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -138,6 +139,32 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	DescribeTable("reports an error if an admission policy refuses a raise, and does not decide again at once", func(replicas int) {
+		play(func(c *cluster) {
+			c.grow("a", replicas, 2, "0:10")
+			registry := prometheus.NewRegistry()
+			reporting := usual
+			reporting.Registerer = registry
+			c.Start("release", controller(reporting))
+			c.settle()
+			tried := c.tries()
+			c.OnWrite(func(w sim.Write) error {
+				if w.User == "release" && w.Resource == "machinedeployments" {
+					return apierrors.NewInvalid(schema.GroupKind{Kind: "MachineDeployment"}, w.Name, nil)
+				}
+				return nil
+			})
+			c.create(fresh(1, "p", 1000)...)
+			time.Sleep(10 * time.Millisecond)
+			Expect(tried()).To(BeNumerically("<=", 2))
+			time.Sleep(time.Minute)
+			Expect(raisesByResult(registry)).To(And(HaveKeyWithValue("conflict", BeZero()), HaveKeyWithValue("error", BeNumerically(">", 1))))
+		})
+	},
+		Entry("of some machines", 1),
+		Entry("of none, which can be stored in two forms", 0),
+	)
+
 	It("does not delay pods while other clients keep writing the MachineDeployment", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:10")
@@ -159,3 +186,19 @@ var _ = Describe("The controller", func() {
 		})
 	})
 })
+
+// raisesByResult returns the numbers of evenkeel_release_raises_total.
+func raisesByResult(registry *prometheus.Registry) map[string]float64 {
+	GinkgoHelper()
+	families, err := registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	results := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.Metric {
+			if family.GetName() == "evenkeel_release_raises_total" {
+				results[m.Label[0].GetValue()] = m.Counter.GetValue()
+			}
+		}
+	}
+	return results
+}

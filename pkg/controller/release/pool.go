@@ -18,17 +18,11 @@ func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bou
 	s := pool.ReadReserve(d, source, now)
 	p := plan.Pool{
 		Key:      d.Namespace + "/" + d.Name,
-		Basis:    plan.Basis{UID: d.UID, Generation: d.Generation, Replicas: d.Spec.Replicas, Bounds: d.Annotations[v1alpha1.BoundsAnnotation]},
+		Basis:    plan.BasisOf(d),
 		Replicas: s.Requested, Max: int(bounds.Max), Reserve: reserve.ViewOf(s), NodeOf: make(map[string]string, len(s.Machines)), Sample: pool.SampleNode(s),
 	}
-	if text, set := d.Annotations[v1alpha1.AppliedReplicasAnnotation]; set {
-		p.Basis.Applied = &text
-		if _, valid := pool.AppliedReplicas(d); valid {
-			p.Applied = ptr.To(pool.Workload(d, d.Spec.Replicas))
-		}
-	}
-	if text, set := d.Annotations[v1alpha1.AppliedExcessAnnotation]; set {
-		p.Basis.Excess = &text
+	if _, valid := pool.AppliedReplicas(d); valid {
+		p.Applied = ptr.To(pool.Workload(d, d.Spec.Replicas))
 	}
 	p.Inclusive = s.Applied.Counted+s.Applied.Absorbed > 0
 	c.claimed.Record(d, now)

@@ -21,6 +21,20 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
+// BasisOf returns what a raise of a MachineDeployment is based on.
+func BasisOf(d *v1alpha1.MachineDeployment) Basis {
+	annotation := func(key string) *string {
+		if text, set := d.Annotations[key]; set {
+			return &text
+		}
+		return nil
+	}
+	return Basis{
+		UID: d.UID, Generation: d.Generation, Replicas: d.Spec.Replicas, Bounds: d.Annotations[v1alpha1.BoundsAnnotation],
+		Applied: annotation(v1alpha1.AppliedReplicasAnnotation), Excess: annotation(v1alpha1.AppliedExcessAnnotation),
+	}
+}
+
 // Patches returns JSON patches that raise replicas if the basis of the raise has not changed. At
 // most one of them succeeds. There is one for each form in which replicas can be stored: clients
 // with Go types omit 0, others write it.
