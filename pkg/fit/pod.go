@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -85,7 +86,7 @@ func (p *Pod) Located(lookups *Lookups) *Pod {
 	if err != nil && p.Unclear == "" {
 		located.Unclear = err.Error()
 	}
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%s%q%q", p.Shape(), located.Unclear, volumeNames(volumes))))
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%s%q%s", p.Shape(), located.Unclear, strings.Join(volumeNames(volumes), "\x00"))))
 	located.shape = string(sum[:])
 	return &located
 }

@@ -20,6 +20,34 @@ type Lookups struct {
 	Volume func(name string) *corev1.PersistentVolume
 	Class  func(name string) *storagev1.StorageClass
 	Driver func(name string) *storagev1.CSIDriver
+
+	// parsed contains what was parsed, by the object that contains it; nil remembers nothing.
+	parsed map[any]parsing
+}
+
+type parsing struct {
+	volumes []volume
+	err     error
+}
+
+// Remembering returns lookups that parse each object once, for many pods at a time. They must not be
+// used concurrently.
+func (l *Lookups) Remembering() *Lookups {
+	remembering := *l
+	remembering.parsed = map[any]parsing{}
+	return &remembering
+}
+
+// parseOnce returns what parse returns for an object, which it may remember.
+func (l *Lookups) parseOnce(object any, parse func() ([]volume, error)) ([]volume, error) {
+	known, is := l.parsed[object]
+	if !is {
+		known.volumes, known.err = parse()
+		if l.parsed != nil {
+			l.parsed[object] = known
+		}
+	}
+	return known.volumes, known.err
 }
 
 // volume limits the nodes that a pod can run on.
@@ -106,6 +134,10 @@ func (l *Lookups) existingVolume(name string) ([]volume, error) {
 	if pv == nil {
 		return nil, fmt.Errorf("is bound to %s, which does not exist", name)
 	}
+	return l.parseOnce(pv, func() ([]volume, error) { return parseVolume(name, pv) })
+}
+
+func parseVolume(name string, pv *corev1.PersistentVolume) ([]volume, error) {
 	v := volume{name: name, zones: map[string][]string{}}
 	if pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil {
 		var err error
@@ -143,6 +175,10 @@ func (l *Lookups) toBeMade(claim *corev1.PersistentVolumeClaim) ([]volume, error
 	if len(class.AllowedTopologies) == 0 {
 		return nil, nil
 	}
+	return l.parseOnce(class, func() ([]volume, error) { return parseTopologies(class) })
+}
+
+func parseTopologies(class *storagev1.StorageClass) ([]volume, error) {
 	reach, err := nodeaffinity.NewNodeSelector(topologies(class.AllowedTopologies))
 	if err != nil {
 		return nil, errors.New("is of a storage class whose topologies are malformed")

@@ -3,6 +3,9 @@
 package fit_test
 
 import (
+	"slices"
+	"testing"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -228,3 +231,29 @@ func claiming(name string) func(*corev1.Pod) {
 		}}}
 	}
 }
+
+var _ = DescribeTable("What many pods claim is parsed once",
+	func(c cluster) {
+		p, remembering := pod("db", "cpu=1", claiming("data")), c.lookups().Remembering()
+		once := NewPod(p, remembering)
+		allocations := func(l *Lookups) float64 { return testing.AllocsPerRun(10, func() { NewPod(p, l) }) }
+		Expect(allocations(remembering)).To(BeNumerically("<", allocations(c.lookups())/3))
+		for _, again := range []*Pod{NewPod(p, remembering), NewPod(p, c.lookups())} {
+			Expect(again.Shape()).To(Equal(once.Shape()))
+			for _, name := range []string{"a", "b"} {
+				Expect(On(again, node(name, in(name)))).To(Equal(On(once, node(name, in(name)))))
+			}
+		}
+	},
+	Entry("a volume", storage(volume(func(v *corev1.PersistentVolume) {
+		required := v.Spec.NodeAffinity.Required
+		required.NodeSelectorTerms = slices.Repeat(required.NodeSelectorTerms, 100)
+	}))),
+	Entry("a malformed volume", storage(volume(func(v *corev1.PersistentVolume) {
+		term := &v.Spec.NodeAffinity.Required.NodeSelectorTerms[0]
+		term.MatchExpressions = slices.Repeat([]corev1.NodeSelectorRequirement{{Key: zone, Operator: "Unheard"}}, 100)
+	}))),
+	Entry("a class", storage(unbound, class(func(s *storagev1.StorageClass) {
+		s.AllowedTopologies = slices.Repeat([]corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone, Values: []string{"a"}}}}}, 100)
+	}))),
+)

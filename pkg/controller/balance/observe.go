@@ -90,7 +90,7 @@ func (c *Controller) observePods(v *plan.View) {
 	if !plan.PodsNeeded(*v) {
 		return
 	}
-	lookups := c.stores.storage.Lookups()
+	lookups := c.stores.storage.Lookups().Remembering()
 	pods := map[string][]*fit.Pod{}
 	for _, pod := range stores.List[*corev1.Pod](c.stores.pods) {
 		switch {

@@ -37,8 +37,9 @@ func (c *Controller) observe(now time.Time) plan.View {
 	waiting, running := c.assignPods(all)
 	important := plan.MostImportant(waiting, plan.MaxPods)
 	v.Beyond = len(waiting) - len(important)
+	lookups := c.podCache.lookups.Remembering() // thousands of pods may claim the same volumes
 	for _, pod := range important {
-		v.Waiting = append(v.Waiting, c.podCache.podFor(pod))
+		v.Waiting = append(v.Waiting, c.podCache.podWith(pod, lookups))
 	}
 	v.Uncreated = c.countUncreated(v.Waiting, all, now)
 	v.Nodes = make([]plan.Node, 0, len(nodes))

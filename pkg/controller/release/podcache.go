@@ -85,7 +85,9 @@ func (r *podCache) readAll(pods iter.Seq[*corev1.Pod]) (all []*cachedPod) {
 
 // podFor returns a pod as package fit reads it. What its volumes can reach depends on more than the
 // pod, and is looked up each time.
-func (r *podCache) podFor(pod *corev1.Pod) *fit.Pod {
+func (r *podCache) podFor(pod *corev1.Pod) *fit.Pod { return r.podWith(pod, r.lookups) }
+
+func (r *podCache) podWith(pod *corev1.Pod, lookups *fit.Lookups) *fit.Pod {
 	p := r.cached(pod)
 	if p == nil {
 		p = readPod(pod)
@@ -93,7 +95,7 @@ func (r *podCache) podFor(pod *corev1.Pod) *fit.Pod {
 	if pod.Spec.NodeName != "" {
 		return p.Pod
 	}
-	return p.Located(r.lookups)
+	return p.Located(lookups)
 }
 
 func (r *podCache) cached(pod *corev1.Pod) *cachedPod {
