@@ -45,6 +45,19 @@ func Strip(item any) (any, error) {
 	return item, nil
 }
 
+// StripAll returns objects as an informer keeps them.
+func StripAll[T any](items []T) ([]T, error) {
+	slim := make([]T, len(items))
+	for i, item := range items {
+		stripped, err := Strip(item)
+		if err != nil {
+			return nil, err
+		}
+		slim[i] = stripped.(T)
+	}
+	return slim, nil
+}
+
 // podAnnotations are the annotations of pods that are read, with the values that have a meaning.
 // Without values, presence counts.
 var podAnnotations = map[string][]string{

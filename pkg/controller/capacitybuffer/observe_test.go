@@ -75,6 +75,7 @@ var _ = Describe("The controller observes", func() {
 		Entry("none", "a=1"),
 		Entry("one", "a=2", agent("x", "cpu=1", "", 0)),
 		Entry("one too many", "a=2", agent("x", "cpu=2", "system-node-critical", 0), agent("a", "cpu=3", "", time.Hour)),
+		Entry("one of a class whose name comes after the system's", "a=2", agent("x", "cpu=2", "system-node-critical", 0), agent("y", "cpu=3", "vpn", time.Hour)),
 		Entry("an old one that leaves no room", "", agent("x", "cpu=2", "", 0), agent("y", "cpu=3", "", time.Hour)),
 		Entry("an old one that leaves room", "a=2", agent("x", "cpu=3", "", 0), agent("y", "cpu=2", "", time.Hour)),
 		Entry("two of the same age, by name", "a=2", agent("y", "cpu=3", "", 0), agent("x", "cpu=2", "", 0)),

@@ -125,11 +125,12 @@ func (p *Preview) SetObjects(o Objects, now time.Time) error {
 	for i, b := range o.Buffers {
 		slim[i] = slimBuffer(b)
 	}
+	daemons, err := target.StripAll(o.Daemons)
 	kinds := c.source.Kinds
 	errs := []error{
 		still.Replace(c.buffers, slim), still.Replace(c.reserves, o.Reserves), still.Replace(c.deployments, o.Deployments),
 		still.Replace(kinds.Sets, o.Sets), still.Replace(kinds.Machines, o.Machines), still.Replace(kinds.Classes, o.Classes),
-		still.Replace(kinds.Nodes, o.Nodes), still.Replace(c.daemons, o.Daemons),
+		still.Replace(kinds.Nodes, o.Nodes), still.Replace(c.daemons, daemons), err,
 	}
 	if c.pods != nil {
 		errs = append(errs, still.Replace(c.pods, o.Pods))

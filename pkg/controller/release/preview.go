@@ -69,12 +69,14 @@ func (p *Preview) SetObjects(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	s := &p.c.stores
 	pods := p.stripPods(o.Pods)
+	daemons, err := target.StripAll(o.Daemons)
 	return errors.Join(
+		err,
 		still.Replace(s.deployments, o.Deployments), still.Replace(s.sets, o.Sets),
 		still.Replace(s.machines, o.Machines), still.Replace(s.machineClasses, o.MachineClasses),
 		still.Replace(s.pods, pods), still.Replace(s.nodes, o.Nodes), still.Replace(s.storage.Claims, o.Claims),
 		still.Replace(s.storage.Volumes, o.Volumes), still.Replace(s.storage.Classes, o.Classes), still.Replace(s.storage.Drivers, o.Drivers),
-		still.Replace(s.daemons, o.Daemons), still.Replace(s.replicaSets, o.ReplicaSets),
+		still.Replace(s.daemons, daemons), still.Replace(s.replicaSets, o.ReplicaSets),
 		still.Replace(s.jobs, o.Jobs),
 	)
 }

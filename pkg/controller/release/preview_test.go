@@ -10,8 +10,10 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -83,6 +85,21 @@ var _ = DescribeTable("A machine with the mark", func(change func(*corev1.Pod), 
 	}, "p+1(a)"),
 	Entry("is in reserve where the pod has only been promised a place", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", "a" }, "p+1(a)"),
 )
+
+var _ = It("A preview puts the DaemonSets of the system first, as the controller does, whatever the names of other priority classes", func() {
+	preview, err := NewPreview(UsualSettings)
+	Expect(err).NotTo(HaveOccurred())
+	o := spare()
+	for class, milli := range map[string]int64{"system-node-critical": 2000, "vpn": 3000} {
+		set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: class, UID: types.UID(class)}}
+		set.Spec.Template.Spec = Pod("daemon", milli).Spec
+		set.Spec.Template.Spec.PriorityClassName = class
+		o.Daemons = append(o.Daemons, set)
+	}
+	o.Pods = []*corev1.Pod{Pod("late", 1500)}
+	Expect(preview.SetObjects(o, Noon)).To(Succeed())
+	Expect(Raises(preview.Plan())).To(Equal("p+1(a)"))
+})
 
 // binder is a store of pods in which one is bound as soon as the waiting pods have been listed.
 type binder struct {
