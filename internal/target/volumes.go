@@ -121,11 +121,11 @@ func stripDriver(o *storagev1.CSIDriver) *storagev1.CSIDriver {
 	return &storagev1.CSIDriver{ObjectMeta: identity(o), Spec: storagev1.CSIDriverSpec{StorageCapacity: o.Spec.StorageCapacity}}
 }
 
-// withAnnotations adds the annotations that package fit reads. Their values have no meaning.
+// withAnnotations adds the annotations that package fit reads.
 func withAnnotations(m metav1.ObjectMeta, annotations map[string]string) metav1.ObjectMeta {
 	for _, key := range fit.ClaimAnnotations() {
 		if annotations[key] != "" {
-			metav1.SetMetaDataAnnotation(&m, key, "yes")
+			metav1.SetMetaDataAnnotation(&m, key, bounded(annotations[key]))
 		}
 	}
 	return m

@@ -17,7 +17,7 @@ func Pack(r *Room, d Demand, groups []Group) Packing {
 	k.budget = newBudget(cmp.Or(d.Budget, MaxWork), k.shapes, d.Interrupted)
 	k.sortSlots()
 	k.measure()
-	slices.SortStableFunc(k.shapes, byRank(bySize))
+	slices.SortStableFunc(k.shapes, func(a, b *shape) int { return cmp.Or(awaitingFirst(a, b), byRank(bySize)(a, b)) })
 	k.settle()
 	if k.waiting() {
 		k.release()

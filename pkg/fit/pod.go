@@ -91,6 +91,12 @@ func (p *Pod) Located(lookups *Lookups) *Pod {
 	return &located
 }
 
+// AwaitsVolume reports whether the scheduler has chosen a node for the pod, and waits until a volume
+// has been created for it there. Nothing else shows that the room of this node is taken.
+func (p *Pod) AwaitsVolume() bool {
+	return slices.ContainsFunc(p.volumes, func(v volume) bool { return v.node != "" })
+}
+
 // costOf counts what is compared when a node is considered.
 func costOf(pod *corev1.Pod) int {
 	n := 1 + len(pod.Spec.NodeSelector) + len(pod.Spec.Tolerations)

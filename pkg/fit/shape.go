@@ -41,6 +41,17 @@ func bySize(a, b *shape) int {
 	return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.homes, b.homes))
 }
 
+// awaitingFirst sorts pods first that the scheduler has chosen a node for.
+func awaitingFirst(a, b *shape) int {
+	switch {
+	case a.like.AwaitsVolume() == b.like.AwaitsVolume():
+		return 0
+	case a.like.AwaitsVolume():
+		return -1
+	}
+	return 1
+}
+
 // byRank sorts pods of high rank first.
 func byRank(then func(a, b *shape) int) func(a, b *shape) int {
 	return func(a, b *shape) int { return cmp.Or(compareRanks(a, b), then(a, b)) }

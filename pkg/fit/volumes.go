@@ -57,6 +57,8 @@ type volume struct {
 	reach *nodeaffinity.NodeSelector
 	// zones are the values that the node's labels may have.
 	zones map[string][]string
+	// node is the name of the node for which it is being created; empty for other volumes.
+	node string
 }
 
 const (
@@ -74,8 +76,7 @@ var zoneLabels = map[string]string{
 	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
 }
 
-// VolumeLabels are the labels of volumes that are read. Of ClaimAnnotations, only the presence
-// matters.
+// VolumeLabels and ClaimAnnotations are what is read of volumes and claims.
 func VolumeLabels() []string     { return slices.Sorted(maps.Keys(zoneLabels)) }
 func ClaimAnnotations() []string { return []string{bindCompleted, selectedNode} }
 
@@ -167,7 +168,7 @@ func (l *Lookups) toBeMade(claim *corev1.PersistentVolumeClaim) ([]volume, error
 	case class.Provisioner == noProvisioner:
 		return nil, errors.New("needs one of the volumes that there are")
 	case claim.Annotations[selectedNode] != "":
-		return nil, errors.New("is being made for a node")
+		return []volume{onNode(claim.Annotations[selectedNode])}, nil
 	}
 	if driver := l.Driver(class.Provisioner); driver != nil && driver.Spec.StorageCapacity != nil && *driver.Spec.StorageCapacity {
 		return nil, errors.New("needs room in storage")
@@ -186,6 +187,13 @@ func parseTopologies(class *storagev1.StorageClass) ([]volume, error) {
 	return []volume{{name: "of " + class.Name, reach: reach}}, nil
 }
 
+// onNode returns the constraint of a volume that is being created for a node: until it exists, the
+// scheduler considers no other node for its pod. The text may be longer than any name of a node.
+func onNode(text string) volume {
+	node := text[:min(len(text), 254)]
+	return volume{name: "on " + node, node: node}
+}
+
 func topologies(terms []corev1.TopologySelectorTerm) *corev1.NodeSelector {
 	s := &corev1.NodeSelector{}
 	for _, t := range terms {
@@ -202,6 +210,9 @@ func topologies(terms []corev1.TopologySelectorTerm) *corev1.NodeSelector {
 
 // reaches reports whether the volume can be used on the node.
 func (v volume) reaches(node *corev1.Node) bool {
+	if v.node != "" {
+		return v.node == node.Name
+	}
 	if v.reach != nil && !v.reach.Match(node) {
 		return false
 	}

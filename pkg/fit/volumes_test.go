@@ -133,8 +133,8 @@ var _ = DescribeTable("A pod with a claim runs in",
 	Entry("who knows: no class", "its claim data is of a storage class that does not exist", storage(unbound, func(c cluster) { delete(c.classes, "late") })),
 	Entry("who knows: bound at once", "its claim data is not bound", storage(unbound, claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = ptr.To("early") }))),
 	Entry("who knows: static volumes", "its claim data needs one of the volumes that there are", storage(unbound, class(func(c *storagev1.StorageClass) { c.Provisioner = "kubernetes.io/no-provisioner" }))),
-	Entry("who knows: in the making", "its claim data is being made for a node", storage(unbound, claim(func(c *corev1.PersistentVolumeClaim) {
-		c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": "n"}
+	Entry("the node for which its volume is being made", "b", storage(unbound, claim(func(c *corev1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": "b"}
 	}))),
 	Entry("who knows: storage has an end", "its claim data needs room in storage", storage(unbound, func(c cluster) {
 		c.drivers["csi.example"] = &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true)}}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -119,6 +120,25 @@ var _ = Describe("A pod whose volume does not exist yet", func() {
 			Expect(c.replicas()).To(Equal("a=1"))
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
+
+	It("keeps the room of the node for which that is being created, for as long as this takes", func() { // law 3
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.late()
+			c.unbound("data")
+			c.patch("a", `{"spec":{"replicas":2}}`)
+			c.settle()
+			_, err := c.core.CoreV1().PersistentVolumeClaims(ns).Patch(context.Background(), "data", types.MergePatchType, []byte(`{"metadata":{"annotations":{"volume.kubernetes.io/selected-node":"a-002"}}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.Start("release", controller(usual))
+			c.create(fresh(1, "picky-first", 3000, claiming("data"))...)
+			time.Sleep(time.Minute)
+			Expect(c.replicas()).To(Equal("a=2"))
+			c.create(fresh(1, "picky-second", 4000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=3"))
 		})
 	})
 

@@ -153,9 +153,10 @@ func (r *round) isDoubtful(p *fit.Pod) bool {
 	return true
 }
 
-// remember records since when a pod has waited although there is room.
+// remember records since when a pod has waited although there is room. Volumes may take longer to be
+// created than its patience.
 func (r *round) remember(p *fit.Pod) {
-	if _, tried := r.Settings.Evaluate(p.Object); !tried {
+	if _, tried := r.Settings.Evaluate(p.Object); !tried || p.AwaitsVolume() {
 		return
 	}
 	since, known := r.Memory[p.Object.UID]
