@@ -3,6 +3,7 @@
 package pool
 
 import (
+	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -67,6 +68,14 @@ func (m Machine) Ready() bool { return Ready(m.Phase()) }
 
 // Cordoned reports whether its Node accepts no pods, whether or not the machine is in reserve.
 func (m Machine) Cordoned() bool { return m.Node != nil && m.Node.Spec.Unschedulable }
+
+// Tainted reports whether its Node has a taint that keeps pods away and is neither of its template
+// nor of the reserve: someone, or something, has taken it out of service.
+func (m Machine) Tainted() bool {
+	return m.Node != nil && slices.ContainsFunc(m.Node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && !IsReserveTaint(t) && !hasTaint(m.Object.Spec.NodeTemplateSpec.Spec.Taints, t)
+	})
+}
 
 // Busy reports whether deleting or marking the machine would affect pods.
 func (m Machine) Busy() bool { return m.Pods > 0 || m.Unseen }
@@ -158,4 +167,8 @@ func (m *Machine) countPods(source Source) {
 			m.NonTolerating++
 		}
 	}
+}
+
+func hasTaint(taints []corev1.Taint, t corev1.Taint) bool {
+	return slices.ContainsFunc(taints, func(other corev1.Taint) bool { return other.MatchTaint(&t) })
 }

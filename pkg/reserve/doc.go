@@ -33,7 +33,7 @@
 //     counting creations in progress. In doubt, it is in reserve ([ServesOnCreation]).
 //  2. Release. While fewer than R machines serve, reserve machines are released: ready ones before
 //     booting ones; of these, claimed ones first, and last those about to be deleted and those
-//     whose Nodes are cordoned, then the current revision, then those that can become ready in time,
+//     whose Nodes are cordoned or tainted, then the current revision, then those that can become ready in time,
 //     then the oldest. An unhealthy machine (Unknown, Failed) does not count as serving; a booting
 //     one does.
 //  3. Swap. While fewer than R machines serve and run, ready reserve machines serve in place of

@@ -70,6 +70,7 @@ func (r *round) releaseOrder(a, b Machine) int {
 	return cmp.Or(
 		compareFalseFirst(!a.Claimed, !b.Claimed),
 		compareFalseFirst(a.Cordoned, b.Cordoned),
+		compareFalseFirst(a.Tainted, b.Tainted),
 		compareFalseFirst(a.Priority <= PriorityVictim, b.Priority <= PriorityVictim),
 		compareFalseFirst(a.Set != r.view.CurrentSet, b.Set != r.view.CurrentSet),
 		compareFalseFirst(r.isStuck(a), r.isStuck(b)),

@@ -77,6 +77,20 @@ var _ = Describe("A view of a snapshot", func() {
 		}
 	})
 
+	It("shows whether the Node of a machine has a taint that is not of its template", func() {
+		with := read
+		with.Object = read.Object.DeepCopy()
+		reserved, own := corev1.Taint{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}, corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}
+		with.Object.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{own}
+		for _, t := range []struct {
+			taint corev1.Taint
+			is    bool
+		}{{own, false}, {corev1.Taint{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}, false}, {corev1.Taint{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}, true}} {
+			with.Node = fixture.Node("m", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{reserved, t.taint} })
+			Expect(reserve.MachineOf(with).Tainted).To(Equal(t.is), t.taint.Key)
+		}
+	})
+
 	It("counts a machine as serving where a pod does not tolerate the taint", func() {
 		occupied := read
 		occupied.NonTolerating = 1

@@ -53,6 +53,8 @@ type Machine struct {
 	Open bool
 	// Cordoned reports whether its Node accepts no pods, whether or not it is in reserve.
 	Cordoned bool
+	// Tainted reports whether its Node has another taint than that of its template and of the reserve.
+	Tainted bool
 	// Preserved reports whether its preservation has not expired.
 	Preserved bool
 	// Pods is the number of its pods that are not a DaemonSet's, mirror pods or finished.

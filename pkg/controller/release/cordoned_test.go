@@ -15,15 +15,15 @@ import (
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 )
 
-var _ = Describe("A machine in reserve whose Node is cordoned", func() {
-	It("does not keep those behind it from pods that wait", func() {
+var _ = DescribeTable("A machine in reserve does not keep those behind it from pods that wait",
+	func(kind types.PatchType, patch string) {
 		storm.Bubble(suite, func() {
 			c := inhabit(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
 			defer c.End()
 			c.Latency(time.Millisecond)
 			c.grow("a", 1, 2, "1:10")
 			c.settle()
-			_, err := c.core.CoreV1().Nodes().Patch(context.Background(), "a-002", types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+			_, err := c.core.CoreV1().Nodes().Patch(context.Background(), "a-002", kind, []byte(patch), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.Start("release", controller(usual))
 			c.create(fresh(1, "p", 1000)...)
@@ -32,5 +32,7 @@ var _ = Describe("A machine in reserve whose Node is cordoned", func() {
 			Expect(c.replicas()).To(Equal("a=2"))
 			Expect(c.events()).To(ConsistOf(HaveSuffix("to release machine a-003")))
 		})
-	})
-})
+	},
+	Entry("where its Node is cordoned", types.MergePatchType, `{"spec":{"unschedulable":true}}`),
+	Entry("where its Node has a taint of its own", types.JSONPatchType, `[{"op":"add","path":"/spec/taints/-","value":{"key":"maintenance","effect":"NoSchedule"}}]`),
+)
