@@ -82,6 +82,16 @@ var _ = Describe("The controller observes", func() {
 		Entry("two of the same age, by name, without room", "", agent("y", "cpu=2", "", 0), agent("x", "cpu=3", "", 0)),
 	)
 
+	It("what the newest pod of a DaemonSet requests, as admission changes it", func() {
+		o, set := shown(Chunks("b", 2, "cpu=2").Object), agent("agent", "cpu=1", "", 0)
+		set.UID, set.Annotations = "agent", map[string]string{appsv1.DeprecatedTemplateGeneration: "2"}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: "agent-1", Labels: map[string]string{"pod-template-generation": "2"}}, Spec: PodSpec("cpu=3")}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true)}}
+		o.Daemons, o.Pods = []*appsv1.DaemonSet{set}, []*corev1.Pod{pod}
+		two := &corev1.PodTemplate{ObjectMeta: webTemplate.ObjectMeta, Template: corev1.PodTemplateSpec{Spec: PodSpec("cpu=2")}}
+		Expect(Requests(previewOf(o, map[string][]any{"PodTemplate": {two}}).Plan())).To(BeEmpty(), "no chunk fits beside it")
+	})
+
 	It("the DaemonSets of each namespace, however many another one has", func() {
 		o := shown(Chunks("b", 2, "cpu=2").Object)
 		o.Daemons = []*appsv1.DaemonSet{agent("agent", "cpu=1", "", 0)}
