@@ -96,6 +96,7 @@ var _ = Describe("Every interleaving", func() {
 		Entry("beyond replicas, with a maximum of 3", Reserve{Reductions: true, Max: 3}),
 		Entry("within replicas, without a maximum", Reserve{Inclusive: true}),
 		Entry("within replicas, with a maximum of 3", Reserve{Inclusive: true, Max: 3}),
+		Entry("within replicas, which users raise beyond a maximum of 3", Reserve{Inclusive: true, Beyond: true, Max: 3}),
 		Entry("in rollouts, beyond replicas", Reserve{Rollouts: true, Faults: 1, Sizes: [2]int{1, 1}}),
 		Entry("in rollouts, beyond replicas, with a maximum of 2", Reserve{Rollouts: true, Faults: 1, Bounds: true, Sizes: [2]int{1, 1}, Max: 2}),
 		Entry("in rollouts, within replicas", Reserve{Rollouts: true, Faults: 1, Inclusive: true, Sizes: [2]int{1, 1}, Max: 2}),

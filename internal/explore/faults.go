@@ -92,6 +92,9 @@ func (k *walk) userFaults() {
 	most := k.Sizes[0]
 	if k.from.record.counted > 0 {
 		most = cmp.Or(k.Max, k.Sizes[0]+k.Sizes[1])
+		if k.Beyond {
+			most++
+		}
 	}
 	k.changeNumber("A user changes replicas", 0, most, func(w *World) *uint8 { return &w.replicas })
 	k.changeNumber("A user changes the excess", 0, k.Sizes[1], func(w *World) *uint8 { return &w.excess })

@@ -70,8 +70,8 @@ func (k *walk) superfluous(w *World) bool {
 	if n.staying < workload {
 		leaving = n.leavingReserve
 	}
-	full := leaving > 0 && workload <= w.maxReplicas() && n.staying+leaving >= w.maxReplicas()
-	return excess && n.staying >= int(w.visible()) || (excess || n.leavingReserve > 0) && full
+	full := workload <= w.maxReplicas() && n.staying+leaving >= w.maxReplicas()
+	return excess && n.staying >= int(w.visible()) || (excess || w.excess > 0 || n.leavingReserve > 0) && full
 }
 
 // count counts machines by whether they stay.

@@ -45,6 +45,15 @@ func (w *World) counted() (present []int) {
 // going reports whether the machine is being deleted or named for deletion.
 func (m *machine) going() bool { return m.leaving() || m.named || m.condemned }
 
+// creatable is how many machines there may be if MachineSets request this many: the guard of creations
+// refuses those beyond the maximum, unless workload needs them.
+func (w *World) creatable(asks int) int {
+	if w.workload() > w.maxReplicas() {
+		return asks
+	}
+	return min(asks, w.maxReplicas()+w.count().leaving)
+}
+
 // misgated is law 6: when the excess falls, machine-controller-manager deletes victims and reserve
 // machines for it, in its own order, and its store shows everything. Where the store shows machines
 // that are still to be made, it may be late to show which of them cannot be made: the guard of
@@ -64,7 +73,7 @@ func (w *World) misgated(next *World) string {
 		}
 	}
 	order := deletedFirst(w.withNames(), w.counted())
-	fewer := max(0, max(len(order), asks)-n)
+	fewer := max(0, max(len(order), w.creatable(asks))-n)
 	for _, i := range order[:min(fewer, len(order))] {
 		if m := &w.machines[i]; !m.going() && !m.marked && m.shown.phase != unmade && m.shown.priority > reserve.PriorityVictim {
 			return fmt.Sprintf("L6: The excess falls to %d, and machine-controller-manager would delete %s, which serves.", next.record.excess, name(i))

@@ -20,6 +20,8 @@ type Reserve struct {
 	// Rollouts, Names, Preserve and Bounds add faults: users change the template and the bounds,
 	// autoscalers name machines, machines are preserved.
 	Rollouts, Names, Preserve, Bounds bool
+	// Beyond lets users raise replicas that include the reserve by one beyond the maximum.
+	Beyond bool
 	// Reductions counts for which machines that cannot be made the applied excess is reduced.
 	Reductions bool
 	// From are the initial worlds; none means settled worlds of every small size.

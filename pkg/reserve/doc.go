@@ -53,7 +53,7 @@
 //     and a surplus would be deleted in its place. One that serves and could not be created may get
 //     pods then. A victim that was created to serve counts once its Node is seen, which may
 //     register without the taint, or if it cannot be created. A machine that a MachineSet asks for
-//     and does not have yet counts as present.
+//     and does not have yet counts as present, unless max leaves no room for it.
 //     Nothing falls while that store is behind, or during a rollout, except for law 10.
 //     If a rollout begins before MCM has deleted what A has fallen by, a MachineSet has more
 //     machines than MCM is shown in all: as many of its reserve machines are victims.

@@ -111,7 +111,8 @@ type View struct {
 	// SetReplicas is the sum of the MachineSets' replicas in the lens' store.
 	SetReplicas int
 	// MaxSetReplicas is the largest number of machines that the MachineSets may be asking for. It
-	// includes writes in progress, and writes of unknown outcome.
+	// includes writes in progress, and writes of unknown outcome, but no machines that are not created
+	// because max leaves no room for them.
 	MaxSetReplicas int
 	// Behind reports whether the lens' store and this view show different machines, or different
 	// ones as terminating.

@@ -61,6 +61,18 @@ var _ = Describe("A reserve", func() {
 		})
 	})
 
+	It("goes where a max leaves no room for it that is set with larger replicas", func() {
+		play(func(c *cluster) {
+			c.work(6)
+			c.pool(4, excess(2))
+			c.settle()
+			c.patch(`{"spec":{"replicas":6},"metadata":{"annotations":{%q:"1:6"}}}`, api.BoundsAnnotation)
+			c.settle()
+			Expect(c.totals()).To(Equal("6 = 6 + 0 of 0"))
+			Expect(c.numbers()).To(Equal("6+0 status 0/0 True AtMax"))
+		})
+	})
+
 	It("is requested in percent and in resources, and does not change while the request is invalid", func() {
 		play(func(c *cluster) {
 			c.pool(3, bounds("0:20:10%"))

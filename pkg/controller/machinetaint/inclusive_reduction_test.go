@@ -137,6 +137,22 @@ var _ = Describe("A reserve within replicas", func() {
 		}
 	})
 
+	It("gives a machine to workload where replicas are raised beyond max with it, and replicas fall to max", func() {
+		play(func(c *cluster) {
+			c.work(3)
+			c.pool(3, bounds("1:5:2"), inclusive)
+			c.settle()
+			since := len(c.Writes())
+			c.work(1)
+			c.scale(6)
+			c.settle()
+			Expect(c.totals()).To(Equal("5 = 4 + 1 of 1"))
+			Expect(c.numbers()).To(Equal("4+1 status 1/1 True AtMax"))
+			made, deleted := c.born(since)
+			Expect([]int{made, deleted}).To(Equal([]int{0, 0}))
+		})
+	})
+
 	It("does not grow beyond the max to which an extension of Gardener reduces replicas, until more is asked for", func() {
 		playWith(sim.Options{Seed: 1, Resources: served, ManagedFields: true}, func(c *cluster) {
 			scaleAs := func(manager string, replicas int) {

@@ -88,3 +88,21 @@ func countText(n *int32) string {
 	}
 	return fmt.Sprint(*n)
 }
+
+// mostMachines returns how many machines the MachineSets may be asking for, without those that are
+// not created because max leaves no room for them (I1). The guard of creations refuses these, except
+// in rollouts and where workload exceeds max. Beyond max, it may let a machine of workload be created
+// beside each one that leaves.
+func mostMachines(v View) int {
+	wishes, _ := pool.WishesOf(v.Deployment) // bounds limit whatever other annotations say
+	if wishes.Bounds == nil || v.Rollout || v.Memory.Workload(v.Deployment) > int(wishes.Bounds.Max) {
+		return v.MaxSetReplicas
+	}
+	limit := int(wishes.Bounds.Max)
+	for _, m := range v.Machines {
+		if m.Leaving() {
+			limit++
+		}
+	}
+	return min(v.MaxSetReplicas, limit)
+}
