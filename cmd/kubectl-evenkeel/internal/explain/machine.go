@@ -199,7 +199,7 @@ func (m machine) inLine(a *Account) error {
 		return nil
 	}
 	if i := slices.Index(m.oracle.releases(), m.Name); i >= 0 && m.Dedicated == "" {
-		a.addNext("When replicas are raised, it is the %s to serve: ready machines come first, then those of the current template, then the oldest (law 2).", ordinal(i+1))
+		a.addNext("When replicas are raised, it is the %s to serve: ready machines come first, then those whose Nodes accept pods, then those of the current template, then the oldest (law 2).", ordinal(i+1))
 	}
 	victims, err := m.oracle.victims(m.zone)
 	if i := slices.Index(victims, m.Name); i >= 0 {
