@@ -13,6 +13,7 @@ import (
 	v1beta1helper "github.com/gardener/gardener/pkg/api/core/v1beta1/helper"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	reconcilerutils "github.com/gardener/gardener/pkg/controllerutils/reconciler"
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -48,8 +49,13 @@ type actuator struct {
 var _ extension.Actuator = &actuator{}
 
 // Reconcile accepts the configuration, and adds rights and monitoring. The configuration takes
-// effect when gardenlet writes the Deployment and the Worker, which it does afterwards.
+// effect when gardenlet writes the Deployment and the Worker, which it does afterwards. The library
+// ignores when to reconcile again, and does so only after another error.
 func (a *actuator) Reconcile(ctx context.Context, _ logr.Logger, ex *extensionsv1alpha1.Extension) error {
+	return reconcilerutils.ReconcileErrCauseOrErr(a.accept(ctx, ex))
+}
+
+func (a *actuator) accept(ctx context.Context, ex *extensionsv1alpha1.Extension) error {
 	cluster, err := extensionscontroller.GetCluster(ctx, a.client, ex.Namespace)
 	if err != nil {
 		return fmt.Errorf("get cluster: %w", err)

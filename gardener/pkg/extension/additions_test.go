@@ -106,7 +106,7 @@ var _ = Describe("Rights and monitoring", func() {
 		s.hibernate(ctx, true)
 		Expect(s.reconcile(ctx)).To(Succeed())
 		s.hibernate(ctx, false)
-		Expect(s.reconcile(ctx)).To(beLater("extension-evenkeel-capacitybuffers is still being deleted"))
+		Expect(s.reconcile(ctx)).To(MatchError(ContainSubstring("extension-evenkeel-capacitybuffers is still being deleted")))
 		Expect(s.client.Get(ctx, client.ObjectKeyFromObject(resource), resource)).To(Succeed())
 		resource.Finalizers = nil
 		Expect(s.client.Update(ctx, resource)).To(Succeed())

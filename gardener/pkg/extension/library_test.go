@@ -8,6 +8,7 @@ import (
 	"github.com/gardener/gardener/extensions/pkg/controller/extension"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/evenkeel/evenkeel/gardener/apis/evenkeel/v1alpha1"
+	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
 )
 
 // fakeManager is as much of a manager as Gardener's reconciler needs.
@@ -68,6 +70,20 @@ var _ = Describe("Gardener's library", func() {
 		Expect(s.condition(ctx)).To(And(HaveField("Status", gardencorev1beta1.ConditionFalse), HaveField("Message", ContainSubstring("write one of shop"))))
 		Expect(s.ex.Status.LastOperation).To(succeeded)
 		Expect(s.ex.Status.LastError).To(BeNil())
+	})
+
+	It("tries again by itself after a reconcile that has to wait", func(ctx context.Context) {
+		s := inSeed(ctx, valid)
+		Expect(s.gardenletAsks(ctx)).To(BeZero())
+		resource := &resourcesv1alpha1.ManagedResource{}
+		Expect(s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: additions.Name}, resource)).To(Succeed())
+		resource.Finalizers = []string{"resources.gardener.cloud/gardener-resource-manager"}
+		Expect(s.client.Update(ctx, resource)).To(Succeed())
+		Expect(s.client.Delete(ctx, resource)).To(Succeed())
+		_, err := s.gardenletAsks(ctx)
+		Expect(err).To(MatchError(ContainSubstring("is still being deleted")), "only then, the library tries again")
+		s.reload(ctx)
+		Expect(s.ex.Status.LastError).To(HaveValue(HaveField("Description", ContainSubstring("is still being deleted"))))
 	})
 
 	It("lets the Extension go when it has left, and reports what it waits for", func(ctx context.Context) {

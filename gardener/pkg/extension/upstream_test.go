@@ -202,7 +202,7 @@ var _ = Describe("An unmodified cluster-autoscaler", func() {
 		s, r := withUpstream(ctx)
 		r.undo = 100
 		s.configure(ctx, valid)
-		Expect(s.reconcile(ctx)).To(beLater("are still changed"))
+		Expect(s.reconcile(ctx)).To(MatchError(ContainSubstring("are still changed")))
 		Expect(s.left(ctx)).To(Equal(everything))
 	})
 })

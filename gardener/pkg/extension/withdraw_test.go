@@ -135,7 +135,7 @@ var _ = Describe("Capacity buffers", func() {
 			s.reserve(ctx, namespace, fmt.Sprint("again-", n), owned)
 			return nil
 		}
-		Expect(s.reconcile(ctx)).To(beLater("come back"))
+		Expect(s.reconcile(ctx)).To(MatchError(ContainSubstring("come back")))
 		Expect(s.added(ctx)).To(Equal(all - 1))
 	})
 
