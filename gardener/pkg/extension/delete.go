@@ -95,31 +95,33 @@ func (a *actuator) leave(ctx context.Context, log logr.Logger, ex *extensionsv1a
 	return forget(ctx, reserve)
 }
 
-// empty drains the reserve. It returns an error until none is left.
+// empty drains the reserve. It returns an error until none is left. What it has just asked is
+// looked at again: a reserve may have grown since.
 func empty(ctx context.Context, d *drain.Drain) error {
 	p, err := d.Progress(ctx)
 	if err != nil {
 		return err
 	}
+	waits := pending(p) // before Annotate, which counts as asked what it asks
 	if err := d.Annotate(ctx, p, true); err != nil {
 		return err
 	}
-	if waits := pending(p); len(waits) > 0 {
+	if len(waits) > 0 {
 		return later(fmt.Errorf("the reserve is being drained: %s", strings.Join(waits, "; ")))
 	}
 	return nil
 }
 
-// pending returns the names of the MachineDeployments that are not drained. One without machines is
-// drained, even if no machine-controller-manager runs that could report it.
+// pending describes the MachineDeployments that are not drained. One without machines is drained,
+// even if no machine-controller-manager runs that could report it.
 func pending(p drain.Progress) []string {
-	var names []string
+	var waits []string
 	for _, pool := range p {
-		if wait := (drain.Progress{pool}).Pending(false); pool.There > 0 && wait != "" {
-			names = append(names, wait)
+		if pool.There > 0 && !(drain.Progress{pool}).Done(false) {
+			waits = append(waits, pool.String())
 		}
 	}
-	return names
+	return waits
 }
 
 // rememberDrained makes the webhook restore the Deployment from now on.
