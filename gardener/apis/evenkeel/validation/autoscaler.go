@@ -42,6 +42,9 @@ func validateUpstream(shoot *gardencorev1beta1.ShootSpec, path *field.Path) fiel
 		if w.ClusterAutoscaler != nil {
 			refuse("the worker %s has settings under clusterAutoscaler, which only the fork reads: remove them, or write fork", w.Name)
 		}
+		if err := boundsError(w); err != nil {
+			refuse("the worker %s would not be scaled, because its annotation %s cannot be read: correct or remove it, or write fork: %s", w.Name, machine.BoundsAnnotation, err)
+		}
 	}
 	if settings := shoot.Kubernetes.ClusterAutoscaler; settings != nil && slices.Contains(slices.Concat(settings.StartupTaints, settings.IgnoreTaints), machine.ReserveTaintKey) {
 		refuse("with %s among startupTaints or ignoreTaints, Nodes in reserve would count as not ready: remove the taint from spec.kubernetes.clusterAutoscaler, or write fork", machine.ReserveTaintKey)

@@ -52,7 +52,19 @@ func hasBounds(p v1alpha1.Pool) bool { return p.Excess != nil || p.Bounds != "" 
 
 // isAnnotated reports whether the machines of a worker get bounds from its own annotations.
 func isAnnotated(w gardencorev1beta1.Worker) bool {
-	return w.Annotations[machine.BoundsAnnotation] != "" || w.Annotations[machine.PoolExcessAnnotation] != ""
+	bounds, excess := w.Annotations[machine.BoundsAnnotation], w.Annotations[machine.PoolExcessAnnotation]
+	return boundsError(w) == nil && (bounds != "" || excess != "")
+}
+
+// boundsError returns why the bounds in an annotation of a worker cannot be read; nil without it.
+// Such a worker has no bounds at all.
+func boundsError(w gardencorev1beta1.Worker) error {
+	text, set := w.Annotations[machine.BoundsAnnotation]
+	if !set {
+		return nil
+	}
+	_, err := machine.ParseBounds(text)
+	return err
 }
 
 func validatePool(p v1alpha1.Pool, workers []gardencorev1beta1.Worker, path *field.Path) field.ErrorList {

@@ -117,13 +117,14 @@ var _ = Describe("Validation", func() {
 		Entry("an excess", machine.PoolExcessAnnotation, "0"),
 	)
 
-	DescribeTable("refuses capacity buffers without bounds of any pool, with", func(pools string) {
-		unbounded := []gardencorev1beta1.Worker{{Name: "shop", Minimum: 3, Maximum: 9}}
+	DescribeTable("refuses capacity buffers without bounds of any pool, with", func(pools string, annotations map[string]string) {
+		unbounded := []gardencorev1beta1.Worker{{Name: "shop", Minimum: 3, Maximum: 9, Annotations: annotations}}
 		Expect(validate("capacityBuffers: true\n"+pools, unbounded)).To(ConsistOf(And(
 			HaveField("Field", "providerConfig.capacityBuffers"), HaveField("Detail", ContainSubstring("write excess for a pool, 0 if it keeps nothing else in reserve")))))
 	},
-		Entry("no pool", ""),
-		Entry("a pool that is balanced alone", "pools: [{name: shop, balance: ScaleUp}]"),
+		Entry("no pool", "", nil),
+		Entry("a pool that is balanced alone", "pools: [{name: shop, balance: ScaleUp}]", nil),
+		Entry("bounds of a worker that cannot be read", "", map[string]string{machine.BoundsAnnotation: "3-9", machine.PoolExcessAnnotation: "1"}),
 	)
 
 	It("accepts capacity buffers beside the unmodified cluster-autoscaler, for which all pools have bounds", func() {
@@ -151,6 +152,9 @@ var _ = Describe("Validation", func() {
 		Entry("beside settings of a worker", func(s *gardencorev1beta1.ShootSpec) {
 			s.Provider.Workers[0].ClusterAutoscaler = &gardencorev1beta1.ClusterAutoscalerOptions{}
 		}, "the worker shop", "remove them, or write fork"),
+		Entry("beside bounds of a worker that cannot be read", func(s *gardencorev1beta1.ShootSpec) {
+			s.Provider.Workers[0].Annotations = map[string]string{machine.BoundsAnnotation: "3-9"}
+		}, "the worker shop", "write min:max or min:max:excess"),
 		Entry("with the taint of the reserve among those of Nodes that start", func(s *gardencorev1beta1.ShootSpec) {
 			s.Kubernetes.ClusterAutoscaler = &gardencorev1beta1.ClusterAutoscaler{StartupTaints: []string{machine.ReserveTaintKey}}
 		}, "remove the taint from spec.kubernetes.clusterAutoscaler"),
