@@ -39,16 +39,28 @@ func Switches() *webhookcmd.SwitchOptions {
 type validator struct{}
 
 // Validate returns what is wrong with the providerConfig of a Shoot. A Shoot whose specification
-// does not change is not checked: what was accepted once must not stop its deletion, or a change of
-// labels.
+// does not change is not checked, and what was wrong before in the same way is not refused: what
+// was accepted once must not stop the deletion of a Shoot, its hibernation, or a change of labels.
 func (*validator) Validate(_ context.Context, object, old client.Object) error {
 	shoot, ok := object.(*gardencorev1beta1.Shoot)
 	if !ok {
 		return fmt.Errorf("%T is not a Shoot", object)
 	}
-	if before, ok := old.(*gardencorev1beta1.Shoot); shoot.DeletionTimestamp != nil || ok && equality.Semantic.DeepEqual(before.Spec, shoot.Spec) {
+	before, updated := old.(*gardencorev1beta1.Shoot)
+	if shoot.DeletionTimestamp != nil || updated && equality.Semantic.DeepEqual(before.Spec, shoot.Spec) {
 		return nil
 	}
+	err := validateShoot(shoot)
+	if err == nil || !updated {
+		return err
+	}
+	if was := validateShoot(before); was != nil && was.Error() == err.Error() {
+		return nil
+	}
+	return err
+}
+
+func validateShoot(shoot *gardencorev1beta1.Shoot) error {
 	for i, e := range shoot.Spec.Extensions {
 		if e.Type != v1alpha1.ExtensionType || ptr.Deref(e.Disabled, false) {
 			continue

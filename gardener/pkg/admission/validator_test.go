@@ -67,6 +67,10 @@ func shrunk(s *gardencorev1beta1.Shoot) {
 	s.Spec.Provider.Workers[0].Minimum, s.Spec.Provider.Workers[0].Maximum = 0, 1
 }
 
+func hibernated(s *gardencorev1beta1.Shoot) {
+	s.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr.To(true)}
+}
+
 func without(s *gardencorev1beta1.Shoot) { s.Spec.Extensions = s.Spec.Extensions[:1] }
 
 var _ = Describe("Admission", func() {
@@ -79,6 +83,7 @@ var _ = Describe("Admission", func() {
 		Entry("a Shoot without the extension", newShoot(wrong, without), nil),
 		Entry("a change that corrects", newShoot(right), newShoot(wrong)),
 		Entry("a change of labels beside a wrong providerConfig", newShoot(wrong, labelled), newShoot(wrong)),
+		Entry("hibernation beside a providerConfig that was wrong before", newShoot(wrong, hibernated), newShoot(wrong)),
 		Entry("the deletion of a Shoot with a wrong providerConfig", newShoot(wrong, leaving), newShoot(wrong)),
 	)
 
@@ -87,6 +92,7 @@ var _ = Describe("Admission", func() {
 	},
 		Entry("a new Shoot", newShoot(wrong), nil, "write at most 9"),
 		Entry("a change", newShoot(wrong), newShoot(right), "write at most 9"),
+		Entry("a change of one that was wrong in another way", newShoot(wrong), newShoot(`[]`), "write at most 9"),
 		Entry("a maximum that leaves no room", newShoot(right, shrunk), newShoot(right), "write at most 1"),
 		Entry("an unknown field", newShoot(`{`+header+`,"pool":[]}`), nil, `unknown field "pool"`),
 		Entry("what is no configuration", newShoot(`[]`), nil, "write an object"),
