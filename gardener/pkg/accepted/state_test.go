@@ -61,6 +61,8 @@ var _ = Describe("The state of an Extension", func() {
 		Entry("an earlier one has written it", `{"config":{"apiVersion":"evenkeel.extensions.gardener.cloud/v1alpha1","kind":"EvenkeelConfig","pools":[{"name":"shop","excess":2}]}}`),
 		Entry("a later one has written it",
 			`{"config":{"apiVersion":"evenkeel.extensions.gardener.cloud/v1alpha1","kind":"EvenkeelConfig","pools":[{"name":"shop","excess":2,"hue":"red"}],"shade":true},"era":3}`),
+		Entry("a later one has written it, with an accounting of its own",
+			`{"config":{"apiVersion":"evenkeel.extensions.gardener.cloud/v1alpha1","kind":"EvenkeelConfig","pools":[{"name":"shop","excess":2}],"accounting":"Exclusive"}}`),
 	)
 
 	DescribeTable("wants an unmodified cluster-autoscaler", func(wants bool, change func(*accepted.State, *extensionsv1alpha1.Extension)) {

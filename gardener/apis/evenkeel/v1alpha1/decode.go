@@ -24,10 +24,17 @@ func Decode(raw []byte) (*EvenkeelConfig, error) {
 }
 
 // DecodeKnown reads a configuration that was accepted, maybe by a later version of the extension. It
-// leaves out fields that this version does not know.
+// leaves out fields that this version does not know, and an accounting with which the manager would
+// not start.
 func DecodeKnown(raw []byte) (*EvenkeelConfig, error) {
 	c, _, err := decode(raw)
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	if _, err := machine.ParseAccounting(string(c.Accounting)); err != nil {
+		c.Accounting = machine.AccountingInclusive
+	}
+	return c, nil
 }
 
 // decode also returns what is unknown or there twice.
