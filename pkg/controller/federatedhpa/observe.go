@@ -52,18 +52,21 @@ func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (plan
 }
 
 // refuseAliases lets nothing be written under the second name of a cluster: the writes under both
-// names would undo each other. Its autoscaler counts for each name.
+// names would undo each other. A name that the object selects comes first.
 func refuseAliases(clusters []plan.Cluster) {
 	first := map[string]string{}
-	for i := range clusters {
-		c := &clusters[i]
-		if c.Local == nil || !c.Selected {
-			continue
-		}
-		if other, known := first[c.Local.UID]; known {
-			c.Fault = plan.Hold{Reason: "SameCluster", Message: fmt.Sprintf("cluster %s has the same autoscaler: register each cluster once", other)}
-		} else {
-			first[c.Local.UID] = c.Name
+	for _, selected := range []bool{true, false} {
+		for i := range clusters {
+			c := &clusters[i]
+			if c.Local == nil || c.Selected != selected {
+				continue
+			}
+			if other, known := first[c.Local.UID]; known {
+				c.Alias = true
+				c.Fault = plan.Hold{Reason: "SameCluster", Message: fmt.Sprintf("cluster %s has the same autoscaler: register each cluster once", other)}
+			} else {
+				first[c.Local.UID] = c.Name
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ package federatedhpa_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -62,7 +63,8 @@ func (c *cluster) backup() (b backup) {
 // restore gives a cluster the state of a backup, and the versions of one that has just been made.
 func (f *federation) restore(c *cluster, b backup) {
 	GinkgoHelper()
-	server := sim.New(sim.Options{Seed: f.Seed, Resources: memberServes})
+	other := len(f.clusters) + slices.Index(f.clusters, c) // than that of each other cluster, so that its UIDs are its own
+	server := sim.New(sim.Options{Seed: f.Seed + uint64(other), Resources: memberServes})
 	core := kubernetes.NewForConfigOrDie(server.ConfigFor("actors"))
 	for _, d := range b.deployments {
 		d.ResourceVersion = ""

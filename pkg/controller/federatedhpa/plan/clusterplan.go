@@ -59,6 +59,10 @@ func newClusterPlan(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.T
 	if o := entry.Outstanding; o != nil && !s.behind && settled(*o, entry.Epoch, c) {
 		s.entry.Outstanding = nil
 	}
+	if c.Alias {
+		c.Local, c.Absent = nil, true
+		s.cluster = c
+	}
 	switch {
 	case c.Local != nil:
 		s.Confirmed = c.Local.Bounds

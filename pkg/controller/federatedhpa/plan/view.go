@@ -48,6 +48,9 @@ type Cluster struct {
 	// reports whether it certainly has none of that name. If neither is set, nothing is known.
 	Local  *Local
 	Absent bool
+	// Alias reports whether Local is the autoscaler of another cluster in the view, too, and counts
+	// there: both names are those of one cluster.
+	Alias bool
 	// Shown is the version up to which its autoscalers are known. Verified is a ConfirmedVersion
 	// from the ledger that the cluster certainly no longer has.
 	Shown, Verified string
