@@ -24,9 +24,7 @@ func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) (plan.
 	if v.Balancer.Spec.Paused || p.Stop != (plan.Hold{}) {
 		return o, nil
 	}
-	if err := c.retryRefused(ctx, v, p); err != nil {
-		return o, err
-	}
+	retried := c.retryRefused(ctx, v, p) // an error holds up no other target
 	for _, due := range []func(i int) bool{
 		func(i int) bool { return p.Shares[i].Next > o[i] },
 		func(i int) bool { return p.Shares[i].Next < o[i] },
@@ -43,10 +41,10 @@ func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) (plan.
 			o[i] = s.Next
 		}
 		if len(errs) > 0 {
-			return o, errors.Join(errs...)
+			return o, errors.Join(append(errs, retried)...)
 		}
 	}
-	return o, nil
+	return o, retried
 }
 
 // scaleTarget scales a target to the replicas of the plan, unless the target has changed since it

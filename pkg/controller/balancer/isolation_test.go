@@ -4,6 +4,7 @@ package balancer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -160,6 +161,38 @@ var _ = Describe("What is wrong with one", func() {
 			time.Sleep(time.Hour)
 			Expect(c.sizes("a", "b", "c")).To(Equal("2/2/2"))
 			Expect(c.condition("shop", "Balancing")).To(Equal("True Completed"))
+		})
+	})
+
+	It("is not held up by a target whose webhook fails once it is tried again after a refusal", func() {
+		play(func(c *cluster) {
+			for _, name := range []string{"a", "b", "c"} {
+				c.deploy(name, 4)
+			}
+			c.balance("shop", 12, plantest.Even(), "a", "b", "c")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			var down atomic.Bool
+			c.OnWrite(func(w sim.Write) error {
+				switch {
+				case w.Name != "b" || w.Subresource != "scale":
+					return nil
+				case down.Load():
+					return apierrors.NewInternalError(errors.New("failed calling webhook"))
+				}
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "b", nil)
+			})
+			c.scale("shop", 6)
+			c.settle()
+			Expect(c.sizes("a", "b", "c")).To(Equal("1/4/1"))
+			down.Store(true)
+			time.Sleep(10 * time.Minute)
+			c.scale("shop", 10)
+			time.Sleep(10 * time.Minute)
+			Expect(c.sizes("a", "b", "c")).To(Equal("3/4/3"))
+			c.scale("shop", 6)
+			time.Sleep(10 * time.Minute)
+			Expect(c.sizes("a", "b", "c")).To(Equal("1/4/1"))
 		})
 	})
 
