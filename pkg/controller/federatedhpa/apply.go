@@ -50,10 +50,12 @@ func (c *Controller) placeWorkload(v plan.View, p plan.WorkloadWrite, d blueprin
 	}
 	key, ref := keyOf(v.Object), v.Object.Spec.ScaleTargetRef
 	n := m.outbox.readEntry(key)
-	if n.placing != nil || v.Now.Before(n.retry) {
+	corrected := n.placed != plan.Hold{} && n.placedFor != v.Object.Generation
+	if n.placing != nil || v.Now.Before(n.retry) && !corrected {
 		return
 	}
 	m.outbox.change(key, func(n *outboxEntry) {
+		n.placedFor = v.Object.Generation
 		n.placing = &placement{WorkloadWrite: p, name: ref.Name, wanted: d.workload, kind: m.kinds.kindFor(kindOf(v.Object))}
 	})
 	m.loop.Add(workloadPrefix + key)

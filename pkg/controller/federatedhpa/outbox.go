@@ -41,9 +41,10 @@ type outboxEntry struct {
 	generation int64
 	due        time.Time
 	pause      time.Duration
-	// placed is the same for the workload.
-	placed plan.Hold
-	retry  time.Time
+	// placed is the same for the workload, for the generation placedFor.
+	placed    plan.Hold
+	placedFor int64
+	retry     time.Time
 	// arrives is until when a creation of the workload that was sent may show.
 	arrives time.Time
 }
