@@ -193,8 +193,11 @@ func (m *member) lookAtWorkload(c *plan.Cluster, o *v1alpha1.FederatedHorizontal
 	w.Ready = max(0, min(ready, math.MaxInt32))
 	w.Counted = countable[ref.Kind] || w.Ready > 0
 	w.Ours, w.Terminating = isOwned(o, u), u.GetDeletionTimestamp() != nil
-	if w.Drifted = hash != "" && u.GetAnnotations()[templateAnnotation] != hash; w.Drifted && w.Ours {
-		w.Fault = n.placed
+	if w.Ours {
+		w.Refused = n.placed
+	}
+	if w.Drifted = hash != "" && u.GetAnnotations()[templateAnnotation] != hash; w.Drifted {
+		w.Fault = w.Refused
 	}
 }
 

@@ -118,6 +118,29 @@ var _ = Describe("Workloads from a template", func() {
 		}, "c1")
 	})
 
+	It("show in the status why they stay where a cluster refuses to remove them, until they are gone", func() {
+		play(func(f *federation) {
+			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			var accepted atomic.Bool
+			f.clusters[0].OnWrite(func(w sim.Write) error {
+				if w.User == "federatedhpa" && w.Resource == "deployments" && w.Verb == "delete" && !accepted.Load() {
+					return apierrors.NewForbidden(deploymentGVR.GroupResource(), "shop", errors.New("not you"))
+				}
+				return nil
+			})
+			f.start()
+			f.create(Federated(1, 10, template("one")))
+			f.settle()
+			f.remove("shop")
+			f.settle()
+			Expect(f.state("shop", "c1")).To(Equal("Leaving WorkloadRefused"))
+			accepted.Store(true)
+			f.settle()
+			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).To(BeNil())
+			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+		}, "c1")
+	})
+
 	DescribeTable("go with an object that is deleted while one is being created",
 		func(disturb func(c *cluster)) {
 			play(func(f *federation) {

@@ -102,13 +102,13 @@ func (s *ClusterPlan) clusterState() (v1alpha1.ClusterState, Hold) {
 	case c.Foreign != Hold{}:
 		return v1alpha1.Refused, c.Foreign
 	case s.role == leaving, s.role == idle && !s.cluster.Selected:
-		return v1alpha1.Leaving, Hold{}
+		return v1alpha1.Leaving, c.Workload.Refused
 	case s.role == joining:
 		return v1alpha1.StateJoining, c.Workload.Fault
 	case s.role == waiting:
 		return v1alpha1.Waiting, Hold{"NoRoom", "other clusters use all of maxReplicas"}
 	case s.role == idle:
-		return v1alpha1.Idle, Hold{}
+		return v1alpha1.Idle, c.Workload.Refused
 	case s.frozen():
 		return v1alpha1.Frozen, c.Local.Inactive
 	case s.stuck && !s.missing():

@@ -109,4 +109,6 @@ type Workload struct {
 	Arriving bool
 	// Fault is why it cannot be found.
 	Fault Hold
+	// Refused is why the cluster refused the last write of one that the hub created.
+	Refused Hold
 }
