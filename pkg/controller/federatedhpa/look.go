@@ -191,7 +191,7 @@ func (m *member) lookAtWorkload(c *plan.Cluster, o *v1alpha1.FederatedHorizontal
 	w.Exists, w.Version, w.UID = true, u.GetResourceVersion(), string(u.GetUID())
 	ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
 	w.Ready = max(0, min(ready, math.MaxInt32))
-	w.Counted = countable[ref.Kind] || w.Ready > 0
+	w.Counted, w.AtZero = countable[ref.Kind] || w.Ready > 0, o.Spec.MinPolicy == v1alpha1.AllowZero && isAtZero(u)
 	w.Ours, w.Terminating = isOwned(o, u), u.GetDeletionTimestamp() != nil
 	if w.Ours {
 		w.Refused = n.placed
@@ -199,6 +199,12 @@ func (m *member) lookAtWorkload(c *plan.Cluster, o *v1alpha1.FederatedHorizontal
 	if w.Drifted = hash != "" && u.GetAnnotations()[templateAnnotation] != hash; w.Drifted {
 		w.Fault = w.Refused
 	}
+}
+
+// isAtZero reports whether a workload is scaled to 0.
+func isAtZero(u *unstructured.Unstructured) bool {
+	replicas, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	return found && replicas == 0
 }
 
 // hasWorkload reports whether the cluster shows a workload that was created from an object's

@@ -224,4 +224,27 @@ var _ = Describe("What is wrong", func() {
 			Expect(f.state("shop", "c3")).To(Equal("Waiting NoRoom"))
 		}, "c1", "c2", "c3")
 	})
+
+	It("joins at 0 where its workload has 0 replicas, because a new autoscaler with a minimum would not scale that", func() {
+		play(func(f *federation) {
+			both := func(s *Spec) { s.ClusterSelector = nil }
+			f.start()
+			f.create(Federated(1, 10, Prefer("c1", AtMost(2)), func(s *Spec) { s.MinPolicy = v1alpha1.AllowZero }))
+			f.loads("shop", 2, 0)
+			f.settle()
+			Expect(f.clusters[1].replicas("shop")).To(BeZero())
+			f.change("shop", func(s *Spec) {
+				s.MinReplicas, s.ClusterSelector = ptr.To[int32](4), &metav1.LabelSelector{MatchLabels: map[string]string{"name": "c1"}}
+			})
+			f.settle()
+			Expect(f.bounds("shop")).To(Equal("2..2/-"))
+			f.change("shop", both)
+			f.settle()
+			Expect(f.bounds("shop")).To(Equal("2..2/0..8"))
+			Expect(f.clusters[1].replicas("shop")).To(BeZero())
+			f.loads("shop", 2, 1)
+			f.settle()
+			Expect(f.bounds("shop")).To(Equal("2..2/2..8"))
+		}, "c1", "c2")
+	})
 })

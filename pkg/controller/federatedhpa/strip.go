@@ -73,6 +73,9 @@ func stripWorkload(item any) (any, error) {
 	if ready, found, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas"); found {
 		_ = unstructured.SetNestedField(kept.Object, ready, "status", "readyReplicas")
 	}
+	if wanted, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); found {
+		_ = unstructured.SetNestedField(kept.Object, min(wanted, 1), "spec", "replicas") // only 0 matters
+	}
 	return kept, nil
 }
 

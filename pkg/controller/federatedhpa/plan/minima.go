@@ -82,9 +82,12 @@ func (p *Plan) leastMinima(r rules, hands []*ClusterPlan, room int64) []int64 {
 }
 
 // restsAtZero reports whether the cluster runs nothing, and a minimum above 0 would turn its
-// autoscaler off.
+// autoscaler off, or the one that it gets.
 func (s *ClusterPlan) restsAtZero() bool {
-	return s.cluster.Local != nil && s.cluster.Local.AtZero && !s.missing()
+	if l := s.cluster.Local; l != nil && !l.New {
+		return l.AtZero && !s.missing()
+	}
+	return s.cluster.Workload.AtZero
 }
 
 // highestMin returns the highest minimum that a cluster may get. A cluster that does not scale, or

@@ -25,8 +25,8 @@ func LocalOf(hpa *autoscalingv2.HorizontalPodAutoscaler) *Local {
 		Version: hpa.ResourceVersion, UID: string(hpa.UID), Terminating: hpa.DeletionTimestamp != nil,
 		Current: max(0, int64(hpa.Status.CurrentReplicas)), Desired: max(0, int64(hpa.Status.DesiredReplicas)),
 	}
-	// An autoscaler that has looked at its workload sets conditions.
-	l.AtZero = len(hpa.Status.Conditions) > 0 && l.Min == 0 && l.Current == 0 && l.Desired == 0
+	l.New = len(hpa.Status.Conditions) == 0
+	l.AtZero = !l.New && l.Min == 0 && l.Current == 0 && l.Desired == 0
 	for _, c := range hpa.Status.Conditions {
 		switch {
 		case c.Type == autoscalingv2.ScaledToZero && c.Status == corev1.ConditionTrue: // since Kubernetes 1.36, it obeys a minimum then

@@ -81,8 +81,9 @@ type Local struct {
 	Demand int64
 	// Inactive is why it does not scale.
 	Inactive Hold
-	// AtZero reports whether it has scaled its workload to 0, and a minimum above 0 would turn it off.
-	AtZero bool
+	// New reports whether it has yet to look at its workload. AtZero reports whether it has scaled its
+	// workload to 0, and a minimum above 0 would turn it off.
+	New, AtZero bool
 	// Drifted reports whether anything other than its bounds differs from the blueprint.
 	Drifted bool
 	// Terminating reports whether it is deleted, and scales until its finalizers are removed.
@@ -98,6 +99,9 @@ type Workload struct {
 	// Counted reports whether its ready replicas are known.
 	Counted bool
 	Ready   int64
+	// AtZero reports whether 0 replicas are requested, and the object allows that. A new autoscaler
+	// with a minimum above 0 would not scale it.
+	AtZero bool
 	// Ours reports whether it was created from the template; Drifted whether it differs from the
 	// template.
 	Ours, Drifted bool
