@@ -3,6 +3,7 @@
 package federatedhpa_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -11,9 +12,11 @@ import (
 	. "github.com/onsi/gomega"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
@@ -51,6 +54,35 @@ var _ = Describe("A raise that is answered with a conflict", func() {
 			Expect(f.sum("shop")).To(BeNumerically("<=", 60), f.maxima("shop"))
 			c.LatencyOf(nil)
 		}, "c1", "c2", "c3")
+	})
+})
+
+var _ = Describe("A creation without an answer", func() {
+	It("is settled in a cluster that allows no minimum of 0, so that a deleted object with AllowZero goes", func() {
+		play(func(f *federation) {
+			var lost atomic.Bool
+			f.clusters[0].OnWrite(func(w sim.Write) error {
+				if w.User == "federatedhpa" && w.Resource == "horizontalpodautoscalers" && !lost.Swap(true) {
+					return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
+				}
+				return nil
+			})
+			f.clusters[0].Admit(func(a sim.Admission) error {
+				n, found, _ := unstructured.NestedInt64(a.Object.Object, "spec", "minReplicas")
+				if a.Object.GetKind() == "HorizontalPodAutoscaler" && found && n < 1 {
+					return apierrors.NewInvalid(autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler").GroupKind(), "shop", nil)
+				}
+				return nil
+			})
+			f.start()
+			f.create(Federated(0, 10, func(s *Spec) { s.MinPolicy = v1alpha1.AllowZero }))
+			time.Sleep(time.Minute)
+			Expect(f.state("shop", "c1")).To(Equal("Refused RefusedInvalid"))
+			f.remove("shop")
+			f.settle()
+			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+			Expect(f.bounds("shop")).To(Equal("-"))
+		}, "c1")
 	})
 })
 

@@ -69,7 +69,7 @@ func (p *Plan) orderBounds(r rules, now time.Time) {
 			to.Max = max(to.Max, to.Min)
 		}
 		to.Min = min(to.Min, to.Max)
-		p.orderFor(s, to, r, now)
+		p.orderFor(s, to, now)
 	}
 }
 
@@ -122,7 +122,7 @@ func (p *Plan) spareMinima(r rules) int64 {
 }
 
 // orderFor adds an order that moves a cluster to its bounds, if there is anything to send.
-func (p *Plan) orderFor(s *ClusterPlan, to Bounds, r rules, now time.Time) {
+func (p *Plan) orderFor(s *ClusterPlan, to Bounds, now time.Time) {
 	l := s.cluster.Local
 	doubt := s.entry.Outstanding != nil
 	o := Order{Cluster: s.Name, Bounds: to, Was: s.Confirmed}
@@ -131,8 +131,8 @@ func (p *Plan) orderFor(s *ClusterPlan, to Bounds, r rules, now time.Time) {
 		return
 	case l == nil && to.Max == 0:
 		// Only an existing autoscaler prevents a creation that was already sent from taking effect.
-		// This one is removed again.
-		o.Operation, o.Bounds = Create, Bounds{r.lowestMinimum(), 1}
+		// This one is removed again. Each cluster allows a minimum of 1, and not each one of 0.
+		o.Operation, o.Bounds = Create, Bounds{1, 1}
 	case l == nil:
 		o.Operation = Create
 	case to.Max == 0 && s.revives(now) <= 0:
@@ -141,7 +141,7 @@ func (p *Plan) orderFor(s *ClusterPlan, to Bounds, r rules, now time.Time) {
 		return
 	case to.Max == 0:
 		p.Again = requeue.Sooner(p.Again, s.revives(now))
-		if o.Bounds = (Bounds{min(r.lowestMinimum(), s.Confirmed.Min), 1}); o.Bounds == s.Confirmed {
+		if o.Bounds = (Bounds{min(1, s.Confirmed.Min), 1}); o.Bounds == s.Confirmed {
 			return
 		}
 		o.Operation, o.Version, o.UID, o.Unclaimed = Change, l.Version, l.UID, l.Unclaimed

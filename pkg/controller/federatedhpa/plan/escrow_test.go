@@ -190,8 +190,8 @@ var _ = Describe("A creation of unknown outcome that is not wanted any more", fu
 		Expect(ledgerOf(view(Federated(1, 12), none("a")), "a").RemovableAfter).To(BeNil())
 	})
 
-	It("gets zero at least where that is asked for", func() {
-		Expect(orders(plan.New(unwanted(allowZero)))).To(Equal([]string{"a 0..1"}))
+	It("gets a minimum that each cluster allows, also with AllowZero", func() {
+		Expect(orders(plan.New(unwanted(allowZero)))).To(Equal([]string{"a 1..1"}))
 	})
 
 	removable := func(after time.Duration, lo, hi int64) plan.View {

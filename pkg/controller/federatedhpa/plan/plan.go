@@ -189,7 +189,7 @@ func (p *Plan) dismantle(r rules, now time.Time) {
 			p.Gone = false
 		}
 		if s.Aim = (Bounds{}); !s.isFixed() {
-			p.orderFor(s, Bounds{}, r, now)
+			p.orderFor(s, Bounds{}, now)
 		}
 	}
 	if !r.orphan {
