@@ -80,7 +80,8 @@ func (r *refusals) forget(id string) {
 	delete(r.known, id)
 }
 
-// holdOff returns why an object must be left alone, and how long until the next try.
+// holdOff returns why an object must be left alone, and how long until the next try: 0 if that is
+// due. A paused Balancer, or one that must not scale its targets, does not try.
 func (r *refusals) holdOff(id string, now time.Time) (what string, left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +89,7 @@ func (r *refusals) holdOff(id string, now time.Time) (what string, left time.Dur
 	if !ok || n.tried {
 		return "", 0
 	}
-	return n.what, max(time.Millisecond, n.due.Sub(now))
+	return n.what, max(0, n.due.Sub(now))
 }
 
 func (r *refusals) isDue(id string, now time.Time) bool {
@@ -110,12 +111,13 @@ func (c *Controller) retryRefused(ctx context.Context, v plan.View, p plan.Plan)
 		switch {
 		case err == nil:
 			c.refusals.try(t.Object.ID())
-			c.loop.Add(v.Balancer.Namespace + "/" + v.Balancer.Name)
 		case refused(err):
 			c.refusals.record(t.Object.ID(), "", c.clock.Now())
 		default:
 			errs = append(errs, err)
+			continue
 		}
+		c.loop.Add(v.Balancer.Namespace + "/" + v.Balancer.Name)
 	}
 	return errors.Join(errs...)
 }
