@@ -29,7 +29,7 @@ func (c *Controller) apply(v plan.View, p plan.Plan, d blueprintSet) {
 		}
 		m.outbox.change(key, func(n *outboxEntry) {
 			n.order, n.wanted, n.sent = o, d.blueprint.autoscaler(v.Object, *o), v.Now
-			n.rejected, n.generation = 0, v.Object.Generation
+			n.rejected, n.edition = 0, editionOf(v.Object)
 		})
 		m.loop.Add(key)
 		if o.Bounds != o.Was {
@@ -50,12 +50,12 @@ func (c *Controller) placeWorkload(v plan.View, p plan.WorkloadWrite, d blueprin
 	}
 	key, ref := keyOf(v.Object), v.Object.Spec.ScaleTargetRef
 	n := m.outbox.readEntry(key)
-	corrected := n.placed != plan.Hold{} && n.placedFor != v.Object.Generation
+	corrected := n.placed != plan.Hold{} && n.placedFor != editionOf(v.Object)
 	if n.placing != nil || v.Now.Before(n.retry) && !corrected {
 		return
 	}
 	m.outbox.change(key, func(n *outboxEntry) {
-		n.placedFor = v.Object.Generation
+		n.placedFor = editionOf(v.Object)
 		n.placing = &placement{WorkloadWrite: p, name: ref.Name, wanted: d.workload, kind: m.kinds.kindFor(kindOf(v.Object))}
 	})
 	m.loop.Add(workloadPrefix + key)

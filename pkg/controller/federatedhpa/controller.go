@@ -179,6 +179,12 @@ func (c *Controller) panicked(key string, value any) {
 
 func keyOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) string { return o.Namespace + "/" + o.Name }
 
+// editionOf identifies what the user wrote last. The generations of an object that is created again under
+// its name begin with 1 again.
+func editionOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) string {
+	return fmt.Sprintf("%s/%d", o.UID, o.Generation)
+}
+
 func indexObject(item any) ([]string, error) {
 	if o, ok := item.(*v1alpha1.FederatedHorizontalPodAutoscaler); ok {
 		return []string{targetOf(o)}, nil

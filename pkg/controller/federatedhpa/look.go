@@ -80,7 +80,7 @@ func (m *member) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler, b bluepri
 			c.InFlight = &plan.Bounds{}
 		}
 	}
-	if n.generation == o.Generation && m.o.Clock.Now().Before(n.due) {
+	if n.edition == editionOf(o) && m.o.Clock.Now().Before(n.due) {
 		c.Fault, c.Pausing = cmp.Or(n.fault, c.Fault), true
 	}
 	if !m.hpas.HasSynced() {

@@ -36,14 +36,14 @@ type outboxEntry struct {
 	verifying, verified string
 	// rejected is the epoch of the last order that certainly had no effect.
 	rejected int64
-	// fault is why the cluster rejects the order, for the generation recorded with it.
-	fault      plan.Hold
-	generation int64
-	due        time.Time
-	pause      time.Duration
-	// placed is the same for the workload, for the generation placedFor.
+	// fault is why the cluster rejects the order, for the edition of the object recorded with it.
+	fault   plan.Hold
+	edition string
+	due     time.Time
+	pause   time.Duration
+	// placed is the same for the workload, for the edition placedFor.
 	placed    plan.Hold
-	placedFor int64
+	placedFor string
 	retry     time.Time
 	// arrives is until when a creation of the workload that was sent may show.
 	arrives time.Time
