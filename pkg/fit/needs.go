@@ -27,16 +27,16 @@ type need struct {
 
 func needsOf(pod *corev1.Pod) needs {
 	var n needs
-	for name, q := range requestsOf(pod) {
+	for name, q := range Requests(pod) {
 		n.addAmount(name, schedulerUnits(name, q))
 	}
 	slices.SortFunc(n.Other, func(a, b need) int { return cmp.Compare(a.Name, b.Name) })
 	return n
 }
 
-// requestsOf returns what the scheduler reserves for a pod: while a running pod is resized, also what
+// Requests returns what the scheduler reserves for a pod: while a running pod is resized, also what
 // it still has.
-func requestsOf(pod *corev1.Pod) corev1.ResourceList {
+func Requests(pod *corev1.Pod) corev1.ResourceList {
 	runs := pod.Spec.NodeName != ""
 	return requests.PodRequests(pod, requests.PodResourcesOptions{UseStatusResources: runs, InPlacePodLevelResourcesVerticalScalingEnabled: runs})
 }

@@ -49,7 +49,7 @@ const (
 func Slim(pod *corev1.Pod) *corev1.Pod {
 	slim, reason := bounded(pod)
 	if reason == "" {
-		slim.Spec.Containers[0].Resources.Requests = requestsOf(pod)
+		slim.Spec.Containers[0].Resources.Requests = Requests(pod)
 		return slim
 	}
 	slim = outline(pod)
@@ -241,7 +241,7 @@ func hostPorts(pod *corev1.Pod) []corev1.ContainerPort {
 // until they take half of what is kept of a pod.
 func roughly(pod *corev1.Pod) corev1.ResourceList {
 	const eachTakes = 32 // beside its name
-	all, bytes := requestsOf(pod), 0
+	all, bytes := Requests(pod), 0
 	kept := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(schedulerUnits(corev1.ResourceCPU, all[corev1.ResourceCPU]), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(schedulerUnits(corev1.ResourceMemory, all[corev1.ResourceMemory]), resource.BinarySI),

@@ -89,8 +89,7 @@ func keepResize(p *corev1.Pod, state *corev1.PodStatus) {
 	if p.Spec.NodeName == "" {
 		return
 	}
-	has := requests.PodRequests(p, requests.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true})
-	if equality.Semantic.DeepEqual(has, requests.PodRequests(p, requests.PodResourcesOptions{})) {
+	if equality.Semantic.DeepEqual(fit.Requests(p), requests.PodRequests(p, requests.PodResourcesOptions{})) {
 		return
 	}
 	state.Resources, state.AllocatedResources = p.Status.Resources, p.Status.AllocatedResources
