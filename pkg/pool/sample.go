@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
@@ -49,7 +50,7 @@ func describedNode(s Snapshot) *corev1.Node {
 	node.Labels[corev1.LabelHostname] = ""
 	node.Status.Capacity, node.Status.Allocatable = t.Capacity, t.Allocatable
 	if replaced := s.replaced(); replaced != nil {
-		node.Labels = withEntries(replaced.Labels, node.Labels)
+		node.Labels = labels.Merge(replaced.Labels, node.Labels)
 		node.Status.Capacity = withDevices(replaced.Status.Capacity, t.Capacity)
 		node.Status.Allocatable = withDevices(replaced.Status.Allocatable, t.Allocatable)
 	}
@@ -66,14 +67,6 @@ func (s *Snapshot) replaced() *corev1.Node {
 		}
 	}
 	return nil
-}
-
-// withEntries returns a copy of a map with the entries of another.
-func withEntries(all, more map[string]string) map[string]string {
-	both := map[string]string{}
-	maps.Copy(both, all)
-	maps.Copy(both, more)
-	return both
 }
 
 // withDevices adds the described resources that a Node does not offer. Device plugins start a while
