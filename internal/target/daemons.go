@@ -33,6 +33,20 @@ func byImportance(a, b *appsv1.DaemonSet) int {
 		a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 }
 
+// DaemonPods yields the most important DaemonSets, at most as many as the limit allows, and what each
+// runs on a Node. Their pods are among some that DaemonSets control.
+func DaemonPods(sets []*appsv1.DaemonSet, limit int, pods iter.Seq[*corev1.Pod]) iter.Seq2[*appsv1.DaemonSet, *fit.Pod] {
+	sets = ImportantDaemons(sets, limit)
+	newest := NewestPods(sets, pods)
+	return func(yield func(*appsv1.DaemonSet, *fit.Pod) bool) {
+		for _, set := range sets {
+			if !yield(set, DaemonPod(set, newest[set.UID])) {
+				return
+			}
+		}
+	}
+}
+
 // DaemonPod returns what a DaemonSet runs on a Node. The newest pod of its present template, if there
 // is one, shows what the next one requests: admission may change that, for example for a
 // VerticalPodAutoscaler, a LimitRange or a RuntimeClass.

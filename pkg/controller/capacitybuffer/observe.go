@@ -4,11 +4,11 @@ package capacitybuffer
 
 import (
 	"cmp"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
@@ -129,13 +129,12 @@ func isNewer(a, b *corev1.Pod) bool {
 
 // daemonPods returns the pods that DaemonSets run on a machine, the most important first.
 func (c *Controller) daemonPods() (all []*fit.Pod) {
-	sets := target.ImportantDaemons(stores.List[*appsv1.DaemonSet](c.daemons), maxDaemons)
-	var newest map[types.UID]*corev1.Pod
+	pods := slices.Values[[]*corev1.Pod](nil)
 	if c.pods != nil {
-		newest = target.NewestPods(sets, stores.All[*corev1.Pod](c.pods))
+		pods = stores.All[*corev1.Pod](c.pods)
 	}
-	for _, set := range sets {
-		all = append(all, target.DaemonPod(set, newest[set.UID]))
+	for _, pod := range target.DaemonPods(stores.List[*appsv1.DaemonSet](c.daemons), maxDaemons, pods) {
+		all = append(all, pod)
 	}
 	return all
 }

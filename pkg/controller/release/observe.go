@@ -102,11 +102,9 @@ func (c *Controller) readPools(source pool.Source, now time.Time) []plan.Pool {
 // daemons returns what the DaemonSets of the cluster would run on a new node, the most important
 // first.
 func (c *Controller) daemons(pods []*cachedPod) []plan.Daemon {
-	sets := target.ImportantDaemons(stores.List[*appsv1.DaemonSet](c.stores.daemons), plan.MaxDaemons)
-	newest := target.NewestPods(sets, podsOfDaemons(pods))
 	var all []plan.Daemon
-	for _, set := range sets {
-		all = append(all, plan.Daemon{Owner: set.UID, Pod: target.DaemonPod(set, newest[set.UID])})
+	for set, pod := range target.DaemonPods(stores.List[*appsv1.DaemonSet](c.stores.daemons), plan.MaxDaemons, podsOfDaemons(pods)) {
+		all = append(all, plan.Daemon{Owner: set.UID, Pod: pod})
 	}
 	return all
 }
