@@ -99,7 +99,7 @@ func (o *drainOptions) confirm(ctx context.Context, before drain.Progress) (bool
 		question = fmt.Sprintf("Restore the reserve of %d MachineDeployments?", len(before.Drained()))
 	}
 	fmt.Fprintf(o.Out, "%s [y/N] ", question)
-	answer, err := bufio.NewReader(o.input(ctx)).ReadString('\n')
+	answer, err := bufio.NewReader(o.interruptibleInput(ctx)).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
 		return true, nil
 	}

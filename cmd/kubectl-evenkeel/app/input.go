@@ -7,9 +7,10 @@ import (
 	"io"
 )
 
-// input returns the standard input. Reading from it ends when ctx does. What reads the original goes
-// on until that ends or the process does, because a read from a terminal cannot be canceled.
-func (o *options) input(ctx context.Context) io.Reader {
+// interruptibleInput returns the standard input. Reading from it ends when ctx does. The goroutine that
+// reads the original continues until its end or that of the process, because a read from a terminal
+// cannot be canceled.
+func (o *options) interruptibleInput(ctx context.Context) io.Reader {
 	reader, writer := io.Pipe()
 	context.AfterFunc(ctx, func() { _ = writer.CloseWithError(context.Cause(ctx)) })
 	go func() {

@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
 )
 
-var _ = DescribeTable("Ctrl-C ends a command that reads what nobody types",
+var _ = DescribeTable("Ctrl-C ends a command that waits for input",
 	func(args ...string) {
 		s := newScene(everything)
 		s.pool("pool")

@@ -169,7 +169,7 @@ func (p *planOptions) documentNamespaces() (n dryrun.Namespaces, err error) {
 
 func (p *planOptions) readChanges(ctx context.Context, name string, namespaces dryrun.Namespaces) ([]dryrun.Change, error) {
 	if name == "-" {
-		return dryrun.ParseChanges(p.input(ctx), namespaces)
+		return dryrun.ParseChanges(p.interruptibleInput(ctx), namespaces)
 	}
 	file, err := os.Open(name)
 	if err != nil {

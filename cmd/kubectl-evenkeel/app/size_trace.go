@@ -56,7 +56,7 @@ func (z *sizeOptions) traceOfFile(ctx context.Context) (t tracing, err error) {
 
 func (z *sizeOptions) readFile(ctx context.Context) (demand.Trace, error) {
 	if z.file == "-" {
-		return demand.ReadCSV(z.input(ctx))
+		return demand.ReadCSV(z.interruptibleInput(ctx))
 	}
 	file, err := os.Open(z.file)
 	if err != nil {

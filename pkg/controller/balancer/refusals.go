@@ -63,9 +63,9 @@ func (r *refusals) record(id, what string, now time.Time) {
 	maps.DeleteFunc(r.known, func(_ string, n refusal) bool { return now.Sub(n.due) > lastRefusal })
 }
 
-// try ends the hold on an object, and remembers the pause for the case that the next change is
+// endHold ends the hold on an object, and remembers the pause for the case that the next change is
 // refused.
-func (r *refusals) try(id string) {
+func (r *refusals) endHold(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n, ok := r.known[id]; ok {
@@ -110,7 +110,7 @@ func (c *Controller) retryRefused(ctx context.Context, v plan.View, p plan.Plan)
 		c.metrics.countWrite("retry", err)
 		switch {
 		case err == nil:
-			c.refusals.try(t.Object.ID())
+			c.refusals.endHold(t.Object.ID())
 		case refused(err):
 			c.refusals.record(t.Object.ID(), "", c.clock.Now())
 		default:

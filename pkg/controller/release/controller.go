@@ -145,7 +145,7 @@ func (c *Controller) Run(ctx context.Context) {
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
 	waiting.Go(func() {
-		if cache.WaitFor(ctx, "", c.optional...) { // no event tells that there are no drivers
+		if cache.WaitFor(ctx, "", c.optional...) { // an empty list causes no event
 			c.somethingChanged(nil, nil)
 		}
 	})

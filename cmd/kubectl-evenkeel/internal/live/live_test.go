@@ -243,7 +243,7 @@ var _ = It("Nothing is cleared after a line that is as wide as the screen, which
 	Expect(widest).To(Equal(80))
 })
 
-var _ = It("A frame says what is not up to date, however much there is above that line", func() {
+var _ = It("A frame shows in its last line what is not up to date, however long the content is", func() {
 	v := overview.Overview{Pools: pools(99), Missing: []string{"nodes: not up to date since 12:00:05 UTC: 拒绝", "pods: no rights to list them"}}
 	frame, _ := Frame(v, screen.Style{Width: 120}, 120, 10, 0)
 	rows := strings.Split(escapes.ReplaceAllString(frame, ""), "\r\n")

@@ -27,7 +27,7 @@ func PodsOfJob(job *batchv1.Job, uid types.UID) int {
 		return 0
 	case ptr.Deref(job.Spec.CompletionMode, batchv1.NonIndexedCompletion) != batchv1.NonIndexedCompletion:
 		return 0
-	case slices.ContainsFunc(job.Status.Conditions, holds) || job.Status.Failed > 0 || ptr.Deref(job.Status.Terminating, 0) > 0:
+	case slices.ContainsFunc(job.Status.Conditions, isTrue) || job.Status.Failed > 0 || ptr.Deref(job.Status.Terminating, 0) > 0:
 		return 0
 	}
 	pods := int(ptr.Deref(job.Spec.Parallelism, 1))
@@ -40,8 +40,8 @@ func PodsOfJob(job *batchv1.Job, uid types.UID) int {
 	return max(0, pods)
 }
 
-// holds reports whether a condition of a Job is true: the Job has ended, or is suspended.
-func holds(c batchv1.JobCondition) bool { return c.Status == corev1.ConditionTrue }
+// isTrue reports whether a condition of a Job is true: the Job has ended, or is suspended.
+func isTrue(c batchv1.JobCondition) bool { return c.Status == corev1.ConditionTrue }
 
 // Bursts are Jobs that create pods, by UID. A Job does not show that its pods cannot be created,
 // for example because of a quota, as a ReplicaSet does. So its pods are expected only as long as
