@@ -91,7 +91,7 @@ func Outline(d *machine.MachineDeployment, source Source, now time.Time) Snapsho
 func outline(m *mcm.Machine, set string, named bool, source Source, now time.Time) Machine {
 	phase := m.Status.CurrentStatus.Phase
 	one := Machine{Object: m, Set: set, Node: NodeOf(m, source), Named: named || Condemned(m), Preserved: Preserved(m, now)}
-	one.Unseen = one.Node == nil && (phase == mcm.MachineRunning || phase == mcm.MachineUnknown)
+	one.Unseen = one.Node == nil && (Ready(phase) || phase == mcm.MachineUnknown)
 	return one
 }
 

@@ -114,6 +114,7 @@ var _ = Describe("The Node of a Machine", func() {
 	},
 		Entry("where it runs", mcm.MachineRunning, true),
 		Entry("where it ran", mcm.MachineUnknown, true),
+		Entry("where it joins no cluster, so that its pods cannot be seen", mcm.MachineAvailable, true),
 		Entry("not where it boots", mcm.MachinePending, false),
 		Entry("not where it is new", mcm.MachinePhase(""), false),
 	)

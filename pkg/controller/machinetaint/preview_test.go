@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 
@@ -151,6 +152,28 @@ var _ = Describe("A preview", func() {
 			Expect([]bool{ok, v.Targetless}).To(Equal([]bool{true, !hasTarget}))
 		}
 	})
+
+	DescribeTable("puts no machine that serves in reserve where there is no target cluster, since its pods cannot be seen", func(phase mcmapi.MachinePhase) {
+		preview, err := machinetaint.NewPreview(plan.Settings{}, false)
+		Expect(err).NotTo(HaveOccurred())
+		d, set := poolOf("a"), setIn("a")
+		d.UID, d.Annotations, d.Spec.Replicas, d.Spec.ExcessReplicas = "uid", map[string]string{api.AppliedExcessAnnotation: "1"}, 1, ptr.To[int32](1)
+		set.UID, set.Spec.Replicas, set.Spec.Template = "uid", 2, d.Spec.Template
+		o := machinetaint.Objects{Deployments: []*api.MachineDeployment{d}, Sets: []*mcmapi.MachineSet{set}}
+		for _, name := range []string{"m", "n"} {
+			m := machineIn("a")
+			m.Name, m.Labels, m.Spec.ProviderID, m.Status.CurrentStatus.Phase = name, nil, "sim:///"+name, phase
+			o.Machines = append(o.Machines, m)
+		}
+		Expect(preview.SetObjects(o, time.Now())).To(Succeed())
+		v, p, ok := preview.Plan(fixture.Namespace, "a")
+		Expect(ok).To(BeTrue())
+		Expect(v.Machines).To(HaveLen(2))
+		Expect(p.Rule.Moves).To(BeEmpty())
+	},
+		Entry("if it runs", mcmapi.MachineRunning),
+		Entry("if it is available, as machines are without one", mcmapi.MachineAvailable),
+	)
 
 	It("remembers nothing of a MachineDeployment for another one of the same name", func() {
 		preview, err := machinetaint.NewPreview(plan.Settings{}, false)
