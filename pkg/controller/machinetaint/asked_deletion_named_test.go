@@ -79,6 +79,12 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		Entry("while it cannot restore them", func(a *alone) func() {
 			return a.slowDown()
 		}),
+		Entry("while it cannot restore them for machines that join no cluster", func(a *alone) func() {
+			for _, name := range []string{"a", "b", "c", "d"} {
+				a.reports(name, `{"currentStatus":{"phase":"Available"}}`)
+			}
+			return a.slowDown()
+		}),
 	)
 
 	It("a machine in reserve that was named stays until the controller sees it, and replicas are restored for it (I3)", func() {

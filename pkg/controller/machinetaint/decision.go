@@ -207,7 +207,7 @@ func (d decision) isUnsettled(set *mcm.MachineSet, m *mcm.Machine) bool {
 	}
 	running := 0
 	for _, other := range d.seenMachines(d.deployment) {
-		if other.Status.CurrentStatus.Phase == mcm.MachineRunning && !d.isMarked(other) && !deletedAnyway(other, named) {
+		if pool.Ready(other.Status.CurrentStatus.Phase) && !d.isMarked(other) && !deletedAnyway(other, named) {
 			running++
 		}
 	}
