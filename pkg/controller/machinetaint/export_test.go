@@ -75,6 +75,8 @@ func (p *Preview) DelaysAfter(changes ...[2]any) map[string][]time.Duration {
 	for _, change := range changes {
 		was, is := change[0], change[1]
 		switch cmp.Or(is, was).(type) {
+		case *v1alpha1.MachineDeployment:
+			p.c.deploymentChanged(was, is)
 		case *mcm.MachineSet:
 			p.c.setChanged(was, is)
 		case *mcm.Machine:

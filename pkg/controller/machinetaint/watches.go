@@ -3,6 +3,7 @@
 package machinetaint
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -36,11 +37,26 @@ func (c *Controller) deploymentChanged(was, is any) {
 	if before != nil && after != nil && before.UID == after.UID {
 		c.states.noteNames(before, after, c.clock.Now(), c.latest.inReserve)
 	}
+	if hasReplicas(before) != hasReplicas(after) {
+		c.syncEmpty(cmp.Or(before, after).Namespace)
+	}
 	for _, item := range []any{was, is} {
 		if d, ok := item.(*v1alpha1.MachineDeployment); ok {
 			c.loop.Add(keyOf(d))
 			c.states.notify(keyOf(d))
 			return
+		}
+	}
+}
+
+func hasReplicas(d *v1alpha1.MachineDeployment) bool { return d != nil && d.Spec.Replicas > 0 }
+
+// syncEmpty syncs the MachineDeployments of a namespace that have no replicas: whether these have a
+// reserve depends on the replicas of the others, see [Controller.allLeaving].
+func (c *Controller) syncEmpty(namespace string) {
+	for d := range stores.All[*v1alpha1.MachineDeployment](c.stores.deployments) {
+		if d.Namespace == namespace && !hasReplicas(d) {
+			c.loop.Add(keyOf(d))
 		}
 	}
 }

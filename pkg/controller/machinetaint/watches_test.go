@@ -51,7 +51,7 @@ func podOn(node string, change ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 var _ = Describe("An event", func() {
-	const a, b = fixture.Namespace + "/a", fixture.Namespace + "/b"
+	const a, b, c = fixture.Namespace + "/a", fixture.Namespace + "/b", fixture.Namespace + "/c"
 	plain := nodeWith(func(*corev1.Node) {})
 	annotated := func(key string) *corev1.Node {
 		return nodeWith(func(n *corev1.Node) { n.Annotations[key] = "changed" })
@@ -65,6 +65,13 @@ var _ = Describe("An event", func() {
 	DescribeTable("is decided on where it matters, and nowhere else", func(was, is any, want ...string) {
 		storm.Bubble(suite, func() { Expect(withTwoPools().WokenBy(was, is)).To(ConsistOf(want)) })
 	},
+		Entry("a MachineDeployment changes", poolOf("a"), poolOf("a"), a),
+		Entry("a MachineDeployment gets its first replicas, so that the cluster does not hibernate", poolOf("a"), scaled(poolOf("a"), 1), a, b),
+		Entry("a MachineDeployment comes with replicas", nil, scaled(poolOf("c"), 1), c, a, b),
+		Entry("a MachineDeployment loses its last replicas", scaled(poolOf("a"), 1), poolOf("a"), a, b),
+		Entry("a MachineDeployment goes with its replicas", scaled(poolOf("c"), 1), nil, c, a, b),
+		Entry("a MachineDeployment gets more replicas", scaled(poolOf("a"), 1), scaled(poolOf("a"), 2), a),
+		Entry("a MachineDeployment of another namespace gets replicas", nil, elsewhere(scaled(poolOf("a"), 1)), "other/a"),
 		Entry("a MachineSet comes", nil, setIn("a"), a),
 		Entry("a MachineSet changes", setIn("a"), setIn("a"), a),
 		Entry("a MachineSet gets another owner", setIn("a"), setIn("b"), a, b),
@@ -123,6 +130,16 @@ var (
 func poolOf(name string) *api.MachineDeployment {
 	d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace}}
 	d.Spec.Template.Spec.Class.Name = "class-" + name
+	return d
+}
+
+func scaled(d *api.MachineDeployment, replicas int32) *api.MachineDeployment {
+	d.Spec.Replicas = replicas
+	return d
+}
+
+func elsewhere(d *api.MachineDeployment) *api.MachineDeployment {
+	d.Namespace = "other"
 	return d
 }
 
