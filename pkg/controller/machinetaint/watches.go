@@ -122,7 +122,7 @@ func (c *Controller) nodeChanged(was, is any) {
 	after, _ := is.(*corev1.Node)
 	differs := func(key string) bool { return before.Annotations[key] != after.Annotations[key] }
 	if before != nil && after != nil && slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, fit.SameTaint) &&
-		!slices.ContainsFunc(nodeAnnotations, differs) && pool.NodeReady(before) == pool.NodeReady(after) && before.Spec.ProviderID == after.Spec.ProviderID &&
+		!slices.ContainsFunc(nodeAnnotations, differs) && pool.NodeReady(before) == pool.NodeReady(after) && before.Spec.ProviderID == after.Spec.ProviderID && before.Spec.Unschedulable == after.Spec.Unschedulable &&
 		equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) {
 		return
 	}
