@@ -192,12 +192,13 @@ func (c *Controller) rememberPlan(d *v1alpha1.MachineDeployment, p plan.Plan, er
 }
 
 // nextCheck returns the time until the next sync without an event. It is short while caches have
-// yet to catch up with a cluster that responds again.
+// yet to catch up with a cluster that responds again. Nor does an event show that a write of a
+// MachineSet whose outcome is unknown counts no more.
 func (c *Controller) nextCheck(v plan.View, p plan.Plan) time.Duration {
 	if v.Unreachable != "" && !c.cluster.Silent() {
 		return reachability.Recheck
 	}
-	return p.Again
+	return requeue.Sooner(p.Again, c.states.doubtFor(keyOf(v.Deployment), v.Now))
 }
 
 func (c *Controller) panicked(key string, value any) {

@@ -62,7 +62,11 @@ func (g *guards) resize(after *mcm.MachineSet) (ended func(*mcm.MachineSet, erro
 		return nil, err
 	}
 	return func(result *mcm.MachineSet, err error) {
-		g.states.locked(key, func(s *state) { s.endResize(set, result, err, g.clock.Now()) })
+		g.states.locked(key, func(s *state) {
+			if s.endResize(set, result, err, g.clock.Now()) {
+				g.syncAfter(key, unknownFor+time.Second)
+			}
+		})
 	}, nil
 }
 

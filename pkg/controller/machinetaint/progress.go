@@ -8,6 +8,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -56,8 +57,9 @@ func (s *state) beginResize(set string, replicas int) {
 	putEntry(&s.resizes, set, r)
 }
 
-// endResize records the outcome of a write of a MachineSet's replicas.
-func (s *state) endResize(set string, result *mcm.MachineSet, err error, now time.Time) {
+// endResize records the outcome of a write of a MachineSet's replicas, and reports whether it is
+// unknown.
+func (s *state) endResize(set string, result *mcm.MachineSet, err error, now time.Time) (unknown bool) {
 	r := s.resizes[set]
 	switch {
 	case r == nil:
@@ -65,11 +67,28 @@ func (s *state) endResize(set string, result *mcm.MachineSet, err error, now tim
 		r.version, r.before = result.ResourceVersion, nil
 	case !ineffective(err):
 		r.until = now.Add(unknownFor)
+		return true
 	case r.before != nil:
 		s.resizes[set] = r.before
 	default:
 		delete(s.resizes, set)
 	}
+	return false
+}
+
+// doubtFor returns how long it takes until the next write of replicas with an unknown outcome is
+// forgotten; 0 if there is none.
+func (s *states) doubtFor(key string, now time.Time) (wait time.Duration) {
+	s.locked(key, func(one *state) {
+		for _, r := range one.resizes {
+			for ; r != nil; r = r.before {
+				if !r.until.IsZero() {
+					wait = requeue.Sooner(wait, r.until.Sub(now)+1)
+				}
+			}
+		}
+	})
+	return wait
 }
 
 // replicasOf returns the fewest and the most machines that a MachineSet may be asking for, by what
