@@ -24,7 +24,7 @@ type Lowered struct {
 
 // isOver reports whether a client has asked for something else since.
 func (l Lowered) isOver(replicas int, v View) bool {
-	return replicas > l.Replicas || v.Wish != l.Wish || v.Max != l.Max
+	return replicas > l.Replicas || !v.SettingsUnknown && (v.Wish != l.Wish || v.Max != l.Max)
 }
 
 // limits reports whether the reserve must not reach more replicas now.

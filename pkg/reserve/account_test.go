@@ -66,6 +66,8 @@ var _ = Describe("A reduction of replicas (17)", func() {
 		Entry("another excess", true, func(v *View) { v.Wish = 4 }),
 		Entry("another max", true, func(v *View) { v.Max = 8 }),
 		Entry("more replicas", true, func(v *View) { v.Replicas++ }),
+		Entry("but not by settings that cannot be read, so that the reserve stays as it is", false, func(v *View) { v.SettingsUnknown, v.Wish, v.Excess, v.Max = true, 2, 2, 7 }),
+		Entry("more replicas, though settings cannot be read", true, func(v *View) { v.SettingsUnknown, v.Wish, v.Excess, v.Max = true, 2, 2, 7; v.Replicas++ }),
 	)
 
 	DescribeTable("to a max that the client knows lasts until a client requests something else", func(limits bool, change func(*View)) {

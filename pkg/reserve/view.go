@@ -95,6 +95,9 @@ type View struct {
 	Wish, Excess int
 	// Min and Max are those of the bounds, or 0 and Unbounded.
 	Min, Max int
+	// SettingsUnknown reports whether the settings cannot be read: Wish and Max are then what the reserve
+	// has now, and nobody has asked for that.
+	SettingsUnknown bool
 	// Dedicated are the spare machines that are kept for pods of an owner.
 	Dedicated []machine.Dedication
 	// Accounting is where the reserve is counted; the zero value means additive.

@@ -161,7 +161,7 @@ func ruleView(v View, w desired) reserve.View {
 	view := reserve.View{
 		Replicas: v.Memory.Workload(d), Waiting: v.Memory.Waiting(d), Wish: w.Wish, Excess: w.Excess, Min: w.min, Max: w.Max, Accounting: w.accounting, Applied: v.Memory.AppliedTo(d),
 		CurrentSet: v.CurrentSet, Rollout: v.Rollout, SetReplicas: v.SetReplicas, MaxSetReplicas: mostMachines(v), Behind: v.Behind,
-		NamedGone:  v.NamedGone,
+		NamedGone: v.NamedGone, SettingsUnknown: w.problem != nil,
 		AllLeaving: v.AllLeaving && w.accounting == pool.Inclusive && d.Spec.Replicas <= 0, NodesUnknown: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
 		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry, Lowered: v.Memory.Lowered,
 	}

@@ -193,6 +193,13 @@ var _ = Describe("Patience", func() {
 		Expect(p.Report.Reason).To(Equal(reserve.ReplicasLowered))
 	})
 
+	It("after a reduction of replicas is kept while settings cannot be read", func() {
+		lowered := reserve.Lowered{Times: 1, Until: noon.Add(-time.Hour), Lasting: true, Replicas: 5, Wish: 3, Max: 9}
+		p := plan.New(included(note(api.BoundsAnnotation, "many"), func(v *plan.View) { v.Memory.Lowered = lowered }))
+		Expect(p.Report.Reason).To(Equal(plan.BoundsInvalid))
+		Expect(p.Memory.Lowered).To(Equal(lowered))
+	})
+
 	It("with another client that writes the field ends the sooner of both", func() {
 		v := atRest(note(api.BoundsAnnotation, "1:9:2"), machine("r1", occupied), applied("2,max=9"))
 		v.Memory.FieldConflict = plan.FieldConflict{Writes: 1, Until: noon.Add(time.Minute)}
