@@ -32,6 +32,9 @@ type health struct {
 	// serving and reserve are the ready machines. Stuck are those that serve, cannot be created, and
 	// would be deleted before any other; working are all others that serve, ready or not.
 	serving, reserve, working, stuck int
+	// kept reports whether a machine that serves does not work and is preserved, so that nothing
+	// replaces it.
+	kept bool
 	// open are those of the machines in reserve that are not cordoned.
 	open int
 	// booting are those of the working machines that may still become ready.
@@ -56,6 +59,7 @@ func examine(z *zone, was Failure, now time.Time, patience time.Duration) (healt
 			stuckOnes = append(stuckOnes, m)
 		default:
 			working = append(working, m)
+			h.kept = h.kept || m.Preserved && pool.Unhealthy(m.Phase())
 			if m.boots() {
 				h.booting++
 			}

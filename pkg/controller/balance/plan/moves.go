@@ -173,6 +173,10 @@ func takersText(to map[string]int32) string {
 // finishMove removes one replica and names its machine for deletion, once the machine that replaces
 // it serves.
 func (r *round) finishMove(z *zone) {
+	if r.unhealthy() {
+		z.pauseMove("Waiting", unhealthy)
+		return
+	}
 	var taker *zone
 	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
 		// Growth that was requested meanwhile is not applied, and has no machines yet.
@@ -183,10 +187,6 @@ func (r *round) finishMove(z *zone) {
 	}
 	if z.Rollout.Spread {
 		z.pauseMove("Waiting", z.name+" is being updated")
-		return
-	}
-	if r.unhealthy() {
-		z.pauseMove("Waiting", unhealthy)
 		return
 	}
 	victim, why := r.victim(z, taker, z.move.Machine)
@@ -208,10 +208,11 @@ func (r *round) finishMove(z *zone) {
 	z.next.moves = 1
 }
 
-// awaitTaker waits for the replacement: for seconds, or for days if its zone creates no machines.
+// awaitTaker waits for the replacement: for seconds, or for days if its zone creates no machines, or
+// keeps one that failed.
 func (z *zone) awaitTaker(taker *zone) {
 	why := "waiting until the machine in " + taker.name + " accepts pods"
-	if taker.health.blocked || taker.excluded() || taker.Rollout.Spread {
+	if taker.health.blocked || taker.health.kept || taker.excluded() || taker.Rollout.Spread {
 		z.pauseMove("Waiting", why)
 		return
 	}

@@ -3,13 +3,21 @@
 package plan_test
 
 import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+	"github.com/evenkeel/evenkeel/pkg/fit"
 )
+
+// keepsFailed is a member with a preserved machine that ran and failed, so that nothing replaces it.
+func keepsFailed(m *Member) {
+	broken(&m.Machines[2])
+	m.Machines[2].Preserved = true
+}
 
 var _ = Describe("A promised machine", func() {
 	off := Mode(v1alpha1.BalanceOff)
@@ -61,6 +69,9 @@ var _ = Describe("A promised machine", func() {
 		Entry("holds up no growth where the taker is updated",
 			"a: applied-replicas=6",
 			NewMember("a", 4, ScaleUp, Applied(4), promises("a", "b"), asked(6)), NewMember("b", 3, ScaleUp, Applied(3), took("1", "a"), stuckBoot, rollout)),
+		Entry("holds up no growth where the taker keeps a machine that failed",
+			"a: applied-replicas=6",
+			NewMember("a", 4, ScaleUp, Applied(4), promises("a", "b"), asked(6)), NewMember("b", 3, ScaleUp, Applied(3), took("1", "a"), keepsFailed)),
 		Entry("since its MachineDeployment is being deleted, leaves what arrived where it is",
 			"b: -move",
 			NewMember("a", 4, ScaleUp, Applied(4), promises("a", "b"), beingDeleted), NewMember("b", 3, ScaleUp, Applied(3), took("1", "a"))),
@@ -72,6 +83,15 @@ var _ = Describe("A promised machine", func() {
 		p := New(v)
 		Expect(writes(p)).To(Equal("a: applied-replicas=6"))
 		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False " + ReasonUnreachable))
+	})
+
+	It("holds up no growth while many Nodes are not ready, those of its taker among them", func() {
+		v := view(NewMember("a", 4, ScaleUp, Applied(4), promises("a", "b"), asked(6)),
+			NewMember("b", 3, ScaleUp, Applied(3), took("1", "a"), func(m *Member) { phase(mcm.MachineUnknown)(&m.Machines[2]) }))
+		for _, name := range []string{"u", "v", "w", "x"} {
+			v.Nodes = append(v.Nodes, fit.Node{Object: unready(name)})
+		}
+		Expect(writes(New(v))).To(Equal("a: applied-replicas=6"))
 	})
 
 	It("goes though growth is asked for where its replica arrived", func() {
