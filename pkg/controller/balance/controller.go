@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -135,7 +136,7 @@ func (c *Controller) attach(i Informers) error {
 	c.written = written.NewCache[*v1alpha1.MachineDeployment](s.deployments, c.clock)
 	s.sets, s.machines, s.classes = listen(i.Machines.Sets(), c.machineChanged), listen(i.Machines.Machines(), c.machineChanged), listen(i.Machines.Classes(), c.machineChanged)
 	if i.Target != nil {
-		s.nodes, s.pods, s.budgets = listen(i.Target.Nodes(), c.podChanged), listen(i.Target.Pods(), c.podChanged), listen(i.Target.Budgets(), c.podChanged)
+		s.nodes, s.pods, s.budgets = listen(i.Target.Nodes(), c.nodeChanged), listen(i.Target.Pods(), c.podChanged), listen(i.Target.Budgets(), c.podChanged)
 		listen(i.Target.Claims(), c.podChanged)
 		listen(i.Target.Volumes(), c.podChanged)
 		s.storage = i.Target.Storage()
@@ -162,6 +163,16 @@ func (c *Controller) deploymentChanged(was, is any) {
 func (c *Controller) machineChanged(_, _ any) {
 	if c.concerned.Load() {
 		c.loop.AddAfter(c.options.Namespace, gatherMachines)
+	}
+}
+
+// nodeChanged causes a sync if pods matter, or if machines do and a Node shows something else of what
+// they offer.
+func (c *Controller) nodeChanged(was, is any) {
+	before, _ := was.(*corev1.Node)
+	after, _ := is.(*corev1.Node)
+	if c.moving.Load() || c.concerned.Load() && !sameOffer(before, after) {
+		c.loop.AddAfter(c.options.Namespace, gatherPods)
 	}
 }
 

@@ -3,11 +3,13 @@
 package balance
 
 import (
+	"cmp"
 	"context"
 	"testing/synctest"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 )
@@ -33,9 +35,10 @@ func (c *Controller) Moved() float64 {
 // Concerned reports whether events of machines cause a sync.
 func (p *Preview) Concerned() bool { return p.c.concerned.Load() }
 
-// DelaysAfter returns when the controller syncs because of changes of a MachineDeployment that come at
-// once, each from one object to another.
+// DelaysAfter returns when the controller syncs because of changes of a MachineDeployment, or of Nodes
+// while a pool has an excess, that come at once, each from one object to another.
 func (p *Preview) DelaysAfter(changes ...[2]any) (delays []time.Duration) {
+	p.c.concerned.Store(true)
 	begun := time.Now()
 	p.c.loop = loop.New("test", func(context.Context, string) (time.Duration, error) {
 		delays = append(delays, time.Since(begun))
@@ -44,6 +47,10 @@ func (p *Preview) DelaysAfter(changes ...[2]any) (delays []time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	for _, change := range changes {
+		if _, is := cmp.Or(change[0], change[1]).(*corev1.Node); is {
+			p.c.nodeChanged(change[0], change[1])
+			continue
+		}
 		p.c.deploymentChanged(change[0], change[1])
 	}
 	p.c.loop.Run(ctx)

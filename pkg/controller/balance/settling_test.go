@@ -3,10 +3,13 @@
 package balance_test
 
 import (
+	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -29,6 +32,24 @@ var _ = Describe("Until Nodes show what a machine offers", func() {
 			c.Start("balance", controller())
 			c.settle()
 			Expect(c.condition("a", plan.ConditionShare)).To(Equal("True Spread"))
+		})
+	})
+
+	It("an excess in a device is known once a Node offers the device, though nothing else happens", func() {
+		play(func(c *cluster) {
+			c.deploy(NewMember("a", 1, Labelled("p"), Excess("example.org/device=2")))
+			c.Start("balance", controller())
+			c.settle()
+			Expect(c.condition("a", plan.ConditionShare)).To(Equal("False ExcessUnknown"))
+			nodes, err := c.core.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			for _, n := range nodes.Items {
+				_, err := c.core.CoreV1().Nodes().Patch(context.Background(), n.Name, types.MergePatchType, []byte(`{"status":{"allocatable":{"example.org/device":"1"}}}`), metav1.PatchOptions{}, "status")
+				Expect(err).NotTo(HaveOccurred())
+			}
+			time.Sleep(time.Minute)
+			Expect(c.condition("a", plan.ConditionShare)).To(Equal("True Spread"))
+			Expect(c.annotations(v1alpha1.ShareAnnotation, "a")).To(Equal("2"))
 		})
 	})
 

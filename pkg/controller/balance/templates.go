@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
@@ -113,6 +114,17 @@ func (t *templates) candidates(m plan.Member, source pool.Source) []similar.Cand
 	}
 	return all
 }
+
+// sameOffer reports whether two versions of a Node show the same of what a machine offers, once they
+// may show it. One of them may be nil.
+func sameOffer(a, b *corev1.Node) bool {
+	shows := func(n *corev1.Node) bool { return n != nil && (similar.Candidate{Node: n}).Fit(settled) }
+	return shows(a) == shows(b) && (!shows(a) || maps.Equal(a.Labels, b.Labels) &&
+		equality.Semantic.DeepEqual(a.Status.Allocatable, b.Status.Allocatable) && equality.Semantic.DeepEqual(a.Status.Capacity, b.Status.Capacity))
+}
+
+// settled is later than any time of a Node.
+var settled = time.Unix(1<<40, 0)
 
 // freshNode returns the Node of a machine that is created now: what is free for pods there, and the
 // taints of the pool.

@@ -8,9 +8,12 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
@@ -25,6 +28,42 @@ func changed(change func(*v1alpha1.MachineDeployment)) *v1alpha1.MachineDeployme
 	change(d)
 	return d
 }
+
+// offering is a Node that has been ready for long, after a change.
+func offering(change func(*corev1.Node)) *corev1.Node {
+	return fixture.Node("n", func(n *corev1.Node) {
+		n.Labels = map[string]string{"l": "1"}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("3")}
+		n.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4")}
+		change(n)
+	})
+}
+
+var _ = DescribeTable("A change of a Node, while a pool has an excess,",
+	func(decides bool, was, is any) {
+		storm.Bubble(suite, func() {
+			p, err := NewPreview("default", plan.Settings{}, true)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(p.DelaysAfter([2]any{was, is})).To(HaveLen(map[bool]int{true: 1}[decides]))
+		})
+	},
+	Entry("is decided on if it comes", true, nil, ready),
+	Entry("if it goes", true, ready, nil),
+	Entry("if it has a device", true, ready, offering(func(n *corev1.Node) { n.Status.Allocatable["gpu"] = resource.MustParse("1") })),
+	Entry("if it is larger", true, ready, offering(func(n *corev1.Node) { n.Status.Capacity["cpu"] = resource.MustParse("8") })),
+	Entry("if it gets another label", true, ready, offering(func(n *corev1.Node) { n.Labels["l"] = "2" })),
+	Entry("if it is cordoned", true, ready, cordoned),
+	Entry("if it is no longer cordoned", true, cordoned, ready),
+	Entry("not if it reports how it is", false, ready, offering(func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() })),
+	Entry("not if it shows nothing before and after", false, cordoned, offering(func(n *corev1.Node) { n.Spec.Unschedulable, n.Labels["l"] = true, "2" })),
+	Entry("nor if it comes and shows nothing", false, nil, cordoned),
+)
+
+var (
+	ready    = offering(func(*corev1.Node) {})
+	cordoned = offering(func(n *corev1.Node) { n.Spec.Unschedulable = true })
+)
 
 var _ = DescribeTable("A change of a MachineDeployment",
 	func(want []time.Duration, changes ...[2]any) {
