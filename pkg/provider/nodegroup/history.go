@@ -15,9 +15,11 @@ const (
 	// machine-controller-manager removes it when it sees the machine terminate, and our store of
 	// Machines may lag behind.
 	namedFor = time.Minute
-	// stuckAfter is how long a Node may keep its reserve mark after its Machine has lost it. Then it
-	// counts as a member all the same: for a Node that is never a member, the caller shrinks the
-	// group in every loop after 15 minutes, and does nothing else.
+	// stuckAfter is how long a Node may keep its reserve mark after its Machine has lost it, and how
+	// long a machine is reported that cannot be created. Then the Node counts as a member all the
+	// same, and the machine as one that has yet to register: for a Node that is never a member, and
+	// for a failed machine that it cannot remove, the caller shrinks the group in every loop after 15
+	// minutes, and does nothing else.
 	stuckAfter = 10 * time.Minute
 	// unseenFor is how long our own write may be missing from the informer until its watch counts as
 	// broken.
@@ -53,37 +55,36 @@ func (r *recentNames) contains(name string, now time.Time) bool {
 	return now.Sub(r.last[name]) < namedFor
 }
 
-// staleMarks remembers since when Machines have had no reserve mark although their Nodes still
-// carry it.
-type staleMarks struct {
+// machineTimes remembers since when something has been true of Machines.
+type machineTimes struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// overdue reports whether the Node of a Machine has kept its mark for too long.
-func (f *staleMarks) overdue(machine string, now time.Time) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.since == nil {
-		f.since = map[string]time.Time{}
+// overdue reports whether it has been true of a Machine for too long.
+func (t *machineTimes) overdue(machine string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.since == nil {
+		t.since = map[string]time.Time{}
 	}
-	since, ok := f.since[machine]
+	since, ok := t.since[machine]
 	if !ok {
-		f.since[machine] = now
+		t.since[machine] = now
 	}
 	return ok && now.Sub(since) >= stuckAfter
 }
 
-func (f *staleMarks) forget(machine string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.since, machine)
+func (t *machineTimes) forget(machine string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.since, machine)
 }
 
-func (f *staleMarks) forgetIf(gone func(string) bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	maps.DeleteFunc(f.since, func(machine string, _ time.Time) bool { return gone(machine) })
+func (t *machineTimes) forgetIf(gone func(string) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.since, func(machine string, _ time.Time) bool { return gone(machine) })
 }
 
 // lastNodes remembers the last Node of each group that could be its template, for the time when the

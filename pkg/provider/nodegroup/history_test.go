@@ -45,7 +45,7 @@ var _ = Describe("What is remembered", func() {
 	})
 
 	It("of marks is forgotten machine by machine", func() {
-		f := &staleMarks{}
+		f := &machineTimes{}
 		f.overdue("a", plantest.Noon)
 		f.overdue("b", plantest.Noon)
 		f.forgetIf(gone)

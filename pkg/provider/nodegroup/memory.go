@@ -32,7 +32,9 @@ type memory struct {
 	recentNames recentNames
 	lastNodes   lastNodes
 	callerView  callerView
-	staleMarks  staleMarks
+	// staleMarks are about Machines without the reserve mark whose Nodes carry it, failures about
+	// those that cannot be created.
+	staleMarks, failures machineTimes
 }
 
 // findGroup returns the newest known MachineDeployment with this name.
@@ -76,6 +78,18 @@ func (m *memory) members(s pool.Snapshot) []plan.Member {
 	return all
 }
 
+// instance returns a machine for the protocol. A failure is reported for a while: a caller that has
+// not removed the machine by then cannot, because of min or a rollout.
+func (m *memory) instance(member plan.Member) *pb.Instance {
+	is := instance(member)
+	if is.Status.ErrorInfo == nil {
+		m.failures.forget(member.Name())
+	} else if m.failures.overdue(member.Name(), m.clock.Now()) {
+		is.Status.ErrorInfo = nil
+	}
+	return is
+}
+
 // recordWrite remembers an object that the API server returned.
 func (m *memory) recordWrite(d *v1alpha1.MachineDeployment) {
 	m.written.Record(d)
@@ -94,6 +108,7 @@ func (m *memory) forget() {
 	m.lastNodes.forgetIf(missing(m.deployments))
 	m.callerView.forgetIf(missing(m.deployments))
 	m.staleMarks.forgetIf(missing(m.kinds.Machines))
+	m.failures.forgetIf(missing(m.kinds.Machines))
 	m.recentNames.addNames(nil, m.clock.Now())
 }
 

@@ -181,6 +181,39 @@ var _ = Describe("Instances", func() {
 			Expect(c.said("pool")).To(ContainElement("virtual:///node-a Running"), "the record decides, not a Node that was not asked about")
 		})
 	})
+
+	It("that cannot be created are reported for ten minutes: for one that it cannot remove, the caller stops in every loop", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 1)
+			c.machine("pool", "a", mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
+			failed, booting := Equal([]string{"requested://a Creating ResourceExhausted/1"}), Equal([]string{"requested://a Creating"})
+			last := func(o mcm.LastOperation) {
+				m, err := c.ours.Machines(ns).Get(context.Background(), "a", metav1.GetOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				m.Status.LastOperation = o
+				_, err = c.ours.Machines(ns).UpdateStatus(context.Background(), m, metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				c.lull()
+			}
+			c.lull()
+			for range 60 {
+				Expect(c.said("pool")).To(failed)
+				Expect(code(c.remove("pool", "requested://a"))).To(Equal(codes.FailedPrecondition), "replicas are at min")
+				time.Sleep(10 * time.Second)
+			}
+			for range 60 {
+				Expect(c.said("pool")).To(booting, "it is one that has yet to register")
+				time.Sleep(10 * time.Second)
+			}
+			last(mcm.LastOperation{})
+			Expect(c.said("pool")).To(booting)
+			last(plantest.Machine("", failing("ResourceExhausted")).Status.LastOperation)
+			Expect(c.said("pool")).To(failed, "it fails anew")
+			Expect(c.ours.Machines(ns).Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(time.Minute)
+			Expect(c.wire.server.remembered()).To(HaveKeyWithValue("failures", 0))
+		})
+	})
 })
 
 var _ = Describe("The other answers", func() {

@@ -137,7 +137,7 @@ func (s *Server) NodeGroupNodes(_ context.Context, request *pb.NodeGroupNodesReq
 	response := &pb.NodeGroupNodesResponse{}
 	for _, m := range s.memory.members(s.memory.outline(g)) {
 		if !m.Reserve() {
-			response.Instances = append(response.Instances, instance(m))
+			response.Instances = append(response.Instances, s.memory.instance(m))
 		}
 	}
 	return response, nil
