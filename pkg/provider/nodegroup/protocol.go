@@ -20,6 +20,10 @@ const (
 	classOther     int32 = 99
 )
 
+// maxErrorText is the length of an error message in characters. The caller shows no more, and takes
+// no answer of more than 4 MiB: it would do nothing for the whole cluster.
+const maxErrorText = 500
+
 // message returns a group for the protocol. It always has both bounds, since the caller takes them
 // from any answer, and could empty a group without a min.
 func message(g plan.Group) *pb.NodeGroup {
@@ -71,6 +75,6 @@ func failure(m plan.Member) *pb.InstanceErrorInfo {
 	if code == mcmcodes.ResourceExhausted {
 		class = classExhausted
 	}
-	text := strings.ToValidUTF8(m.Object.Status.LastOperation.Description, "?")
+	text := strings.ToValidUTF8(fmt.Sprintf("%.*s", maxErrorText, m.Object.Status.LastOperation.Description), "?")
 	return &pb.InstanceErrorInfo{ErrorCode: code.String(), ErrorMessage: text, InstanceErrorClass: class}
 }

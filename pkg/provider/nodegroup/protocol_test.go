@@ -4,6 +4,7 @@ package nodegroup
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -107,6 +108,21 @@ var _ = Describe("A member", func() {
 		m := plantest.Machine(mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
 		m.Status.LastOperation.Description = "caf\xe9"
 		Expect(instance(memberOf(m, nil, false)).Status.ErrorInfo.ErrorMessage).To(Equal("caf?"))
+	})
+
+	It("tells an error message as far as the caller shows it: of longer ones, an answer has room for few", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 5)
+			for _, name := range []string{"a", "b", "c", "d", "e"} {
+				c.machine("pool", name, mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"), func(m *v1alpha1.Machine) {
+					m.Status.LastOperation.Description = "no luck" + strings.Repeat("é", 1<<19)
+				})
+			}
+			c.lull()
+			all := c.listed("pool")
+			Expect(all).To(HaveLen(5))
+			Expect(all[0].Status.ErrorInfo.ErrorMessage).To(Equal("no luck" + strings.Repeat("é", 493)))
+		})
 	})
 })
 
