@@ -37,8 +37,8 @@ func NewGroup(d *v1alpha1.MachineDeployment) (Group, error) {
 func (g Group) Replicas() int32 { return pool.Requested(g.Deployment) }
 
 // Max is how many machines an autoscaler may have in the group: max without the machines that are
-// dedicated, which its own pods cannot use.
+// dedicated, which its own pods cannot use. Replicas come first, so it is at least min.
 func (g Group) Max() int32 {
-	dedicated := pool.Dedicated(pool.Dedications(g.Deployment, 0))
+	dedicated := pool.Dedicated(pool.Dedications(g.Deployment, int(g.Bounds.Min)))
 	return max(g.Bounds.Max-int32(dedicated), min(g.Replicas(), g.Bounds.Max))
 }

@@ -61,6 +61,7 @@ var _ = Describe("A group", func() {
 		Expect(dedicated(Bounded("1:9", 8)).Max()).To(BeEquivalentTo(8))
 		Expect(dedicated(Bounded("1:2", 1)).Max()).To(BeEquivalentTo(1))
 		Expect(dedicated(Bounded("0:2", 0)).Max()).To(BeZero(), "all that it may have is dedicated")
+		Expect(dedicated(Bounded("3:5", 1)).Max()).To(BeEquivalentTo(3), "replicas come first, so that an autoscaler can raise them to min")
 		_, err := NewRaise(dedicated(Bounded("1:9", 5)), 5, 2)
 		Expect(status.Code(err)).To(Equal(codes.OutOfRange))
 	})
