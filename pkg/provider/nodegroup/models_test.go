@@ -76,6 +76,41 @@ var _ = Describe("The template of a group", func() {
 		})
 	})
 
+	// quiet makes a pool of a class with a machine of some class, and its Node, of which nothing is heard after it is ready.
+	quiet := func(c *cluster, classes map[string]string, order ...string) {
+		GinkgoHelper()
+		class := fixture.MachineClass(fixture.Class)
+		class.NodeTemplate = plantest.Class("z1")
+		_, err := c.ours.MachineClasses(ns).Create(context.Background(), class, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		c.pool("pool", "0:9", 1)
+		for _, name := range order {
+			c.running("pool", name)
+			c.patchMachine(name, `{"spec":{"class":{"name":%q}}}`, classes[name])
+			c.patchNode("node-"+name, `{"metadata":{"labels":{"from":%q}}}`, name)
+			time.Sleep(10 * time.Second)
+		}
+		time.Sleep(2 * time.Minute)
+	}
+
+	It("is not a Node of a machine of another class", func() {
+		play(func(c *cluster) {
+			quiet(c, map[string]string{"a": "former"}, "a")
+			node, err := c.template("pool")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(node.Status.Allocatable.Cpu().String()).To(Equal("3920m"), "what the class promises; the Node has 4")
+		})
+	})
+
+	It("is the oldest Node of its class, where nothing was heard of any since it became ready", func() {
+		play(func(c *cluster) {
+			quiet(c, map[string]string{"c": "former", "b": fixture.Class, "a": fixture.Class}, "c", "b", "a")
+			node, err := c.template("pool")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(node.Labels).To(HaveKeyWithValue("from", "b"))
+		})
+	})
+
 	It("is not a Node that is losing its reserve mark while its Machine still has it", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()

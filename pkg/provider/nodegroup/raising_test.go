@@ -162,6 +162,29 @@ var _ = Describe("Raising", func() {
 		})
 	})
 
+	It("is decided anew on what others write meanwhile, however late our watch is", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			c.Hold("machinedeployments", serving)
+			c.patch("pool", `{"spec":{"replicas":6}}`)
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(7))
+		})
+	})
+
+	It("counts from what was written before the caller's loop began, though no watch has shown it", func() { // law 12
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			c.Hold("machinedeployments", serving)
+			Expect(c.increase("pool", 2)).To(Succeed())
+			Expect(c.begin()).To(Succeed())
+			Expect(c.increase("pool", 1)).To(Succeed())
+			Expect(c.replicas("pool")).To(BeEquivalentTo(6))
+		})
+	})
+
 	It("passes max by no race", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:5", 3)

@@ -153,6 +153,13 @@ var _ = Describe("Groups", func() {
 			c.lull()
 			Expect(c.begin()).To(Succeed())
 			Expect(c.homeOf(node)).To(BeNil(), "patience begins anew")
+			time.Sleep(9 * time.Minute)
+			released := node.DeepCopy()
+			released.Annotations = nil
+			Expect(c.homeOf(released).GetId()).To(Equal("pool"))
+			time.Sleep(2 * time.Minute)
+			Expect(c.begin()).To(Succeed())
+			Expect(c.homeOf(node)).To(BeNil(), "it did not keep its mark all the time")
 		})
 	})
 })

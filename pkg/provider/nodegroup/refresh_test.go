@@ -57,6 +57,36 @@ var _ = Describe("Refresh", func() {
 		})
 	})
 
+	DescribeTable("fails after a silence until each watch shows what happened in it", func(late string) {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 1)
+			c.running("pool", "a")
+			label := func(value string) { // on an object of each kind
+				text := `{"metadata":{"labels":{"seen":%q}}}`
+				c.patch("pool", text, value)
+				c.patchMachine("a", text, value)
+				c.patchNode("node-a", text, value)
+			}
+			c.lull()
+			c.Down(true, serving)
+			time.Sleep(time.Minute)
+			label("during")
+			c.Hold(late, serving)
+			c.Down(false, serving)
+			time.Sleep(45 * time.Second)
+			label("after")
+			c.lull()
+			Expect(code(c.begin())).To(Equal(codes.Unavailable))
+			c.Release(late, serving)
+			c.lull()
+			Expect(c.begin()).To(Succeed())
+		})
+	},
+		Entry("that of MachineDeployments", "machinedeployments"),
+		Entry("that of Machines", "machines"),
+		Entry("that of Nodes", "nodes"),
+	)
+
 	It("is well from its first answer on, though no API server was asked but by the caches", func() {
 		play(func(c *cluster) {
 			Expect(c.process.Stop()).To(Succeed())

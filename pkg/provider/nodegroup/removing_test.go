@@ -97,6 +97,20 @@ var _ = Describe("Removing", func() {
 		})
 	})
 
+	It("does not name again a machine that is being deleted, however long that takes", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.running("pool", "a", "b")
+			c.machine("pool", "c", mcm.MachineRunning, func(m *v1alpha1.Machine) { m.Finalizers = []string{"e2e/slow"} })
+			c.lull()
+			Expect(c.remove("pool", "node-c")).To(Succeed())
+			Expect(c.ours.Machines(ns).Delete(context.Background(), "c", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(time.Minute)
+			Expect(c.named("pool")).To(ConsistOf("c"))
+			Expect(c.writes()).To(HaveLen(1))
+		})
+	})
+
 	DescribeTable("refuses what is invalid, and nothing changes",
 		func(id string, want codes.Code, nodes ...string) {
 			play(func(c *cluster) {

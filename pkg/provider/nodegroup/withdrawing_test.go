@@ -65,6 +65,22 @@ var _ = Describe("Withdrawing", func() {
 		})
 	})
 
+	It("counts each machine once, whoever shows it, and none that is named for deletion (law 8)", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "0:9", 5, func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.AppliedExcessAnnotation] = "2,max=9" })
+			labelled := func(m *v1alpha1.Machine) { m.Labels = fixture.MachineDeployment("pool", 0).Spec.Selector.MatchLabels }
+			c.machine("pool", "a", mcm.MachinePending, labelled)
+			c.machine("pool", "b", mcm.MachinePending, labelled)
+			c.lull()
+			c.Hold("machines", serving)
+			c.machine("pool", "c", mcm.MachinePending, labelled, priority("1"), doomed)
+			Expect(c.decrease("pool", -1)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(4))
+			Expect(c.decrease("pool", -3)).To(Succeed())
+			Expect(c.target("pool")).To(BeEquivalentTo(2), "a and b")
+		})
+	})
+
 	It("withdraws nothing while machines cannot be read, and succeeds all the same", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9", 4)

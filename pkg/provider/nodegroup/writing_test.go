@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 )
 
@@ -93,6 +94,27 @@ var _ = Describe("Raising", func() {
 			c.Down(false, serving)
 			time.Sleep(time.Minute)
 			Expect(c.replicas("pool")).To(BeEquivalentTo(3))
+		})
+	})
+
+	It("goes on where its caller gives up, so that its outcome is known", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 3)
+			c.lull()
+			c.Hold("machinedeployments", serving)
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == serving && r.Verb == "patch" {
+					return 0, time.Second
+				}
+				return 0, 0
+			})
+			ctx, giveUp := waiting()
+			time.AfterFunc(100*time.Millisecond, giveUp)
+			_, err := c.NodeGroupIncreaseSize(ctx, &pb.NodeGroupIncreaseSizeRequest{Id: "pool", Delta: 1})
+			Expect(code(err)).To(Equal(codes.Canceled))
+			time.Sleep(patience)
+			Expect(c.target("pool")).To(BeEquivalentTo(4), "no watch has shown it")
+			c.LatencyOf(nil)
 		})
 	})
 

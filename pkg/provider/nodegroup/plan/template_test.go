@@ -3,6 +3,8 @@
 package plan_test
 
 import (
+	"slices"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -200,9 +202,11 @@ var _ = Describe("A template", func() {
 
 	It("never carries the reserve taint", func() {
 		m := modelIn("z1", nil)
-		m.Extra.Spec.Taints = append(m.Extra.Spec.Taints, corev1.Taint{Key: v1alpha1.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule})
+		m.Extra.Spec.Taints = append([]corev1.Taint{{Key: v1alpha1.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}}, m.Extra.Spec.Taints...)
+		before := slices.Clone(m.Extra.Spec.Taints)
 		node, _ := NewTemplate(m, nil, nil)
 		Expect(node.Spec.Taints).To(Equal(extraIn("z1").Spec.Taints))
+		Expect(m.Extra.Spec.Taints).To(Equal(before), "the list is of the store")
 	})
 
 	It("is none where it is unknown: an empty one crashes the caller", func() {
