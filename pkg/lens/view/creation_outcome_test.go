@@ -181,6 +181,9 @@ var _ = Describe("The creation of a Machine (V9)", func() {
 			}
 			Expect(kept(refused.Error())).To(HaveExactElements(BeEquivalentTo("Other")))
 			Expect(kept("quota")).To(HaveExactElements(v1alpha1.MachineDeploymentReplicaFailure, BeEquivalentTo("Other")))
+			failed := w.failing(w.server.OnWrite, 1, errServer)
+			Expect(kept(refused.Error())).To(HaveExactElements(BeEquivalentTo("Other")), "also when it is written again")
+			Expect(*failed).To(Equal(1))
 		})
 	})
 })
