@@ -101,7 +101,7 @@ type round struct {
 }
 
 // demand returns the pods that count. They include pods that the scheduler has not tried yet, if it
-// found no node for a similar one.
+// found no node for a similar one, or if it has chosen a node for them, where they take room.
 func (r *round) demand() fit.Demand {
 	looked := map[string]bool{}
 	var untried, all []*fit.Pod
@@ -124,7 +124,7 @@ func (r *round) demand() fit.Demand {
 	}
 	d := fit.Demand{Uncreated: r.uncreatedPods(all), Interrupted: r.Interrupted}
 	for _, p := range untried {
-		if looked[p.Shape()] {
+		if looked[p.Shape()] || p.AwaitsVolume() {
 			all = append(all, p)
 		}
 	}

@@ -148,6 +148,8 @@ var _ = DescribeTable("A plan",
 	Entry("none has been tried", "", "", tell().pool("a", 1, 2, 10).full().waits(Pods(4, "p", 1000, Untried)...)),
 	Entry("an identical one has been rejected", "a+2(a-1 a-2)", "Released:7", tell().pool("a", 1, 2, 10).full().waits(Pod("p-9", 1000)).waits(Pods(6, "p", 1000, Untried)...)),
 	Entry("a different one has been rejected", "a+1(a-1)", "Released:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000)).waits(Pods(6, "q", 1000, Untried)...)),
+	Entry("its node has been chosen, and its volume is being created there", "a+1(a-1)", "HasRoom:1 Released:1",
+		tell().pool("a", 1, 1, 10).waits(Pod("p", 4000)).awaits("a-0", Pod("q", 3000, Untried))),
 )
 
 // sample changes what machines of a pool that do not exist yet will look like.

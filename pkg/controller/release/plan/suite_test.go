@@ -14,6 +14,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
@@ -119,6 +122,19 @@ func (s *story) waits(pods ...*corev1.Pod) *story {
 	for _, p := range pods {
 		s.Waiting = append(s.Waiting, fit.NewPod(p, nothing))
 	}
+	return s
+}
+
+// awaits adds a pod for which the scheduler has chosen a node, until its volume has been created there.
+func (s *story) awaits(node string, p *corev1.Pod) *story {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"volume.kubernetes.io/selected-node": node}}}
+	claim.Spec.StorageClassName = ptr.To("late")
+	class := &storagev1.StorageClass{Provisioner: "csi.example", VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
+	p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: shared}}
+	s.Waiting = append(s.Waiting, fit.NewPod(p, &fit.Lookups{
+		Claim: func(string, string) *corev1.PersistentVolumeClaim { return claim },
+		Class: func(string) *storagev1.StorageClass { return class },
+	}))
 	return s
 }
 
