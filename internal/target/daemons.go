@@ -65,16 +65,18 @@ func DaemonPod(set *appsv1.DaemonSet, newest *corev1.Pod) *fit.Pod {
 const templateGeneration = "pod-template-generation"
 
 // NewestPods returns the newest pod of the present template of each DaemonSet, by UID, among some pods
-// that DaemonSets control.
+// that DaemonSets control. A pod of another namespace only names the DaemonSet as its owner.
 func NewestPods(sets []*appsv1.DaemonSet, pods iter.Seq[*corev1.Pod]) map[types.UID]*corev1.Pod {
-	present := make(map[types.UID]string, len(sets))
+	present := make(map[types.UID]*appsv1.DaemonSet, len(sets))
 	for _, set := range sets {
-		present[set.UID] = set.Annotations[appsv1.DeprecatedTemplateGeneration]
+		if set.Annotations[appsv1.DeprecatedTemplateGeneration] != "" {
+			present[set.UID] = set
+		}
 	}
 	newest := map[types.UID]*corev1.Pod{}
 	for pod := range pods {
 		owner := metav1.GetControllerOfNoCopy(pod)
-		if owner == nil || present[owner.UID] == "" || pod.Labels[templateGeneration] != present[owner.UID] {
+		if owner == nil || present[owner.UID] == nil || !isOfTemplate(pod, present[owner.UID]) {
 			continue
 		}
 		if other := newest[owner.UID]; other == nil || cmp.Or(other.CreationTimestamp.Compare(pod.CreationTimestamp.Time), cmp.Compare(pod.Name, other.Name)) < 0 {
@@ -82,6 +84,12 @@ func NewestPods(sets []*appsv1.DaemonSet, pods iter.Seq[*corev1.Pod]) map[types.
 		}
 	}
 	return newest
+}
+
+// isOfTemplate reports whether a pod was created from the present template of a DaemonSet, if that
+// created it.
+func isOfTemplate(pod *corev1.Pod, set *appsv1.DaemonSet) bool {
+	return pod.Namespace == set.Namespace && pod.Labels[templateGeneration] == set.Annotations[appsv1.DeprecatedTemplateGeneration]
 }
 
 // templatePod returns a pod of a DaemonSet as the API server completes it.

@@ -89,7 +89,11 @@ var _ = Describe("The controller observes", func() {
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true)}}
 		o.Daemons, o.Pods = []*appsv1.DaemonSet{set}, []*corev1.Pod{pod}
 		two := &corev1.PodTemplate{ObjectMeta: webTemplate.ObjectMeta, Template: corev1.PodTemplateSpec{Spec: PodSpec("cpu=2")}}
-		Expect(Requests(previewOf(o, map[string][]any{"PodTemplate": {two}}).Plan())).To(BeEmpty(), "no chunk fits beside it")
+		requested := func() string { return Requests(previewOf(o, map[string][]any{"PodTemplate": {two}}).Plan()) }
+		Expect(requested()).To(BeEmpty(), "no chunk fits beside it")
+
+		pod.Namespace, pod.DeletionTimestamp = Shop, &metav1.Time{Time: Now}
+		Expect(requested()).To(Equal("a=2"), "a user of another namespace names the DaemonSet as the owner of a pod, and keeps it by a finalizer")
 	})
 
 	It("the DaemonSets of each namespace, however many another one has", func() {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
@@ -121,6 +122,24 @@ var _ = Describe("The controller", func() {
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=1 b=2"), "a pod that does not fit beside the DaemonSet is ignored")
 			Expect(c.waiting()).To(Equal(1))
+		})
+	})
+
+	It("sets aside nothing for a pod of another namespace that names a DaemonSet as its owner", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			c.daemonSet(1000)
+			set, err := c.core.AppsV1().DaemonSets(ns).Get(context.Background(), "daemon", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			world.Create(c.core.CoreV1().Pods("other"), Pod("daemon-1", 4000, InNamespace("other"), func(p *corev1.Pod) {
+				p.UID, p.Status = "", corev1.PodStatus{}
+				p.Spec.NodeName, p.Labels = "elsewhere", map[string]string{"pod-template-generation": "2"}
+				p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true)}}
+			}))
+			c.Start("release", controller(usual))
+			c.create(fresh(1, "picky", 3000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"))
 		})
 	})
 
