@@ -50,20 +50,31 @@ func describedNode(s Snapshot) *corev1.Node {
 	node.Labels[corev1.LabelHostname] = ""
 	node.Status.Capacity, node.Status.Allocatable = t.Capacity, t.Allocatable
 	if replaced := s.replaced(); replaced != nil {
-		node.Labels = labels.Merge(replaced.Labels, node.Labels)
-		node.Status.Capacity = withDevices(replaced.Status.Capacity, t.Capacity)
-		node.Status.Allocatable = withDevices(replaced.Status.Allocatable, t.Allocatable)
+		node.Labels = labels.Merge(addedLabels(replaced), node.Labels)
+		node.Status.Capacity = withDevices(replaced.Node.Status.Capacity, t.Capacity)
+		node.Status.Allocatable = withDevices(replaced.Node.Status.Allocatable, t.Allocatable)
 	}
 	return node
 }
 
-// replaced returns a ready Node of an older template with the machine type of the MachineClass; nil if
-// there is none. It shows what a MachineClass does not: what the kubelet keeps for itself, and the
-// labels that other components add.
-func (s *Snapshot) replaced() *corev1.Node {
-	for _, m := range s.Machines {
+// addedLabels returns the labels of a machine's Node that are not of its template: that may have some
+// which new machines do not get.
+func addedLabels(m *Machine) labels.Set {
+	added := maps.Clone(m.Node.Labels)
+	maps.DeleteFunc(added, func(key, _ string) bool {
+		_, own := m.Object.Spec.NodeTemplateSpec.Labels[key]
+		return own
+	})
+	return added
+}
+
+// replaced returns a machine of an older template with the machine type of the MachineClass and a ready
+// Node; nil if there is none. It shows what a MachineClass does not: what the kubelet keeps for itself,
+// and the labels that other components add.
+func (s *Snapshot) replaced() *Machine {
+	for i, m := range s.Machines {
 		if kind := s.Class.NodeTemplate.InstanceType; kind != "" && m.Node != nil && m.Set != s.Rollout.Set && NodeReady(m.Node) && m.Node.Labels[corev1.LabelInstanceTypeStable] == kind {
-			return m.Node
+			return &s.Machines[i]
 		}
 	}
 	return nil

@@ -111,6 +111,10 @@ var _ = Describe("The Node of a new machine", func() {
 		Expect(n.Labels).To(And(HaveKeyWithValue("gpu", "present"), HaveKeyWithValue(corev1.LabelTopologyZone, "z")))
 		Expect([]any{n.Spec.Unschedulable, n.Spec.Taints}).To(Equal([]any{false, []corev1.Taint(nil)}))
 
+		By("without the labels that only the old template has")
+		w.Machines[0].Spec.NodeTemplateSpec.Labels = map[string]string{"gpu": "present"}
+		Expect(pool.SampleNode(w.read()).Labels).NotTo(HaveKey("gpu"))
+
 		By("another type")
 		w.Nodes[0].Labels[corev1.LabelInstanceTypeStable] = "small"
 		Expect(pool.SampleNode(w.read()).Status.Allocatable.Cpu().Value()).To(BeEquivalentTo(8))
