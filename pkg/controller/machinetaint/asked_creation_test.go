@@ -102,6 +102,19 @@ var _ = Describe("What the controller answers the lens about creations", func() 
 		})
 	})
 
+	It("no machine is created beyond max in the place of a dedicated one whose deletion the controller has yet to see (I1)", func() {
+		onItsOwn(4, 1, machinetaint.Options{}, func(a *alone) {
+			a.patch(`{"metadata":{"annotations":{%q:"1:5:1",%q:"shop=1"}}}`, api.BoundsAnnotation, api.DedicatedAnnotation)
+			a.wrote(0)
+			a.patch(`{"spec":{"replicas":3}}`)
+			a.deleteSlowly("a")
+			a.Hold("machines", controllerUser)
+			a.deleteSlowly("e")
+			time.Sleep(time.Second)
+			Expect(a.refusesCreation()).To(MatchError(ContainSubstring("3 machines stay and 2 leave, and there are to be 4")))
+		})
+	})
+
 	It("no machine is created in the place of one of the reserve whose deletion the controller has yet to see (I1)", func() {
 		onItsOwn(5, 1, machinetaint.Options{}, func(a *alone) {
 			a.patch(`{"spec":{"excessReplicas":0},"metadata":{"annotations":{%q:"1:6"}}}`, api.BoundsAnnotation)

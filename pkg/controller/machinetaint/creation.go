@@ -81,9 +81,10 @@ func (c *Controller) Superfluous(b view.Creation) error {
 		return nil
 	}
 	s := pool.Outline(d, &c.latest.Source, now)
-	n := countForCreation(s.Machines, c.latest.lateDeletions(d))
-	n.staying += inFlight(b, s.Machines)
-	n.kept = countKept(d, workload, s.Machines)
+	late := c.latest.lateDeletions(d)
+	kept := countKept(d, workload, s.Machines, late)
+	n := countForCreation(s.Machines, late)
+	n.staying, n.kept = n.staying+inFlight(b, s.Machines), kept
 	if seen := c.latest.seenLater(key, d); seen != nil {
 		visible = int(seen.Spec.Replicas)
 	}
@@ -106,8 +107,9 @@ type creationCount struct {
 	bySet map[string]int
 }
 
-// countForCreation counts the machines that the controller's store shows, and the late deletions. A
-// victim among the latter counts as one of the reserve, because its mark may not be shown yet.
+// countForCreation counts the machines that the controller's store shows, and the late deletions, which
+// it removes from the map. A victim among the latter counts as one of the reserve, because its mark may
+// not be shown yet.
 func countForCreation(machines []pool.Machine, late map[types.UID]*mcm.Machine) creationCount {
 	n := creationCount{bySet: map[string]int{}}
 	for _, m := range machines {
@@ -128,12 +130,12 @@ func countForCreation(machines []pool.Machine, late map[types.UID]*mcm.Machine) 
 	return n
 }
 
-// countKept counts the machines in reserve that are not released while workload has this many machines
-// (law 19 of package reserve).
-func countKept(d *v1alpha1.MachineDeployment, workload int, machines []pool.Machine) int {
+// countKept counts the staying machines in reserve that are not released while workload has this many
+// machines (law 19 of package reserve).
+func countKept(d *v1alpha1.MachineDeployment, workload int, machines []pool.Machine, late map[types.UID]*mcm.Machine) int {
 	claims, kept := pool.ClaimsOf(d), 0
 	for _, m := range machines {
-		if m.Marked() && !pool.BeingDeleted(m.Object) && !claims.Has(m.Object.Name, workload) {
+		if m.Marked() && !pool.BeingDeleted(m.Object) && late[m.Object.UID] == nil && !claims.Has(m.Object.Name, workload) {
 			kept++
 		}
 	}
