@@ -18,7 +18,8 @@ type Ownership struct {
 
 // Dedicate returns whom each machine in reserve is dedicated to, by index; empty if it is for all
 // pods (law 19). A machine keeps its owner while that has a right to it. Otherwise, ready machines
-// come before others, and older ones before newer ones.
+// come before others, and older ones before newer ones. Machines whose Nodes are cordoned come last,
+// also those that have an owner.
 func Dedicate(machines []Machine, all []machine.Dedication) []machine.Owner {
 	owners := make([]machine.Owner, len(machines))
 	if len(all) == 0 {
@@ -35,17 +36,32 @@ func Dedicate(machines []Machine, all []machine.Dedication) []machine.Owner {
 			left[owner]--
 		}
 	}
-	for _, i := range order {
-		if m := machines[i]; m.Owner != "" && !m.Unhealthy() && m.Priority > PriorityVictim {
-			give(i, m.Owner)
+	for _, some := range splitCordoned(machines, order) {
+		for _, i := range some {
+			if m := machines[i]; m.Owner != "" && !m.Unhealthy() && m.Priority > PriorityVictim {
+				give(i, m.Owner)
+			}
 		}
-	}
-	for _, d := range all {
-		for _, i := range order {
-			give(i, d.Owner)
+		for _, d := range all {
+			for _, i := range some {
+				give(i, d.Owner)
+			}
 		}
 	}
 	return owners
+}
+
+// splitCordoned returns the indices of the machines whose Nodes accept pods, and then those of the
+// others.
+func splitCordoned(machines []Machine, order []int) (split [2][]int) {
+	for _, i := range order {
+		which := 0
+		if machines[i].Cordoned {
+			which = 1
+		}
+		split[which] = append(split[which], i)
+	}
+	return split
 }
 
 // dedicationOrder returns the indices of machines in reserve that stay, the best to dedicate first.

@@ -70,6 +70,9 @@ var _ = DescribeTable("Machines are dedicated (19)",
 			w.view.Machines[i].Created = start
 		}
 	}), "d=shop"),
+	Entry("one whose Node is cordoned after one that boots", all(phase("f", mcm.MachinePending), cordoned("d"), dedicated("shop", 2)), "e=shop f=shop"),
+	Entry("not as before where its Node is cordoned and there is another", all(dedicated("shop", 1), cordoned("f"), func(w *world) { w.machine("f").Owner = "shop" }), "d=shop"),
+	Entry("as before where all their Nodes are cordoned", all(dedicated("ci", 1), dedicated("shop", 1), cordoned("d", "e", "f"), func(w *world) { w.machine("f").Owner, w.machine("d").Owner = "ci", "shop" }), "d=shop f=ci"),
 	Entry("none that serves, and none that leaves", all(dedicated("shop", 1), func(w *world) { w.machine("a").Owner, w.machine("d").Deleted = "shop", true }), "e=shop"),
 )
 

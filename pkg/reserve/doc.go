@@ -101,9 +101,10 @@
 //  18. Min. The reserve takes no machine from the replicas that min requires: one that the reserve
 //     does not need serves.
 //  19. Dedicated. A number of reserve machines can be kept for an owner. Such a machine keeps its
-//     owner; others are dedicated if they are ready, and the oldest first ([Dedicate]). Until it is
-//     claimed for a pod of its owner, a dedicated machine is not released, does not replace another,
-//     and does not count as one that could serve. Claimed machines are released first.
+//     owner; others are dedicated if they are ready, and the oldest first ([Dedicate]). If its Node is
+//     cordoned, another machine is dedicated in its place, if there is one. Until it is claimed for a
+//     pod of its owner, a dedicated machine is not released, does not replace another, and does not
+//     count as one that could serve. Claimed machines are released first.
 //
 // At rest S = R and V = X, or [Summary] describes why not.
 package reserve
