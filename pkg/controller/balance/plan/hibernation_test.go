@@ -89,6 +89,16 @@ var _ = Describe("Hibernation without the right to read the Cluster", func() {
 		Entry("what its Cluster says", Garden{Known: true, Here: true, ClusterAwaited: true}),
 	)
 
+	It("ends the reserve also when the process has just started, and Nodes do not show yet what machines offer", func() {
+		v := stockRights(view(shoot(says(v1alpha1.BoundsAnnotation, "0:9:cpu=8"), 0, 0)...))
+		v.Starting = true
+		for i := range v.Members {
+			share(1)(&v.Members[i])
+			v.Members[i].Settling = true
+		}
+		Expect(asleep(v)).To(Equal("True Hibernated"))
+	})
+
 	It("is nothing that clusters without a Gardener know", func() {
 		v := view(shoot(reserve, 0, 0)...)
 		Expect(asleep(v)).To(Equal("True Spread"))

@@ -23,7 +23,7 @@ import (
 func (r *round) spreadShares() {
 	asleep := r.hibernated()
 	for _, pool := range r.pools {
-		if asleep && r.Garden.awaitsCluster() || r.awaitsTemplates(pool) {
+		if asleep && r.Garden.awaitsCluster() || !asleep && r.awaitsTemplates(pool) {
 			keepShares(pool)
 			continue
 		}
