@@ -69,6 +69,38 @@ var _ = Describe("Until Nodes show what a machine offers", func() {
 		})
 	})
 
+	It("growth waits when the process starts again, and is split then", func() {
+		play(func(c *cluster) {
+			for _, name := range abc {
+				c.deployUndescribed(NewMember(name, 2, ScaleUp))
+			}
+			balance := c.Start("balance", controller())
+			time.Sleep(10 * time.Minute)
+			balance.Crash()
+			c.scale("a", 8)
+			balance.Restart()
+			c.settle()
+			Expect(c.sizes(abc...)).To(Equal("4/4/4"))
+		})
+	})
+
+	It("a machine that is created for a move is not given up when the process starts again", func() {
+		play(func(c *cluster) {
+			c.deployUndescribed(NewMember("a", 3, Continuous))
+			c.deployUndescribed(NewMember("b", 1, Continuous))
+			balance := c.Start("balance", controller())
+			time.Sleep(70 * time.Second)
+			move := c.annotations(v1alpha1.MoveAnnotation, "b")
+			Expect(move).To(ContainSubstring(`"from":"a"`))
+			balance.Crash()
+			balance.Restart()
+			time.Sleep(10 * time.Second)
+			Expect(c.annotations(v1alpha1.MoveAnnotation, "b")).To(Equal(move))
+			c.settle()
+			Expect(c.sizes("a", "b")).To(Equal("2/2"))
+		})
+	})
+
 	It("shares of an excess in resources stay as they are when the process starts again, though MachineClasses describe larger machines", func() {
 		play(func(c *cluster) {
 			c.deployAll([]Change{Labelled("p"), Excess("cpu=12")}, 2, 2, 2)

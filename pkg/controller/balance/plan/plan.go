@@ -180,6 +180,10 @@ func (r *round) balance(group []*zone) {
 	}
 	growing := slices.ContainsFunc(group, (*zone).hasGrowthToGive)
 	if growing {
+		if slices.ContainsFunc(group, r.awaitsSimilar) {
+			awaitSimilar(group)
+			return
+		}
 		// Growth does not wait for a machine: one that was created for a move is dropped.
 		if pending := pendingTaker(group); pending != nil {
 			r.dropMove(pending)
@@ -192,7 +196,7 @@ func (r *round) balance(group []*zone) {
 	continuous := slices.DeleteFunc(slices.Clone(group), func(z *zone) bool { return z.mode != v1alpha1.BalanceContinuous })
 	if len(continuous) > 1 {
 		r.moveOne(continuous)
-	} else if pending := pendingTaker(group); pending != nil {
+	} else if pending := pendingTaker(group); pending != nil && !r.awaitsSimilar(pending) {
 		r.dropMove(pending)
 	}
 }

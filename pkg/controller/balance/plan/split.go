@@ -3,6 +3,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/distribute"
 )
@@ -72,6 +74,22 @@ func (r *round) splitGrowth(group []*zone) bool {
 		}
 	}
 	return false
+}
+
+// awaitsSimilar reports whether it is not known which members are similar to this one, and soon will be.
+func (r *round) awaitsSimilar(z *zone) bool {
+	return r.Starting && slices.ContainsFunc(r.zones, func(other *zone) bool {
+		return other.pool == z.pool && other.Template == nil && other.Settling
+	})
+}
+
+// awaitSimilar reports that growth waits until that is known.
+func awaitSimilar(group []*zone) {
+	for _, z := range group {
+		if z.verdict.reason == "" {
+			z.verdict = falseVerdict("Waiting", "growth waits until Nodes show which MachineDeployments are similar")
+		}
+	}
 }
 
 // hasGrowthToGive reports whether a member has replicas without machines that others may take.
