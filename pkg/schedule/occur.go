@@ -14,6 +14,10 @@ type period struct {
 func periodAt(t time.Time, zone *time.Location) period {
 	local := t.In(zone)
 	start, end := local.ZoneBounds()
+	if !end.IsZero() && !end.After(t) {
+		// Where a rule describes all later years, package time ends leap years a day early.
+		start, end = end, time.Date(t.UTC().Year()+1, time.January, 1, 0, 0, 0, 0, time.UTC)
+	}
 	_, offset := local.Zone()
 	return period{start.UTC(), end.UTC(), time.Duration(offset) * time.Second}
 }

@@ -74,6 +74,11 @@ var _ = DescribeTable("The next occurrence (laws 1 to 3)",
 	Entry("a leap day", "0 0 29 2 *", "UTC", "2026-01-09 00:00", "2028-02-29 00:00"),
 	Entry("a leap day over a century without one", "0 0 29 FEB *", "UTC", "2096-03-01 00:00", "2104-02-29 00:00"),
 	Entry("the end of a year", "0 0 1 1 *", "Europe/Berlin", "2026-12-31 12:00", "2026-12-31 23:00"),
+	// After 2037, no file of time zones lists the changes of the clock any more, but only their rule.
+	Entry("over the end of a leap year", "0 7 * * MON-FRI", "Europe/Berlin", "2040-12-28T08:00:00+01:00", "2040-12-31T07:00:00+01:00"),
+	Entry("on the last day of a leap year", "0 7 * * *", "Europe/Berlin", "2040-12-31T06:00:00+01:00", "2040-12-31T07:00:00+01:00"),
+	Entry("after the last day of a leap year", "0 7 1 * *", "America/New_York", "2040-12-31T19:30:00-05:00", "2041-01-01T07:00:00-05:00"),
+	Entry("over the end of a leap year in summer", "0 7 1 1 *", "Australia/Sydney", "2040-12-01T08:00:00+11:00", "2041-01-01T07:00:00+11:00"),
 	Entry("in a zone with an odd offset", "0 7 * * *", "Asia/Kathmandu", "2026-01-09 00:00", "2026-01-09 01:15"),
 
 	Entry("skipped in Berlin's spring: when the clock has been changed", "30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00+01:00", "2026-03-29T03:00:00+02:00"),
@@ -154,6 +159,7 @@ var _ = DescribeTable("A window at an instant (laws 4 and 5)",
 	Entry("that ends and begins in the hour that is skipped", window("45 2 * * *", "15 2 * * *", "", "Europe/Berlin"), "2026-03-29T03:00:00+02:00", true, "2026-03-30T02:15:00+02:00"),
 	Entry("that ends in the hour that comes twice: the first time", window("0 1 * * *", "30 2 * * *", "", "Europe/Berlin"), "2026-10-25T02:30:00+02:00", false, "2026-10-26T01:00:00+01:00"),
 	Entry("on a leap day", window("0 0 29 2 *", "0 0 1 3 *", "", "Europe/Berlin"), "2028-02-29T12:00:00+01:00", true, "2028-03-01T00:00:00+01:00"),
+	Entry("on the last day of a leap year", window("0 7 * * *", "0 19 * * *", "", "Europe/Berlin"), "2040-12-31T08:00:00+01:00", true, "2040-12-31T19:00:00+01:00"),
 	Entry("every minute for a minute: always", window("* * * * *", "", "1m", "Europe/Berlin"), "2026-10-25T02:30:00+01:00", true, "2026-10-25T02:31:00+01:00"),
 )
 
