@@ -30,8 +30,8 @@
 //  3. If several Reserves request machines of one MachineDeployment, the largest request counts.
 //     Names decide ties.
 //  4. While machines cannot be created in one MachineDeployment, others stand in, and it keeps one
-//     machine for the next try, even beyond its share if no other can stand in. No ready machine is
-//     given up before its replacement is ready.
+//     machine for the next try, even beyond its share if it would stand in for others. No ready
+//     machine is given up before its replacement is ready.
 //  5. An invalid Reserve requests as many machines as before, unless it is suspended.
 //  6. A MachineDeployment without a request has no annotation.
 //  7. Nothing is remembered: each sync decides from the objects and the time. The status of a

@@ -111,9 +111,7 @@ func (d *Decision) spread(sites []site, desired int) (short int) {
 	}
 	next := current // counts are bounded, so there are no errors
 	if goal, err := distribute.WithFallback(int64(desired), targets, ills, distribute.Options{}); err == nil {
-		if goal.Overflow > 0 {
-			keepTries(sites, goal.Replicas)
-		}
+		keepTries(int64(desired), targets, ills, goal.Replicas)
 		if step, err := distribute.Replace(int64(desired), current, goal.Replicas, targets, ills); err == nil {
 			next = step
 		}
@@ -131,13 +129,18 @@ func totalRoom(targets []distribute.Target) (room int) {
 	return room
 }
 
-// keepTries keeps the machine that a blocked MachineDeployment tries to create beyond its share,
-// because no other can stand in. Without it, the MachineDeployment would have all that is requested
-// there, and be asked to stand in again, without end.
-func keepTries(sites []site, goal []int64) {
-	for i, s := range sites {
-		if s.blocked {
-			goal[i] = max(goal[i], int64(min(s.current, s.Ready+1, s.room)))
+// keepTries has a blocked MachineDeployment try to create one machine beyond those that are ready, if
+// it would stand in for others with it. Without the try, it would have all that is requested there,
+// and be asked to stand in again, without end.
+func keepTries(desired int64, targets []distribute.Target, ills []distribute.Health, goal []int64) {
+	for i, ill := range ills {
+		if !ill.Blocked || goal[i] > ill.Usable {
+			continue
+		}
+		healed := slices.Clone(ills)
+		healed[i].Blocked = false
+		if able, err := distribute.WithFallback(desired, targets, healed, distribute.Options{}); err == nil {
+			goal[i] = max(goal[i], min(ill.Usable+1, able.Replicas[i]))
 		}
 	}
 }
