@@ -21,27 +21,39 @@ type Kinds struct {
 }
 
 // OnSpares calls changed with each Machine that enters or leaves the reserve, or becomes ready or
-// unready in it.
+// unready in it, or gets another owner there.
 func OnSpares(machines cache.SharedIndexInformer, changed func(machine any)) error {
-	state := func(item any) (s [2]bool) {
+	type state struct {
+		exists, ready bool
+		owner         types.UID
+	}
+	stateOf := func(item any) (s state) {
 		if m, ok := item.(*mcm.Machine); ok {
-			s[0], s[1] = pool.Spare(m)
+			if s.exists, s.ready = pool.Spare(m); s.exists {
+				s.owner = ownerOf(m)
+			}
 		}
 		return s
 	}
 	_, err := machines.AddEventHandler(handlers.OnChange(func(was, is any) {
-		if state(was) != state(is) {
+		if stateOf(was) != stateOf(is) {
 			changed(cmp.Or(is, was))
 		}
 	}))
 	return err
 }
 
-// OnSets calls changed with each MachineSet that is added or deleted. Each kind is watched on its
-// own, so that a MachineSet may be seen after its machines. Until then, these belong to no
-// MachineDeployment.
+// OnSets calls changed with each MachineSet that is added or deleted, created again unseen, or gets
+// another owner. Each kind is watched on its own, so that a MachineSet may be seen after its machines.
+// Until then, these belong to no MachineDeployment.
 func OnSets(sets cache.SharedIndexInformer, changed func(set any)) error {
-	_, err := sets.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed})
+	_, err := sets.AddEventHandler(handlers.OnChange(func(was, is any) {
+		before, _ := was.(*mcm.MachineSet)
+		after, _ := is.(*mcm.MachineSet)
+		if before == nil || after == nil || before.UID != after.UID || ownerOf(before) != ownerOf(after) {
+			changed(cmp.Or(is, was))
+		}
+	}))
 	return err
 }
 

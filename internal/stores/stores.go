@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -39,10 +40,15 @@ func ownerKeys(item any) ([]string, error) {
 	if err != nil {
 		return nil, nil
 	}
+	return oneOrNone(string(ownerOf(object))), nil
+}
+
+// ownerOf returns the UID of the controlling owner, empty if there is none.
+func ownerOf(object metav1.Object) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
-		return []string{string(owner.UID)}, nil
+		return owner.UID
 	}
-	return nil, nil
+	return ""
 }
 
 func nodeOfMachine(item any) ([]string, error) {

@@ -122,6 +122,11 @@ func TestAMachineIsNotedWhenItsPartInTheReserveChanges(t *testing.T) {
 		return m
 	}
 	serves := func(m *mcm.Machine) { m.Annotations = nil }
+	of := func(set types.UID) func(*mcm.Machine) {
+		return func(m *mcm.Machine) {
+			m.OwnerReferences = []metav1.OwnerReference{{UID: set, Controller: ptr.To(true)}}
+		}
+	}
 	handlers := &recorded{}
 	noted := 0
 	if err := stores.OnSpares(handlers, func(any) { noted++ }); err != nil {
@@ -139,9 +144,50 @@ func TestAMachineIsNotedWhenItsPartInTheReserveChanges(t *testing.T) {
 		{"it begins to serve", func() { handlers.OnUpdate(spare(mcm.MachineRunning), spare(mcm.MachineRunning, serves)) }, 1},
 		{"it is being deleted", func() { handlers.OnUpdate(spare(mcm.MachineRunning), spare(mcm.MachineTerminating)) }, 1},
 		{"it stays as it is", func() { handlers.OnUpdate(spare(mcm.MachineRunning), spare(mcm.MachineAvailable)) }, 0},
+		{"it is adopted", func() { handlers.OnUpdate(spare(mcm.MachineRunning), spare(mcm.MachineRunning, of("set"))) }, 1},
+		{"it belongs to another MachineSet", func() {
+			handlers.OnUpdate(spare(mcm.MachineRunning, of("set")), spare(mcm.MachineRunning, of("other")))
+		}, 1},
+		{"another machine is adopted", func() {
+			handlers.OnUpdate(spare(mcm.MachineRunning, serves), spare(mcm.MachineRunning, serves, of("set")))
+		}, 0},
 		{"it goes", func() { handlers.OnDelete(spare(mcm.MachineRunning)) }, 1},
 		{"another machine goes", func() { handlers.OnDelete(spare(mcm.MachineRunning, serves)) }, 0},
 		{"it went while nobody watched", func() { handlers.OnDelete(cache.DeletedFinalStateUnknown{Obj: spare(mcm.MachinePending)}) }, 1},
+	} {
+		noted = 0
+		c.run()
+		if noted != c.want {
+			t.Errorf("%s: noted %d times, want %d", c.event, noted, c.want)
+		}
+	}
+}
+
+func TestAMachineSetIsNotedWhenItComesGoesOrGetsAnotherOwner(t *testing.T) {
+	set := func(uid, owner types.UID, replicas int32) *mcm.MachineSet {
+		s := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set", UID: uid}, Spec: mcm.MachineSetSpec{Replicas: replicas}}
+		if owner != "" {
+			s.OwnerReferences = []metav1.OwnerReference{{UID: owner, Controller: ptr.To(true)}}
+		}
+		return s
+	}
+	handlers := &recorded{}
+	noted := 0
+	if err := stores.OnSets(handlers, func(any) { noted++ }); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		event string
+		run   func()
+		want  int
+	}{
+		{"it comes", func() { handlers.OnAdd(set("1", "a", 1), false) }, 1},
+		{"it is scaled", func() { handlers.OnUpdate(set("1", "a", 1), set("1", "a", 2)) }, 0},
+		{"it is adopted", func() { handlers.OnUpdate(set("1", "", 1), set("1", "a", 1)) }, 1},
+		{"it is left alone", func() { handlers.OnUpdate(set("1", "a", 1), set("1", "", 1)) }, 1},
+		{"it was created again while nobody watched", func() { handlers.OnUpdate(set("1", "a", 1), set("2", "a", 1)) }, 1},
+		{"it goes", func() { handlers.OnDelete(set("1", "a", 1)) }, 1},
+		{"it went while nobody watched", func() { handlers.OnDelete(cache.DeletedFinalStateUnknown{Obj: set("1", "a", 1)}) }, 1},
 	} {
 		noted = 0
 		c.run()

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves"
@@ -128,6 +130,25 @@ var _ = Describe("The controller", func() {
 		Entry(nil, "machines"),
 		Entry(nil, "reserves"),
 	)
+
+	It("counts machines again when their MachineSet is adopted", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 3)
+			c.create(Wish("shop", Replicas(2)))
+			c.Start("reserves", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			var owners []metav1.OwnerReference
+			sets := c.ours.MachineV1alpha1().MachineSets(Namespace)
+			world.Change(sets, "a-set", func(s *mcm.MachineSet) { owners, s.OwnerReferences = s.OwnerReferences, nil })
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.standing("shop")).To(Equal("0/2 Growing"))
+			world.Change(sets, "a-set", func(s *mcm.MachineSet) { s.OwnerReferences = owners })
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.standing("shop")).To(Equal("2/2 Complete"))
+		})
+	})
 })
 
 var _ = Describe("Storms", func() {
