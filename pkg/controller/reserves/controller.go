@@ -3,18 +3,22 @@
 package reserves
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
@@ -25,6 +29,7 @@ import (
 	autoscalinginformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -109,6 +114,10 @@ func (c *Controller) attach(i Informers) error {
 		errs = append(errs, err)
 	}
 	errs = append(errs, stores.OnSpares(i.Machines.Machines(), c.changed), stores.OnSets(i.Machines.Sets(), c.changed))
+	if i.Target != nil {
+		_, err := i.Target.Nodes().AddEventHandler(handlers.OnChange(c.nodeChanged))
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
 }
 
@@ -120,6 +129,22 @@ func (c *Controller) changed(item any) {
 	}
 	namespace, _, _ := cache.SplitMetaNamespaceKey(key)
 	c.loop.AddAfter(namespace, gather)
+}
+
+// nodeChanged queues the namespaces of a Node's machines if the Node offers something else: what a
+// Reserve requests in resources depends on it.
+func (c *Controller) nodeChanged(was, is any) {
+	before, _ := was.(*corev1.Node)
+	after, _ := is.(*corev1.Node)
+	if before != nil && after != nil && pool.NodeReady(before) == pool.NodeReady(after) &&
+		equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) {
+		return
+	}
+	if node := cmp.Or(after, before); node != nil {
+		for _, m := range stores.Indexed[*mcm.Machine](c.source.Kinds.Machines, stores.ByNode, node.Name) {
+			c.changed(m)
+		}
+	}
 }
 
 func (c *Controller) lookAtAll() {

@@ -10,10 +10,14 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/internal/sim/world"
@@ -129,6 +133,36 @@ var _ = Describe("The controller", func() {
 		Entry(nil, "machinesets"),
 		Entry(nil, "machines"),
 		Entry(nil, "reserves"),
+	)
+
+	DescribeTable("requests as many machines as an amount needs by what Nodes offer, also if it sees a kind after all others",
+		func(late string) {
+			storm.Bubble(suite, func() {
+				c := newCluster(sim.Options{Seed: 1})
+				defer c.End()
+				core, _ := world.Clients(c.ConfigFor("user"))
+				c.Start("reserves", controller)
+				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+				c.Lag(late, sim.Constantly(5*time.Minute), "reserves")
+				world.Create(c.ours.MachineV1alpha1().MachineClasses(Namespace), fixture.MachineClass(fixture.Class, func(class *mcm.MachineClass) {
+					class.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{"cpu": resource.MustParse("8")}}
+				}))
+				set := world.CreatePool(c.ours.MachineV1alpha1(), world.MachineDeployment("a", 1), "a-1")
+				m := world.NewMachine("a", "serves", set, false)
+				m.Labels[mcm.NodeLabelKey] = "node"
+				world.Create(c.ours.MachineV1alpha1().Machines(Namespace), m)
+				world.CreateWithStatus(core.CoreV1().Nodes(), fixture.Node("node"))
+				c.create(Wish("shop", Names("a"), Amount("cpu=16")))
+				Expect(c.Settle(20*time.Minute, 12*time.Hour)).To(Succeed())
+				Expect(c.requested()).To(Equal("a: shop=4"))
+				_, err := core.CoreV1().Nodes().Patch(context.Background(), "node", types.MergePatchType, []byte(`{"status":{"allocatable":{"cpu":"2"}}}`), metav1.PatchOptions{}, "status")
+				Expect(err).NotTo(HaveOccurred())
+				Expect(c.Settle(20*time.Minute, 12*time.Hour)).To(Succeed())
+				Expect(c.requested()).To(Equal("a: shop=8"))
+			})
+		},
+		Entry(nil, "machines"),
+		Entry(nil, "nodes"),
 	)
 
 	It("counts machines again when their MachineSet is adopted", func() {
