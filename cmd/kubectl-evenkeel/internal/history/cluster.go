@@ -97,7 +97,8 @@ func endTime(p *corev1.Pod, now time.Time) time.Time {
 		return time.Time{}
 	}
 	var end time.Time
-	for _, c := range p.Status.ContainerStatuses {
+	// Where an init container has failed, no other shows when.
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if c.State.Terminated != nil && c.State.Terminated.FinishedAt.After(end) {
 			end = c.State.Terminated.FinishedAt.Time
 		}

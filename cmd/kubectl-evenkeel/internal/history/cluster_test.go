@@ -42,6 +42,15 @@ func ended(before time.Duration) func(*corev1.Pod) {
 	}
 }
 
+// neverStarted failed some time before noon, as its init container shows; its containers never started.
+func neverStarted(before time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		ended(before)(p)
+		p.Status.Phase, p.Status.InitContainerStatuses = corev1.PodFailed, p.Status.ContainerStatuses
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}
+	}
+}
+
 // started got a Node some time before noon.
 func started(before time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.StartTime = ptr.To(metav1.NewTime(noon.Add(-before))) }
@@ -76,6 +85,7 @@ var _ = DescribeTable("The pods of a cluster",
 	Entry("in the order of creation", history.Objects{Pods: []*corev1.Pod{aged("a", time.Minute), aged("b", time.Hour)}}, created(time.Hour, 0), created(time.Minute, 0)),
 	Entry("that has ended", history.Objects{Pods: []*corev1.Pod{aged("a", time.Hour, ended(10*time.Minute))}}, created(time.Hour, 50*time.Minute)),
 	Entry("that has ended, as far as can be seen now", history.Objects{Pods: []*corev1.Pod{aged("a", time.Hour, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}}, created(time.Hour, time.Hour)),
+	Entry("that has ended because an init container failed", history.Objects{Pods: []*corev1.Pod{aged("a", time.Hour, neverStarted(10*time.Minute))}}, created(time.Hour, 50*time.Minute)),
 	Entry("that has ended, and had waited", history.Objects{Pods: []*corev1.Pod{aged("a", time.Hour, ended(10*time.Minute), started(40*time.Minute))}}, created(time.Hour, 30*time.Minute)),
 	Entry("that ended at once", history.Objects{Pods: []*corev1.Pod{aged("a", time.Hour, ended(time.Hour))}}, created(time.Hour, time.Second)),
 	Entry("that is being deleted", history.Objects{Pods: []*corev1.Pod{aged("a", time.Hour, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(noon.Add(-time.Minute))) })}}, created(time.Hour, 59*time.Minute)),
@@ -135,6 +145,14 @@ var _ = Describe("Reading a cluster", func() {
 		o.Now = noon
 		trace, _ := history.Cluster(o)
 		Expect(trace).To(HaveExactElements(created(time.Hour, 30*time.Minute), created(time.Minute, time.Minute)))
+	})
+
+	It("keeps when an init container failed", func() {
+		o, _, err := history.Read(GinkgoT().Context(), fake.NewClientset(aged("a", time.Hour, neverStarted(10*time.Minute))))
+		Expect(err).NotTo(HaveOccurred())
+		o.Now = noon
+		trace, _ := history.Cluster(o)
+		Expect(trace).To(HaveExactElements(created(time.Hour, 50*time.Minute)))
 	})
 
 	It("does without events if there is no right to them", func() {

@@ -92,10 +92,16 @@ func slim(p *corev1.Pod) *corev1.Pod {
 	for _, c := range p.Spec.Containers {
 		kept.Spec.Containers = append(kept.Spec.Containers, corev1.Container{Name: c.Name, Resources: c.Resources})
 	}
-	for _, c := range p.Status.ContainerStatuses {
-		if ended := c.State.Terminated; ended != nil {
-			state := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: ended.FinishedAt}}
-			kept.Status.ContainerStatuses = append(kept.Status.ContainerStatuses, corev1.ContainerStatus{State: state})
+	kept.Status.InitContainerStatuses, kept.Status.ContainerStatuses = ended(p.Status.InitContainerStatuses), ended(p.Status.ContainerStatuses)
+	return kept
+}
+
+// ended returns when containers have ended, of those that have.
+func ended(all []corev1.ContainerStatus) (kept []corev1.ContainerStatus) {
+	for _, c := range all {
+		if at := c.State.Terminated; at != nil {
+			state := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: at.FinishedAt}}
+			kept = append(kept, corev1.ContainerStatus{State: state})
 		}
 	}
 	return kept
