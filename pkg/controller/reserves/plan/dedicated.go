@@ -41,11 +41,13 @@ func dedications(decisions []Decision, d *machine.MachineDeployment, machines in
 	return machine.DedicationsText(all[:min(len(all), machine.MaxDedications)])
 }
 
-// limited returns dedications, by owner, of at most this many machines.
+// limited returns dedications, by owner, of at most this many machines. An owner that is named twice
+// counts once, with the larger number.
 func limited(all []machine.Dedication, machines int32) []machine.Dedication {
 	slices.SortFunc(all, func(a, b machine.Dedication) int {
 		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(b.Machines, a.Machines))
 	})
+	all = slices.CompactFunc(all, func(a, b machine.Dedication) bool { return a.Owner == b.Owner })
 	for i := range all {
 		all[i].Machines = min(all[i].Machines, machines)
 		machines -= all[i].Machines
