@@ -79,7 +79,9 @@ func everything() *recorder {
 }
 
 func (h *house) reachability() {
-	h.registry.MustRegister(reachability.Metrics{reachability.New("target", reachability.Nodes(h.core), reachability.Options{})})
+	c := reachability.New("target", reachability.Nodes(h.core), reachability.Options{})
+	Expect(c.Run(h.ended)).To(Succeed())
+	h.registry.MustRegister(reachability.Metrics{c})
 }
 
 func (h *house) lens() { lens.New(h.ended, h.stock, lens.Options{Registerer: h.registry}) }

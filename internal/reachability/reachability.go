@@ -160,6 +160,13 @@ func (c *Cluster) Run(ctx context.Context) error {
 	}
 }
 
+// isProbed reports whether Run has begun.
+func (c *Cluster) isProbed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.answered.IsZero()
+}
+
 // begin gives the cluster the time of a silence to answer for the first time.
 func (c *Cluster) begin() {
 	c.mu.Lock()

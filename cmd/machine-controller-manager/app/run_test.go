@@ -135,7 +135,7 @@ var _ = Describe("The binary", Serial, func() {
 		Consistently(func() []sim.Write { return server.Writes()[since:] }, time.Second).Should(BeEmpty())
 	})
 
-	It("waits for its turn, ready, and takes it when it comes", func() {
+	It("waits for its turn, ready and without metrics of ours, and takes it when it comes", func() {
 		server := sim.New(sim.Options{})
 		kubeconfig := onSocket(server, "mcm")
 		first := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig=none")
@@ -143,6 +143,9 @@ var _ = Describe("The binary", Serial, func() {
 		holder := first.holder()
 		second := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig=none", "--leader-elect-retry-period=200ms")
 		Eventually(second.status("/readyz"), eventually).Should(Equal(http.StatusOK))
+		code, metrics := second.get("/metrics")
+		Expect(code).To(Equal(http.StatusOK))
+		Expect(metrics).NotTo(ContainSubstring("evenkeel_"), "an alert would take these for what the leader says")
 		Expect(first.holder()).To(Equal(holder))
 		first.stop()
 		Eventually(first.ended, 5*time.Second).Should(Receive(BeNil()))
