@@ -55,6 +55,7 @@ type ClusterPlan struct {
 func newClusterPlan(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.Time) ClusterPlan {
 	s := ClusterPlan{Name: c.Name, cluster: c, entry: entry, preference: r.prefer(c.Name)}
 	s.entry.Name = c.Name
+	s.limitTimes(now)
 	s.behind = behind(entry, c)
 	if o := entry.Outstanding; o != nil && !s.behind && settled(*o, entry.Epoch, c) {
 		s.entry.Outstanding = nil
@@ -81,6 +82,20 @@ func newClusterPlan(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.T
 	s.trackOutage(r, now)
 	s.readSignals(r, now)
 	return s
+}
+
+// limitTimes moves times that lie ahead to now: they come from a clock that was ahead. Otherwise, what
+// they begin would last until this clock has reached them.
+func (s *ClusterPlan) limitTimes(now time.Time) {
+	limit := func(t *metav1.Time, latest time.Time) {
+		if t != nil && t.After(latest) {
+			t.Time = latest.Truncate(time.Second)
+		}
+	}
+	for _, since := range []*metav1.Time{s.entry.MovedAt, s.entry.NotReadySince, s.entry.QuietSince, s.entry.UnreachableSince} {
+		limit(since, now)
+	}
+	limit(s.entry.RemovableAfter, now.Add(CreationLife))
 }
 
 // behind reports whether another hub, or this one before a restart, has seen a later state of a

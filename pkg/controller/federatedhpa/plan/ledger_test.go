@@ -239,3 +239,34 @@ var _ = Describe("Replicas that do not become ready", func() {
 		Expect(plan.New(v).Again).To(BeZero())
 	})
 })
+
+var _ = Describe("A time in the ledger that lies ahead, since the clock of another hub did", func() {
+	ahead := ago(-24 * time.Hour)
+
+	It("does not keep a cluster from giving for longer than its cooldown", func() {
+		v := moved(view(Federated(2, 12), has("a", 1, 6, 6, wants(20)), has("b", 1, 6, 1)), "b", -24*time.Hour)
+		v.Object.Spec.Paused = true
+		p := plan.New(v)
+		Expect(p.Again).To(Equal(2 * time.Minute))
+		v.Object.Status = status(v, p)
+		v.Now = noon.Add(2 * time.Minute)
+		Expect(aims(plan.New(v))).To(Equal("10/2"))
+	})
+
+	It("does not keep a deleted object for longer than a creation may be on its way", func() {
+		v := deletedObject(view(Federated(1, 10), but(none("a"), taken)))
+		entry(&v, "a").RemovableAfter, entry(&v, "a").Epoch = ahead, 1
+		p := plan.New(v)
+		Expect(p.Gone).To(BeFalse())
+		Expect(p.Again).To(Equal(plan.CreationLife))
+	})
+
+	It("counts as now", func() {
+		v := remembers(view(Federated(2, 12, OnDemand), has("a", 1, 6, 6, away), has("b", 1, 6, 6, readyCondition(2))), "a", func(s *v1alpha1.ClusterStatus) {
+			s.UnreachableSince = ahead.DeepCopy()
+		})
+		entry(&v, "b").NotReadySince = ahead.DeepCopy()
+		Expect(ledgerOf(v, "a").UnreachableSince).To(Equal(ago(0)))
+		Expect(ledgerOf(v, "b").NotReadySince).To(Equal(ago(0)))
+	})
+})
