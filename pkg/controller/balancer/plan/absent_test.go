@@ -70,6 +70,13 @@ var _ = Describe("A target whose workload is deleted while it runs", func() {
 		Expect(next(New(v))).To(Equal("5/5"))
 	})
 
+	It("is replaced after the timeout also if the clock that saw it go was ahead", func() {
+		v := passed(gone(10, plantest.Even(), named("a"), named("b")), 15*time.Second)
+		v.Now = v.Now.Add(-24 * time.Hour)
+		v = passed(v, 10*time.Minute)
+		Expect(desired(New(v))).To(Equal("10/5"))
+	})
+
 	DescribeTable("has the share of a smaller total, and takes none of that from others",
 		func(policy v1alpha1.BalancerPolicy, want, later string, b ...func(*target)) {
 			for _, fallback := range []*v1alpha1.Fallback{plantest.Fallback(), nil} {

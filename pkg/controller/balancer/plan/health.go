@@ -5,6 +5,8 @@ package plan
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 )
 
@@ -38,7 +40,7 @@ type doctor struct {
 // examine compares the replicas of a target with the requested number. A workload that does not
 // exist lacks its whole share, which is base.
 func (d doctor) examine(t Target, memory v1alpha1.TargetStatus, base int64) health {
-	h := remembered(memory)
+	h := d.remembered(memory)
 	if !t.Known && !t.Absent {
 		h.observed, h.ready, h.notStarted = int64(memory.Observed), int64(memory.Ready), int64(memory.NotStarted)
 		h.usable = max(0, h.observed-h.notStarted)
@@ -223,18 +225,20 @@ func (h *health) wakeAt(at time.Time) {
 	}
 }
 
-func remembered(m v1alpha1.TargetStatus) health {
-	h := health{blocks: m.Blocks}
-	if m.UnstartedSince != nil {
-		h.unstartedSince = m.UnstartedSince.Time
+func (d doctor) remembered(m v1alpha1.TargetStatus) health {
+	return health{blocks: m.Blocks, unstartedSince: d.past(m.UnstartedSince), blockedSince: d.past(m.BlockedSince), recoveredAt: d.past(m.RecoveredAt)}
+}
+
+// past returns a time of the status, zero if there is none. One that lies ahead counts as now: it
+// comes from a clock that was ahead, and a timeout would end that much later.
+func (d doctor) past(t *metav1.Time) time.Time {
+	switch latest := wholeSecond(d.now); {
+	case t == nil:
+		return time.Time{}
+	case t.After(latest):
+		return latest
 	}
-	if m.BlockedSince != nil {
-		h.blockedSince = m.BlockedSince.Time
-	}
-	if m.RecoveredAt != nil {
-		h.recoveredAt = m.RecoveredAt.Time
-	}
-	return h
+	return t.Time
 }
 
 // wholeSecond rounds a time up to the seconds that the status can store. A time rounded down would
