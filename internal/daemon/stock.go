@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/handlers"
 	mcmoptions "github.com/gardener/machine-controller-manager/pkg/options"
@@ -42,8 +43,9 @@ func CheckElection(l mcmoptions.LeaderElectionConfiguration) error {
 	if l.ResourceLock != resourcelock.LeasesResourceLock {
 		errs = append(errs, fmt.Errorf("--leader-elect-resource-lock: %q is not supported, only %q", l.ResourceLock, resourcelock.LeasesResourceLock))
 	}
-	if l.LeaseDuration.Duration <= l.RenewDeadline.Duration || l.RenewDeadline.Duration <= l.RetryPeriod.Duration || l.RetryPeriod.Duration <= 0 {
-		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s, --leader-elect-renew-deadline %s and --leader-elect-retry-period %s: each must be longer than the next",
+	whole := l.LeaseDuration.Duration.Truncate(time.Second) // as a Lease keeps it, and others read it
+	if whole <= l.RenewDeadline.Duration || l.RenewDeadline.Duration <= l.RetryPeriod.Duration || l.RetryPeriod.Duration <= 0 {
+		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration %s, --leader-elect-renew-deadline %s and --leader-elect-retry-period %s: each must be longer than the next, the first one in whole seconds",
 			l.LeaseDuration.Duration, l.RenewDeadline.Duration, l.RetryPeriod.Duration))
 	}
 	return errors.Join(errs...)

@@ -82,6 +82,7 @@ var _ = Describe("Options", func() {
 		Entry("no address", `--bind-address: "here"`, "--bind-address=here"),
 		Entry("a lock that is gone from Kubernetes", "--leader-elect-resource-lock", "--leader-elect-resource-lock=configmaps"),
 		Entry("a lease shorter than its renewal", "--leader-elect-lease-duration", "--leader-elect-lease-duration=5s"),
+		Entry("a lease that is longer than its renewal only by a part of a second, which a Lease does not keep", "--leader-elect-lease-duration", "--leader-elect-lease-duration=10900ms"),
 		Entry("no namespace", "--namespace", "--namespace="),
 		Entry("what the stock binary refuses", "concurrent syncs", "--concurrent-syncs=0"),
 		Entry("no cluster at all", "--control-kubeconfig", "--target-kubeconfig=none"),

@@ -48,6 +48,7 @@ var _ = Describe("Flags", func() {
 		Entry("no port", "port", "--port=70000"),
 		Entry("another lock", "endpoints", "--leader-elect-resource-lock=endpoints"),
 		Entry("a lease shorter than its renewal", "longer", "--leader-elect-lease-duration=5s"),
+		Entry("a lease that is longer than its renewal only by a part of a second, which a Lease does not keep", "longer", "--leader-elect-lease-duration=10900ms"),
 		Entry("no cluster at all", "--control-kubeconfig", "--control-kubeconfig=", "--target-kubeconfig=none"),
 	)
 
