@@ -48,10 +48,15 @@ func (m Machine) Open() bool {
 	return m.Marked() && m.Node == nil && !Unhealthy(m.Phase()) && markedLater(m.Object)
 }
 
+// ClockSkew is how far the clock of the process that writes a mark may be ahead of the API server's,
+// which sets the time of creation. A Machine that was created in reserve has a mark that is at most
+// that much later; one that was created to serve gets a mark that is later still.
+const ClockSkew = 10 * time.Second
+
 // markedLater reports whether a marked Machine was created to serve.
 func markedLater(m *mcm.Machine) bool {
 	mark, err := machine.ParseReserve(m.Annotations[machine.ReserveAnnotation])
-	return err != nil || mark.Since.After(m.CreationTimestamp.Time)
+	return err != nil || mark.Since.After(m.CreationTimestamp.Add(ClockSkew))
 }
 
 // Registered reports whether the machine has a Node, or had one.

@@ -120,7 +120,7 @@ func (m Machine) heldSince(s Settings, now time.Time) string {
 // laterMark returns the mark of a machine that enters the reserve after its creation. By its time,
 // such a machine differs from one that was created in reserve; see [pool.Machine.Open].
 func laterMark(m *mcm.Machine, s Settings, now time.Time) v1alpha1.Reserve {
-	if first := m.CreationTimestamp.Add(time.Second); now.Before(first) {
+	if first := m.CreationTimestamp.Add(pool.ClockSkew + time.Second); now.Before(first) {
 		now = first
 	}
 	return s.NewMark(now)
