@@ -62,7 +62,7 @@ func (d doctor) examine(t Target, memory v1alpha1.TargetStatus, base int64) heal
 	if h.notStarted = min(late, missing); d.expired(h.unstartedSince) {
 		h.notStarted = missing
 	}
-	d.decideBlocked(t, &h, wanted, late)
+	d.decideBlocked(t, &h, wanted, late, base)
 	return h
 }
 
@@ -103,10 +103,14 @@ func (d doctor) trackMissing(t Target, h *health, missing int64, progress bool) 
 }
 
 // decideBlocked decides whether the target is blocked, and when it no longer is: once all requested
-// replicas except less than a quorum are usable again, and none is late.
-func (d doctor) decideBlocked(t Target, h *health, wanted, late int64) {
+// replicas except less than a quorum are usable again, and none is late. A target with less than
+// its share, which is base, has no more than its probe that could fail.
+func (d doctor) decideBlocked(t Target, h *health, wanted, late, base int64) {
 	quorum := d.quorum(wanted)
 	if !h.blockedSince.IsZero() {
+		if probe := d.probeSize(); probe > 0 && wanted < base {
+			quorum = min(quorum, probe)
+		}
 		h.usable = d.proven(t, h)
 		if h.blocked = max(wanted-h.usable, late) >= quorum; !h.blocked {
 			h.blockedSince, h.recoveredAt = time.Time{}, wholeSecond(d.now)

@@ -159,6 +159,21 @@ var _ = Describe("Health", func() {
 		Expect(next(New(v))).To(Equal("5/7"), "additional replicas are removed only as others become ready")
 	})
 
+	It("keeps a target blocked until its probe has succeeded, also if more must fail before it is blocked", func() {
+		v := story(func(f *v1alpha1.Fallback) {
+			f.Probe, f.BlockedWhen = ptr.To[int32](1), &v1alpha1.BlockedWhen{MinCount: ptr.To[int32](2)}
+		})
+		late := pending(2 * time.Minute)
+		v = after(v, 0, has(well, well, late, late, late))
+		Expect(desired(New(v))).To(Equal("3/8"))
+		v = after(v, time.Minute, has(well, well, late))
+		Expect(desired(New(v))).To(Equal("3/8"))
+		v = after(v, time.Minute, has(well, well, running(30*time.Second)))
+		Expect(desired(New(v))).To(Equal("5/5"))
+		v = after(v, time.Minute, has(append(four, late)...))
+		Expect(desired(New(v))).To(Equal("5/5"), "one is no quorum")
+	})
+
 	It("counts a quorum before it blocks a target, and until it recovers", func() {
 		v := story(func(f *v1alpha1.Fallback) { f.BlockedWhen = &v1alpha1.BlockedWhen{Percent: ptr.To[int32](30)} })
 		late := pending(2 * time.Minute)
