@@ -75,8 +75,8 @@ func (d doctor) countStarted(t Target, h *health) (started, late int64) {
 		switch since := d.waitingSince(r); {
 		case d.started(r):
 			started++
-			if !h.unstartedSince.IsZero() && r.StartedAt.After(h.unstartedSince) {
-				h.unstartedSince = r.StartedAt
+			if at := d.startOf(r); !h.unstartedSince.IsZero() && at.After(h.unstartedSince) {
+				h.unstartedSince = at
 			}
 		case r.OutOfStock || d.expired(since):
 			late++
@@ -143,7 +143,7 @@ func (d doctor) proven(t Target, h *health) int64 {
 	for _, r := range t.Replicas {
 		switch settled := r.Since.Add(delay); {
 		case !d.started(r):
-		case !r.StartedAt.After(h.blockedSince) || r.Ready && !settled.After(d.now):
+		case !d.startOf(r).After(h.blockedSince) || r.Ready && !settled.After(d.now):
 			n++
 		case r.Ready:
 			h.wakeAt(settled)
@@ -157,6 +157,14 @@ func (d doctor) started(r Replica) bool {
 		return r.Ready
 	}
 	return r.Running
+}
+
+// startOf returns when a replica that has started did so.
+func (d doctor) startOf(r Replica) time.Time {
+	if d.fallback.StartCriterion == v1alpha1.Ready && r.Since.After(r.StartedAt) {
+		return r.Since
+	}
+	return r.StartedAt
 }
 
 // waitingSince returns since when a replica that has not started has been waiting to start.

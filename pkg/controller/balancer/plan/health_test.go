@@ -193,6 +193,39 @@ var _ = Describe("Health", func() {
 		Expect(desired(New(v))).To(Equal("5/6"))
 	})
 
+	It("takes no crash loop for a recovery that is ready for a moment, if a replica must be ready", func() {
+		v := story(func(f *v1alpha1.Fallback) { f.StartCriterion = v1alpha1.Ready })
+		loops := crashing(2 * time.Minute)
+		for range 2 {
+			v = after(v, 10*time.Second, has(append(four, loops)...))
+		}
+		Expect(desired(New(v))).To(Equal("5/6"))
+		loops.Ready, loops.Since = true, noon.Add(-time.Second)
+		v = after(v, 10*time.Second, has(append(four, loops)...))
+		Expect(desired(New(v))).To(Equal("5/6"))
+		Expect(New(v).Again).To(Equal(29*time.Second + time.Millisecond))
+		loops.Since = noon.Add(-30 * time.Second)
+		v = after(v, 29*time.Second, has(append(four, loops)...))
+		Expect(desired(New(v))).To(Equal("5/5"))
+	})
+
+	It("does not block a target in which one pod after the other gets ready, each in time", func() {
+		v := story(func(f *v1alpha1.Fallback) { f.StartCriterion = v1alpha1.Ready })
+		slow := func(age, ready time.Duration) Replica {
+			r := crashing(age)
+			if r.Since = (time.Time{}); ready > 0 {
+				r.Ready, r.Since = true, noon.Add(-ready)
+			}
+			return r
+		}
+		for range 10 {
+			v = after(v, 5*time.Second, has(well, well, well, slow(51*time.Second, time.Second), slow(time.Second, 0)))
+			Expect(desired(New(v))).To(Equal("5/5"))
+			v = after(v, 45*time.Second, has(well, well, well, slow(96*time.Second, 46*time.Second), slow(46*time.Second, 0)))
+			Expect(desired(New(v))).To(Equal("5/5"))
+		}
+	})
+
 	It("needs no patience where there is no capacity", func() {
 		exhausted := young
 		exhausted.OutOfStock = true
