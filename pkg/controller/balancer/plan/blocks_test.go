@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -93,6 +94,13 @@ var _ = Describe("What the status remembers of a target", func() {
 		Entry("one that started after does not count until it is ready", "5/6", crashing(5*time.Minute)),
 		Entry("one that started after and is ready counts", "5/5", running(5*time.Minute)),
 	)
+
+	It("tells that a pod whose image took long to pull counts once it has been ready for a while", func() {
+		pulled, _ := PodReplica(podIn(corev1.PodRunning, accepted, container(0, runs(10*time.Second), none), conditioned(corev1.PodReady, corev1.ConditionTrue, 10*time.Second)))
+		v := five(with(pulled), v1alpha1.TargetStatus{BlockedSince: ago(5 * time.Minute), Blocks: 1})
+		Expect(desired(New(v))).To(Equal("5/6"))
+		Expect(New(v).Again).To(Equal(20*time.Second + time.Millisecond))
+	})
 
 	It("doubles the wait for a recovery at most five times", func() {
 		recovering := func(since time.Duration) Plan {

@@ -20,11 +20,42 @@ func PodReplica(pod *corev1.Pod) (Replica, bool) {
 		r.Ready, r.Since = c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
 	}
 	if r.Running {
-		if r.StartedAt = r.Born; pod.Status.StartTime != nil {
-			r.StartedAt = pod.Status.StartTime.Time
-		}
+		r.StartedAt = startOf(pod)
 	}
 	return r, true
+}
+
+// startOf returns when the last container of a running pod started for the first time, as far as
+// that is known. The start time of the pod is earlier: the kubelet sets it before it pulls images.
+func startOf(pod *corev1.Pod) time.Time {
+	at := pod.CreationTimestamp.Time
+	if pod.Status.StartTime != nil {
+		at = pod.Status.StartTime.Time
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if first := firstStart(&pod.Status.ContainerStatuses[i]); first.After(at) {
+			at = first
+		}
+	}
+	return at
+}
+
+// firstStart returns when a container started for the first time. It is zero if its status does not
+// show that, because it contains only the last two starts.
+func firstStart(c *corev1.ContainerStatus) (first time.Time) {
+	starts := int32(0)
+	for _, s := range []corev1.ContainerState{c.State, c.LastTerminationState} {
+		switch {
+		case s.Running != nil:
+			starts, first = starts+1, s.Running.StartedAt.Time
+		case s.Terminated != nil:
+			starts, first = starts+1, s.Terminated.StartedAt.Time
+		}
+	}
+	if starts <= c.RestartCount {
+		return time.Time{}
+	}
+	return first
 }
 
 func readiness(pod *corev1.Pod) *corev1.PodCondition {

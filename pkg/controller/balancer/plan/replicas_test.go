@@ -32,6 +32,32 @@ func conditioned(kind corev1.PodConditionType, status corev1.ConditionStatus, ag
 	}
 }
 
+// accepted has the kubelet have accepted a pod ten minutes ago.
+func accepted(p *corev1.Pod) { p.Status.StartTime = ptr.To(before(10 * time.Minute)) }
+
+// container adds one that has restarted so often.
+func container(restarts int32, state, last corev1.ContainerState) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{RestartCount: restarts, State: state, LastTerminationState: last})
+	}
+}
+
+var none corev1.ContainerState
+
+func runs(age time.Duration) corev1.ContainerState {
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: before(age)}}
+}
+
+// ended is a container that started that long ago.
+func ended(age time.Duration) corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: before(age), FinishedAt: before(age - time.Second)}}
+}
+
+// since is a replica that was created an hour ago, and started later.
+func since(age time.Duration) Replica {
+	return Replica{Born: noon.Add(-time.Hour), Running: true, StartedAt: noon.Add(-age)}
+}
+
 var _ = DescribeTable("A pod as a replica",
 	func(pod *corev1.Pod, want Replica, counts bool) {
 		r, ok := PodReplica(pod)
@@ -42,6 +68,13 @@ var _ = DescribeTable("A pod as a replica",
 	Entry("running, without a start time", podIn(corev1.PodRunning), Replica{Born: noon.Add(-time.Hour), Running: true, StartedAt: noon.Add(-time.Hour)}, true),
 	Entry("running since it started", podIn(corev1.PodRunning, func(p *corev1.Pod) { p.Status.StartTime = ptr.To(before(time.Minute)) }),
 		Replica{Born: noon.Add(-time.Hour), Running: true, StartedAt: noon.Add(-time.Minute)}, true),
+	Entry("running since its image was pulled", podIn(corev1.PodRunning, accepted, container(0, runs(time.Minute), none)), since(time.Minute), true),
+	Entry("running since the last of its containers runs", podIn(corev1.PodRunning, accepted, container(0, runs(2*time.Minute), none), container(0, runs(time.Minute), none), container(0, runs(3*time.Minute), none)), since(time.Minute), true),
+	Entry("running, with a container that has ended", podIn(corev1.PodRunning, accepted, container(0, ended(2*time.Minute), none), container(0, runs(3*time.Minute), none)), since(2*time.Minute), true),
+	Entry("running, with a container that has started again", podIn(corev1.PodRunning, accepted, container(1, runs(time.Minute), ended(5*time.Minute))), since(5*time.Minute), true),
+	Entry("running, with a container that is about to start again", podIn(corev1.PodRunning, accepted, container(0, none, ended(5*time.Minute))), since(5*time.Minute), true),
+	Entry("running, with a container that is about to start for the third time", podIn(corev1.PodRunning, accepted, container(1, none, ended(time.Minute))), since(10*time.Minute), true),
+	Entry("running, with a container that has started for the third time", podIn(corev1.PodRunning, accepted, container(2, runs(time.Minute), ended(5*time.Minute))), since(10*time.Minute), true),
 	Entry("ready", podIn(corev1.PodRunning, conditioned(corev1.PodInitialized, corev1.ConditionFalse, time.Second), conditioned(corev1.PodReady, corev1.ConditionTrue, 2*time.Minute)),
 		Replica{Born: noon.Add(-time.Hour), Running: true, Ready: true, StartedAt: noon.Add(-time.Hour), Since: noon.Add(-2 * time.Minute)}, true),
 	Entry("not ready any more", podIn(corev1.PodRunning, conditioned(corev1.PodReady, corev1.ConditionFalse, 3*time.Minute)),
