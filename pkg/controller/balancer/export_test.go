@@ -37,6 +37,7 @@ var (
 	PodSelector = podSelector
 	Settling    = settling
 	Capped      = capped
+	IsParallel  = isParallel
 	Kept        = heldByAnnotation
 )
 

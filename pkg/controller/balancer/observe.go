@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -84,7 +85,7 @@ func (c *Controller) inspect(ctx context.Context, t plan.Target, object *unstruc
 		return t, look{}, kindMissing, nil
 	}
 	t.Known, t.Current, t.Object.Version = true, max(0, s.replicas), s.version
-	t.Settling, t.Capped = settling(object), capped(t.Object.Resource, object)
+	t.Settling, t.Capped, t.AnyMayGo = settling(object), capped(t.Object.Resource, object), isParallel(t.Object.Resource, object)
 	t.Hold = c.otherWriter(t, object)
 	if what, again := c.refusals.holdOff(t.Object.ID(), c.clock.Now()); what != "" {
 		t.Hold = plan.Hold{Phase: v1alpha1.PhaseReplicaCountWrites, Reason: reasonRefused, Message: what}
@@ -101,7 +102,7 @@ func (c *Controller) countReplicas(ctx context.Context, t plan.Target, s scale, 
 	case v1alpha1.PodsObserver:
 		l.pods, err = labels.Parse(s.selector)
 	case v1alpha1.MachinesObserver:
-		t.AnyMayGo = true
+		t.AnyMayGo, t.Machines = true, true
 		if l.machines, err = machineSelector(object); err != nil {
 			break
 		}
@@ -243,6 +244,13 @@ func polling(reason, message string) plan.Hold {
 func settling(object *unstructured.Unstructured) bool {
 	observed, found, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	return err == nil && found && observed < object.GetGeneration()
+}
+
+// isParallel reports whether a workload is a StatefulSet that deletes pods by their ordinals alone.
+// Others delete no pod while one that stays is not ready.
+func isParallel(resource schema.GroupVersionResource, object *unstructured.Unstructured) bool {
+	policy, _, _ := unstructured.NestedString(object.Object, "spec", "podManagementPolicy")
+	return resource.Group == appsv1.GroupName && policy == string(appsv1.ParallelPodManagement)
 }
 
 // capped reports whether machine-controller-manager has frozen a machine workload: then it creates

@@ -24,8 +24,11 @@ import (
 // shownAt is when a preview is shown its objects.
 var shownAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// deployments is the resource of the targets here.
-var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+// deployments and statefulSets are the resources of the targets here.
+var (
+	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+)
 
 // pair is a Balancer over Deployments a and b. The pods of a run.
 func pair(replicas int32) Objects {
@@ -49,7 +52,8 @@ func preview(o Objects) *Preview {
 	GinkgoHelper()
 	discovery := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}}
 	discovery.Resources = []*metav1.APIResourceList{{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
-		{Name: "deployments", Kind: "Deployment", Namespaced: true}, {Name: "deployments/scale", Kind: "Scale", Namespaced: true}}}}
+		{Name: "deployments", Kind: "Deployment", Namespaced: true}, {Name: "deployments/scale", Kind: "Scale", Namespaced: true},
+		{Name: "statefulsets", Kind: "StatefulSet", Namespaced: true}, {Name: "statefulsets/scale", Kind: "Scale", Namespaced: true}}}}
 	p, err := NewPreview(Clients{Discovery: discovery})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(p.SetObjects(o, shownAt)).To(Succeed())
@@ -86,6 +90,25 @@ var _ = Describe("A preview", func() {
 			Expect(asks).To(BeEmpty())
 		}
 	})
+
+	DescribeTable("expects of the pods of a StatefulSet that are not ready to be deleted first, unless it deletes pods by their ordinals alone",
+		func(ctx context.Context, policy string, want int) {
+			o := pair(4)
+			o.Balancers[0].Spec.Targets[0].State = v1alpha1.Drained
+			o.Balancers[0].Spec.Targets[0].ScaleTargetRef.Kind = "StatefulSet"
+			set := o.Workloads[deployments][0].DeepCopy()
+			set.SetKind("StatefulSet")
+			Expect(unstructured.SetNestedField(set.Object, policy, "spec", "podManagementPolicy")).To(Succeed())
+			Expect(unstructured.SetNestedField(set.Object, int64(2), "spec", "replicas")).To(Succeed())
+			o.Workloads[statefulSets] = []*unstructured.Unstructured{set}
+			p := preview(o)
+			_, plan, _, err := p.Plan(ctx, "n", "pair")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(plan.Shares[0].Next).To(BeEquivalentTo(want))
+		},
+		Entry("one of two that is not ready", "OrderedReady", 1),
+		Entry("none of two, of which one is ready", "Parallel", 2),
+	)
 
 	It("leaves a target alone whose kind could not be listed, or that does not exist", func(ctx context.Context) {
 		o := pair(4)

@@ -134,7 +134,7 @@ func stripAutoscaler(item any) (any, error) {
 // readFields are the fields that this package reads of workloads and Machines, besides metadata and
 // conditions.
 var readFields = [][]string{
-	{"apiVersion"}, {"kind"}, {"spec", "replicas"}, {"spec", "selector"},
+	{"apiVersion"}, {"kind"}, {"spec", "replicas"}, {"spec", "selector"}, {"spec", "podManagementPolicy"},
 	{"status", "observedGeneration"}, {"status", "replicas"}, {"status", "readyReplicas"}, {"status", "availableReplicas"},
 	{"status", "currentStatus", "phase"}, {"status", "currentStatus", "lastUpdateTime"}, {"status", "lastOperation", "errorCode"},
 }

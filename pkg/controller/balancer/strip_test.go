@@ -106,7 +106,7 @@ var _ = Describe("The cache of workloads", func() {
 	read := func(o *unstructured.Unstructured) []any {
 		replica, ok := plan.MachineReplica(o)
 		return []any{o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), o.GetName(), o.GetResourceVersion(), o.GetLabels(), o.GetDeletionTimestamp(), OwnCounts(o), PodSelector(o), Settling(o),
-			Capped(schema.GroupVersionResource{Group: machinev1alpha1.GroupName}, o), Kept(o.GetAnnotations()), replica, ok}
+			Capped(schema.GroupVersionResource{Group: machinev1alpha1.GroupName}, o), IsParallel(statefulSets, o), Kept(o.GetAnnotations()), replica, ok}
 	}
 
 	DescribeTable("reads as the objects themselves do, and takes little", func(change func(*unstructured.Unstructured)) {
@@ -122,6 +122,7 @@ var _ = Describe("The cache of workloads", func() {
 		Entry(nil, nil),
 		Entry("frozen", set(conditions("Frozen", "True"), "status", "conditions")),
 		Entry("not frozen any more", set(conditions("Frozen", "False"), "status", "conditions")),
+		Entry("that deletes pods by their ordinals alone", set("Parallel", "spec", "podManagementPolicy")),
 		Entry("of an autoscaler", set("1:3", "metadata", "annotations", machinev1alpha1.BoundsAnnotation)),
 		Entry("of the balance controller", set("ScaleUp", "metadata", "annotations", machinev1alpha1.BalanceAnnotation)),
 		Entry("that the balance controller keeps even", set("5", "metadata", "annotations", machinev1alpha1.AppliedReplicasAnnotation)),

@@ -254,7 +254,7 @@ func (p *Plan) setNext(v View) error {
 			extra += current[i] - ready[i]
 			ready[i] = current[i]
 		}
-		machines = machines || t.AnyMayGo
+		machines = machines || t.Machines
 		all += s.Desired
 	}
 	surge, unavailable := transitionLimits(v.Balancer.Spec.Transition, all, machines)

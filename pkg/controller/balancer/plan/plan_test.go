@@ -39,7 +39,7 @@ func percent(lo, hi string) func(*target) {
 }
 
 func machines(n int) func(*target) {
-	return func(t *target) { healthy(n)(t); t.AnyMayGo = true }
+	return func(t *target) { healthy(n)(t); t.AnyMayGo, t.Machines = true, true }
 }
 
 var _ = Describe("A plan", func() {
@@ -141,6 +141,7 @@ var _ = Describe("A plan", func() {
 		Entry("with a surge of its own", &v1alpha1.Transition{MaxSurge: ptr.To(intstr.FromInt32(8))}, "8/8", named("a", healthy(8)), named("b")),
 		Entry("with unavailability of its own", &v1alpha1.Transition{MaxSurge: ptr.To(intstr.FromInt32(0)), MaxUnavailable: ptr.To(intstr.FromString("50%"))}, "4/0", named("a", healthy(8)), named("b")),
 		Entry("by one with machines", nil, "8/1", named("a", machines(8)), named("b", machines(0))),
+		Entry("a quarter more, also of pods any of which may be deleted", nil, "8/2", named("a", healthy(8), func(t *target) { t.AnyMayGo = true }), named("b")),
 		Entry("of machines, any of which may be deleted, only what is ready elsewhere", nil, "8/1", named("a", machines(8)), named("b", func(t *target) { t.AnyMayGo, t.Current = true, 1 })),
 	)
 

@@ -57,6 +57,9 @@ type Target struct {
 	Settling bool
 	// AnyMayGo reports whether a reduction may remove ready replicas although others are not ready.
 	AnyMayGo bool
+	// Machines reports whether its replicas are machines, which move one by one unless the spec says
+	// otherwise.
+	Machines bool
 	// Replicas are the live ones; nil with Counted if only numbers are known.
 	Replicas []Replica
 	Counted  bool
