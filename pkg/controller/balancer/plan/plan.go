@@ -229,65 +229,6 @@ func resolveLimit(l *intstr.IntOrString, total, hundredths int64) int64 {
 	return int64(l.IntVal)
 }
 
-// setNext sets the next replicas of each target: as far from the current ones towards the goal as
-// is safe now.
-func (p *Plan) setNext(v View) error {
-	n := len(p.Shares)
-	current, ready, goal := make([]int64, n), make([]int64, n), make([]int64, n)
-	var usable, extra, all int64
-	machines := false
-	for i, s := range p.Shares {
-		t := v.Targets[i]
-		goal[i], current[i] = s.Desired, s.Current
-		ready[i] = min(s.health.ready, s.Current)
-		switch {
-		case !t.Known:
-			current[i], ready[i] = s.Desired, 0
-		case s.Hold != (Hold{}):
-			usable += min(s.Desired, s.health.ready)
-		case s.health.blocked:
-			usable += min(s.Desired, s.health.usable)
-		default:
-			usable += s.Desired
-		}
-		if t.AnyMayGo {
-			extra += current[i] - ready[i]
-			ready[i] = current[i]
-		}
-		machines = machines || t.Machines
-		all += s.Desired
-	}
-	surge, unavailable := transitionLimits(v.Balancer.Spec.Transition, all, machines)
-	next, err := distribute.Step(current, ready, goal, min(p.Total, usable)+extra, surge, unavailable)
-	if err != nil {
-		return fmt.Errorf("move towards %v: %w", goal, err)
-	}
-	for i := range p.Shares {
-		if p.Shares[i].Next = next[i]; !v.Targets[i].Known {
-			p.Shares[i].Next = p.Shares[i].Current
-		}
-	}
-	return nil
-}
-
-// transitionLimits returns how many replicas a move may add to the desired ones, and how many ready
-// ones it may remove.
-func transitionLimits(t *v1alpha1.Transition, all int64, machines bool) (surge, unavailable int64) {
-	surge = max(1, (all*25+99)/100)
-	if machines {
-		surge = 1
-	}
-	if t != nil {
-		if unavailable = resolveLimit(t.MaxUnavailable, all, 99); t.MaxSurge != nil {
-			surge = resolveLimit(t.MaxSurge, all, 99)
-		}
-	}
-	if surge <= 0 && unavailable <= 0 {
-		surge = 1
-	}
-	return max(0, surge), max(0, unavailable)
-}
-
 func memory(b *v1alpha1.Balancer, name string) v1alpha1.TargetStatus {
 	for _, t := range b.Status.Targets {
 		if t.Name == name {
