@@ -199,14 +199,19 @@ var _ = Describe("Beside 99 others", func() {
 })
 
 // forbidden refuses the controller whatever has this in its path.
-func forbidden(path string) func(http.RoundTripper) http.RoundTripper {
+func forbidden(part string) func(http.RoundTripper) http.RoundTripper {
+	return refusing(func(path string) bool { return strings.Contains(path, part) }, http.StatusForbidden, metav1.StatusReasonForbidden)
+}
+
+// refusing answers requests for some paths with an error.
+func refusing(what func(path string) bool, code int, reason metav1.StatusReason) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
-			if !strings.Contains(r.URL.Path, path) {
+			if !what(r.URL.Path) {
 				return next.RoundTrip(r)
 			}
-			body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
-			return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+			body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
+			return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 		})
 	}
 }

@@ -74,6 +74,7 @@ func (k *kinds) discover(ctx context.Context, gv schema.GroupVersion, age time.D
 		l.resources = list.APIResources
 	case !apierrors.IsNotFound(err):
 		l.err = fmt.Errorf("ask for the kinds of %s: %w", gv, err)
+		l.resources = k.known[gv].resources // as far as is known, they are still served
 	}
 	k.forget()
 	k.known[gv] = l

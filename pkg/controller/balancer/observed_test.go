@@ -4,6 +4,8 @@ package balancer_test
 
 import (
 	"context"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -156,6 +159,27 @@ var _ = Describe("What is seen of a target", func() {
 			s := c.balancer("shop").Status
 			Expect([]int32{s.Targets[0].Observed, s.Targets[1].Observed}).To(Equal([]int32{5, 0}))
 			Expect(c.condition("shop", "TargetsResolved")).To(Equal("True Resolved"), "its own status is enough")
+		})
+	})
+
+	It("is its kind also while the API server does not say which kinds it serves", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 0)
+			c.deploy("b", 0)
+			c.balance("shop", 4, plantest.Even(), "a", "b")
+			var down atomic.Bool
+			c.Start("balancer", func(ctx context.Context, config *rest.Config) error {
+				config.Wrap(refusing(func(path string) bool { return down.Load() && path == "/apis/apps/v1" }, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
+				return controller(Options{})(ctx, config)
+			})
+			c.settle()
+			Expect(c.sizes("a", "b")).To(Equal("2/2"))
+			down.Store(true)
+			time.Sleep(11 * time.Minute)
+			c.scale("shop", 6)
+			time.Sleep(time.Second)
+			Expect(c.sizes("a", "b")).To(Equal("3/3"))
+			Expect(c.condition("shop", "Ready")).To(Equal("True UnderControl"))
 		})
 	})
 
