@@ -3,8 +3,11 @@
 package plan_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -54,6 +57,17 @@ var _ = Describe("A condition", func() {
 			Expect(message).To(Equal("target b: x"), kind)
 		}
 		Expect(s.Targets[2].Message).To(Equal("y"))
+	})
+
+	It("has a message that the API server stores, however many targets cannot be scaled and whatever the reasons", func() {
+		var targets []target
+		for i := range 64 {
+			targets = append(targets, named(fmt.Sprint("t", i), missing("OutOfReach", strings.Repeat("é", 300))))
+		}
+		for _, c := range told(view(10, plantest.Even(), targets...)).Conditions {
+			Expect(len(c.Message)).To(BeNumerically("<=", 32768), c.Type)
+			Expect(utf8.ValidString(c.Message)).To(BeTrue())
+		}
 	})
 
 	DescribeTable("reports whether all targets have the desired replicas",

@@ -17,6 +17,10 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
 
+// maxMessage is how many bytes of a message of a condition are kept. The API server refuses the whole
+// status if one has more than 32768 characters.
+const maxMessage = 8 << 10
+
 // Outcome is the result of a plan: the replicas of each target now, in the order of the shares.
 type Outcome []int64
 
@@ -41,7 +45,7 @@ func NewStatus(v View, p Plan, o Outcome) v1alpha1.BalancerStatus {
 	s.ObservedReplicas, s.ReadyReplicas, s.DesiredReplicas = clampInt32(observed), clampInt32(ready), clampInt32(desired)
 	s.Replicas = clampInt32(min(observed, base))
 	for _, c := range conditions(v, p, o) {
-		c.ObservedGeneration, c.LastTransitionTime = v.Balancer.Generation, metav1.NewTime(v.Now)
+		c.Message, c.ObservedGeneration, c.LastTransitionTime = shorten(c.Message), v.Balancer.Generation, metav1.NewTime(v.Now)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	slices.SortFunc(s.Conditions, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
@@ -206,6 +210,14 @@ func fallbackActive(p Plan) metav1.Condition {
 		return condition(kind, "NotNeeded", "no target is blocked")
 	}
 	return condition(kind, "TargetsBlocked", "replicas fail to start in %s, so other targets run more", strings.Join(blocked, ", "))
+}
+
+// shorten cuts a message that is too long.
+func shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
 }
 
 func metaTime(t time.Time) *metav1.Time {
