@@ -104,12 +104,16 @@ func (c *class) add(pod *fit.Pod, chunks int) int {
 
 // classOf returns the class of an owner, nil if there are too many.
 func (r *round) classOf(owner machine.Owner) *class {
+	owners := 0
 	for _, c := range r.classes {
 		if c.owner == owner {
 			return c
 		}
+		if c.owner != "" {
+			owners++
+		}
 	}
-	if owner != "" && len(r.classes) >= maxOwners {
+	if owner != "" && owners >= maxOwners {
 		return nil
 	}
 	c := &class{owner: owner, known: map[string]int{}}

@@ -44,6 +44,16 @@ var _ = Describe("Owners of machines (laws 8 and 11)", func() {
 		Expect(Requests(p)).To(Equal("a=21"))
 	})
 
+	It("are as many, whether or not chunks for all pods come first", func() {
+		v := ownedBy(20)
+		common := Chunks("b", 1, "cpu=1")
+		common.Object.Namespace = "a"
+		v.Buffers = append(v.Buffers, common)
+		p := plan.New(v)
+		Expect(p.Decisions[20].Problem).To(BeNil())
+		Expect(Requests(p)).To(Equal("a=21"))
+	})
+
 	It("are up to eight namespaces", func() {
 		v := plan.View{Buffers: []plan.Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace/a,namespace/b,namespace/c,namespace/d,namespace/e,namespace/f,namespace/g,namespace/h"))}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}}
 		Expect(dedications(After(v))).To(Equal("a: a,b,c,d,e,f,g,h=1"))
