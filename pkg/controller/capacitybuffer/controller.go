@@ -95,7 +95,7 @@ func New(clients Clients, informers Informers, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	c := &Controller{clients: clients, options: o, shapes: informers.Shapes, lacks: informers.Shapes.missingRight, kinds: map[string]cache.Indexer{}, scales: scaleCache{wake: make(chan struct{}, 1)}}
+	c := &Controller{clients: clients, options: o, shapes: informers.Shapes, lacks: informers.Shapes.missingRight, kinds: map[string]cache.Indexer{}, scales: newScaleCache()}
 	c.loop = loop.New("capacitybuffer", c.sync, loop.Options{Clock: o.Clock})
 	if err := c.attach(informers); err != nil {
 		c.loop.Discard()
@@ -168,6 +168,7 @@ func (c *Controller) Run(ctx context.Context) {
 	var polling sync.WaitGroup
 	defer polling.Wait()
 	if c.options.Scales != nil {
+		filled = append(filled, &c.scales)
 		polling.Go(func() { c.pollScales(ctx) })
 	}
 	c.loop.Run(ctx, filled...)

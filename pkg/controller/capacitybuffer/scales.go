@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/scale"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/turns"
@@ -95,7 +96,19 @@ type scaleCache struct {
 	known map[string]plan.Scale
 	// wake receives a value when there is a workload that has not been read.
 	wake chan struct{}
+	// filled is closed when all workloads have been read once.
+	filled chan struct{}
 }
+
+func newScaleCache() scaleCache {
+	return scaleCache{wake: make(chan struct{}, 1), filled: make(chan struct{})}
+}
+
+// Name implements cache.DoneChecker.
+func (s *scaleCache) Name() string { return "scales of workloads" }
+
+// Done implements cache.DoneChecker. A decision before that would take the workloads for unread.
+func (s *scaleCache) Done() <-chan struct{} { return s.filled }
 
 func keyOf(b *v1beta1.CapacityBuffer) string {
 	ref := b.Spec.ScalableRef
@@ -116,8 +129,20 @@ func (s *scaleCache) findScale(b *v1beta1.CapacityBuffer) *plan.Scale {
 	return nil
 }
 
+// fillScales reads scales for the first time, for at most the time until the second time.
+func (c *Controller) fillScales(ctx context.Context) {
+	if !cache.WaitFor(ctx, "", c.filled...) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, scaleInterval)
+	defer cancel()
+	c.readScales(ctx)
+	close(c.scales.filled)
+}
+
 // pollScales reads scales until ctx ends, and queues a sync when one has changed.
 func (c *Controller) pollScales(ctx context.Context) {
+	c.fillScales(ctx)
 	ticker := c.options.Clock.NewTicker(scaleInterval)
 	defer ticker.Stop()
 	discovered := c.options.Clock.Now()

@@ -86,6 +86,23 @@ var _ = Describe("A workload of a kind that is not known", func() {
 		})
 	})
 
+	It("is read before anything is decided, so that nothing changes when the controller starts again", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 20)
+			c.rollout("web", 10)
+			c.runs("web", "p", "cpu=1")
+			c.create(ofRollout("b"))
+			process := c.Start("buffers", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			before := len(c.Writes())
+			process.CrashFor(time.Second)
+			time.Sleep(time.Hour)
+			Expect(c.writes(before)).To(BeEmpty())
+		})
+	})
+
 	DescribeTable("says what is missing",
 		func(group, kind, want string, change func(c *cluster)) {
 			storm.Bubble(suite, func() {
