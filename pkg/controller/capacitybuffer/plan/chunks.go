@@ -161,10 +161,13 @@ func within(limits v1beta1.ResourceList, requested corev1.ResourceList) (most in
 	return most, matched
 }
 
-// timesIn returns how often an amount fits into another.
+// timesIn returns how often an amount above 0 fits into another.
 func timesIn(each, all resource.Quantity) int64 {
-	if max(each.Value(), all.Value()) > math.MaxInt64/1000 { // so large that thousandths do not matter, and would overflow
-		return max(0, all.Value()/max(1, each.Value()))
+	switch {
+	case each.Cmp(all) > 0: // the sum of requests may not fit into 64 bits
+		return 0
+	case all.Value() > math.MaxInt64/1000: // so large that thousandths do not matter, and would overflow
+		return all.Value() / each.Value()
 	}
-	return max(0, all.MilliValue()/max(1, each.MilliValue()))
+	return all.MilliValue() / each.MilliValue()
 }
