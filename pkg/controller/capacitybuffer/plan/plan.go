@@ -13,9 +13,11 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/turns"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 const (
@@ -30,7 +32,7 @@ const (
 
 // New decides about all buffers.
 func New(v View) Plan {
-	r := round{View: v, unreadOf: map[machine.Owner]int{}}
+	r := round{View: v, unreadOf: map[machine.Owner]int{}, unreadIn: map[string]bool{}}
 	r.sites, r.held = v.candidateSites()
 	r.decide()
 	p := Plan{Requests: r.settle(), Decisions: r.decisions}
@@ -55,9 +57,11 @@ type round struct {
 	// places contain the shape of each decision's chunks.
 	places []place
 	// unread is how many chunks buffers had that cannot be read now: they may still need their
-	// machines (law 5). unreadOf is how many of them have machines that are dedicated to an owner.
+	// machines (law 5). unreadOf is how many of them have machines that are dedicated to an owner,
+	// and unreadIn contains the pools that these buffers name.
 	unread   int
 	unreadOf map[machine.Owner]int
+	unreadIn map[string]bool
 }
 
 // place is a shape of a class; nil if a decision has no chunks.
@@ -94,6 +98,7 @@ func (r *round) decideOne(d *Decision, b Buffer, left quotas) place {
 		d.Chunks = int(max(0, ptr.Deref(b.Object.Status.Replicas, 0)))
 		owner, _ := b.owner()
 		r.unread, r.unreadOf[owner] = min(r.unread+d.Chunks, math.MaxInt32), min(r.unreadOf[owner]+d.Chunks, math.MaxInt32)
+		r.unreadIn[b.Object.Annotations[v1beta1.PoolAnnotation]] = true
 	}
 	if why != nil {
 		return place{}
@@ -218,22 +223,21 @@ func (h *holding) add(owner machine.Owner, machines int) {
 // those that nothing asks for.
 func (r *round) requests(all []holding) []Request {
 	wanted := map[string]Request{}
-	want := func(pool string, h holding) {
+	want := func(name string, h holding) {
 		if h.machines > 0 {
-			wanted[ReserveName(pool)] = Request{Pool: pool, Machines: h.machines, Dedicated: h.dedicated}
+			wanted[ReserveName(name)] = Request{Pool: name, Machines: h.machines, Dedicated: h.dedicated}
 		}
 	}
 	for i, h := range all {
 		want(r.sites[i].Deployment.Name, h)
 	}
 	if r.unread > 0 || slices.ContainsFunc(r.classes, (*class).hasChunks) {
-		for pool, h := range r.held {
-			want(pool, h)
+		for name, h := range r.held {
+			want(name, h)
 		}
 	}
 	var changes []Request
-	byName := func(a, b *autoscaling.Reserve) int { return cmp.Compare(a.Name, b.Name) }
-	for _, reserve := range slices.SortedFunc(slices.Values(r.Reserves), byName) {
+	for _, reserve := range r.byUnread() {
 		w, is := wanted[reserve.Name]
 		delete(wanted, reserve.Name)
 		if kept := min(int(reserve.Spec.Replicas)-w.Machines, r.unread); kept > 0 {
@@ -251,6 +255,26 @@ func (r *round) requests(all []holding) []Request {
 	changes = slices.AppendSeq(changes, maps.Values(wanted))
 	slices.SortFunc(changes, func(a, b Request) int { return cmp.Compare(a.Name(), b.Name()) })
 	return changes
+}
+
+// byUnread returns the Reserves by name, but first those that certainly hold chunks of buffers that
+// cannot be read, because of their owners or the pools that they name: the others may be needless.
+func (r *round) byUnread() []*autoscaling.Reserve {
+	certain := map[string]bool{}
+	for _, p := range r.Pools {
+		name := pool.WorkerPoolOf(p.Deployment)
+		certain[ReserveName(p.Deployment.Name)] = r.unreadIn[p.Deployment.Name] || name != "" && r.unreadIn[name]
+	}
+	owned := func(d machine.Dedication) bool { return r.unreadOf[d.Owner] > 0 }
+	rank := func(reserve *autoscaling.Reserve) int {
+		if certain[reserve.Name] || slices.ContainsFunc(dedications(reserve), owned) {
+			return 0
+		}
+		return 1
+	}
+	return slices.SortedFunc(slices.Values(r.Reserves), func(a, b *autoscaling.Reserve) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
+	})
 }
 
 // poolOf returns the MachineDeployment of a Reserve; empty if it does not name exactly one.

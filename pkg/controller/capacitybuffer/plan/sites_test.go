@@ -139,6 +139,19 @@ var _ = Describe("Machines of buffers that cannot be read, beside others (law 5)
 		Expect(plan.New(v).Requests).To(BeEmpty())
 	})
 
+	DescribeTable("stay rather than those of a buffer that is gone, if it is certain where they are",
+		func(change func(*plan.Buffer), owned ...machine.Dedication) {
+			b := unreadable(ptr.To[int32](2))
+			change(&b)
+			theirs := plan.NewReserve(Namespace, plan.Request{Pool: "z", Machines: 2, Dedicated: owned})
+			v := plan.View{Buffers: []plan.Buffer{b}, Reserves: append(reserved("a", 2), theirs), Pools: []plan.Pool{Site("a", "cpu=4", 9), Site("z", "cpu=4", 9, ofWorker("w"))}}
+			Expect(Requests(plan.New(v))).To(Equal("a=-"))
+		},
+		Entry("by their owner", dedicated("namespace"), machine.Dedication{Owner: Shop, Machines: 2}),
+		Entry("by the name of the MachineDeployment", InPool("z")),
+		Entry("by the name of the worker pool", InPool("w")),
+	)
+
 	It("are requested again, with those of other buffers, after another client has moved them", func() {
 		r := plan.NewReserve(Namespace, plan.Request{Pool: "a", Machines: 3})
 		r.Spec.Pools.Names = []string{"b"}
