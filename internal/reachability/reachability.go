@@ -137,6 +137,16 @@ func (c *Cluster) Err(stores ...Store) error {
 // silent must be called with the lock held.
 func (c *Cluster) silent() bool { return c.clock.Since(c.answered) > SilentAfter }
 
+// Back returns when the last silence ended; zero if there was none.
+func (c *Cluster) Back() time.Time {
+	if c == nil {
+		return time.Time{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.back
+}
+
 // Run probes the cluster until ctx ends, or returns ErrRestored.
 func (c *Cluster) Run(ctx context.Context) error {
 	c.begin()

@@ -27,7 +27,7 @@ var errBehind = errors.New("a cache is behind")
 // observe builds the view of a Balancer. wait is the time until the next sync for changes that no
 // watch reports.
 func (c *Controller) observe(ctx context.Context, b *v1alpha1.Balancer) (v plan.View, wait time.Duration, err error) {
-	v = plan.View{Now: c.clock.Now(), Balancer: b}
+	v = plan.View{Now: c.clock.Now(), Back: c.cluster.Back(), Balancer: b}
 	v.Rival, v.Contested = c.olderRival(b)
 	var seen []look
 	for _, spec := range b.Spec.Targets {

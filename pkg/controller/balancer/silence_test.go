@@ -9,9 +9,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
@@ -57,6 +59,21 @@ var _ = Describe("While the API server is silent", func() {
 			time.Sleep(10 * time.Minute)
 			before := len(c.Writes())
 			c.Silence(false, "balancer")
+			time.Sleep(10 * time.Minute)
+			Expect(c.sizes("a", "b")).To(Equal("5/5"))
+			Expect(c.writes(before)).NotTo(ContainElement(HavePrefix("scale")))
+		})
+	})
+
+	It("no time passes for pods that could not start meanwhile, and that start afterwards", func() {
+		play(func(c *cluster) {
+			c.silencedEarly()
+			c.change("shop", func(b *v1alpha1.Balancer) { b.Spec.Policy.Fallback.StartupTimeoutSeconds = ptr.To[int32](300) })
+			time.Sleep(10 * time.Minute)
+			before := len(c.Writes())
+			c.Silence(false, "balancer")
+			time.Sleep(4 * time.Minute)
+			c.set(func() { c.out["a"] = false })
 			time.Sleep(10 * time.Minute)
 			Expect(c.sizes("a", "b")).To(Equal("5/5"))
 			Expect(c.writes(before)).NotTo(ContainElement(HavePrefix("scale")))

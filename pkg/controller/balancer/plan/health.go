@@ -33,8 +33,8 @@ type health struct {
 
 // doctor examines the targets of one Balancer.
 type doctor struct {
-	now      time.Time
-	fallback *v1alpha1.Fallback
+	now, back time.Time
+	fallback  *v1alpha1.Fallback
 }
 
 // examine compares the replicas of a target with the requested number. A workload that does not
@@ -81,7 +81,7 @@ func (d doctor) countStarted(t Target, h *health) (started, late int64) {
 		case r.OutOfStock || d.expired(since):
 			late++
 		default:
-			h.wakeAt(since.Add(d.timeout()))
+			h.wakeAt(d.timedSince(since).Add(d.timeout()))
 		}
 	}
 	return started, late
@@ -98,7 +98,7 @@ func (d doctor) trackMissing(t Target, h *health, missing int64, progress bool) 
 		h.unstartedSince = wholeSecond(d.now)
 	}
 	if !h.unstartedSince.IsZero() && !d.expired(h.unstartedSince) {
-		h.wakeAt(h.unstartedSince.Add(d.timeout()))
+		h.wakeAt(d.timedSince(h.unstartedSince).Add(d.timeout()))
 	}
 }
 
@@ -177,7 +177,15 @@ func (d doctor) waitingSince(r Replica) time.Time {
 
 // expired reports whether a timeout is over. Exactly at its end, it is not.
 func (d doctor) expired(since time.Time) bool {
-	return !since.IsZero() && d.now.Sub(since) > d.timeout()
+	return !since.IsZero() && d.now.Sub(d.timedSince(since)) > d.timeout()
+}
+
+// timedSince returns when a timeout begins that began before the API server was silent: afterwards.
+func (d doctor) timedSince(since time.Time) time.Time {
+	if d.back.After(since) {
+		return d.back
+	}
+	return since
 }
 
 func (d doctor) timeout() time.Duration {

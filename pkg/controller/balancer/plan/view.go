@@ -13,6 +13,9 @@ import (
 // View is everything that one decision depends on.
 type View struct {
 	Now time.Time
+	// Back is when the API server answered again after a silence, zero if it always did. Nothing
+	// could start before that.
+	Back time.Time
 	// Balancer is the object. Its status is the memory of earlier decisions.
 	Balancer *v1alpha1.Balancer
 	// Rival is an older Balancer that shares a target with this one, if any, and Contested is that
