@@ -12,10 +12,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 )
-
-// recoveryDelay is the default of spec.policy.fallback.recoveryDelaySeconds.
-const recoveryDelay = 30 * time.Second
 
 // Balancer explains a Balancer.
 func Balancer(o overview.Objects, name string) (Account, error) {
@@ -101,7 +99,7 @@ func explainTarget(a *Account, f *v1alpha1.Fallback, t v1alpha1.TargetStatus, no
 	case t.BlockedSince != nil:
 		a.addReason("Target %s has been blocked since %s: %d of its replicas fail to start. Its share is %d; other targets run what it cannot.",
 			t.Name, formatPast(t.BlockedSince.Time, now), t.NotStarted, t.Base)
-		a.addNext("Target %s gets its share back once its new replicas have been ready for %s.", t.Name, recovery(f, t.Blocks))
+		a.addNext("Target %s gets its share back once its new replicas have been ready for %s.", t.Name, plan.RecoveryDelay(f, t.Blocks))
 	case t.UnstartedSince != nil && f != nil:
 		if patience, ok := startup(f); ok {
 			a.addNext("Target %s has had replicas that do not start since %s. It counts as blocked %s.", t.Name,
@@ -121,14 +119,4 @@ func startup(f *v1alpha1.Fallback) (time.Duration, bool) {
 		return f.StartupTimeout.Duration, true
 	}
 	return 0, false
-}
-
-// recovery returns how long replicas must be ready before they count. It doubles with each
-// consecutive block, up to 32 times.
-func recovery(f *v1alpha1.Fallback, blocks int32) time.Duration {
-	delay := recoveryDelay
-	if f != nil && f.RecoveryDelaySeconds != nil {
-		delay = time.Duration(*f.RecoveryDelaySeconds) * time.Second
-	}
-	return delay << min(max(0, blocks), 5)
 }

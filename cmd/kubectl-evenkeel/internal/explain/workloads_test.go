@@ -53,7 +53,10 @@ var _ = DescribeTable("A Balancer shows",
 	Entry(nil, "Target a has been blocked since 11:55:00 UTC (5m ago): 2 of its replicas fail to start. Its share is 5", func(b *balancer.Balancer) {
 		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Base: 5, NotStarted: 2, BlockedSince: ptr.To(formatPast(5 * time.Minute))}}
 	}),
-	Entry(nil, "gets its share back once its new replicas have been ready for 2m0s.", func(b *balancer.Balancer) {
+	Entry(nil, "gets its share back once its new replicas have been ready for 30s.", func(b *balancer.Balancer) {
+		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Blocks: 1, BlockedSince: ptr.To(formatPast(5 * time.Minute))}}
+	}),
+	Entry(nil, "for 1m0s.", func(b *balancer.Balancer) {
 		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Blocks: 2, BlockedSince: ptr.To(formatPast(5 * time.Minute))}}
 	}),
 	Entry(nil, "for 5m20s.", func(b *balancer.Balancer) {

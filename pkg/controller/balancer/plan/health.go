@@ -198,11 +198,15 @@ func (d doctor) timeout() time.Duration {
 	return 0
 }
 
-// recoveryDelay doubles with each block that followed soon after a recovery.
-func (d doctor) recoveryDelay(blocks int32) time.Duration {
+func (d doctor) recoveryDelay(blocks int32) time.Duration { return RecoveryDelay(d.fallback, blocks) }
+
+// RecoveryDelay is how long the new replicas of a target must be ready before they count, if it has
+// been blocked this many times in a row. It doubles with each block that followed soon after a
+// recovery.
+func RecoveryDelay(f *v1alpha1.Fallback, blocks int32) time.Duration {
 	delay := defaultRecoveryDelay
-	if s := d.fallback.RecoveryDelaySeconds; s != nil {
-		delay = time.Duration(*s) * time.Second
+	if f != nil && f.RecoveryDelaySeconds != nil {
+		delay = time.Duration(*f.RecoveryDelaySeconds) * time.Second
 	}
 	return delay << min(max(0, blocks-1), maxDoublings)
 }
