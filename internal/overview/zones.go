@@ -37,7 +37,8 @@ func (r *reading) zoneFrom(d *v1alpha1.MachineDeployment) Zone {
 }
 
 // excess returns how many machines the reserve should have: the applied number if the desired one
-// is unknown, as in the controller. It also reports whether max leaves no room for more of them.
+// is unknown, as in the controller. It also reports whether max leaves no room for more of them, if
+// there are bounds.
 func excess(s pool.Snapshot) (machines int, limited bool) {
 	wanted, err := reserve.Effective(s.Wishes, s.Workload, s.Allocatable)
 	switch {
@@ -46,7 +47,7 @@ func excess(s pool.Snapshot) (machines int, limited bool) {
 	case s.WishesErr != nil || err != nil:
 		return max(0, min(s.Applied.Excess, s.Applied.Max-s.Workload)), false
 	}
-	return wanted.Excess, wanted.Excess < wanted.Wish
+	return wanted.Excess, s.Wishes.Bounds != nil && wanted.Excess < wanted.Wish
 }
 
 // excessText returns the text of the excess that applies, or of an invalid one.

@@ -4,6 +4,7 @@ package explain_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -251,6 +252,7 @@ var _ = Describe("A MachineDeployment", func() {
 		Entry(nil, "The excess is 1, its share of the pool's", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.ShareAnnotation] = "1" }),
 		Entry(nil, `The excess is the third part of the bounds "1:9:1"`, func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "1:9:1" }),
 		Entry(nil, "Of the 5 requested, max 3 leaves room for 1.", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "1:3:5" }),
+		Entry(nil, "The excess is 2147483647, from spec.excessReplicas.", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas = ptr.To(int32(math.MaxInt32)) }),
 		Entry(nil, "before that field was removed", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas = nil }),
 		Entry(nil, "No reserve is desired: the annotation", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.DrainReserveAnnotation] = "true" }),
 		Entry(nil, "No excess is requested", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas, d.Annotations = nil, nil }),
