@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	requests "k8s.io/component-helpers/resource"
@@ -45,7 +46,8 @@ type Pool struct {
 	// it that the MachineDeployment asks for itself, and Where is the place.
 	Current, Own int
 	Where        string
-	// Nodes are the names of the Nodes of its machines.
+	// Nodes are the names of the Nodes of its machines, as the Machines name them: a user may have
+	// no right to read Nodes.
 	Nodes map[string]bool
 }
 
@@ -70,8 +72,8 @@ func ReadPool(o overview.Objects, name string) (Pool, error) {
 	s := pool.Read(named[0], source, o.At)
 	p := Pool{Namespace: s.Deployment.Namespace, Name: name, Bounds: s.Wishes.Bounds, Nodes: map[string]bool{}}
 	for _, m := range s.Machines {
-		if m.Node != nil {
-			p.Nodes[m.Node.Name] = true
+		if m.Node != nil || m.Unseen {
+			p.Nodes[m.Object.Labels[mcm.NodeLabelKey]] = true
 		}
 	}
 	p.readExcess(s)

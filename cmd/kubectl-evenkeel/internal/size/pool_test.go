@@ -47,6 +47,12 @@ var _ = Describe("A MachineDeployment", func() {
 		Expect(p.Nodes).To(Equal(map[string]bool{"z": true}))
 	})
 
+	It("shows the Nodes of its machines also where these cannot be read", func() {
+		o := booted(time.Minute, time.Minute)
+		o.Nodes = nil
+		Expect(pooled(o).Nodes).To(Equal(map[string]bool{"y": true, "z": true}))
+	})
+
 	It("does not know the size of machines that it never had", func() {
 		p := pooled(booted())
 		Expect(p.Machine).To(BeNil())
