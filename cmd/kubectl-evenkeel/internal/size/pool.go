@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -63,6 +64,8 @@ func ReadPool(o overview.Objects, name string) (Pool, error) {
 		}
 	}
 	switch {
+	case len(named) == 0 && len(o.Missing) > 0:
+		return Pool{}, fmt.Errorf("machinedeployment %q: %w (could not read: %s)", name, ErrNotFound, strings.Join(o.Missing, "; "))
 	case len(named) == 0:
 		return Pool{}, fmt.Errorf("machinedeployment %q: %w", name, ErrNotFound)
 	case len(named) > 1:

@@ -84,6 +84,12 @@ var _ = Describe("A MachineDeployment", func() {
 		Expect(err).To(MatchError(ContainSubstring(`machinedeployment "other"`)))
 	})
 
+	It("is an error that says what could not be read, which may be why there is none", func() {
+		_, err := size.ReadPool(overview.Objects{Missing: []string{"machinedeployments: no rights to list them"}}, "pool")
+		Expect(err).To(MatchError(size.ErrNotFound))
+		Expect(err).To(MatchError(ContainSubstring("could not read: machinedeployments: no rights to list them")))
+	})
+
 	It("is an error if there are several of that name", func() {
 		o := booted()
 		o.Deployments = append(o.Deployments, o.Deployments[0])
