@@ -25,9 +25,11 @@ type sample struct {
 func (r *reading) sampleOf(s pool.Snapshot, z Zone) {
 	for _, m := range s.Machines {
 		switch {
-		case m.Node == nil || stateOf(m) != ReserveReady:
+		case stateOf(m) != ReserveReady:
 		case m.Object.Annotations[v1alpha1.DedicatedAnnotation] != "":
 			r.dedicated = true
+		case m.Node == nil:
+			r.unseen = true
 		default:
 			r.samples = append(r.samples, sample{m.Node, z, s.Deployment.Namespace, s.Deployment.Name})
 			return
@@ -101,9 +103,9 @@ func (r *reading) outlook(p *corev1.Pod, known map[string]outlook) outlook {
 func (r *reading) helplessness(pods int, obstacle fit.Obstacle) string {
 	what := plural.Of(pods, "pod") + " cannot be scheduled, and "
 	switch {
-	case len(r.samples) == 0 && r.dedicated:
+	case len(r.samples) == 0 && !r.unseen && r.dedicated:
 		return what + "all reserve machines that are ready are dedicated"
-	case len(r.samples) == 0:
+	case len(r.samples) == 0 && !r.unseen:
 		return what + "no reserve machine is ready"
 	case obstacle == fit.Fits || obstacle == fit.Undecided:
 		return what + "it is not known whether the reserve can hold them"

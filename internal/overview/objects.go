@@ -86,9 +86,10 @@ type reading struct {
 	waiting []*corev1.Pod
 	// samples contains, for each zone that has one, a ready machine in reserve with its Node.
 	samples []sample
-	// dedicated reports whether there are ready machines in reserve that only some pods may use.
-	dedicated bool
-	found     []finding
+	// dedicated reports whether there are ready machines in reserve that only some pods may use, unseen
+	// whether there are some whose Nodes cannot be seen.
+	dedicated, unseen bool
+	found             []finding
 }
 
 func newReading(o Objects) *reading {

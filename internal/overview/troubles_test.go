@@ -124,6 +124,11 @@ var _ = DescribeTable("Pods that wait",
 		w.waiter("p", asking("5"))
 		w.waiter("q", asking("6"))
 	}, "pod/default/p: 2 pods cannot be scheduled, and no reserve machine can hold them (Full) -> kubectl -n default describe pod p"),
+	Entry("beside a reserve whose Nodes cannot be read", func(w *world) {
+		reserved(w)
+		w.Nodes = nil
+		w.waiter("p")
+	}, "pod/default/p: 1 pod cannot be scheduled, and it is not known whether the reserve can hold them -> kubectl -n default describe pod p"),
 	Entry("beside a reserve that is dedicated to others", func(w *world) {
 		reserved(w, bounds("1:5:1"))
 		w.Machines[0].Annotations[v1alpha1.DedicatedAnnotation] = "shop/Deployment/web"
