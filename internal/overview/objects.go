@@ -38,8 +38,8 @@ type Objects struct {
 	Buffers []*v1beta1.CapacityBuffer
 	Nodes   []*corev1.Node
 	Pods    []*corev1.Pod
-	// PodsUnknown reports whether pods could not be read.
-	PodsUnknown bool
+	// NodesUnknown and PodsUnknown report whether these could not be read.
+	NodesUnknown, PodsUnknown bool
 
 	// Missing describes what could not be read, one per line.
 	Missing []string

@@ -28,7 +28,7 @@ func newOracle(o overview.Objects, d *v1alpha1.MachineDeployment) (*oracle, erro
 	preview, err := machinetaint.NewPreview(machinetaintplan.Settings{
 		Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: machinetaint.DefaultSurplusPatience,
 		BootPatience: machinetaint.DefaultBootPatience, SafetyUp: safetyUp,
-	}, !o.PodsUnknown)
+	}, !o.NodesUnknown && !o.PodsUnknown)
 	if err != nil {
 		return nil, fmt.Errorf("preview: %w", err)
 	}

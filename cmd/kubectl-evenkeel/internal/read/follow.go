@@ -207,7 +207,10 @@ func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
 // Objects returns the present objects.
 func (f *Follower) Objects() overview.Objects {
-	o := overview.Objects{At: f.clusters.Clock.Now(), PodsUnknown: f.missing.PodsUnknown || f.leaves(pods), Missing: append(f.behind(), f.missing.Missing...)}
+	o := overview.Objects{
+		At: f.clusters.Clock.Now(), NodesUnknown: f.missing.NodesUnknown || f.leaves(nodes), PodsUnknown: f.missing.PodsUnknown || f.leaves(pods),
+		Missing: append(f.behind(), f.missing.Missing...),
+	}
 	for name, informer := range f.stores {
 		if f.leaves(name) {
 			continue

@@ -18,8 +18,11 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// pods is the kind that is easiest to do without, and most often missing.
-const pods = "pods"
+// The kinds that are easiest to do without, and most often missing.
+const (
+	nodes = "nodes"
+	pods  = "pods"
+)
 
 // kind is one kind of objects to read.
 type kind struct {
@@ -62,7 +65,7 @@ func (c Clusters) kinds() []kind {
 	}
 	if c.Target != nil {
 		core := c.Target.CoreV1()
-		all = append(all, newKind("nodes", false, &corev1.Node{}, core.Nodes()), newKind(pods, false, &corev1.Pod{}, core.Pods("")))
+		all = append(all, newKind(nodes, false, &corev1.Node{}, core.Nodes()), newKind(pods, false, &corev1.Pod{}, core.Pods("")))
 	}
 	if c.Buffers != nil {
 		buffers := newKind("capacitybuffers", false, &v1beta1.CapacityBuffer{}, c.Buffers.CapacityBuffers(""))

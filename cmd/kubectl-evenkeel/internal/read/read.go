@@ -134,7 +134,7 @@ func (c Clusters) absent(o *overview.Objects, kinds []kind, errs []error) error 
 		if err == nil || k.optional && apierrors.IsNotFound(err) {
 			continue
 		}
-		o.PodsUnknown = o.PodsUnknown || k.name == pods
+		o.NodesUnknown, o.PodsUnknown = o.NodesUnknown || k.name == nodes, o.PodsUnknown || k.name == pods
 		why := reason(k, err)
 		if why == "" && k.control {
 			return fmt.Errorf("list %s: %w", k.name, err)
@@ -143,8 +143,8 @@ func (c Clusters) absent(o *overview.Objects, kinds []kind, errs []error) error 
 		lines[why] = append(lines[why], k.name)
 	}
 	if c.Target == nil {
-		o.PodsUnknown = true
-		lines["there is no target cluster"] = []string{"nodes", pods}
+		o.NodesUnknown, o.PodsUnknown = true, true
+		lines["there is no target cluster"] = []string{nodes, pods}
 	}
 	for why, names := range lines {
 		slices.Sort(names)

@@ -156,9 +156,22 @@ var _ = Describe("A look", func() {
 		})
 	})
 
+	It("does without Nodes that it may not list", func() {
+		play(everything(), func(s scene) {
+			c := s.clusters(refusing(s.ConfigFor("reader"), "nodes", http.StatusForbidden))
+			f, err := c.Follow(s)
+			Expect(err).NotTo(HaveOccurred())
+			for _, o := range []overview.Objects{once(s, c), f.Objects()} {
+				Expect(o.Missing).To(Equal([]string{"nodes: no rights to list them"}))
+				Expect([]bool{o.NodesUnknown, o.PodsUnknown}).To(Equal([]bool{true, false}))
+			}
+		})
+	})
+
 	It("does without a target cluster", func() {
 		play(everything(), func(s scene) {
 			o := once(s, s.clusters(nil))
+			Expect(o.NodesUnknown).To(BeTrue())
 			Expect(o.Missing).To(Equal([]string{"nodes, pods: there is no target cluster"}))
 			Expect(o.PodsUnknown).To(BeTrue())
 		})
