@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/pager"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
@@ -181,19 +180,13 @@ func (r *reading) addFailure(name string, err error, missed bool) {
 	}
 }
 
-// pageSize is how many objects are requested at once.
-const pageSize = 250
-
 // listInto lists a resource in the background.
 func listInto[T any](r *reading, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, into *[]*T) {
 	missed, name := r.missed, resource.Resource+r.where
 	r.running.Go(func() {
-		pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			ctx, cancel := context.WithTimeout(ctx, patience)
-			defer cancel()
+		pages := read.Pages(patience, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return client.Resource(resource).Namespace(namespace).List(ctx, o)
 		})
-		pages.PageSize = pageSize
 		err := pages.EachListItem(r.ctx, metav1.ListOptions{}, func(item runtime.Object) error {
 			if len(*into) == read.MaxObjects {
 				return read.ErrTooMany

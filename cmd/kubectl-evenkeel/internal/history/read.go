@@ -17,12 +17,8 @@ import (
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
 )
 
-const (
-	// pageSize is how many objects are requested at once.
-	pageSize = 250
-	// readPatience limits how long a single request may take.
-	readPatience = time.Minute
-)
+// readPatience limits how long a single request may take.
+const readPatience = time.Minute
 
 // Read reads the pods and events of all namespaces. Without the right to list events, it returns
 // the pods, and a note.
@@ -59,13 +55,7 @@ func Read(ctx context.Context, client kubernetes.Interface) (Objects, []string, 
 
 // listEach lists objects in pages, and ends with an error when too many were kept.
 func listEach(ctx context.Context, list pager.ListPageFunc, keep func(runtime.Object) (kept int)) error {
-	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		ctx, cancel := context.WithTimeout(ctx, readPatience)
-		defer cancel()
-		return list(ctx, options)
-	})
-	pages.PageSize, pages.PageBufferSize = pageSize, 1
-	return pages.EachListItemWithAlloc(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+	return read.Pages(readPatience, list).EachListItemWithAlloc(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
 		if keep(item) > read.MaxObjects {
 			return read.ErrTooMany
 		}

@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/pager"
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
@@ -76,9 +75,6 @@ func withoutRateLimit(config *rest.Config) *rest.Config {
 }
 
 const (
-	// pageSize is how many objects are requested at once: a page of the largest pods takes about
-	// 100 MiB while it is read.
-	pageSize = 250
 	// MaxObjects is the maximum number of objects of a kind.
 	MaxObjects = 200_000
 	// patience limits how long a single request may take. After that, a cluster counts as unreachable.
@@ -106,13 +102,7 @@ func (c Clusters) ReadOnce(ctx context.Context) (overview.Objects, error) {
 // listAll lists at most the maximum number of objects of a kind, trimmed.
 func (k kind) listAll(ctx context.Context, most int) ([]runtime.Object, error) {
 	var all []runtime.Object
-	pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		return k.list(ctx, o)
-	})
-	pages.PageSize, pages.PageBufferSize = pageSize, 1
-	err := pages.EachListItemWithAlloc(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+	err := Pages(patience, k.list).EachListItemWithAlloc(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
 		if len(all) == most {
 			return ErrTooMany
 		}

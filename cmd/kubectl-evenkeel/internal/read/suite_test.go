@@ -120,7 +120,9 @@ func (r refusal) RoundTrip(request *http.Request) (*http.Response, error) {
 // expired.
 type expiry struct {
 	http.RoundTripper
-	done bool
+	// offers reports whether the answer says how to go on, as that of an API server does.
+	offers bool
+	done   bool
 }
 
 func (e *expiry) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -128,9 +130,13 @@ func (e *expiry) RoundTrip(request *http.Request) (*http.Response, error) {
 		return e.RoundTripper.RoundTrip(request)
 	}
 	e.done = true
-	text, err := json.Marshal(metav1.Status{
+	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired,
-	})
+	}
+	if e.offers {
+		status.Continue = request.URL.Query().Get("continue")
+	}
+	text, err := json.Marshal(status)
 	if err != nil {
 		return nil, err
 	}
