@@ -30,9 +30,11 @@ type End struct {
 type PoolEnd struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Replicas and the applied excess at the end.
+	// Replicas and the applied excess at the end, and how many machines of the reserve replicas
+	// include.
 	Replicas int `json:"replicas"`
 	Applied  int `json:"applied"`
+	Counted  int `json:"counted,omitempty"`
 	// Serve, Reserve and Leave are machines that exist now.
 	Serve   []string `json:"serve,omitempty"`
 	Reserve []string `json:"reserve,omitempty"`
@@ -100,7 +102,8 @@ func (w *world) compareEnd(rest bool, was Objects, shares map[string]balancerPla
 }
 
 func (w *world) poolEnd(d, was *machine.MachineDeployment) PoolEnd {
-	e := PoolEnd{Namespace: d.Namespace, Name: d.Name, Replicas: int(d.Spec.Replicas), Applied: pool.AppliedOf(d, d.Spec.Replicas).Excess}
+	applied := pool.AppliedOf(d, d.Spec.Replicas)
+	e := PoolEnd{Namespace: d.Namespace, Name: d.Name, Replicas: int(d.Spec.Replicas), Applied: applied.Excess, Counted: applied.Counted}
 	if c := condition(d); c != nil {
 		e.Reason, e.Message = c.Reason, c.Message
 	}

@@ -110,6 +110,16 @@ var _ = Describe("A forecast", func() {
 		Expect(text).To(ContainSubstring("a machine cannot be created now (No [2J room)"))
 	})
 
+	It("prints machines for workload also where replicas include the reserve", func() {
+		o := stringAt()
+		pool(o, "p", 3, 2, func(d *api.MachineDeployment) {
+			d.Spec.Replicas, d.Annotations[api.AppliedExcessAnnotation] = 5, "2,counted=2,replicas=5"
+		})
+		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 6}"))
+		Expect(text).To(ContainSubstring("p: 4 of 4 machines serve, 2 in reserve"))
+		Expect(f.End.Pools[0]).To(And(HaveField("Replicas", 6), HaveField("Counted", 2)))
+	})
+
 	It("of bounds first shrinks, then fills up", func() {
 		o := stringAt()
 		pool(o, "p", 4, 1, bounds("1:5:2"))

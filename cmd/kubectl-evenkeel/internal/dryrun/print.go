@@ -123,7 +123,7 @@ func (p *printer) printPool(e PoolEnd) {
 	for _, tie := range e.Ties {
 		serve, reserve = serve+tie.Serve, reserve+tie.Reserve
 	}
-	p.printf("MachineDeployment %s/%s: %d of %d machines serve, %d in reserve", e.Namespace, e.Name, serve, e.Replicas, reserve)
+	p.printf("MachineDeployment %s/%s: %d of %d machines serve, %d in reserve", e.Namespace, e.Name, serve, e.Replicas-e.Counted, reserve)
 	for _, list := range []struct {
 		title string
 		names []string
