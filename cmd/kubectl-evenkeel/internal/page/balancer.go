@@ -102,9 +102,9 @@ func clusterTrouble(c overview.Cluster) string {
 	switch {
 	case !c.Reachable:
 		return "unreachable: these numbers are old"
-	case c.Limited:
+	case c.Limited && c.Why == "":
 		return "would scale further, but is at its maximum"
 	default:
-		return ""
+		return c.Why
 	}
 }
