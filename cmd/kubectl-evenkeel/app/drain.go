@@ -15,6 +15,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 	"github.com/evenkeel/evenkeel/internal/drain"
+	"github.com/evenkeel/evenkeel/internal/plural"
 )
 
 // drainOptions are the options of drain-reserve.
@@ -94,9 +95,9 @@ func (o *drainOptions) confirm(ctx context.Context, before drain.Progress) (bool
 	if o.yes {
 		return true, nil
 	}
-	question := fmt.Sprintf("Remove the reserve of %d MachineDeployments, %d machines in total?", len(before), before.Machines())
+	question := fmt.Sprintf("Remove the reserve of %s, %s in total?", plural.Of(len(before), "MachineDeployment"), plural.Of(before.Machines(), "machine"))
 	if o.undo {
-		question = fmt.Sprintf("Restore the reserve of %d MachineDeployments?", len(before.Drained()))
+		question = fmt.Sprintf("Restore the reserve of %s?", plural.Of(len(before.Drained()), "MachineDeployment"))
 	}
 	fmt.Fprintf(o.Out, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(o.interruptibleInput(ctx)).ReadString('\n')

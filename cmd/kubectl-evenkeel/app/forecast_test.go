@@ -155,7 +155,7 @@ var _ = Describe("drain-reserve", func() {
 	It("asks, and does nothing unless the answer is yes", func() {
 		for _, in := range []string{"", "\n", "no\n", "yesterday\n"} {
 			out, err := s.answer(in, "drain-reserve")
-			Expect(out).To(ContainSubstring("Remove the reserve of 1 MachineDeployments, 1 machines in total? [y/N]"))
+			Expect(out).To(ContainSubstring("Remove the reserve of 1 MachineDeployment, 1 machine in total? [y/N]"))
 			Expect(err != nil).To(Equal(in == ""), "there was no answer")
 			Expect(s.drained("pool")).To(BeFalse())
 		}
