@@ -10,7 +10,10 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -56,6 +59,19 @@ var _ = Describe("What is similar", func() {
 		Expect(parsed("--similar-cloud=aws", "--balancing-label=a").Validate()).To(HaveOccurred())
 	})
 })
+
+var _ = DescribeTable("A reserve is counted by a flag",
+	func(mode string, gardener bool, labels map[string]string, wanted v1alpha1.Accounting) {
+		d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+		Expect(CheckAccounting(mode)).To(Succeed())
+		Expect(Accounting(mode, gardener, d)).To(Equal(wanted))
+	},
+	Entry(nil, AccountingInclusive, false, nil, v1alpha1.AccountingInclusive),
+	Entry(nil, AccountingAdditive, true, map[string]string{pool.WorkerPoolLabel: "p"}, v1alpha1.AccountingAdditive),
+	Entry(nil, AccountingAuto, true, map[string]string{pool.WorkerPoolLabel: "p"}, v1alpha1.AccountingInclusive),
+	Entry(nil, AccountingAuto, true, nil, v1alpha1.AccountingAdditive),
+	Entry(nil, AccountingAuto, false, map[string]string{pool.WorkerPoolLabel: "p"}, v1alpha1.AccountingAdditive),
+)
 
 var _ = Describe("Published settings", func() {
 	// set has all flags that are published, most of them as words.

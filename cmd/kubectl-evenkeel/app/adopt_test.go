@@ -19,6 +19,17 @@ import (
 	"github.com/evenkeel/evenkeel/internal/settings"
 )
 
+// publish has a manager with these flags publish them.
+func (s scene) publish(arguments ...string) {
+	GinkgoHelper()
+	flags := manager.NewOptions().Flags()
+	Expect(flags.Parse(arguments)).To(Succeed())
+	config, err := settings.Publication(fixture.Namespace, "me", flags)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().ConfigMaps(fixture.Namespace).Create(context.Background(), config, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
 var _ = Describe("The settings of the manager", func() {
 	It("are flags of plan, too, with the same defaults", func() {
 		plan, _, err := app.RootOn(genericiooptions.NewTestIOStreamsDiscard(), nil).Find([]string{"plan"})
@@ -40,16 +51,19 @@ var _ = Describe("The settings of the manager", func() {
 		s.pool("pool")
 		before, err := s.answer("", "plan")
 		Expect(err).NotTo(HaveOccurred())
-		flags := manager.NewOptions().Flags()
-		Expect(flags.Parse([]string{"--balance-mode=nonsense"})).To(Succeed())
-		config, err := settings.Publication(fixture.Namespace, "me", flags)
-		Expect(err).NotTo(HaveOccurred())
-		_, err = kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().ConfigMaps(fixture.Namespace).Create(context.Background(), config, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		s.publish("--balance-mode=nonsense")
 		_, err = s.answer("", "plan")
 		Expect(err).To(MatchError(ContainSubstring("nonsense")), "what the manager has counts")
 		Expect(s.answer("", "plan", "--balance-mode=Off")).To(Equal(before))
 		Expect(s.written()).To(BeZero())
+	})
+
+	It("that count reserves within replicas let plan do so", func() {
+		s := newScene(everything)
+		s.pool("pool")
+		s.publish("--reserve-accounting=inclusive")
+		Expect(s.answer("", "plan")).To(ContainSubstring("replicas 1 -> 2 (replicas include the reserve)"))
+		Expect(s.answer("", "plan", "--reserve-accounting=additive")).To(ContainSubstring("Nothing changes."))
 	})
 
 	It("decide which MachineDeployments status shows as a pool", func() {
@@ -62,12 +76,7 @@ var _ = Describe("The settings of the manager", func() {
 			Expect(err).NotTo(HaveOccurred())
 		}
 		Expect(s.answer("", "status")).To(ContainSubstring(" 2 pools "))
-		flags := manager.NewOptions().Flags()
-		Expect(flags.Parse([]string{"--balancing-ignore-label=cloud/zone-id"})).To(Succeed())
-		config, err := settings.Publication(fixture.Namespace, "me", flags)
-		Expect(err).NotTo(HaveOccurred())
-		_, err = core.ConfigMaps(fixture.Namespace).Create(context.Background(), config, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		s.publish("--balancing-ignore-label=cloud/zone-id")
 		Expect(s.answer("", "status")).To(ContainSubstring(" 1 pool "))
 		Expect(s.written()).To(BeZero())
 	})

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,31 +17,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
-	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
-	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 )
-
-// planOptions are the options of plan.
-type planOptions struct {
-	*options
-	files  []string
-	output string
-	all    bool
-	// The values of the controllers' flags of the same names.
-	mode                                  string
-	surplus, bootReserve, bootZones, pods time.Duration
-	safetyUp                              int
-	release, zones                        bool
-	nodes, schedulers                     []string
-	cutoff                                int32
-	similar                               settings.Similar
-	fleet                                 fleetOptions
-}
 
 func newPlan(o *options) *cobra.Command {
 	p := &planOptions{options: o}
@@ -81,25 +58,6 @@ namespace of its MachineDeployments. The flags of this command take precedence.`
 	return c
 }
 
-func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVarP(&p.files, "filename", "f", nil, "file with changes, or - for standard input; repeatable")
-	flags.StringVarP(&p.output, "output", "o", "", "json or yaml; text by default")
-	flags.BoolVar(&p.all, "show-all", false, "also print objects at rest")
-	flags.StringVar(&p.mode, "balance-mode", string(v1alpha1.BalanceOff), "the value of the controllers' flag")
-	flags.DurationVar(&p.surplus, "surplus-patience", machinetaint.DefaultSurplusPatience, "the value of the controllers' flag")
-	flags.DurationVar(&p.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "the value of the controllers' flag")
-	flags.DurationVar(&p.bootZones, "balance-boot-patience", 10*time.Minute, "the value of the controllers' flag")
-	flags.DurationVar(&p.pods, "release-patience", releaseplan.DefaultPatience, "the value of the controllers' flag")
-	flags.IntVar(&p.safetyUp, "safety-up", 2, "the value of machine-controller-manager's flag")
-	flags.BoolVar(&p.release, "instant-release", true, "the value of the controllers' flag")
-	flags.BoolVar(&p.zones, "balance-similar-node-groups", true, "the value of the controllers' flag")
-	flags.StringArrayVar(&p.nodes, "nodes", nil, "the value of the controllers' flag; repeatable")
-	flags.StringSliceVar(&p.schedulers, "release-schedulers", releaseplan.DefaultSchedulers(), "the value of the controllers' flag")
-	flags.Int32Var(&p.cutoff, "release-priority-cutoff", releaseplan.DefaultCutoff, "the value of the controllers' flag")
-	p.similar.AddFlags(flags)
-	p.fleet.addFlags(flags)
-}
-
 func (p *planOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if p.output != "" && p.output != "json" && p.output != "yaml" {
 		return fmt.Errorf("--output %q is invalid: use json or yaml, or omit it", p.output)
@@ -115,7 +73,7 @@ func (p *planOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if err != nil {
 		return fmt.Errorf("--balance-mode: %w", err)
 	}
-	if err := p.similar.Validate(); err != nil {
+	if err := errors.Join(settings.CheckAccounting(p.accounting), p.similar.Validate()); err != nil {
 		return err
 	}
 	if err := p.fleet.complete(); err != nil {
@@ -206,7 +164,7 @@ func (p *planOptions) forecast(ctx context.Context, changes []dryrun.Change, mod
 	if objects, err = clients.ReadReferences(ctx, objects); err != nil {
 		return dryrun.Forecast{}, err
 	}
-	settings, err := p.settings(mode)
+	settings, err := p.settings(mode, objects.Garden)
 	if err != nil {
 		return dryrun.Forecast{}, err
 	}
@@ -254,27 +212,6 @@ func (p *planOptions) readers() (dryrun.Clients, error) {
 		return dryrun.Clients{}, fmt.Errorf("read the target kubeconfig: %w", err)
 	}
 	return dryrun.NewClients(control, target)
-}
-
-func (p *planOptions) settings(mode v1alpha1.BalanceMode) (dryrun.Settings, error) {
-	bounds := map[string]v1alpha1.Bounds{}
-	for _, text := range p.nodes {
-		_, name, of, err := balanceplan.ParseNodes(text)
-		if err != nil {
-			return dryrun.Settings{}, fmt.Errorf("--nodes: %w", err)
-		}
-		bounds[name] = of
-	}
-	labels := p.poolLabels
-	if labels == nil {
-		labels = []string{overview.DefaultPoolLabel}
-	}
-	return dryrun.Settings{
-		Reserve: machinetaintplan.Settings{SurplusPatience: p.surplus, BootPatience: p.bootReserve, SafetyUp: p.safetyUp},
-		Zones:   balanceplan.Settings{Enabled: p.zones, Mode: mode, Similar: p.similar.Options(), BootPatience: p.bootZones, PoolLabels: labels, Bounds: bounds},
-		Instant: p.release,
-		Release: releaseplan.Settings{Schedulers: p.schedulers, Cutoff: p.cutoff, Patience: p.pods},
-	}, nil
 }
 
 func (p *planOptions) printForecast(f dryrun.Forecast) error {

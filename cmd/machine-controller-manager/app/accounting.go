@@ -11,17 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/settings"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/pool"
-)
-
-// Values of the flag --reserve-accounting.
-const (
-	accountAuto      = "auto"
-	accountAdditive  = "additive"
-	accountInclusive = "inclusive"
 )
 
 const (
@@ -45,23 +39,16 @@ type accounting struct {
 // accountingOf returns an empty value while the accounting is unknown, so that nothing changes.
 func (a *accounting) accountingOf(d *api.MachineDeployment) api.Accounting {
 	gardener := a.gardener.Load()
-	switch {
-	case a.mode == accountInclusive:
-		return api.AccountingInclusive
-	case a.mode == accountAdditive:
-		return api.AccountingAdditive
-	case gardener == nil:
+	if a.mode == settings.AccountingAuto && gardener == nil {
 		return ""
-	case *gardener && d.Labels[pool.WorkerPoolLabel] != "":
-		return api.AccountingInclusive
 	}
-	return api.AccountingAdditive
+	return settings.Accounting(a.mode, ptr.Deref(gardener, false), d)
 }
 
 // follow asks the control cluster until it is known to be a Gardener's, and calls changed with each
 // new answer. Discovery requires no rights.
 func (a *accounting) follow(ctx context.Context, changed func()) {
-	for a.mode == accountAuto {
+	for a.mode == settings.AccountingAuto {
 		_, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
 			return a.discovery.ServerResourcesForGroupVersion(gardenerAPI)
 		})

@@ -5,7 +5,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/settings"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
@@ -46,7 +46,7 @@ func (o *ReserveOptions) addFlags(flags *pflag.FlagSet) {
 		"How long more machines than replicas may serve while none of them is empty, for example after a machine has recovered. After that, the emptiest machine is drained.")
 	flags.DurationVar(&o.BootPatience, "reserve-boot-patience", machinetaint.DefaultBootPatience,
 		"How long a reserve machine may take to become ready. After that, the reserve continues without it and tries again later. Must be less than --machine-creation-timeout of the machine controller. 0 means no limit.")
-	flags.StringVar(&o.Accounting, "reserve-accounting", accountAuto,
+	flags.StringVar(&o.Accounting, "reserve-accounting", settings.AccountingAuto,
 		"Where the reserve of a MachineDeployment without the annotation "+api.AccountingAnnotation+" is counted: additive, beyond spec.replicas; inclusive, within spec.replicas; auto, inclusive for MachineDeployments that a Gardener writes.")
 	flags.BoolVar(&o.Drain, "drain-reserve", false,
 		"Remove all reserves without affecting workload, and create none. A log line reports for each MachineDeployment that its reserve is gone; after the last one, you can return to stock machine-controller-manager.")
@@ -64,8 +64,6 @@ func (o *ReserveOptions) validate() error {
 	switch {
 	case !seen[string(corev1.TaintEffectNoSchedule)]:
 		return fmt.Errorf("--reserve-taint-effects: NoSchedule is missing: without it, reserve machines would get workload")
-	case !slices.Contains([]string{accountAuto, accountAdditive, accountInclusive}, o.Accounting):
-		return fmt.Errorf("--reserve-accounting: %q is invalid: use auto, additive or inclusive", o.Accounting)
 	case o.SurplusPatience <= 0:
 		return fmt.Errorf("--surplus-patience: %v is invalid: use a duration above 0", o.SurplusPatience)
 	case o.BootPatience < 0:
@@ -73,7 +71,7 @@ func (o *ReserveOptions) validate() error {
 	case o.Syncs < 1:
 		return fmt.Errorf("--reserve-concurrent-syncs: %d is below 1", o.Syncs)
 	}
-	return nil
+	return settings.CheckAccounting(o.Accounting)
 }
 
 // keeper is the machine-taint controller. It works only beside machine-controller-manager's
