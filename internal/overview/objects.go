@@ -47,6 +47,8 @@ type Objects struct {
 	PoolLabels []string
 	// Similar is which MachineDeployments without such a label are a pool; nil for the defaults.
 	Similar *similar.Options
+	// Draining contains the namespaces whose managers give up all reserves, whatever requests them.
+	Draining map[string]bool
 	// BootPatience is how long a machine may take to become ready.
 	BootPatience time.Duration
 }

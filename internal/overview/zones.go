@@ -23,7 +23,7 @@ func (r *reading) zoneFrom(d *v1alpha1.MachineDeployment) Zone {
 	if b := s.Wishes.Bounds; b != nil {
 		z.Bounds = &Bounds{Min: int(b.Min), Max: int(b.Max)}
 	}
-	z.Excess, z.Limited = excess(s)
+	z.Excess, z.Limited = r.excess(s)
 	z.Dedicated = v1alpha1.DedicationsText(pool.Dedications(d, s.Requested))
 	if r := requested(s); r != nil {
 		z.Reserve = r.Reserve
@@ -39,10 +39,10 @@ func (r *reading) zoneFrom(d *v1alpha1.MachineDeployment) Zone {
 // excess returns how many machines the reserve should have: the applied number if the desired one
 // is unknown, as in the controller. It also reports whether max leaves no room for more of them, if
 // there are bounds.
-func excess(s pool.Snapshot) (machines int, limited bool) {
+func (r *reading) excess(s pool.Snapshot) (machines int, limited bool) {
 	wanted, err := reserve.Effective(s.Wishes, s.Workload, s.Allocatable)
 	switch {
-	case pool.Drained(s.Deployment):
+	case pool.Drained(s.Deployment), r.Draining[s.Deployment.Namespace]:
 		return 0, false
 	case s.WishesErr != nil || err != nil:
 		return max(0, min(s.Applied.Excess, s.Applied.Max-s.Workload)), false

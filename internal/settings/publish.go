@@ -29,7 +29,7 @@ const (
 // Names are the flags that a preview depends on.
 func Names() []string {
 	return []string{
-		"balance-boot-patience", "balance-mode", "balance-similar-node-groups", "balancing-ignore-label", "balancing-label", "instant-release",
+		"balance-boot-patience", "balance-mode", "balance-similar-node-groups", "balancing-ignore-label", "balancing-label", "drain-reserve", "instant-release",
 		"max-allocatable-difference-ratio", "max-free-difference-ratio", "memory-difference-ratio", "nodes", "pool-label", "release-patience",
 		"release-priority-cutoff", "release-schedulers", "reserve-accounting", "reserve-boot-patience", "safety-up", "similar-cloud", "similar-pool-label", "surplus-patience",
 	}

@@ -58,46 +58,63 @@ func (o *options) printNote(format string, args ...any) {
 	fmt.Fprintln(o.ErrOut, screen.Sanitize("Note: "+fmt.Sprintf(format, args...)+"."))
 }
 
-// groups are how MachineDeployments are grouped into pools.
-type groups struct {
+// shownSettings are the flags of managers that an overview depends on.
+type shownSettings struct {
+	// labels and alike decide which MachineDeployments are a pool.
 	labels []string
 	alike  similar.Options
+	// draining contains the namespaces whose managers give up all reserves.
+	draining map[string]bool
 }
 
 // silence is how long a command waits for settings that it can do without.
 const silence = 5 * time.Second
 
-// managerGroups returns how the running manager groups MachineDeployments, except for labels that
-// the user set. Where its flags cannot be read, defaults apply.
-func (o *options) managerGroups(ctx context.Context) groups {
+// shownSettings returns the flags of the running managers, except for labels that the user set. Where
+// they cannot be read, and for pools also where there are several managers, defaults apply.
+func (o *options) shownSettings(ctx context.Context) shownSettings {
 	ctx, stop := context.WithTimeout(ctx, silence)
 	defer stop()
-	defaults := groups{o.poolLabels, similar.Defaults()}
+	known := shownSettings{o.poolLabels, similar.Defaults(), map[string]bool{}}
 	namespace, err := o.namespace()
 	if err != nil {
-		return defaults
+		return known
 	}
 	_, published, err := o.readPublications(ctx, namespace)
-	if err != nil || len(published) != 1 {
-		return defaults
+	if err != nil {
+		return known
 	}
-	var alike settings.Similar
-	var labels []string
-	flags := pflag.NewFlagSet("groups", pflag.ContinueOnError)
-	alike.AddFlags(flags)
-	flags.StringSliceVar(&labels, "pool-label", nil, "")
-	if _, err := settings.Adopt(flags, published[0]); err != nil || alike.Validate() != nil {
-		return defaults
+	for _, one := range published {
+		known.add(one, len(published) == 1)
 	}
-	if o.poolLabels != nil || len(labels) == 0 {
-		labels = o.poolLabels
-	}
-	return groups{labels, alike.Options()}
+	return known
 }
 
-// apply has an overview of objects show these groups.
-func (g groups) apply(o overview.Objects) overview.Objects {
-	o.PoolLabels, o.Similar = g.labels, &g.alike
+// add adds the flags of a manager, those for pools only if it is the only one. Flags that are invalid
+// count as none.
+func (s *shownSettings) add(published *corev1.ConfigMap, only bool) {
+	var alike settings.Similar
+	var labels []string
+	var drain bool
+	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	alike.AddFlags(flags)
+	flags.StringSliceVar(&labels, "pool-label", nil, "")
+	flags.BoolVar(&drain, "drain-reserve", false, "")
+	if _, err := settings.Adopt(flags, published); err != nil || alike.Validate() != nil {
+		return
+	}
+	s.draining[published.Namespace] = drain
+	if !only {
+		return
+	}
+	if s.alike = alike.Options(); s.labels == nil && len(labels) > 0 {
+		s.labels = labels
+	}
+}
+
+// apply has an overview of objects show these settings.
+func (s shownSettings) apply(o overview.Objects) overview.Objects {
+	o.PoolLabels, o.Similar, o.Draining = s.labels, &s.alike, s.draining
 	return o
 }
 

@@ -58,6 +58,17 @@ var _ = Describe("The settings of the manager", func() {
 		Expect(s.written()).To(BeZero())
 	})
 
+	It("that give up all reserves let status and explain desire none, and plan expect none", func() {
+		s := newScene(everything)
+		s.pool("pool")
+		Expect(s.answer("", "status", "-o", "json")).To(ContainSubstring(`"excess": 1`))
+		s.publish("--drain-reserve")
+		Expect(s.answer("", "status", "-o", "json")).To(ContainSubstring(`"excess": 0`))
+		Expect(s.answer("", "explain", "mcd/pool")).To(ContainSubstring("No reserve is desired: the manager runs with --drain-reserve"))
+		Expect(s.answer("", "plan")).To(And(ContainSubstring("1 of 1 machines serve, 0 in reserve"), ContainSubstring("leave:      pool-waits")))
+		Expect(s.answer("", "plan", "--drain-reserve=false")).To(ContainSubstring("Nothing changes."))
+	})
+
 	It("that count reserves within replicas let plan do so", func() {
 		s := newScene(everything)
 		s.pool("pool")

@@ -43,7 +43,8 @@ func newExplain(o *options) *cobra.Command {
 		Long: `Explain the state of a machine, a MachineDeployment, a Balancer, a FederatedHorizontalPodAutoscaler, a Reserve or
 a CapacityBuffer: the numbers and the law behind it, and what happens next and when.
 
-The command applies the controllers' own rules to the present objects. Except for pools, it assumes default flags.`,
+The command applies the controllers' own rules to the present objects. Except for pools and --drain-reserve, it assumes default
+flags.`,
 		Example: `  # why is this machine in reserve, and when does it serve?
   kubectl evenkeel explain machine pool-z1-6586f-lhqn2
 

@@ -29,7 +29,7 @@ type planOptions struct {
 	mode, accounting                      string
 	surplus, bootReserve, bootZones, pods time.Duration
 	safetyUp                              int
-	release, zones                        bool
+	release, zones, drain                 bool
 	nodes, schedulers                     []string
 	cutoff                                int32
 	similar                               settings.Similar
@@ -43,6 +43,7 @@ func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.mode, "balance-mode", string(v1alpha1.BalanceOff), "the value of the controllers' flag")
 	flags.DurationVar(&p.surplus, "surplus-patience", machinetaint.DefaultSurplusPatience, "the value of the controllers' flag")
 	flags.StringVar(&p.accounting, "reserve-accounting", settings.AccountingAuto, "the value of the controllers' flag")
+	flags.BoolVar(&p.drain, "drain-reserve", false, "the value of the controllers' flag")
 	flags.DurationVar(&p.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "the value of the controllers' flag")
 	flags.DurationVar(&p.bootZones, "balance-boot-patience", 10*time.Minute, "the value of the controllers' flag")
 	flags.DurationVar(&p.pods, "release-patience", releaseplan.DefaultPatience, "the value of the controllers' flag")
@@ -73,10 +74,12 @@ func (p *planOptions) settings(mode v1alpha1.BalanceMode, garden bool) (dryrun.S
 	}
 	return dryrun.Settings{
 		Reserve: machinetaintplan.Settings{
-			SurplusPatience: p.surplus, BootPatience: p.bootReserve, SafetyUp: p.safetyUp,
+			SurplusPatience: p.surplus, BootPatience: p.bootReserve, SafetyUp: p.safetyUp, Drain: p.drain,
 			Accounting: func(d *v1alpha1.MachineDeployment) v1alpha1.Accounting { return p.accountingOf(d, garden) },
 		},
-		Zones:   balanceplan.Settings{Enabled: p.zones, Mode: mode, Similar: p.similar.Options(), BootPatience: p.bootZones, PoolLabels: labels, Bounds: bounds},
+		Zones: balanceplan.Settings{
+			Enabled: p.zones, Mode: mode, Similar: p.similar.Options(), BootPatience: p.bootZones, PoolLabels: labels, Bounds: bounds, Drain: p.drain,
+		},
 		Instant: p.release,
 		Release: releaseplan.Settings{Schedulers: p.schedulers, Cutoff: p.cutoff, Patience: p.pods},
 	}, nil

@@ -79,7 +79,7 @@ func (o *options) readObjects(ctx context.Context) (overview.Objects, error) {
 	if err != nil {
 		return objects, err
 	}
-	return o.managerGroups(ctx).apply(objects), nil
+	return o.shownSettings(ctx).apply(objects), nil
 }
 
 // encode prints a value for programs.

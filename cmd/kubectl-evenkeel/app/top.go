@@ -63,10 +63,10 @@ func (o *options) runTop(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("prepare the terminal: %w", err)
 	}
-	groups := o.managerGroups(ctx)
+	shown := o.shownSettings(ctx)
 	view := &live.View{
 		Look: func() overview.Overview {
-			return overview.New(groups.apply(follower.Objects()))
+			return overview.New(shown.apply(follower.Objects()))
 		},
 		Changed: follower.Changed(), Keys: in, Out: out, Style: o.screenStyle(), Clock: clock.RealClock{},
 		Size: func() (columns, lines int) {

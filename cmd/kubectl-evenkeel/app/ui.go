@@ -60,7 +60,7 @@ func (o *options) serveUI(ctx context.Context, port int, open bool) error {
 		return err
 	}
 	defer func() { stop(); follower.Wait() }()
-	server := page.New(o.clusterNames(clusters), o.source(clusters, follower, o.managerGroups(ctx)), clock.RealClock{}, page.Pace)
+	server := page.New(o.clusterNames(clusters), o.source(clusters, follower, o.shownSettings(ctx)), clock.RealClock{}, page.Pace)
 	address := server.Address(listener)
 	fmt.Fprintln(o.Out, address)
 	if open {
@@ -69,14 +69,14 @@ func (o *options) serveUI(ctx context.Context, port int, open bool) error {
 	return server.Serve(ctx, listener)
 }
 
-func (o *options) source(clusters read.Clusters, follower *read.Follower, groups groups) page.Source {
+func (o *options) source(clusters read.Clusters, follower *read.Follower, shown shownSettings) page.Source {
 	return page.Source{
 		Size: func(ctx context.Context, namespace, name string) (size.Answer, error) {
 			return o.sizeOf(ctx, clusters, inNamespace(follower.Objects(), namespace), name)
 		},
 		Changed: follower.Changed(),
 		Read: func() overview.Overview {
-			return overview.New(groups.apply(follower.Objects()))
+			return overview.New(shown.apply(follower.Objects()))
 		},
 	}
 }

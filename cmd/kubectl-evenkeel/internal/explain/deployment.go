@@ -28,7 +28,7 @@ func Deployment(o overview.Objects, name string) (Account, error) {
 	}
 	a := Account{Title: "MachineDeployment " + name + ": " + standing(z)}
 	deploymentFacts(&a, d, z)
-	deploymentWhy(&a, d, z)
+	deploymentWhy(&a, d, z, o.Draining[d.Namespace])
 	a.addMissing(o)
 	if err := predict(&a, oracle, z); err != nil {
 		return a, err
@@ -90,12 +90,15 @@ func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone)
 	}
 }
 
-// deploymentWhy describes where the excess comes from, and the state of the reserve.
-func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
+// deploymentWhy describes where the excess comes from, and the state of the reserve. Draining reports
+// whether the manager gives up all reserves.
+func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone, draining bool) {
 	share, bounds := d.Annotations[v1alpha1.ShareAnnotation], d.Annotations[v1alpha1.BoundsAnnotation]
 	switch {
 	case pool.Drained(d):
 		a.addReason("No reserve is desired: the annotation %s overrides everything else.", v1alpha1.DrainReserveAnnotation)
+	case draining:
+		a.addReason("No reserve is desired: the manager runs with --drain-reserve, which overrides everything else.")
 	case z.Reserve != "":
 		a.addReason("The excess is %s, because Reserve %s requests that many: it is more than the MachineDeployment's own excess (law 13).", z.Asked, z.Reserve)
 	case share != "":

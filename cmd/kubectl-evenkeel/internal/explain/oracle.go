@@ -27,7 +27,7 @@ type oracle struct {
 func newOracle(o overview.Objects, d *v1alpha1.MachineDeployment) (*oracle, error) {
 	preview, err := machinetaint.NewPreview(machinetaintplan.Settings{
 		Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: machinetaint.DefaultSurplusPatience,
-		BootPatience: machinetaint.DefaultBootPatience, SafetyUp: safetyUp,
+		BootPatience: machinetaint.DefaultBootPatience, SafetyUp: safetyUp, Drain: o.Draining[d.Namespace],
 	}, !o.NodesUnknown && !o.PodsUnknown)
 	if err != nil {
 		return nil, fmt.Errorf("preview: %w", err)
