@@ -28,6 +28,6 @@
 //     serves Reserves until the end. CapacityBuffers themselves are never deleted.
 //  7. Where an unmodified cluster-autoscaler is not wanted any more, the fork returns first, then the
 //     manager loses its server, and then the certificates are deleted: no pod is ever to start that
-//     mounts a Secret which is gone. Only if the fork's command is lost, nothing waits for gardenlet to
-//     write it: that happens after the reconcile of the Extension.
+//     mounts a Secret which is gone. Only if the fork's command or image is lost, nothing waits for
+//     gardenlet to write it: that happens after the reconcile of the Extension.
 package extension

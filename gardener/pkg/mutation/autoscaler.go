@@ -115,12 +115,16 @@ func IsUpstream(d *appsv1.Deployment) bool {
 	return c != nil && d.Annotations[ImageAnnotation] != "" && slices.Contains(c.Command, ourProvider)
 }
 
+// IsRestorable reports whether a Deployment runs the unmodified cluster-autoscaler, and
+// [RestoreAutoscaler] can restore the fork.
+func IsRestorable(d *appsv1.Deployment) bool { return IsUpstream(d) && replacedCommand(d) != nil }
+
 // RestoreAutoscaler restores what gardenlet wrote, if Apply has changed the Deployment. If that
-// command is lost, it changes nothing: gardenlet writes the Deployment again.
+// command or image is lost, it changes nothing: gardenlet writes the Deployment again.
 func RestoreAutoscaler(d *appsv1.Deployment) {
 	if c := autoscalerOf(d); IsUpstream(d) {
-		var command []string
-		if err := json.Unmarshal([]byte(d.Annotations[replacedCommandAnnotation]), &command); err != nil || len(command) == 0 {
+		command := replacedCommand(d)
+		if command == nil {
 			return
 		}
 		c.Image, c.Command = d.Annotations[ReplacedImageAnnotation], command
@@ -131,6 +135,15 @@ func RestoreAutoscaler(d *appsv1.Deployment) {
 		delete(d.Annotations, key)
 	}
 	delete(d.Labels, ManagedLabel)
+}
+
+// replacedCommand returns the command that gardenlet wrote; nil if it or its image is lost.
+func replacedCommand(d *appsv1.Deployment) (command []string) {
+	err := json.Unmarshal([]byte(d.Annotations[replacedCommandAnnotation]), &command)
+	if err != nil || len(command) == 0 || d.Annotations[ReplacedImageAnnotation] == "" {
+		return nil
+	}
+	return command
 }
 
 func autoscalerOf(d *appsv1.Deployment) *corev1.Container {

@@ -53,7 +53,8 @@ func (m *mutator) isServed(ctx context.Context, namespace string, already bool) 
 }
 
 // serverFor returns the server of a manager; nil if it has none. A present server stays while the
-// stored cluster-autoscaler calls it, and while that is unknown: an unused server does no harm.
+// stored cluster-autoscaler calls it, and while that is unknown: an unused server does no harm. It does
+// not stay for one that only gardenlet can replace by the fork: the extension does not wait for that.
 func (m *mutator) serverFor(ctx context.Context, namespace string, before *appsv1.Deployment, wanted bool) *mutation.Server {
 	there := mutation.ServerOf(before)
 	if !wanted && there != nil {
@@ -61,7 +62,7 @@ func (m *mutator) serverFor(ctx context.Context, namespace string, before *appsv
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Kept the server of node groups", "namespace", namespace)
 		}
-		wanted = err != nil || autoscaler != nil && mutation.IsUpstream(autoscaler)
+		wanted = err != nil || autoscaler != nil && mutation.IsRestorable(autoscaler)
 	}
 	if !wanted {
 		return nil

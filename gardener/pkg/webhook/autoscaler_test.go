@@ -99,6 +99,23 @@ var _ = Describe("A Shoot with an unmodified cluster-autoscaler", func() {
 		Entry("when it moves to another seed", wantsUpstream, migrates),
 	)
 
+	DescribeTable("keeps no server for one whose fork only gardenlet can bring back, because the extension does not wait for that", func(ctx context.Context, lost string) {
+		g := alive(ctx)
+		g.extension(ctx)
+		d := g.find(ctx, mutation.AutoscalerName)
+		Expect(d.Annotations).To(HaveKey(lost))
+		delete(d.Annotations, lost)
+		Expect(g.Update(ctx, d)).To(Succeed())
+		g.touch(ctx, mutation.AutoscalerName)
+		Expect(g.unmodified(ctx)).To(BeTrue())
+		g.touch(ctx, mutation.DeploymentName)
+		Expect(g.served(ctx)).To(BeFalse())
+		Expect(g.write(ctx, newAutoscaler()).Spec).To(Equal(newAutoscaler().Spec))
+	},
+		Entry("its command is lost", "evenkeel.extensions.gardener.cloud/replaced-command"),
+		Entry("its image is lost", mutation.ReplacedImageAnnotation),
+	)
+
 	It("gets the fork back by any write once it is not wanted", func(ctx context.Context) {
 		g := alive(ctx)
 		g.extension(ctx)

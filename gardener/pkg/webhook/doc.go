@@ -21,5 +21,6 @@
 //     stored, has the server that it calls, and all pools of the Worker have the bounds without which
 //     that does not offer them; the first time, only when that server runs.
 //     machine-controller-manager has the server for as long as it is wanted, or cluster-autoscaler, as
-//     it is stored, is the unmodified one. An unused server does no harm.
+//     it is stored, is the unmodified one, unless the fork's command or image is lost. An unused
+//     server does no harm.
 package webhook
