@@ -28,8 +28,8 @@ func (c *Controller) apply(v plan.View, p plan.Plan, d blueprintSet) {
 			continue // the cluster has just gone; the ledger still counts it
 		}
 		m.outbox.change(key, func(n *outboxEntry) {
-			n.order, n.wanted, n.sent = o, d.blueprint.autoscaler(v.Object, *o), v.Now
-			n.rejected, n.edition = 0, editionOf(v.Object)
+			n.order, n.wanted, n.sent, n.rejected = o, d.blueprint.autoscaler(v.Object, *o), v.Now, 0
+			n.beginEdition(editionOf(v.Object))
 		})
 		m.loop.Add(key)
 		if o.Bounds != o.Was {

@@ -43,6 +43,32 @@ var _ = Describe("A cluster that stores other bounds than it is told", func() {
 	})
 })
 
+var _ = Describe("An object that is corrected after a cluster has refused it", func() {
+	It("does not wait for the retry of what was refused, also if the first try meets another write", func() {
+		play(func(f *federation) {
+			f.clusters[0].Admit(func(a sim.Admission) error {
+				n, found, _ := unstructured.NestedInt64(a.Object.Object, "spec", "maxReplicas")
+				if a.Object.GetKind() == "HorizontalPodAutoscaler" && found && n > 10 {
+					return apierrors.NewInvalid(autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler").GroupKind(), "shop", nil)
+				}
+				return nil
+			})
+			f.start()
+			f.create(Federated(1, 10))
+			f.settle()
+			f.change("shop", func(s *Spec) { s.MaxReplicas = 20 })
+			time.Sleep(40 * time.Minute)
+			Expect(f.state("shop", "c1")).To(Equal("Refused RefusedInvalid"))
+			f.clusters[0].Lag("horizontalpodautoscalers", sim.Constantly(5*time.Second), "federatedhpa")
+			f.clusters[0].edit("shop", func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Annotations["example.org/note"] = "new" })
+			f.change("shop", func(s *Spec) { s.MaxReplicas = 8 })
+			time.Sleep(time.Minute)
+			Expect(f.bounds("shop")).To(Equal("1..8"))
+			Expect(f.condition("shop", "Ready")).To(Equal("True UnderControl"))
+		}, "c1")
+	})
+})
+
 var _ = Describe("An autoscaler that a finalizer keeps", func() {
 	It("counts until it is gone, and is deleted once", func() {
 		play(func(f *federation) {

@@ -212,6 +212,14 @@ func (n *outboxEntry) refuted(o plan.Order, is *unstructured.Unstructured) {
 	}
 }
 
+// beginEdition ends the wait for a retry of an order for an earlier edition of the object. The first
+// order for this one may meet another write.
+func (n *outboxEntry) beginEdition(edition string) {
+	if n.edition != edition {
+		n.edition, n.fault, n.due, n.pause = edition, plan.Hold{}, time.Time{}, 0
+	}
+}
+
 // backOff delays the next try for this object in the cluster, longer each time.
 func (n *outboxEntry) backOff(err error, first time.Duration, now time.Time) {
 	n.pause = min(max(first, 2*n.pause), lastRefusal)
