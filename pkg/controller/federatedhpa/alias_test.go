@@ -3,12 +3,15 @@
 package federatedhpa_test
 
 import (
+	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
@@ -60,4 +63,51 @@ var _ = Describe("A cluster that is registered under two names", func() {
 			Expect(f.object("shop").Status.Clusters).To(HaveLen(1))
 		}, "c1")
 	})
+
+	It("keeps its autoscaler while it is read again under its first name, and has been under one that is not selected", func() {
+		play(func(f *federation) {
+			f.alias("guest", "c1")
+			f.register("c1", "guest", "c2")
+			f.start()
+			f.create(Federated(3, 21, onlyReal))
+			f.loads("shop", 5, 2)
+			f.settle()
+			before := f.bounds("shop")
+			f.calls.take()
+			f.hang("c1")
+			f.rotate()
+			time.Sleep(time.Minute)
+			Expect(f.state("shop", "c1")).To(HavePrefix("Unreachable"))
+			f.hang("")
+			f.settle()
+			Expect(f.calls.take()["DELETE"]).To(BeZero())
+			Expect(f.bounds("shop")).To(Equal(before))
+			Expect(f.state("shop", "c1")).To(Equal("Used"))
+		}, "c1", "c2")
+	})
+
+	It("keeps the workload that was created there when another client deletes the autoscaler", func() {
+		play(func(f *federation) {
+			deployments := f.clusters[0].core.AppsV1().Deployments(ns)
+			Expect(deployments.Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			f.alias("guest", "c1")
+			f.register("c1", "guest")
+			f.start()
+			f.create(Federated(1, 10, onlyReal, func(s *Spec) {
+				s.Placement = &v1alpha1.Placement{Mode: v1alpha1.Template, Template: &runtime.RawExtension{Raw: []byte(
+					`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop"},"spec":{"selector":{"matchLabels":{"app":"shop"}},"template":{"metadata":{"labels":{"app":"shop"}}}}}`)}}
+			}))
+			f.settle()
+			before := f.clusters[0].deployment("shop").UID
+			Expect(f.clusters[0].core.AutoscalingV2().HorizontalPodAutoscalers(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			f.settle()
+			Expect(f.bounds("shop")).To(Equal("1..10"))
+			Expect(f.clusters[0].deployment("shop").UID).To(Equal(before))
+		}, "c1")
+	})
 })
+
+// onlyReal selects no cluster by the name guest.
+func onlyReal(s *Spec) {
+	s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"guest"}}}}
+}

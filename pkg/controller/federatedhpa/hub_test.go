@@ -111,6 +111,7 @@ type federation struct {
 	calls    calls // of the controller to members
 	prints   int   // how often the members' access has been replaced
 	aliases  map[string]string
+	hanging  string // the name under which a member does not answer
 	running  *Controller
 	// excused is set while a cluster may have more than it was given: what it had at the time of a backup.
 	excused atomic.Bool
@@ -217,6 +218,19 @@ func (f *federation) alias(name, of string) {
 		f.aliases = map[string]string{}
 	}
 	f.aliases[name] = of
+}
+
+// hang has a member not answer under one of its names.
+func (f *federation) hang(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hanging = name
+}
+
+func (f *federation) hangs(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hanging == name
 }
 
 func (f *federation) member(name string) *cluster {

@@ -107,7 +107,8 @@ func (m *member) lookAtAutoscaler(c *plan.Cluster, o *v1alpha1.FederatedHorizont
 		}
 		c.Local = plan.LocalOf(hpa)
 		c.Local.Unclaimed = slices.ContainsFunc(u.GetManagedFields(), unclaimed)
-		c.Local.Drifted = !isOwned(o, u) || b.typed != nil && b.drifted(hpa) && !b.isTaken(u, n.made)
+		c.Local.Ours = isOwned(o, u)
+		c.Local.Drifted = !c.Local.Ours || b.typed != nil && b.drifted(hpa) && !b.isTaken(u, n.made)
 	}
 	others, _ := m.hpas.GetIndexer().ByIndex(byTarget, targetOf(o))
 	for _, item := range others {

@@ -48,6 +48,7 @@ func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (plan
 		}
 	}
 	refuseAliases(v.Clusters)
+	doubtNames(v.Clusters, o)
 	return v, d
 }
 
@@ -58,17 +59,57 @@ func refuseAliases(clusters []plan.Cluster) {
 	for _, selected := range []bool{true, false} {
 		for i := range clusters {
 			c := &clusters[i]
-			if c.Local == nil || c.Selected != selected {
+			if c.Selected != selected {
 				continue
 			}
-			if other, known := first[c.Local.UID]; known {
-				c.Alias = true
-				c.Fault = plan.Hold{Reason: "SameCluster", Message: fmt.Sprintf("cluster %s has the same autoscaler: register each cluster once", other)}
-			} else {
-				first[c.Local.UID] = c.Name
+			for _, id := range identities(*c) {
+				if other, known := first[id]; known && other != c.Name {
+					c.Alias = true
+					c.Fault = plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s has the same autoscaler or workload: register each cluster once", other)}
+				} else {
+					first[id] = c.Name
+				}
 			}
 		}
 	}
+}
+
+// sameCluster is the reason of a fault: the cluster has another name, too.
+const sameCluster = "SameCluster"
+
+// identities returns the UIDs of what the object has in a cluster.
+func identities(c plan.Cluster) (ids []string) {
+	if c.Local != nil {
+		ids = append(ids, c.Local.UID)
+	}
+	if c.Workload.Exists && c.Workload.Ours {
+		ids = append(ids, c.Workload.UID)
+	}
+	return ids
+}
+
+// doubtNames lets nothing be written to a cluster whose autoscaler is ours and not in the ledger, while
+// one with a share has yet to be read: both names may be those of one cluster, and the second one be
+// read first, as after a restart of the hub or a change of its access.
+func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler) {
+	shares := map[string]bool{}
+	for _, s := range o.Status.Clusters {
+		shares[s.Name] = s.ConfirmedMaxReplicas > 0 || s.Outstanding != nil
+	}
+	unread := slices.IndexFunc(clusters, func(c plan.Cluster) bool {
+		return shares[c.Name] && isUnread(c) && (o.Spec.Unreachable == nil || !slices.Contains(o.Spec.Unreachable.Released, c.Name))
+	})
+	for i := range clusters {
+		if c := &clusters[i]; unread >= 0 && c.Local != nil && c.Local.Ours && !shares[c.Name] {
+			c.Alias, c.Doubtful = true, true
+			c.Fault = plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s may have the same autoscaler, and has yet to be read", clusters[unread].Name)}
+		}
+	}
+}
+
+// isUnread reports whether it is not known what a registered cluster has.
+func isUnread(c plan.Cluster) bool {
+	return c.Registered && c.Local == nil && !c.Absent && c.Foreign == plan.Hold{}
 }
 
 // concerned reports whether a cluster that is not selected is in the ledger, or still contains

@@ -32,6 +32,13 @@ type routed struct {
 }
 
 func (r *routed) RoundTrip(request *http.Request) (*http.Response, error) {
+	for r.f.hangs(r.name) {
+		select {
+		case <-request.Context().Done():
+			return nil, request.Context().Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 	c := r.f.member(r.name)
 	c.mu.Lock()
 	server := c.Server

@@ -26,8 +26,8 @@ type Plan struct {
 	Room, Missing int64
 	// Omitted is how many clusters are selected beyond what an object can hold.
 	Omitted int
-	// Starting reports whether some clusters have not responded yet. Until they have, no cluster is
-	// added and no maximum is raised.
+	// Starting reports whether some clusters have not responded yet, or may be registered under a
+	// second name. Until they have responded, no cluster is added and no maximum is raised.
 	Starting bool
 	// Gone reports whether nothing of a deleted object is left to remove.
 	Gone bool
@@ -70,7 +70,7 @@ func survey(v View, r rules) Plan {
 	var p Plan
 	for _, c := range v.Clusters {
 		s := newClusterPlan(c, ledger[c.Name], r, v.Now)
-		p.Starting = p.Starting || c.Starting && (c.Selected || s.hasAutoscaler())
+		p.Starting = p.Starting || c.Starting && (c.Selected || s.hasAutoscaler()) || c.Doubtful
 		p.wakeFor(&s, r, v.Now)
 		p.Clusters = append(p.Clusters, s)
 	}

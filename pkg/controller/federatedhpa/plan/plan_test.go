@@ -222,6 +222,15 @@ var _ = Describe("Escrow", func() {
 		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..16"}))
 	})
 
+	It("raises nothing while a cluster may be another one that has not been read, because what it has does not count", func() {
+		v := view(Federated(1, 20), has("a", 1, 10, 10, wants(18)), has("b", 1, 8, 3, func(c *plan.Cluster) {
+			c.Alias, c.Doubtful, c.Fault = true, true, plan.Hold{Reason: "SameCluster"}
+		}))
+		Expect(orders(plan.New(v))).To(BeEmpty())
+		v.Clusters[1].Doubtful = false
+		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..20"}))
+	})
+
 	It("waits a moment for all givers, and not for a slow one", func() {
 		v := view(Federated(3, 30), has("a", 1, 10, 10, wants(24)), has("b", 1, 3, 2), has("c", 1, 10, 2))
 		v.Clusters[2].InFlight, v.Clusters[2].Sent = &plan.Bounds{Min: 1, Max: 3}, noon.Add(-300*time.Millisecond)

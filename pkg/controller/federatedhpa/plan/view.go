@@ -48,9 +48,10 @@ type Cluster struct {
 	// reports whether it certainly has none of that name. If neither is set, nothing is known.
 	Local  *Local
 	Absent bool
-	// Alias reports whether Local is the autoscaler of another cluster in the view, too, and counts
-	// there: both names are those of one cluster.
-	Alias bool
+	// Alias reports whether Local or Workload is that of another cluster in the view, too, and counts
+	// there: both names are those of one cluster. Doubtful reports whether that is only possible,
+	// because the other one has yet to be read.
+	Alias, Doubtful bool
 	// Shown is the version up to which its autoscalers are known. Verified is a ConfirmedVersion
 	// from the ledger that the cluster certainly no longer has.
 	Shown, Verified string
@@ -84,8 +85,9 @@ type Local struct {
 	// New reports whether it has yet to look at its workload. AtZero reports whether it has scaled its
 	// workload to 0, and a minimum above 0 would turn it off.
 	New, AtZero bool
-	// Drifted reports whether anything other than its bounds differs from the blueprint.
-	Drifted bool
+	// Ours reports whether it was created for the object; Drifted whether anything other than its
+	// bounds differs from the blueprint.
+	Ours, Drifted bool
 	// Terminating reports whether it is deleted, and scales until its finalizers are removed.
 	Terminating bool
 	// Unclaimed reports whether server-side apply has yet to claim its fields.
