@@ -30,9 +30,9 @@ func (o Owner) Owns(pod *corev1.Pod) bool {
 	return false
 }
 
-// withoutReplicaSets are the kinds that run their pods themselves. A Deployment of the same name is
-// another workload.
-var withoutReplicaSets = []string{"Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
+// withoutReplicaSets are the kinds that run their pods without ReplicaSets. A Deployment of the same
+// name is another workload.
+var withoutReplicaSets = []string{"CronJob", "DaemonSet", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
 
 // runBy reports whether a workload runs a pod: itself, or through a ReplicaSet of its own.
 func runBy(pod *corev1.Pod, kind, name string) bool {
