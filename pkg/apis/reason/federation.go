@@ -53,7 +53,7 @@ var Clusters = Table{
 	{Name: "Stuck", Status: "Used", Meaning: "Requested replicas do not become ready.", Remedy: "see why pods do not become ready there"},
 	{Name: "NoWorkload", Status: "Used", Meaning: "The workload does not exist there. After `rebalance.startTimeoutSeconds`, other clusters get its share if they need it.",
 		Remedy: "deploy the workload there, or use `placement`"},
-	{Name: "WorkloadRefused", Status: "Used", Meaning: "The cluster refused to create the workload, to change it as the template requires, or to remove it.", Remedy: "see the message"},
+	{Name: "WorkloadRefused", Status: "Used", Meaning: "The cluster refused to create the workload, to change it as the template requires, or to remove it. In the last case, its state is Leaving or Idle.", Remedy: "see the message"},
 	{Name: "NoRoom", Status: "Waiting", Meaning: "Other clusters use all of `maxReplicas`.", Remedy: "raise `maxReplicas`"},
 	{Name: "NameTaken", Status: "Refused", Meaning: "Another client created the autoscaler there.", Remedy: "remove it, or set `spec.adopt`"},
 	{Name: "AutoscaledTwice", Status: "Refused", Meaning: "Another autoscaler there scales the same workload, and the two disable each other.", Remedy: "remove the other one"},
