@@ -84,10 +84,15 @@ func IsApplied(d *appsv1.Deployment) bool {
 		(c.Image == ours || c.Image != d.Annotations[ReplacedImageAnnotation])
 }
 
-// Restore has a Deployment run what gardenlet wrote, if Apply has changed it.
+// Restore has a Deployment run what gardenlet wrote, if Apply has changed it. If that image is lost, it
+// changes nothing: gardenlet writes the Deployment again.
 func Restore(d *appsv1.Deployment) {
 	if c := containerOf(d); IsApplied(d) {
-		c.Image = d.Annotations[ReplacedImageAnnotation]
+		image := d.Annotations[ReplacedImageAnnotation]
+		if image == "" {
+			return
+		}
+		c.Image = image
 		c.Command = slices.DeleteFunc(slices.Clone(c.Command), func(argument string) bool {
 			return isFlag(accountingFlag)(argument) || isFlag(withoutBuffers)(argument)
 		})

@@ -160,6 +160,16 @@ var _ = Describe("The Deployment that gardenlet writes", func() {
 		Expect(restore(restore(apply(before)))).To(Equal(restore(apply(before))))
 	})
 
+	It("stays as it is where the image that gardenlet wrote is lost, until gardenlet writes again", func(ctx context.Context) {
+		c := seed()
+		before := deploy(ctx, c, 1)
+		once := apply(before)
+		delete(once.Annotations, mutation.ReplacedImageAnnotation)
+		Expect(restore(once)).To(Equal(once), "the API server would refuse one without an image")
+		Expect(c.Update(ctx, once)).To(Succeed())
+		Expect(content(restore(deploy(ctx, c, 1)))).To(Equal(content(before)))
+	})
+
 	It("becomes what gardenlet wrote last", func(ctx context.Context) {
 		c := seed()
 		before := deploy(ctx, c, 1)
