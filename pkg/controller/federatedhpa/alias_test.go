@@ -93,10 +93,7 @@ var _ = Describe("A cluster that is registered under two names", func() {
 			f.alias("guest", "c1")
 			f.register("c1", "guest")
 			f.start()
-			f.create(Federated(1, 10, onlyReal, func(s *Spec) {
-				s.Placement = &v1alpha1.Placement{Mode: v1alpha1.Template, Template: &runtime.RawExtension{Raw: []byte(
-					`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop"},"spec":{"selector":{"matchLabels":{"app":"shop"}},"template":{"metadata":{"labels":{"app":"shop"}}}}}`)}}
-			}))
+			f.create(Federated(1, 10, onlyReal, fromTemplate))
 			f.settle()
 			before := f.clusters[0].deployment("shop").UID
 			Expect(f.clusters[0].core.AutoscalingV2().HorizontalPodAutoscalers(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
@@ -105,7 +102,31 @@ var _ = Describe("A cluster that is registered under two names", func() {
 			Expect(f.clusters[0].deployment("shop").UID).To(Equal(before))
 		}, "c1")
 	})
+
+	It("goes under the second name where the first one is released, with an object that is deleted", func() {
+		play(func(f *federation) {
+			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			f.alias("guest", "c1")
+			f.register("c1", "guest")
+			f.start()
+			f.create(Federated(1, 10, fromTemplate))
+			f.settle()
+			f.hang("c1")
+			f.change("shop", func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"c1"}} })
+			f.remove("shop")
+			f.settle()
+			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+			Expect(f.bounds("shop")).To(Equal("-"))
+			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).To(BeNil())
+		}, "c1")
+	})
 })
+
+// fromTemplate has the hub create the workload.
+func fromTemplate(s *Spec) {
+	s.Placement = &v1alpha1.Placement{Mode: v1alpha1.Template, Template: &runtime.RawExtension{Raw: []byte(
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop"},"spec":{"selector":{"matchLabels":{"app":"shop"}},"template":{"metadata":{"labels":{"app":"shop"}}}}}`)}}
+}
 
 // onlyReal selects no cluster by the name guest.
 func onlyReal(s *Spec) {

@@ -47,19 +47,20 @@ func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (plan
 			v.Clusters = append(v.Clusters, plan.Cluster{Name: s.Name})
 		}
 	}
-	refuseAliases(v.Clusters)
+	refuseAliases(v.Clusters, o)
 	doubtNames(v.Clusters, o)
 	return v, d
 }
 
 // refuseAliases lets nothing be written under the second name of a cluster: the writes under both
-// names would undo each other. A name that the object selects comes first.
-func refuseAliases(clusters []plan.Cluster) {
+// names would undo each other. A name that the object selects comes first. A deleted object is removed
+// under the second name where the first one is given up.
+func refuseAliases(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler) {
 	first := map[string]string{}
 	for _, selected := range []bool{true, false} {
 		for i := range clusters {
 			c := &clusters[i]
-			if c.Selected != selected {
+			if c.Selected != selected || o.DeletionTimestamp != nil && !c.Reachable && isReleased(o, c.Name) {
 				continue
 			}
 			for _, id := range identities(*c) {
@@ -97,7 +98,7 @@ func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutos
 		shares[s.Name] = s.ConfirmedMaxReplicas > 0 || s.Outstanding != nil
 	}
 	unread := slices.IndexFunc(clusters, func(c plan.Cluster) bool {
-		return shares[c.Name] && isUnread(c) && (o.Spec.Unreachable == nil || !slices.Contains(o.Spec.Unreachable.Released, c.Name))
+		return shares[c.Name] && isUnread(c) && !isReleased(o, c.Name)
 	})
 	for i := range clusters {
 		if c := &clusters[i]; unread >= 0 && c.Local != nil && c.Local.Ours && !shares[c.Name] {
@@ -105,6 +106,11 @@ func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutos
 			c.Fault = plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s may have the same autoscaler, and has yet to be read", clusters[unread].Name)}
 		}
 	}
+}
+
+// isReleased reports whether the user has given up a cluster while it is out of reach.
+func isReleased(o *v1alpha1.FederatedHorizontalPodAutoscaler, name string) bool {
+	return o.Spec.Unreachable != nil && slices.Contains(o.Spec.Unreachable.Released, name)
 }
 
 // isUnread reports whether it is not known what a registered cluster has.
