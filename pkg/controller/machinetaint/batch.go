@@ -5,8 +5,11 @@ package machinetaint
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
@@ -68,7 +71,7 @@ func (c *Controller) writeMachines(ctx context.Context, v plan.View, p plan.Plan
 		}
 	}
 	c.announceMoves(v.Deployment, moved)
-	return errors.Join(errs...)
+	return repeatPanic(ctx, errors.Join(errs...))
 }
 
 // writeAll starts the writes of a plan to machines.
@@ -137,7 +140,7 @@ func (w *batch) start(change plan.MachineChange, do func() error) {
 	w.pending++
 	go func() {
 		w.slots <- struct{}{}
-		err := do()
+		err := catchPanic(do)
 		<-w.slots
 		w.results <- result{change, err}
 	}()
@@ -150,4 +153,33 @@ func nodesOf(p plan.Plan) map[string]plan.NodeChange {
 		nodes[n.Machine.Object.Name] = n
 	}
 	return nodes
+}
+
+// panicError is a panic of a write, on whose own goroutine it would end the process.
+type panicError struct {
+	value any
+	stack string
+}
+
+// Error implements error.
+func (p panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// catchPanic returns a panic as an error.
+func catchPanic(do func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = panicError{value, string(debug.Stack())}
+		}
+	}()
+	return do()
+}
+
+// repeatPanic panics if a write did, so that the panic affects the key of this sync and no other.
+func repeatPanic(ctx context.Context, err error) error {
+	var p panicError
+	if errors.As(err, &p) {
+		klog.FromContext(ctx).Error(p, "A write panicked", "stack", p.stack)
+		panic(p.value)
+	}
+	return err
 }
