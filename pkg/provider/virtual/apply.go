@@ -77,7 +77,7 @@ func (d *Driver) register(ctx context.Context, v VM) error {
 	if err != nil {
 		return fmt.Errorf("register node %s: %w", v.Name, err)
 	}
-	d.fleet.registered(v.Name)
+	d.fleet.registered(v)
 	klog.FromContext(ctx).V(2).Info("Registered node", "node", v.Name, "zone", v.Hardware.Zone)
 	return nil
 }

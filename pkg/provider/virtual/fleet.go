@@ -92,12 +92,13 @@ func (f *fleet) remove(name string) {
 	delete(f.vms, name)
 }
 
-// registered records that the machine's Node was created.
-func (f *fleet) registered(name string) {
+// registered records that the machine's Node was created. There may be another machine of its name
+// by now.
+func (f *fleet) registered(v VM) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if v, found := f.vms[name]; found {
-		v.Registered = true
-		f.vms[name] = v
+	if now, found := f.vms[v.Name]; found && now.ProviderID() == v.ProviderID() {
+		now.Registered = true
+		f.vms[v.Name] = now
 	}
 }

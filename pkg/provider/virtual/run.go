@@ -81,7 +81,7 @@ func (d *Driver) buildView(nodes corelisters.NodeLister) View {
 	for i, v := range view.VMs {
 		if node := view.Nodes[v.Name]; node != nil && v.ownsNode(node) && !v.Registered {
 			view.VMs[i].Registered = true
-			d.fleet.registered(v.Name)
+			d.fleet.registered(v)
 		}
 	}
 	return view

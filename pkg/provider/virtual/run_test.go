@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -109,6 +110,21 @@ var _ = Describe("The loop", func() {
 		after(time.Minute)
 		Expect(w.node("a").Spec.ProviderID).To(Equal(slices.Collect(maps.Keys(w.list(slow)))[0]))
 	}))
+
+	It("takes no machine for registered because an earlier one of its name was", func() {
+		former, later := machine("a"), machine("a", func(v *VM) { v.Created = noon.Add(time.Minute) })
+		d := New(Options{})
+		d.fleet.loadVMs([]VM{former})
+		d.buildView(listing(func() []*corev1.Node { // it is deleted and created again meanwhile
+			d.fleet.put(later)
+			return []*corev1.Node{nodeWith(former)}
+		}))
+		known, _ := d.fleet.findVM("a")
+		Expect(known.Registered).To(BeFalse(), "its Node would never register")
+		d.buildView(listing(func() []*corev1.Node { return []*corev1.Node{nodeWith(later)} }))
+		known, _ = d.fleet.findVM("a")
+		Expect(known.Registered).To(BeTrue())
+	})
 
 	It("registers a Node once also when the watch is behind", inWorld(func(w *world) {
 		tries := 0
@@ -221,6 +237,13 @@ var _ = Describe("The loop", func() {
 		Expect(w.create("bad", slow)).To(Succeed(), "its name is free again")
 	}))
 })
+
+// listing is a lister of what a function returns.
+type listing func() []*corev1.Node
+
+func (l listing) List(labels.Selector) ([]*corev1.Node, error) { return l(), nil }
+
+func (l listing) Get(string) (*corev1.Node, error) { panic("not used") }
 
 // One world per write: whatever is lost of the process, the end is the same.
 var _ = Describe("A crash at any write", func() {
