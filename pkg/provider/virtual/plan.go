@@ -99,20 +99,22 @@ func (p *Plan) change(v VM, f Fault, node *corev1.Node, now time.Time) {
 
 // faulty returns the conditions to change so that they show the fault, or no longer show one that
 // has ended: if all is well, every condition except Ready is False. If a Node is not Ready for
-// another reason, that stays: kube-controller-manager sets Unknown for a Node that has stopped
-// reporting.
+// another reason, that stays, and so do other conditions of a Node that is cut off:
+// kube-controller-manager sets Unknown for a Node that has stopped reporting, again and again.
 func faulty(f Fault, conditions []corev1.NodeCondition, now time.Time) []corev1.NodeCondition {
-	current := map[corev1.NodeConditionType]corev1.ConditionStatus{}
+	current := map[corev1.NodeConditionType]corev1.NodeCondition{}
 	for _, c := range conditions {
-		current[c.Type] = c.Status
+		current[c.Type] = c
 	}
 	var set []corev1.NodeCondition
 	for _, kind := range slices.Sorted(maps.Keys(f.Conditions)) {
-		if wanted := f.Conditions[kind]; current[kind] != wanted {
+		is, wanted := current[kind], f.Conditions[kind]
+		unheard := f.Ready != "" && is.Status == corev1.ConditionUnknown && is.Reason != reasonFault
+		if is.Status != wanted && !unheard {
 			set = append(set, conditionOf(kind, wanted, reasonFault, now))
 		}
 	}
-	if f.Ready != "" && current[corev1.NodeReady] == corev1.ConditionTrue {
+	if f.Ready != "" && current[corev1.NodeReady].Status == corev1.ConditionTrue {
 		set = append(set, conditionOf(corev1.NodeReady, f.Ready, reasonFault, now))
 	}
 	for _, c := range conditions {

@@ -108,6 +108,13 @@ var _ = DescribeTable("A plan", func(v VM, node *corev1.Node, f Fault, after tim
 	Entry("sets conditions", machine("a", registered), nodeWith(machine("a")), pressure("True"), immediately, "change a DiskPressure=True"),
 	Entry("rests when they are set", machine("a", registered), nodeWith(machine("a"), condition("DiskPressure", "True", reasonFault)), pressure("True"), immediately, ""),
 	Entry("sets them again when kwok wrote over them", machine("a", registered), nodeWith(machine("a"), condition("DiskPressure", "False", "KubeletHasNoDiskPressure")), pressure("True"), immediately, "change a DiskPressure=True"),
+	Entry("sets them while it cuts off", machine("a", registered), nodeWith(machine("a")), cutOffWith("True"), immediately, "change a held DiskPressure=True Ready=Unknown"),
+	Entry("leaves alone what is unknown of a Node that is cut off: another client would write it without end", machine("a", registered),
+		nodeWith(machine("a"), held, condition("Ready", "Unknown", reasonFault), condition("DiskPressure", "Unknown", "NodeStatusUnknown")), cutOffWith("True"), immediately, ""),
+	Entry("sets them on a Node that is cut off when they change", machine("a", registered),
+		nodeWith(machine("a"), held, condition("Ready", "Unknown", reasonFault), condition("DiskPressure", "Unknown", reasonFault)), cutOffWith("True"), immediately, "change a DiskPressure=True"),
+	Entry("sets them again when it is no longer cut off", machine("a", registered),
+		nodeWith(machine("a"), condition("DiskPressure", "Unknown", "NodeStatusUnknown")), pressure("True"), immediately, "change a DiskPressure=True"),
 	Entry("takes them back", machine("a", registered), nodeWith(machine("a"), condition("DiskPressure", "True", reasonFault)), Fault{}, immediately, "change a DiskPressure=False"),
 	Entry("takes back what no kubelet knows", machine("a", registered), nodeWith(machine("a"), condition("KernelDeadlock", "True", reasonFault)), Fault{}, immediately, "change a KernelDeadlock=False"),
 	Entry("leaves others' conditions alone", machine("a", registered), nodeWith(machine("a"), condition("KernelDeadlock", "True", "DockerHung")), Fault{}, immediately, ""),
@@ -115,6 +122,13 @@ var _ = DescribeTable("A plan", func(v VM, node *corev1.Node, f Fault, after tim
 
 func pressure(status corev1.ConditionStatus) Fault {
 	return Fault{Conditions: map[corev1.NodeConditionType]corev1.ConditionStatus{corev1.NodeDiskPressure: status}}
+}
+
+// cutOffWith is the fault of a Node that is cut off and has pressure.
+func cutOffWith(status corev1.ConditionStatus) Fault {
+	f := pressure(status)
+	f.Ready = corev1.ConditionUnknown
+	return f
 }
 
 var _ = Describe("Plans", func() {
