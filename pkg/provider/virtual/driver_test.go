@@ -128,6 +128,30 @@ var _ = Describe("The driver", func() {
 		Expect(w.node("a").Spec.ProviderID).To(Equal("aws:///z1/i-1"))
 	}))
 
+	It("does not delete a Node that takes the name of its own while that is being deleted", inWorld(func(w *world) {
+		Expect(w.create("a", class("now", plain))).To(Succeed())
+		after(time.Second)
+		var once sync.Once
+		w.server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+			if r.User != cloud || r.Verb != "delete" || r.Resource != "nodes" {
+				return 0, 0
+			}
+			once.Do(func() {
+				go func() {
+					defer GinkgoRecover()
+					Expect(w.core.CoreV1().Nodes().Delete(ctx, "a", metav1.DeleteOptions{})).To(Succeed())
+					foreign := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.NodeSpec{ProviderID: "aws:///z1/i-1"}}
+					_, err := w.core.CoreV1().Nodes().Create(ctx, foreign, metav1.CreateOptions{})
+					Expect(err).NotTo(HaveOccurred())
+				}()
+			})
+			return time.Second, 0
+		})
+		Expect(codeSeen(w.delete("a"))).To(Equal(codes.Aborted))
+		Expect(w.delete("a")).To(Succeed(), "its own is gone")
+		Expect(w.node("a").Spec.ProviderID).To(Equal("aws:///z1/i-1"))
+	}))
+
 	It("leaves a Node to MCM's finalizer and still forgets the machine", inWorld(func(w *world) {
 		Expect(w.create("a", class("now", plain))).To(Succeed())
 		after(time.Second)

@@ -101,6 +101,17 @@ var _ = Describe("A fault", func() {
 		Expect(w.condition("a", corev1.NodeReady)).To(Equal(corev1.ConditionTrue), "another machine of the same name lives")
 	}))
 
+	It("dead: and not a later machine of that name", running(func(w *world) {
+		former, _ := w.driver.fleet.findVM("a")
+		Expect(w.delete("a")).To(Succeed())
+		Expect(w.create("a", class("pool", plain))).To(Succeed())
+		Expect(w.driver.recordDeath(ctx, former)).To(Succeed())
+		w.stop()
+		w.start()
+		after(time.Second)
+		Expect(w.condition("a", corev1.NodeReady)).To(Equal(corev1.ConditionTrue))
+	}))
+
 	It("conditions: a node has them, also against kwok, until the fault ends", running(func(w *world) {
 		w.suffer("machines: {a: {conditions: {DiskPressure: True, KernelDeadlock: True}}}")
 		Expect(w.condition("a", corev1.NodeDiskPressure)).To(Equal(corev1.ConditionTrue))
