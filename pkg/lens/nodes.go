@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,7 +26,9 @@ import (
 // MachineDeployment from the server, one after the other, at each sync. With fifty machines and a
 // busy server, that takes seconds, which delays a change of replicas or of the excess. It watches
 // Nodes anyway. Its writes carry the version that was read, so a write based on an old version is
-// refused, and the next read is from the server.
+// refused, and the next read is from the server. A write of taints is repeated if only the status
+// has changed since that version: machine-controller-manager logs such an error, and does not try
+// again. Its other writes may depend on the status.
 //
 // The returned factory has only an informer of Nodes. Its lister returns copies, because
 // machine-controller-manager changes objects that it gets, and other readers use the store, too.
@@ -132,7 +135,36 @@ func (n nodeVerbs) Get(ctx context.Context, name string, o metav1.GetOptions) (*
 
 func (n nodeVerbs) Update(ctx context.Context, node *corev1.Node, o metav1.UpdateOptions) (*corev1.Node, error) {
 	after, err := n.NodeInterface.Update(ctx, node, o)
+	if apierrors.IsConflict(err) {
+		if fresh := n.rebased(ctx, node); fresh != nil {
+			after, err = n.NodeInterface.Update(ctx, fresh, o)
+		}
+	}
 	return n.nodes.recordWrite(node.Name, after, err)
+}
+
+// rebased returns a Node with the version that the server has. It is nil unless the Node has other
+// taints than in the store and no other difference, and only its status has changed since.
+func (n nodeVerbs) rebased(ctx context.Context, node *corev1.Node) *corev1.Node {
+	base, err := n.nodes.store.Get(node.Name)
+	if err != nil || base.ResourceVersion != node.ResourceVersion || !equality.Semantic.DeepEqual(withTaintsOf(base, node), withTaintsOf(base, base)) {
+		return nil
+	}
+	live, err := n.NodeInterface.Get(ctx, node.Name, metav1.GetOptions{})
+	if err != nil || !equality.Semantic.DeepEqual(withTaintsOf(base, base), withTaintsOf(live, live)) {
+		return nil
+	}
+	fresh := node.DeepCopy()
+	fresh.ResourceVersion = live.ResourceVersion
+	return fresh
+}
+
+// withTaintsOf returns what a write of the main resource changes in a Node, and what identifies it,
+// with the taints of another one.
+func withTaintsOf(other, node *corev1.Node) *corev1.Node {
+	left := &corev1.Node{ObjectMeta: node.ObjectMeta, Spec: node.Spec}
+	left.ResourceVersion, left.ManagedFields, left.Spec.Taints = "", nil, other.Spec.Taints
+	return left
 }
 
 func (n nodeVerbs) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (*corev1.Node, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gardener/machine-controller-manager/pkg/util/nodeops"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -151,6 +152,70 @@ var _ = Describe("Nodes", func() {
 		Entry("for a newer version", apierrors.NewConflict(corev1.Resource("nodes"), "n", errors.New("newer"))),
 		Entry("for an unknown reason", errors.New("connection lost")),
 	)
+
+	Describe("of which the store shows an old version", func() {
+		var live *corev1.Node
+		BeforeEach(func() {
+			live = node("9", "store")
+			server.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, live, nil })
+			server.PrependReactor("update", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				written := a.(clienttesting.UpdateAction).GetObject().(*corev1.Node)
+				if written.ResourceVersion != live.ResourceVersion {
+					return true, nil, apierrors.NewConflict(corev1.Resource("nodes"), "n", errors.New("newer"))
+				}
+				live = written.DeepCopy()
+				live.ResourceVersion = "10"
+				return true, live, nil
+			})
+		})
+		prefer := &corev1.Taint{Key: "rollout", Effect: corev1.TaintEffectPreferNoSchedule}
+
+		It("get a taint that machine-controller-manager adds once, if only their status has changed since", func(ctx SpecContext) {
+			live.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
+			Expect(nodeops.AddOrUpdateTaintOnNode(ctx, client, "n", prefer)).To(Succeed(), "an error is logged, and the taint is never added")
+			Expect(live.Spec.Taints).To(HaveExactElements(*prefer))
+			Expect(read(ctx)).To(Equal("store"), "from the server")
+			Expect(client.(nodesFromStore).nodes.pending).To(HaveKeyWithValue("n", pendingWrite{version: "10"}))
+		})
+
+		DescribeTable("are not written over what has changed since", func(ctx SpecContext, change func(*corev1.Node)) {
+			change(live)
+			before := live.DeepCopy()
+			Expect(nodeops.AddOrUpdateTaintOnNode(ctx, client, "n", prefer)).NotTo(Succeed())
+			Expect(live).To(Equal(before))
+		},
+			Entry("a taint", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}} }),
+			Entry("a label", func(n *corev1.Node) { n.Labels["a"] = "b" }),
+			Entry("an annotation", func(n *corev1.Node) { n.Annotations = map[string]string{"a": "b"} }),
+			Entry("a finalizer", func(n *corev1.Node) { n.Finalizers = []string{"example.org/a"} }),
+			Entry("the Node itself", func(n *corev1.Node) { n.UID = "another" }),
+		)
+
+		DescribeTable("are written as before where that may depend on their status", func(ctx SpecContext, change func(*corev1.Node)) {
+			before := live.DeepCopy()
+			n, err := client.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			n.Spec.Taints = []corev1.Taint{*prefer}
+			change(n)
+			_, err = client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+			Expect(apierrors.IsConflict(err)).To(BeTrue())
+			Expect(live).To(Equal(before))
+		},
+			Entry("an end of an in-place update", func(n *corev1.Node) { n.Labels["a"] = "b" }),
+			Entry("a Node that accepts pods again", func(n *corev1.Node) { n.Spec.Unschedulable = true }),
+		)
+
+		It("are not written over what the store has shown since they were read", func(ctx SpecContext) {
+			n, err := client.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			n.Spec.Taints = []corev1.Taint{*prefer}
+			live.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}
+			Expect(store.Update(live.DeepCopy())).To(Succeed())
+			live.ResourceVersion = "11"
+			_, err = client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+			Expect(apierrors.IsConflict(err)).To(BeTrue())
+		})
+	})
 
 	It("that were written and are in doubt come from the server until the store shows what was written", func(ctx SpecContext) {
 		_, err := client.CoreV1().Nodes().Update(ctx, node("5", ""), metav1.UpdateOptions{})
