@@ -32,6 +32,6 @@ var Reserve = Conditions{"Ready": {
 		Remedy: "remove the annotation"},
 	{Name: CapacityUnknown, Status: False, Event: CapacityUnknown, Meaning: "An amount is given in resources, but the capacity of a machine is unknown. The Reserve requests what it requested before.",
 		Remedy: "give the MachineClass a nodeTemplate with that capacity, wait for a ready Node, or request a resource that the Nodes offer"},
-	{Name: Invalid, Status: False, Event: Invalid, Meaning: "An amount, a schedule or the selector is invalid. The Reserve requests what it requested before. Or the annotation `dedicated` is invalid, so that its machines are dedicated to nobody.",
+	{Name: Invalid, Status: False, Event: Invalid, Meaning: "An amount, a schedule or the selector is invalid. The Reserve requests what it requested before. Or the annotation `dedicated` is invalid, or set where several MachineDeployments are selected, so that its machines are dedicated to nobody.",
 		Remedy: "correct the field or the annotation in the message"},
 }}

@@ -11,9 +11,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 )
 
-// checkDedications lets the condition report an invalid annotation, which dedicates nothing.
+// checkDedications lets the condition report an annotation that dedicates nothing: an invalid one, or
+// one on a Reserve of several MachineDeployments.
 func (d *Decision) checkDedications() {
-	if _, err := machine.ParseDedications(d.Reserve.Annotations[machine.DedicatedAnnotation]); err != nil {
+	asked, err := machine.ParseDedications(d.Reserve.Annotations[machine.DedicatedAnnotation])
+	if len(asked) > 0 && len(d.Parts) > 1 {
+		err = fmt.Errorf("the Reserve selects %d MachineDeployments, and can dedicate machines of a single one", len(d.Parts))
+	}
+	if err != nil {
 		d.Reason, d.Message = reason.Invalid, fmt.Sprintf("the annotation %s is invalid, so its machines are dedicated to nobody: %v; %s",
 			machine.DedicatedAnnotation, err, d.Message)
 	}

@@ -76,6 +76,15 @@ var _ = It("Owners that cannot be read are reported, and the amount counts all t
 	Expect(d[1].Reason).To(Equal(reason.Complete), "law 10")
 })
 
+var _ = It("Owners of machines in several MachineDeployments are reported, and the amount counts all the same", func() {
+	reserves := []*v1alpha1.Reserve{Wish("r", Replicas(3), dedicates("shop=2")), Wish("s", Replicas(2), dedicates(""))}
+	d := New(after(after(View{Now: Monday, Reserves: reserves, Pools: two()}))).Decisions
+	Expect(spread(d[0])).To(Equal("a=2 b=1"))
+	Expect(d[0].Reason).To(Equal(reason.Invalid))
+	Expect(d[0].Message).To(And(ContainSubstring("selects 2 MachineDeployments, and can dedicate machines of a single one"), ContainSubstring("3 of 3 machines are ready")))
+	Expect(d[1].Reason).To(Equal(reason.Complete))
+})
+
 var _ = DescribeTable("An annotation about owners is written only if it differs (law 6)",
 	func(has string, want int) {
 		pool := Site("a", 3, Annotated(machine.RequestedExcessAnnotation, "r=3"), Annotated(machine.DedicatedAnnotation, has))
