@@ -22,9 +22,20 @@ func periodAt(t time.Time, zone *time.Location) period {
 	return period{start.UTC(), end.UTC(), time.Duration(offset) * time.Second}
 }
 
-func (p period) next(zone *time.Location) period { return periodAt(p.end, zone) }
+// next returns the period that begins where this one ends. After the last change that a zone lists,
+// package time lets it begin earlier, with the rule for later years.
+func (p period) next(zone *time.Location) period {
+	n := periodAt(p.end, zone)
+	n.start = p.end
+	return n
+}
 
-func (p period) previous(zone *time.Location) period { return periodAt(p.start.Add(-1), zone) }
+// previous returns the period that ends where this one begins.
+func (p period) previous(zone *time.Location) period {
+	b := periodAt(p.start.Add(-1), zone)
+	b.end = p.start
+	return b
+}
 
 // wallTime returns what clocks show at an instant.
 func (p period) wallTime(t time.Time) wall { return t.UTC().Add(p.offset) }
