@@ -91,8 +91,8 @@ func bestPacking(sites []site, shapes []shape, work int) packing {
 	kept := 0
 	for i, s := range sites {
 		limits[i] = s.room
-		if s.blocked { // others stand in
-			limits[i] = min(s.room, s.ready, s.current)
+		if s.blocked { // others stand in for what is not ready, whoever requests it
+			limits[i] = min(s.room, s.ready)
 		}
 		current[i] = min(limits[i], s.current)
 		kept += current[i]

@@ -46,6 +46,8 @@ var _ = DescribeTable("Where a MachineDeployment has room for eight chunks of on
 	Entry("in a cluster with one machine, it has", "a=2", Site("a", "cpu=4", 9, serving(1), ofWorker("w"))),
 	Entry("without machines for workload, beside one that has some", "a=2", Site("a", "cpu=4", 9, serving(0), ofWorker("w")), Site("b", "cpu=1", 4)),
 	Entry("where machines cannot be created, not", "b=2", Site("a", "cpu=4", 9, reports(machine.ReserveReady, reason.CannotBeMade)), Site("b", "cpu=4", 9)),
+	Entry("where machines cannot be created, on those that are ready, whoever requests them", "a=2", Site("a", "cpu=4", 9, Holds(3, reason.CannotBeMade))),
+	Entry("where machines cannot be created, on as many as are ready", "a=1 b=1", Site("a", "cpu=4", 9, Holds(1, reason.CannotBeMade)), Site("b", "cpu=4", 4)),
 	Entry("where another condition says so, it does", "a=1 b=1", Site("a", "cpu=4", 9, reports("Available", reason.CannotBeMade)), Site("b", "cpu=4", 9)),
 	Entry("where the reserve is not ready for another reason, it does", "a=1 b=1", Site("a", "cpu=4", 9, reports(machine.ReserveReady, reason.Growing)), Site("b", "cpu=4", 9)),
 )
