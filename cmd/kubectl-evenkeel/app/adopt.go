@@ -70,24 +70,25 @@ type shownSettings struct {
 // silence is how long a command waits for settings that it can do without.
 const silence = 5 * time.Second
 
-// shownSettings returns the flags of the running managers, except for labels that the user set. Where
-// they cannot be read, and for pools also where there are several managers, defaults apply.
-func (o *options) shownSettings(ctx context.Context) shownSettings {
+// shownSettings returns the flags of the running managers, except for labels that the user set. With
+// an error about flags that cannot be read, and for pools also where there are several managers, it
+// returns defaults.
+func (o *options) shownSettings(ctx context.Context) (shownSettings, error) {
 	ctx, stop := context.WithTimeout(ctx, silence)
 	defer stop()
 	known := shownSettings{o.poolLabels, similar.Defaults(), map[string]bool{}}
 	namespace, err := o.namespace()
 	if err != nil {
-		return known
+		return known, err
 	}
 	_, published, err := o.readPublications(ctx, namespace)
 	if err != nil {
-		return known
+		return known, err
 	}
 	for _, one := range published {
 		known.add(one, len(published) == 1)
 	}
-	return known
+	return known, nil
 }
 
 // add adds the flags of a manager, those for pools only if it is the only one. Flags that are invalid

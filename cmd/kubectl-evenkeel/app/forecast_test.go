@@ -24,11 +24,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
+// kubeconfig leads to a scene.
+const kubeconfig = `{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: "http://sim"}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}`
+
 // answer is the plugin with these arguments, and with something typed into it.
 func (s scene) answer(in string, args ...string) (out string, err error) {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-	Expect(os.WriteFile(path, []byte(`{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: "http://sim"}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}`), 0o600)).To(Succeed())
+	Expect(os.WriteFile(path, []byte(kubeconfig), 0o600)).To(Succeed())
 	var stdout bytes.Buffer
 	root := app.RootOn(genericiooptions.IOStreams{In: strings.NewReader(in), Out: &stdout, ErrOut: &stdout}, s.ConfigFor("plugin"))
 	root.SetArgs(append([]string{"--kubeconfig", path}, args...))

@@ -79,7 +79,8 @@ func (o *options) readObjects(ctx context.Context) (overview.Objects, error) {
 	if err != nil {
 		return objects, err
 	}
-	return o.shownSettings(ctx).apply(objects), nil
+	shown, _ := o.shownSettings(ctx) // the defaults where they cannot be read
+	return shown.apply(objects), nil
 }
 
 // encode prints a value for programs.

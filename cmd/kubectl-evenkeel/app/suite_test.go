@@ -26,7 +26,11 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
+// suite is what virtual time wants to know; specs run while TestApp does.
+var suite *testing.T
+
 func TestApp(t *testing.T) {
+	suite = t
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Plugin")
 }

@@ -63,7 +63,9 @@ func (o *options) runTop(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("prepare the terminal: %w", err)
 	}
-	shown := o.shownSettings(ctx)
+	shown := o.followSettings(ctx)
+	defer shown.wait()
+	defer stop()
 	view := &live.View{
 		Look: func() overview.Overview {
 			return overview.New(shown.apply(follower.Objects()))

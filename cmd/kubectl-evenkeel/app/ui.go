@@ -59,8 +59,9 @@ func (o *options) serveUI(ctx context.Context, port int, open bool) error {
 		_ = listener.Close() // no browser has connected yet
 		return err
 	}
-	defer func() { stop(); follower.Wait() }()
-	server := page.New(o.clusterNames(clusters), o.source(clusters, follower, o.shownSettings(ctx)), clock.RealClock{}, page.Pace)
+	shown := o.followSettings(following)
+	defer func() { stop(); follower.Wait(); shown.wait() }()
+	server := page.New(o.clusterNames(clusters), o.source(clusters, follower, shown), clock.RealClock{}, page.Pace)
 	address := server.Address(listener)
 	fmt.Fprintln(o.Out, address)
 	if open {
@@ -69,7 +70,7 @@ func (o *options) serveUI(ctx context.Context, port int, open bool) error {
 	return server.Serve(ctx, listener)
 }
 
-func (o *options) source(clusters read.Clusters, follower *read.Follower, shown shownSettings) page.Source {
+func (o *options) source(clusters read.Clusters, follower *read.Follower, shown *followedSettings) page.Source {
 	return page.Source{
 		Size: func(ctx context.Context, namespace, name string) (size.Answer, error) {
 			return o.sizeOf(ctx, clusters, inNamespace(follower.Objects(), namespace), name)
