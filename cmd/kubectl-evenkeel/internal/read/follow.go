@@ -23,8 +23,9 @@ import (
 // Follower keeps objects up to date by watching.
 type Follower struct {
 	clusters Clusters
-	// missing describes what could not be read at the start.
-	missing overview.Objects
+	// kinds are all kinds, and errs is why some could not be read at the start.
+	kinds   []kind
+	errs    []error
 	stores  map[string]cache.SharedIndexInformer
 	changed chan struct{}
 	running sync.WaitGroup
@@ -43,24 +44,27 @@ type loss struct {
 }
 
 // Follow reads everything and then watches until ctx ends. [Follower.Wait] waits until all of it
-// has ended. What cannot be read at the start is not requested again.
+// has ended. It does not wait for a target cluster that does not answer at the start. What is not
+// installed then, or must not be read, is not requested again.
 func (c Clusters) Follow(ctx context.Context) (*Follower, error) {
 	f := &Follower{clusters: c, changed: make(chan struct{}, 1), stores: map[string]cache.SharedIndexInformer{}, lost: map[string]loss{}, left: map[string]bool{}}
-	kinds := c.kinds()
-	errs := probeKinds(ctx, kinds)
-	if err := c.absent(&f.missing, kinds, errs); err != nil {
+	f.kinds = c.kinds()
+	f.errs = probeKinds(ctx, f.kinds)
+	if err := c.absent(&overview.Objects{}, f.kinds, f.errs); err != nil {
 		return nil, err
 	}
 	var synced []cache.DoneChecker
-	for i, k := range kinds {
-		if errs[i] != nil {
+	for i, k := range f.kinds {
+		if f.errs[i] != nil && reason(k, f.errs[i]) != "" {
 			continue
 		}
 		done, err := f.follow(ctx, k)
 		if err != nil {
 			return nil, err
 		}
-		synced = append(synced, done)
+		if f.errs[i] == nil {
+			synced = append(synced, done)
+		}
 	}
 	if !cache.WaitFor(ctx, "", synced...) {
 		f.Wait()
@@ -169,6 +173,24 @@ func (f *Follower) recordState(kind string, err error) {
 	f.signal()
 }
 
+// missing describes what has not been read so far.
+func (f *Follower) missing() (o overview.Objects) {
+	errs := slices.Clone(f.errs)
+	for i, k := range f.kinds {
+		if f.hasRead(k.name) || f.leaves(k.name) {
+			errs[i] = nil
+		}
+	}
+	_ = f.clusters.absent(&o, f.kinds, errs) // all of the control cluster was read
+	return o
+}
+
+// hasRead reports whether all objects of a kind were read at least once.
+func (f *Follower) hasRead(kind string) bool {
+	informer := f.stores[kind]
+	return informer != nil && informer.HasSynced()
+}
+
 // behind describes what is not up to date, one per line.
 func (f *Follower) behind() []string {
 	f.mu.Lock()
@@ -176,7 +198,7 @@ func (f *Follower) behind() []string {
 	var lines []string
 	for _, kind := range slices.Sorted(maps.Keys(f.lost)) {
 		l := f.lost[kind]
-		if f.left[kind] {
+		if f.left[kind] || !f.hasRead(kind) {
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("%s: not up to date since %s: %v", kind, l.since.UTC().Format("15:04:05 UTC"), withoutAddress(l.why)))
@@ -207,10 +229,9 @@ func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
 // Objects returns the present objects.
 func (f *Follower) Objects() overview.Objects {
-	o := overview.Objects{
-		At: f.clusters.Clock.Now(), NodesUnknown: f.missing.NodesUnknown || f.leaves(nodes), PodsUnknown: f.missing.PodsUnknown || f.leaves(pods),
-		Missing: append(f.behind(), f.missing.Missing...),
-	}
+	o := f.missing()
+	o.At, o.Missing = f.clusters.Clock.Now(), append(f.behind(), o.Missing...)
+	o.NodesUnknown, o.PodsUnknown = o.NodesUnknown || f.leaves(nodes), o.PodsUnknown || f.leaves(pods)
 	for name, informer := range f.stores {
 		if f.leaves(name) {
 			continue
