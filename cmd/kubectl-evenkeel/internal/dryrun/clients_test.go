@@ -100,6 +100,61 @@ var _ = Describe("The clients of a forecast", func() {
 		Expect(len(server.requests)).To(BeNumerically(">", 12))
 	})
 
+	Describe("of a Gardener's cluster", func() {
+		// within has the server answer what it is asked about a Gardener's kinds.
+		within := func(answer http.HandlerFunc) Clients {
+			GinkgoHelper()
+			running := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.Contains(r.URL.Path, "gardener") {
+					answer(w, r)
+					return
+				}
+				server.ServeHTTP(w, r)
+			}))
+			DeferCleanup(running.Close)
+			config := &rest.Config{Host: running.URL}
+			c, err := NewClients(config, config)
+			Expect(err).NotTo(HaveOccurred())
+			return c
+		}
+
+		It("report that bounds may be missing, because Workers may not be read", func(ctx context.Context) {
+			c := within(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				body := `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"extensions.gardener.cloud/v1alpha1","resources":[]}`
+				if !strings.HasSuffix(r.URL.Path, "/v1alpha1") {
+					w.WriteHeader(http.StatusForbidden)
+					body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
+				}
+				_, _ = w.Write([]byte(body))
+			})
+			o, err := c.Read(ctx, fixture.Namespace)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(o.Garden).To(BeTrue())
+			Expect(o.Missing).To(ContainElements("clusters: no rights to list them", "workers: no rights to list them"))
+		})
+
+		It("report that it is not known whether it is one", func(ctx context.Context) {
+			o, err := within(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }).Read(ctx, fixture.Namespace)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(o.Missing).To(ContainElement(HavePrefix("workers: ")))
+		})
+
+		It("do not wait for the answer whether it is one when they are interrupted", func(ctx context.Context) {
+			ctx, interrupt := context.WithCancel(ctx)
+			defer interrupt()
+			release, begun := make(chan struct{}), time.Now()
+			c := within(func(http.ResponseWriter, *http.Request) {
+				interrupt()
+				<-release
+			})
+			DeferCleanup(func() { close(release) })
+			_, _ = c.Read(ctx, fixture.Namespace) // an error, if a list was not complete yet
+			Expect(ctx.Err()).To(HaveOccurred())
+			Expect(time.Since(begun)).To(BeNumerically("<", 30*time.Second), "the request itself ends after 32")
+		})
+	})
+
 	It("give each page a time limit of its own, so that a large cluster is read over a slow connection", func(ctx context.Context) {
 		var limits []time.Time
 		running := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

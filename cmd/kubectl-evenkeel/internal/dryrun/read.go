@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
+	"github.com/evenkeel/evenkeel/internal/connect"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
@@ -80,13 +81,22 @@ func (c Clients) readControl(r *reading, namespace string, machines func(string)
 		listInto(r, c.Control, corev1.SchemeGroupVersion.WithResource("pods"), namespace, &r.o.Own)
 		r.where = ""
 	}
-	// Most clusters have no Gardener.
-	r.needed(false)
+	c.readGarden(r, namespace)
+}
+
+// readGarden reads the kinds of a Gardener, which most clusters do not have.
+func (c Clients) readGarden(r *reading, namespace string) {
 	garden := schema.GroupVersion{Group: "extensions.gardener.cloud", Version: "v1alpha1"}
-	if _, err := c.Discovery.ServerResourcesForGroupVersion(garden.String()); err == nil {
+	_, err := connect.Within(r.ctx, func() (*metav1.APIResourceList, error) {
+		return c.Discovery.ServerResourcesForGroupVersion(garden.String())
+	})
+	switch {
+	case err == nil:
 		r.o.Garden = true
 		listInto(r, c.Control, garden.WithResource("workers"), namespace, &r.o.Workers)
 		listInto(r, c.Control, garden.WithResource("clusters"), "", &r.o.Clusters)
+	case !apierrors.IsNotFound(err):
+		r.addFailure("workers", err, true)
 	}
 }
 
