@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +25,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// managerLease is the lease of the process that publishes settings.
-const managerLease = "machine-controller-manager"
+// managerLeases are the leases of which a process that publishes settings holds one. Without
+// machine-controller-manager's controllers, it runs beside the stock binary, which holds the first one.
+var managerLeases = []string{"machine-controller-manager", "evenkeel", "balancer"}
 
 // adoptManagerFlags uses the flags of the manager that runs in a namespace, or in any if that is
 // empty, and prints a note where that is not possible.
@@ -48,8 +50,9 @@ func (o *options) adoptManagerFlags(ctx context.Context, namespace string, flags
 	if len(unknown) > 0 {
 		o.printNote("the manager has settings that this version of the plugin does not know: %s", strings.Join(unknown, ", "))
 	}
-	if leads := holder(ctx, client, published[0].Namespace); leads != "" && leads != published[0].Annotations[settings.Holder] {
-		o.printNote("the settings were written by %s, but %s leads, so they may be outdated", published[0].Annotations[settings.Holder], leads)
+	writer, lead := published[0].Annotations[settings.Holder], holders(ctx, client, published[0].Namespace)
+	if len(lead) > 0 && !slices.Contains(lead, writer) {
+		o.printNote("the settings were written by %s, but %s leads, so they may be outdated", writer, strings.Join(lead, " or "))
 	}
 	return nil
 }
@@ -160,12 +163,17 @@ func publications(ctx context.Context, client dynamic.Interface, namespace strin
 	return all, nil
 }
 
-// holder returns which process leads, empty if that cannot be read: many users may not read Leases.
-func holder(ctx context.Context, client dynamic.Interface, namespace string) string {
-	lease, err := client.Resource(coordinationv1.SchemeGroupVersion.WithResource("leases")).Namespace(namespace).Get(ctx, managerLease, metav1.GetOptions{})
-	if err != nil {
-		return ""
+// holders returns which processes lead, none if that cannot be read: many users may not read Leases.
+func holders(ctx context.Context, client dynamic.Interface, namespace string) (all []string) {
+	leases := client.Resource(coordinationv1.SchemeGroupVersion.WithResource("leases")).Namespace(namespace)
+	for _, name := range managerLeases {
+		lease, err := leases.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			continue
+		}
+		if holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity"); holder != "" {
+			all = append(all, holder)
+		}
 	}
-	name, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
-	return name
+	return all
 }

@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -56,6 +57,23 @@ var _ = Describe("The settings of the manager", func() {
 		Expect(err).To(MatchError(ContainSubstring("nonsense")), "what the manager has counts")
 		Expect(s.answer("", "plan", "--balance-mode=Off")).To(Equal(before))
 		Expect(s.written()).To(BeZero())
+	})
+
+	It("are outdated if their process does not lead, whichever lease it would hold", func() {
+		s := newScene(everything)
+		s.pool("pool")
+		s.publish() // by me
+		leases := kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoordinationV1().Leases(fixture.Namespace)
+		hold := func(name, holder string) {
+			GinkgoHelper()
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
+			_, err := leases.Create(context.Background(), lease, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		hold("machine-controller-manager", "stock")
+		Expect(s.answer("", "plan")).To(ContainSubstring("Note: the settings were written by me, but stock leads"))
+		hold("evenkeel", "me")
+		Expect(s.answer("", "plan")).NotTo(ContainSubstring("the settings were written by"))
 	})
 
 	It("that give up all reserves let status and explain desire none, and plan expect none", func() {
