@@ -92,8 +92,8 @@ type TargetStatus struct {
 	// +optional
 	NotStarted int32 `json:"notStarted,omitempty"`
 
-	// UnstartedSince is the time since which replicas have been missing or not started, while none
-	// has started.
+	// UnstartedSince is the time since which as many replicas as block a target have been missing or
+	// not started, while none has started.
 	// +optional
 	UnstartedSince *metav1.Time `json:"unstartedSince,omitempty"`
 

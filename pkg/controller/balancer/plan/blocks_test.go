@@ -131,16 +131,16 @@ var _ = Describe("What the status remembers of a target", func() {
 	})
 
 	DescribeTable("is not all that counts: a workload that never existed lacks its share of five replicas",
-		func(minCount int32, want string) {
+		func(minCount, missing int32, want string) {
 			v := five(absent, v1alpha1.TargetStatus{UnstartedSince: ago(time.Hour)}, func(f *v1alpha1.Fallback) {
 				f.BlockedWhen = &v1alpha1.BlockedWhen{MinCount: &minCount}
 			})
-			Expect(told(v).Targets[0].NotStarted).To(BeEquivalentTo(5))
+			Expect(told(v).Targets[0].NotStarted).To(Equal(missing))
 			Expect(desired(New(v))).To(Equal(want))
 		},
-		Entry("others stand in if one blocks a target", int32(1), "5/10"),
-		Entry("others stand in if five block a target", int32(5), "5/10"),
-		Entry("none stands in if six block a target", int32(6), "5/5"),
+		Entry("others stand in if one blocks a target", int32(1), int32(5), "5/10"),
+		Entry("others stand in if five block a target", int32(5), int32(5), "5/10"),
+		Entry("none stands in if six block a target, and no time counts", int32(6), int32(0), "5/5"),
 	)
 
 	It("is not all that counts: a workload that never existed and has no share lacks nothing", func() {

@@ -57,7 +57,7 @@ func (d doctor) examine(t Target, memory v1alpha1.TargetStatus, base int64) heal
 	}
 	started, late := d.countStarted(t, &h)
 	missing := max(0, wanted-started)
-	d.trackMissing(t, &h, missing, h.ready > int64(memory.Ready))
+	d.trackMissing(t, &h, missing >= d.quorum(wanted), h.ready > int64(memory.Ready))
 	// A late replica that is not missed, as in a rollout, does not count against the target.
 	if h.notStarted = min(late, missing); d.expired(h.unstartedSince) {
 		h.notStarted = missing
@@ -87,11 +87,11 @@ func (d doctor) countStarted(t Target, h *health) (started, late int64) {
 	return started, late
 }
 
-// trackMissing records since when replicas are missing without progress. The time belongs to the
-// target: a replica that is replaced does not restart it.
-func (d doctor) trackMissing(t Target, h *health, missing int64, progress bool) {
+// trackMissing records since when a quorum of replicas is missing without progress. The time belongs
+// to the target: a replica that is replaced does not restart it.
+func (d doctor) trackMissing(t Target, h *health, quorum, progress bool) {
 	switch {
-	case missing == 0:
+	case !quorum:
 		h.unstartedSince = time.Time{}
 	case t.Settling: // requested a moment ago, so not late
 	case h.unstartedSince.IsZero() || progress && t.Counted:

@@ -185,6 +185,21 @@ var _ = Describe("Health", func() {
 		Expect(desired(New(v))).To(Equal("5/5"))
 	})
 
+	It("gives replicas their time that are requested where fewer are stuck than block a target", func() {
+		v := story(func(f *v1alpha1.Fallback) { f.BlockedWhen = &v1alpha1.BlockedWhen{MinCount: ptr.To[int32](2)} })
+		stuck := has(append(four, pending(2*time.Minute))...)
+		for range 3 {
+			v = after(v, time.Minute, stuck)
+		}
+		v = after(v, time.Second, func(v *View) { *v.Balancer.Spec.Replicas = 20 })
+		v = after(v, time.Second, stuck)
+		Expect(desired(New(v))).To(Equal("10/10"))
+		v = after(v, 60*time.Second, stuck)
+		Expect(desired(New(v))).To(Equal("10/10"))
+		v = after(v, time.Second, stuck)
+		Expect(desired(New(v))).To(Equal("10/16"))
+	})
+
 	It("takes a crash loop for a failure only if told to", func() {
 		loops := crashing(2 * time.Minute)
 		v := after(story(), 0, has(append(four, loops)...))

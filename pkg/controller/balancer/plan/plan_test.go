@@ -259,6 +259,9 @@ func drawView(t *rapid.T) View {
 	if rapid.Bool().Draw(t, "probing") {
 		v.Balancer.Spec.Policy.Fallback.Probe = ptr.To[int32](1)
 	}
+	if n := rapid.Int32Range(0, 5).Draw(t, "quorum"); n > 0 {
+		v.Balancer.Spec.Policy.Fallback.BlockedWhen = &v1alpha1.BlockedWhen{MinCount: &n}
+	}
 	if rapid.Bool().Draw(t, "with transition") {
 		v.Balancer.Spec.Transition = &v1alpha1.Transition{MaxSurge: ptr.To(intstr.FromInt32(rapid.Int32Range(0, 5).Draw(t, "surge"))), MaxUnavailable: ptr.To(intstr.FromInt32(rapid.Int32Range(0, 5).Draw(t, "unavailable")))}
 	}

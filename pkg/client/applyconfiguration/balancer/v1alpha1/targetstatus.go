@@ -28,8 +28,8 @@ type TargetStatusApplyConfiguration struct {
 	// NotStarted is the number of replicas that did not start in time, including those that were
 	// never created.
 	NotStarted *int32 `json:"notStarted,omitempty"`
-	// UnstartedSince is the time since which replicas have been missing or not started, while none
-	// has started.
+	// UnstartedSince is the time since which as many replicas as block a target have been missing or
+	// not started, while none has started.
 	UnstartedSince *v1.Time `json:"unstartedSince,omitempty"`
 	// BlockedSince is the time since which the target has been blocked; absent if it is not.
 	BlockedSince *v1.Time `json:"blockedSince,omitempty"`
