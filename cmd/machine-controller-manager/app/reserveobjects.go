@@ -77,12 +77,13 @@ func (p *process) withdraw(ctx context.Context, ours evenkeel.Interface, deploym
 	}
 }
 
-// isReserve reports whether an object is a Reserve, or a MachineDeployment that one has requested
-// machines of.
+// isReserve reports whether an object is a Reserve, or a MachineDeployment on which something is left
+// of one.
 func isReserve(item any) bool {
 	if d, is := item.(*api.MachineDeployment); is {
 		_, requested := d.Annotations[api.RequestedExcessAnnotation]
-		return requested
+		_, dedicated := d.Annotations[api.DedicatedAnnotation]
+		return requested || dedicated
 	}
 	return true
 }

@@ -52,3 +52,12 @@ var _ = Describe("The controller of Reserves", Serial, func() {
 		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
 	})
 })
+
+var _ = DescribeTable("What is left of a Reserve is seen",
+	func(annotations map[string]string, is bool) {
+		Expect(isReserve(&machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}})).To(Equal(is))
+	},
+	Entry("its request", map[string]string{machine.RequestedExcessAnnotation: "gone=2"}, true),
+	Entry("its owners, though another client has removed its request", map[string]string{machine.DedicatedAnnotation: "shop=2"}, true),
+	Entry("not in other annotations", map[string]string{machine.BoundsAnnotation: "1:9"}, false),
+)
