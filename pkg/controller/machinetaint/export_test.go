@@ -56,6 +56,9 @@ func Full(staying, leaving, leavingReserve, workload, limit int) bool {
 	return creationCount{staying: staying, leaving: leaving, leavingReserve: leavingReserve}.isFull(workload, limit)
 }
 
+// Remembered counts all that the controller holds beside its stores.
+func (p *Preview) Remembered() map[string]int { return p.c.Remembered() }
+
 // WokenBy returns the keys that are synced because an object came (was is nil), changed, or went
 // (is is nil).
 func (p *Preview) WokenBy(was, is any) []string {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
@@ -153,3 +154,19 @@ func withTwoPools() *machinetaint.Preview {
 	Expect(p.SetObjects(machinetaint.Objects{Deployments: pools, Sets: []*mcm.MachineSet{setIn("a"), setIn("b")}, Machines: []*mcm.Machine{machineIn("a"), machineIn("b")}}, time.Now())).To(Succeed())
 	return p
 }
+
+var _ = DescribeTable("A machine in reserve that a MachineDeployment with fewer replicas than before names is noted", func(uid types.UID, noted int) {
+	storm.Bubble(suite, func() {
+		p, m := withTwoPools(), machineIn("a")
+		m.Annotations = map[string]string{api.ReserveAnnotation: api.Reserve{Since: time.Now()}.String()}
+		Expect(p.SetObjects(machinetaint.Objects{Machines: []*mcm.Machine{m}}, time.Now())).To(Succeed())
+		was, is := scaled(poolOf("a"), 2), scaled(poolOf("a"), 1)
+		was.UID, was.Generation = "first", 1
+		is.UID, is.Generation, is.Annotations = uid, 2, map[string]string{machineutils.TriggerDeletionByMCM: m.Name}
+		Expect(p.WokenBy(was, is)).To(ConsistOf(fixture.Namespace + "/a"))
+		Expect(p.Remembered()["names"]).To(Equal(noted))
+	})
+},
+	Entry("if it is the same MachineDeployment", types.UID("first"), 1),
+	Entry("not if it is another one of the name: nobody has lowered its replicas", types.UID("second"), 0),
+)
