@@ -3,8 +3,10 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/settings"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -66,6 +69,8 @@ type shownSettings struct {
 	// labels and alike decide which MachineDeployments are a pool.
 	labels []string
 	alike  similar.Options
+	// patience is how long a machine may boot; 0 for the default.
+	patience time.Duration
 	// draining contains the namespaces whose managers give up all reserves.
 	draining map[string]bool
 }
@@ -74,12 +79,12 @@ type shownSettings struct {
 const silence = 5 * time.Second
 
 // shownSettings returns the flags of the running managers, except for labels that the user set. With
-// an error about flags that cannot be read, and for pools also where there are several managers, it
-// returns defaults.
+// an error about flags that cannot be read, and for all but --drain-reserve also where there are several
+// managers, it returns defaults.
 func (o *options) shownSettings(ctx context.Context) (shownSettings, error) {
 	ctx, stop := context.WithTimeout(ctx, silence)
 	defer stop()
-	known := shownSettings{o.poolLabels, similar.Defaults(), map[string]bool{}}
+	known := shownSettings{labels: o.poolLabels, alike: similar.Defaults(), draining: map[string]bool{}}
 	namespace, err := o.namespace()
 	if err != nil {
 		return known, err
@@ -94,16 +99,18 @@ func (o *options) shownSettings(ctx context.Context) (shownSettings, error) {
 	return known, nil
 }
 
-// add adds the flags of a manager, those for pools only if it is the only one. Flags that are invalid
-// count as none.
+// add adds the flags of a manager, all but --drain-reserve only if it is the only one. Flags that are
+// invalid count as none.
 func (s *shownSettings) add(published *corev1.ConfigMap, only bool) {
 	var alike settings.Similar
 	var labels []string
 	var drain bool
+	var patience time.Duration
 	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
 	alike.AddFlags(flags)
 	flags.StringSliceVar(&labels, "pool-label", nil, "")
 	flags.BoolVar(&drain, "drain-reserve", false, "")
+	flags.DurationVar(&patience, "reserve-boot-patience", machinetaint.DefaultBootPatience, "")
 	if _, err := settings.Adopt(flags, published); err != nil || alike.Validate() != nil {
 		return
 	}
@@ -114,11 +121,12 @@ func (s *shownSettings) add(published *corev1.ConfigMap, only bool) {
 	if s.alike = alike.Options(); s.labels == nil && len(labels) > 0 {
 		s.labels = labels
 	}
+	s.patience = cmp.Or(patience, math.MaxInt64) // 0 is no limit
 }
 
 // apply has an overview of objects show these settings.
 func (s shownSettings) apply(o overview.Objects) overview.Objects {
-	o.PoolLabels, o.Similar, o.Draining = s.labels, &s.alike, s.draining
+	o.PoolLabels, o.Similar, o.BootPatience, o.Draining = s.labels, &s.alike, s.patience, s.draining
 	return o
 }
 

@@ -31,6 +31,10 @@ func (s scene) publish(arguments ...string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
+func (s scene) unpublish() error {
+	return kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().ConfigMaps(fixture.Namespace).Delete(context.Background(), settings.ConfigMap, metav1.DeleteOptions{})
+}
+
 var _ = Describe("The settings of the manager", func() {
 	It("are flags of plan, too, with the same defaults", func() {
 		plan, _, err := app.RootOn(genericiooptions.NewTestIOStreamsDiscard(), nil).Find([]string{"plan"})
@@ -74,6 +78,21 @@ var _ = Describe("The settings of the manager", func() {
 		Expect(s.answer("", "plan")).To(ContainSubstring("Note: the settings were written by me, but stock leads"))
 		hold("evenkeel", "me")
 		Expect(s.answer("", "plan")).NotTo(ContainSubstring("the settings were written by"))
+	})
+
+	It("that let machines boot for longer, or not as long, decide whether status complains", func() {
+		s := newScene(everything)
+		s.pool("pool")
+		_, err := s.clusters.Control.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), "pool-waits", types.MergePatchType,
+			[]byte(`{"status":{"currentStatus":{"phase":"Pending"}}}`), metav1.PatchOptions{}, "status")
+		Expect(err).NotTo(HaveOccurred())
+		const booting = "pool-waits in reserve does not become ready"
+		Expect(s.answer("", "status", "-o", "json")).NotTo(ContainSubstring(booting))
+		s.publish("--reserve-boot-patience=1ns")
+		Expect(s.answer("", "status", "-o", "json")).To(ContainSubstring(booting))
+		Expect(s.unpublish()).To(Succeed())
+		s.publish("--reserve-boot-patience=0s")
+		Expect(s.answer("", "status", "-o", "json")).NotTo(ContainSubstring(booting), "there is no limit")
 	})
 
 	It("that give up all reserves let status and explain desire none, and plan expect none", func() {
