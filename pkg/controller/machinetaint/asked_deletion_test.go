@@ -259,6 +259,20 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		})
 	})
 
+	It("a machine in reserve goes for lower replicas that machine-controller-manager has seen before the controller", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.Hold("machinedeployments", controllerUser)
+			a.patch(`{"spec":{"replicas":1}}`)
+			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType,
+				[]byte(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"2"}},"spec":{"replicas":2}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(a.refusesDeletion("c")).To(Succeed())
+			a.Release("machinedeployments", controllerUser)
+		})
+	})
+
 	It("a machine goes only while there are more than its MachineSet asks for, or by itself", func() {
 		onItsOwn(2, 3, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
