@@ -73,7 +73,7 @@ var _ = Describe("Refresh", func() {
 			label("during")
 			c.Hold(late, serving)
 			c.Down(false, serving)
-			time.Sleep(45 * time.Second)
+			time.Sleep(70 * time.Second) // caches pause for a minute at most before they try again
 			label("after")
 			c.lull()
 			Expect(code(c.begin())).To(Equal(codes.Unavailable))
