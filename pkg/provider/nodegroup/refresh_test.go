@@ -46,7 +46,7 @@ var _ = Describe("Refresh", func() {
 			c.patchMachine("m", `{"metadata":{"labels":{"node":"node-m"}},"spec":{"providerID":"virtual:///node-m"}}`)
 			c.Hold("machines", serving)
 			c.Down(false, serving)
-			time.Sleep(45 * time.Second)
+			time.Sleep(70 * time.Second) // caches pause for a minute at most before they try again
 			world.Create(c.core.CoreV1().Nodes(), fixture.Node("node-m"))
 			c.patch("pool", `{"metadata":{"labels":{"a":"b"}}}`)
 			c.lull()
