@@ -212,7 +212,7 @@ var _ = Describe("The controller observes", func() {
 		for _, b := range previewOf(o, refers()).NewestPods(Shop, &plan.Scale{Selector: counted{labels.SelectorFromSet(labels.Set{"app": "web"}), &asked}}, 50) {
 			Expect(b.Newest.Name).To(Equal("y"))
 		}
-		Expect(asked).To(Equal(2))
+		Expect(asked).To(BeNumerically("<=", 2), "one is older than the other")
 	})
 })
 
