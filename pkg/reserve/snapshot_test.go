@@ -136,3 +136,13 @@ var _ = It("The order of release is for the replicas that are asked about, and p
 	w.machine("e").Priority = reserve.PriorityVictim
 	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"d"}))
 })
+
+var _ = It("The order of release is the current revision first, so that pods move once in a rollout, and then those without a taint of their own", func() {
+	w := settled(3, 2, reserve.Unbounded)
+	w.machine("d").Tainted = true
+	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"e"}))
+	w.machine("e").Set = "older"
+	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"d"}), "its new Node may have the taint for seconds")
+	w.machine("d").Cordoned = true
+	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"e"}))
+})
