@@ -29,10 +29,10 @@ type guards struct {
 	syncAfter func(key string, after time.Duration)
 }
 
-// Guards returns what decides whether machine-controller-manager may resize MachineSets and delete
-// Machines.
+// Guards returns what decides whether machine-controller-manager may resize MachineSets, delete
+// Machines, and remove their names from MachineDeployments.
 func (c *Controller) Guards() view.Guards {
-	return view.Guards{Shrink: c.guards.resize, Remove: c.guards.remove}
+	return view.Guards{Shrink: c.guards.resize, Remove: c.guards.remove, Unname: c.guards.unname}
 }
 
 func (g *guards) decide(key string, f func(decision) error) (err error) {

@@ -7,9 +7,13 @@ import (
 	"slices"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // names are the reserve machines that a client named when it lowered replicas, until these are
@@ -111,6 +115,25 @@ func settleNames(all map[string]bool, was, is *v1alpha1.MachineDeployment, raise
 			raised--
 		}
 	}
+}
+
+// unname refuses to remove a name from a MachineDeployment before this controller's store shows a
+// version with that name: if the watch breaks, the next list would not show that replicas have to be
+// restored for it.
+func (g *guards) unname(after *mcm.MachineDeployment) error {
+	key := keyOf(after)
+	before := stores.Find[mcm.MachineDeployment](g.latest.stores.seenDeployments, key)
+	shown, known := g.latest.stores.deployment(key)
+	if before == nil || !known || written.Reached(shown.ResourceVersion, before.ResourceVersion) {
+		return nil
+	}
+	left := pool.Named(after)
+	for name := range pool.Named(before) {
+		if _, is := left[name]; !is {
+			return conflictError("machinedeployments", after.Name, "the controller that keeps the reserve has yet to see that %s is named for deletion", name)
+		}
+	}
+	return nil
 }
 
 // completeNames reports machines that are being deleted as named if they were, and returns how many

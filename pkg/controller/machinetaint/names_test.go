@@ -195,6 +195,25 @@ var _ = Describe("An autoscaler that names a machine which has gone by then", fu
 		})
 	})
 
+	It("keeps the name of one that goes until the controller sees it, since a list after a broken watch would not show it", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.Hold("machinedeployments", controllerUser)
+			names(a)
+			time.Sleep(time.Second)
+			unnamed, err := a.stock.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			kept := unnamed.DeepCopy()
+			kept.Annotations["x"] = "y"
+			delete(unnamed.Annotations, machineutils.TriggerDeletionByMCM)
+			Expect(a.taint.Guards().Unname(unnamed)).To(Satisfy(apierrors.IsConflict))
+			Expect(a.taint.Guards().Unname(kept)).To(Succeed())
+			a.Release("machinedeployments", controllerUser)
+			time.Sleep(time.Second)
+			Expect(a.taint.Guards().Unname(unnamed)).To(Succeed())
+		})
+	})
+
 	It("does not get it back if the machine has been gone for long, since its name may mean another one", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)

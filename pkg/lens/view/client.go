@@ -88,6 +88,7 @@ func (t typed) MachineDeployments(namespace string) machineclient.MachineDeploym
 		MachineDeploymentInterface: t.MachineV1alpha1Interface.MachineDeployments(namespace),
 		show:                       t.c.showDeployment,
 		frozen:                     &t.c.frozenDeployments,
+		guards:                     t.c.guards,
 		write: writer[v1alpha1.MachineDeployment, *v1alpha1.MachineDeployment]{
 			c: t.c, rest: t.RESTClient(), resource: "machinedeployments", namespace: namespace, show: t.c.showDeployment, restore: t.c.restoreDeployment,
 		},
@@ -181,6 +182,7 @@ type deployments struct {
 	machineclient.MachineDeploymentInterface
 	show   func(*v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment
 	frozen *unfreezer[v1alpha1.MachineDeployment, *v1alpha1.MachineDeployment]
+	guards Guards
 	write  writer[v1alpha1.MachineDeployment, *v1alpha1.MachineDeployment]
 }
 
@@ -190,6 +192,11 @@ func (d deployments) Create(ctx context.Context, deployment *v1alpha1.MachineDep
 }
 
 func (d deployments) Update(ctx context.Context, deployment *v1alpha1.MachineDeployment, o metav1.UpdateOptions) (*v1alpha1.MachineDeployment, error) {
+	if d.guards.Unname != nil {
+		if err := d.guards.Unname(deployment); err != nil {
+			return &v1alpha1.MachineDeployment{}, err
+		}
+	}
 	return d.update(ctx, deployment, o, unfreezeLabels)
 }
 

@@ -52,7 +52,8 @@
 //     was decided for an excess that has grown since is refused, as a conflict. A deletion may be
 //     limited to a version of the Machine. Only an Update changes a MachineSet's replicas: it
 //     contains what Guards decide on. A patch of them (V10) and a write of the scale subresource
-//     are refused.
+//     are refused. Guards also decide when a MachineDeployment loses the name of a machine that is
+//     to be deleted.
 //   - V12 The stored status of a MachineDeployment omits reserve machines that have not become
 //     ready, unless they are leaving or the cluster hibernates: replicas, updatedReplicas,
 //     unavailableReplicas, failedMachines and the condition Available do not include them. The view

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Guards are called before machines are deleted (V11). Either all are set, or none.
+// Guards are called before machines are deleted, and before a name of one is removed (V11). Either all
+// are set, or none.
 //
 // The controllers decide on objects that they read some time ago, and nothing makes them read these
 // again before they write: neither a MachineSet's version nor a delete shows for which excess the
@@ -25,6 +26,9 @@ type Guards struct {
 	// Remove is called before a Machine is deleted, in the same way. If it returns a version, only
 	// that version is deleted.
 	Remove func(namespace, name string) (version string, ended func(error), err error)
+	// Unname is called before a MachineDeployment is updated, which may remove names of machines that
+	// are to be deleted. An error refuses the write.
+	Unname func(after *v1alpha1.MachineDeployment) error
 }
 
 type machineSets struct {

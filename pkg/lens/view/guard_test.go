@@ -101,6 +101,23 @@ var _ = Describe("Guards (V11)", func() {
 		})
 	})
 
+	It("are asked before a MachineDeployment loses the name of a machine, and not before its status changes", func() {
+		asked, refusal := 0, error(apierrors.NewConflict(v1alpha1.Resource("machinedeployments"), "d", nil))
+		guards := view.Guards{Unname: func(*v1alpha1.MachineDeployment) error { asked++; return refusal }}
+		inWorldWith(view.Options{Guards: guards}, func(w world) {
+			d, err := w.raw.MachineDeployments(ns).Create(w, &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			seen := w.seen.MachineDeployments(ns)
+			Expect(second(seen.UpdateStatus(w, d, metav1.UpdateOptions{}))).To(Succeed())
+			Expect(asked).To(BeZero())
+			d.Annotations = map[string]string{"x": "y"}
+			Expect(second(seen.Update(w, d, metav1.UpdateOptions{}))).To(Satisfy(apierrors.IsConflict))
+			refusal = nil
+			Expect(second(seen.Update(w, d, metav1.UpdateOptions{}))).To(Succeed())
+			Expect(asked).To(Equal(2))
+		})
+	})
+
 	It("let growth pass, and the patch by which a MachineSet is adopted", func() {
 		guarded(func(sets machineclient.MachineSetInterface, set *v1alpha1.MachineSet, replicas func() int32) {
 			_, err := sets.Patch(suite.Context(), "set", types.MergePatchType,
