@@ -96,8 +96,10 @@ func (p *Process) Thaw() {
 }
 
 // Stop ends the program gracefully, waits for all its goroutines, including those of killed runs,
-// and returns its error. It does not start again.
+// and returns its error. It does not start again. A frozen process is thawed first: it could not
+// end.
 func (p *Process) Stop() error {
+	p.Thaw()
 	p.mu.Lock()
 	l := p.life
 	p.stopped = true

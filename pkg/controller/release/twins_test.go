@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -61,9 +62,9 @@ func (c *cluster) burst(random *rand.Rand, name string, l *ledger) (rest []*core
 	return all[first:]
 }
 
-// stop makes a process stand still, until it is thawed, as soon as it or its twin is about to raise replicas. Where it was the one, it
+// stop makes a process stand still, until move is called, as soon as it or its twin is about to raise replicas. Where it was the one, it
 // sends that when it moves again, and meanwhile its twin may have raised them.
-func (c *cluster) stop(random *rand.Rand, p *storm.Process) {
+func (c *cluster) stop(random *rand.Rand, p *storm.Process) (move func()) {
 	var once sync.Once
 	slow := rand.New(rand.NewPCG(random.Uint64(), 0))
 	c.Control.LatencyOf(func(r sim.Request) (before, after time.Duration) {
@@ -72,6 +73,11 @@ func (c *cluster) stop(random *rand.Rand, p *storm.Process) {
 		}
 		return time.Duration(1+slow.IntN(20)) * time.Millisecond, time.Duration(slow.IntN(20)) * time.Millisecond
 	})
+	return func() {
+		once.Do(func() {}) // too late to stand still
+		synctest.Wait()
+		p.Thaw()
+	}
 }
 
 // restore puts a backup in the place of what the control cluster stores. Nodes of machines that it does not have are deleted, as orphaned
@@ -137,7 +143,7 @@ var _ = Describe("Storms over two instances", func() {
 			var backup *sim.Snapshot
 			for round := range rounds {
 				still := []*storm.Process{first, second}[random.IntN(2)]
-				c.stop(random, still)
+				move := c.stop(random, still)
 				c.keeper.CrashFor(time.Duration(random.IntN(60)) * time.Second) // what was raised is released later
 				rest := c.burst(random, fmt.Sprintf("p%d", round), l)
 				time.Sleep(time.Duration(random.IntN(120)) * time.Second)
@@ -149,7 +155,7 @@ var _ = Describe("Storms over two instances", func() {
 				case 2 * rounds / 3:
 					c.restore(backup, l)
 				}
-				still.Thaw()
+				move()
 				c.create(rest...)
 				l.verdict()
 			}
