@@ -153,7 +153,7 @@ var _ = Describe("Nodes", func() {
 		Entry("for an unknown reason", errors.New("connection lost")),
 	)
 
-	Describe("of which the store shows an old version", func() {
+	Describe("when the store shows an old version of the Node", func() {
 		var live *corev1.Node
 		BeforeEach(func() {
 			live = node("9", "store")

@@ -28,8 +28,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
-// managerLeases are the leases of which a process that publishes settings holds one. Without
-// machine-controller-manager's controllers, it runs beside the stock binary, which holds the first one.
+// managerLeases are the leases that a process which publishes settings can hold. It holds one of them.
+// Without machine-controller-manager's controllers, it runs beside the stock binary, which holds the
+// first one.
 var managerLeases = []string{"machine-controller-manager", "evenkeel", "balancer"}
 
 // adoptManagerFlags uses the flags of the manager that runs in a namespace, or in any if that is

@@ -76,7 +76,7 @@ var _ = Describe("The template of a group", func() {
 		})
 	})
 
-	// quiet makes a pool of a class with a machine of some class, and its Node, of which nothing is heard after it is ready.
+	// quiet makes a pool with a MachineClass, a machine, and its Node. There are no more events about the Node once it is ready.
 	quiet := func(c *cluster, classes map[string]string, order ...string) {
 		GinkgoHelper()
 		class := fixture.MachineClass(fixture.Class)

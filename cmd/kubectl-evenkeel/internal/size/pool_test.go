@@ -84,7 +84,7 @@ var _ = Describe("A MachineDeployment", func() {
 		Expect(err).To(MatchError(ContainSubstring(`machinedeployment "other"`)))
 	})
 
-	It("is an error that says what could not be read, which may be why there is none", func() {
+	It("is an error that also says what could not be read", func() {
 		_, err := size.ReadPool(overview.Objects{Missing: []string{"machinedeployments: no rights to list them"}}, "pool")
 		Expect(err).To(MatchError(size.ErrNotFound))
 		Expect(err).To(MatchError(ContainSubstring("could not read: machinedeployments: no rights to list them")))

@@ -141,7 +141,7 @@ var _ = Describe("One step towards the goals", func() {
 		Expect(next(New(view(4, plantest.InOrder("b", "a"), named("a", ready(2, 4)), named("b", asked(4)))))).To(Equal("2/4"), "of pods, those that are not ready go first")
 	})
 
-	It("removes machines of which none is ready, although any of them may go", func() {
+	It("removes machines even if none of them is ready, once enough replicas of other targets are", func() {
 		drained := named("a", ready(0, 3), in(v1alpha1.Drained), func(t *target) { t.AnyMayGo = true })
 		Expect(small(drained, named("b"), named("c", healthy(8)))).To(Equal("0/0/8"))
 		Expect(small(drained, named("b"), named("c", ready(7, 8)))).To(Equal("3/0/8"), "others are not ready yet")
