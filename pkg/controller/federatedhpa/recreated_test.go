@@ -7,9 +7,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
@@ -18,13 +15,7 @@ import (
 var _ = Describe("An object that is created again under its name", func() {
 	It("waits for no retry of the old one, also where the hub sees no moment without it", func() {
 		play(func(f *federation) {
-			f.clusters[0].Admit(func(a sim.Admission) error {
-				n, found, _ := unstructured.NestedInt64(a.Object.Object, "spec", "maxReplicas")
-				if a.Object.GetKind() == "HorizontalPodAutoscaler" && found && n > 10 {
-					return apierrors.NewInvalid(autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler").GroupKind(), "shop", nil)
-				}
-				return nil
-			})
+			f.clusters[0].refuseAbove(10)
 			f.Lag("federatedhorizontalpodautoscalers", sim.Constantly(time.Second), "federatedhpa")
 			f.start()
 			f.create(Federated(1, 20))

@@ -43,16 +43,21 @@ var _ = Describe("A cluster that stores other bounds than it is told", func() {
 	})
 })
 
+// refuseAbove has the cluster refuse autoscalers with a higher maximum.
+func (c *cluster) refuseAbove(most int64) {
+	c.Admit(func(a sim.Admission) error {
+		n, found, _ := unstructured.NestedInt64(a.Object.Object, "spec", "maxReplicas")
+		if a.Object.GetKind() == "HorizontalPodAutoscaler" && found && n > most {
+			return apierrors.NewInvalid(autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler").GroupKind(), "shop", nil)
+		}
+		return nil
+	})
+}
+
 var _ = Describe("An object that is corrected after a cluster has refused it", func() {
 	It("does not wait for the retry of what was refused, also if the first try meets another write", func() {
 		play(func(f *federation) {
-			f.clusters[0].Admit(func(a sim.Admission) error {
-				n, found, _ := unstructured.NestedInt64(a.Object.Object, "spec", "maxReplicas")
-				if a.Object.GetKind() == "HorizontalPodAutoscaler" && found && n > 10 {
-					return apierrors.NewInvalid(autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler").GroupKind(), "shop", nil)
-				}
-				return nil
-			})
+			f.clusters[0].refuseAbove(10)
 			f.start()
 			f.create(Federated(1, 10))
 			f.settle()
