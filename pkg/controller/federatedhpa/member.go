@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,6 +46,9 @@ type member struct {
 	newest string // what its cache has shown, by version
 	probed string // the version of the last probe; only the probe loop reads it
 
+	// resumed reports whether a watch of autoscalers has begun since they were last compared.
+	resumed atomic.Bool
+
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
@@ -76,7 +80,7 @@ func newMember(r Registration, f *fleet) (*member, error) {
 	}
 	m.health = health{clock: o.Clock, born: o.Clock.Now(), patience: o.Patience}
 	m.loop = loop.New("federatedhpa-"+r.Name, m.sync, loop.Options{Workers: carriers, Clock: o.Clock, Panicked: m.panicked})
-	m.hpas = autoscalers(m.dynamic, o.Namespace)
+	m.hpas = autoscalers(m.dynamic, o.Namespace, func() { m.resumed.Store(true) })
 	m.kinds = kinds{member: m, known: map[schema.GroupVersionKind]*kind{}}
 	if _, err := m.hpas.AddEventHandler((&part{of: &m.weight}).listen(m.hpaChanged)); err != nil {
 		return nil, fmt.Errorf("listen to autoscalers: %w", err)
@@ -169,7 +173,7 @@ func (m *member) checkCluster(ctx context.Context) error {
 	}
 	if m.wentBack(ctx) {
 		m.restored()
-	} else if m.hpas.HasSynced() && m.health.wasSilent() {
+	} else if m.hpas.HasSynced() {
 		m.compare(ctx)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -199,6 +200,51 @@ var _ = Describe("A cluster that is restored while it is out of reach, and passe
 			restored(f, func(c *cluster) { Expect(c.hpa("shop")).To(BeNil()) })
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("10/10/10"))
+		}, "c1", "c2", "c3")
+	})
+
+	DescribeTable("is looked at anew, too, where that happens between two probes, which it answers",
+		func(late int64) {
+			play(func(f *federation) {
+				begin(f)
+				c := f.clusters[1]
+				c.set(func(c *cluster) { c.still = true })
+				before := c.Version()
+				c.Restore(backup)
+				c.passes(before)
+				var lists atomic.Int64
+				c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+					if r.Verb == "list" && r.User == "federatedhpa" && lists.Add(1) <= late {
+						before = 11 * time.Second // a request may take 10
+					}
+					return before, 0
+				})
+				f.settle()
+				Expect(f.sum("shop")).To(BeEquivalentTo(30), f.maxima("shop"))
+				Expect(f.condition("shop", "Balanced")).To(Equal("True AtGoal"))
+			}, "c1", "c2", "c3")
+		},
+		Entry("at once", int64(0)),
+		Entry("late at first", int64(4)),
+	)
+
+	It("is looked at anew, too, where it gives the version of an order to a status", func() {
+		play(func(f *federation) {
+			begin(f)
+			c := f.clusters[1]
+			c.set(func(c *cluster) { c.still = true })
+			before, ordered := c.Version(), c.hpa("shop").ResourceVersion
+			c.Restore(backup)
+			h := c.hpa("shop")
+			for h.ResourceVersion != ordered {
+				h.Status.CurrentReplicas++
+				var err error
+				h, err = c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).UpdateStatus(context.Background(), h, metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			c.passes(before)
+			f.settle()
+			Expect(f.sum("shop")).To(BeEquivalentTo(30), f.maxima("shop"))
 		}, "c1", "c2", "c3")
 	})
 

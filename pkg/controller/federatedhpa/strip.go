@@ -95,8 +95,13 @@ func (m *member) workloadChanged(items ...any) {
 }
 
 // autoscalers is the cache of all autoscalers of a cluster, by the workloads that they scale.
-func autoscalers(client dynamic.Interface, namespace string) cache.SharedIndexInformer {
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, hpaResource, namespace, 0, cache.Indexers{byTarget: indexHPA}, written.ListStored).Informer()
+func autoscalers(client dynamic.Interface, namespace string, resumed func()) cache.SharedIndexInformer {
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, hpaResource, namespace, 0, cache.Indexers{byTarget: indexHPA}, func(o *metav1.ListOptions) {
+		if o.AllowWatchBookmarks && o.SendInitialEvents == nil { // a watch that begins where a list or another watch ended
+			resumed()
+		}
+		written.ListStored(o)
+	}).Informer()
 	_ = informer.SetTransform(stripAutoscaler) // fails only for a running informer
 	return informer
 }

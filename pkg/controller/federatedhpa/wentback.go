@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
@@ -33,13 +34,20 @@ func (m *member) wentBack(ctx context.Context) bool {
 	return plan.IsNewer(before, m.probed)
 }
 
-// compare reads a cluster again if it lacks something that it has shown before. It runs after each
-// loss of contact, because a restore always causes one. If there is too much to compare, the
-// cluster is read again, too.
+// compare reads a cluster again if it lacks something that it has shown before. It compares after
+// each loss of contact and each watch that ended, because a restore always causes one of these. If
+// there is too much to compare, the cluster is read again after a loss of contact, and compared
+// again at the next probe otherwise.
 func (m *member) compare(ctx context.Context) {
+	resumed, silent := m.resumed.Swap(false), m.health.wasSilent()
+	if !resumed && !silent {
+		return
+	}
 	switch restored, err := m.contradicts(ctx); {
 	case restored:
 		m.restored()
+	case err != nil && !silent:
+		m.resumed.Store(true)
 	case err != nil:
 		klog.FromContext(ctx).V(2).Info("Reading a cluster again, because it cannot be compared with what it has shown", "err", err)
 		m.anew()
@@ -83,7 +91,19 @@ func (m *member) disproves(is *unstructured.Unstructured, shown, readAt string) 
 	}
 	item, found, _ := m.hpas.GetStore().GetByKey(cache.MetaObjectToName(is).String())
 	was, ok := unstructuredOf(item)
-	return !found || !ok || was.GetResourceVersion() != is.GetResourceVersion() && !plan.IsNewer(was.GetResourceVersion(), readAt)
+	if !found || !ok {
+		return true
+	}
+	if was.GetResourceVersion() == is.GetResourceVersion() {
+		return differ(was, is) // the cluster has assigned the version twice
+	}
+	return !plan.IsNewer(was.GetResourceVersion(), readAt)
+}
+
+// differ reports whether an autoscaler in the cache and the same one as read differ in what counts.
+func differ(was, is *unstructured.Unstructured) bool {
+	stripped, err := stripAutoscaler(is.DeepCopy())
+	return err == nil && !equality.Semantic.DeepEqual(was.Object["spec"], stripped.(*unstructured.Unstructured).Object["spec"])
 }
 
 // missesOne reports whether the cache contains an old autoscaler that no longer exists.
