@@ -53,7 +53,9 @@ func controller(o Options, seen ...func(*Controller)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		core, ours := kubernetes.NewForConfigOrDie(storm.Target(config)), versioned.NewForConfigOrDie(storm.Control(config))
 		nodes, machines := target.New(core, nil), stores.New(ours, metav1.NamespaceAll)
-		// Another controller of the process has started some informers already.
+		// Another controller of the process has started some informers already. They end with this one.
+		ctx, end := context.WithCancel(ctx)
+		defer end()
 		machines.Deployments()
 		machines.Start(ctx)
 		nodes.Pods()
@@ -70,7 +72,10 @@ func controller(o Options, seen ...func(*Controller)) storm.Program {
 		if o.Control != nil {
 			process.Clusters = []*reachability.Cluster{o.Control, o.Target}
 		}
-		process.Run(ctx, c.Run)
+		process.Run(ctx, func(ctx context.Context) {
+			defer end()
+			c.Run(ctx)
+		})
 		return nil
 	}
 }
