@@ -118,19 +118,21 @@ func (s *Server) Lag(resource string, lag func() time.Duration, users ...string)
 }
 
 // BreakWatches ends all watches of some users, or of all if none is given, as a proxy does that is
-// restarted.
-func (s *Server) BreakWatches(users ...string) {
+// restarted. It returns how many there were.
+func (s *Server) BreakWatches(users ...string) (broken int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.order {
 		for w := range t.watches {
 			if len(users) == 0 || slices.Contains(users, w.client.user) {
 				w.broken = true
-				s.struck["watch broken"]++
+				broken++
 			}
 		}
 	}
+	s.struck["watch broken"] += broken
 	s.wakeAll()
+	return broken
 }
 
 // Skew sets the server's clock ahead of all other clocks, or behind if d is negative. It affects
@@ -138,8 +140,10 @@ func (s *Server) BreakWatches(users ...string) {
 func (s *Server) Skew(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.skew = d
-	s.struck["clock jump"]++
+	if d != s.skew {
+		s.skew = d
+		s.struck["clock jump"]++
+	}
 }
 
 // Hold makes watches of a resource ("" means every one) deliver nothing until Release.

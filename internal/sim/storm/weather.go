@@ -80,7 +80,15 @@ type gust func(v *weather, s *sim.Server, random *rand.Rand) (end func())
 
 var gusts = []gust{
 	func(_ *weather, s *sim.Server, _ *rand.Rand) func() { s.Compact(); return nil },
-	func(v *weather, s *sim.Server, _ *rand.Rand) func() { s.BreakWatches(v.users...); return nil },
+	func(v *weather, s *sim.Server, _ *rand.Rand) func() {
+		// At this moment there may be none, for example soon after an outage.
+		for range 60 {
+			if s.BreakWatches(v.users...) > 0 || !v.sleepUntilEnd(time.Second) {
+				break
+			}
+		}
+		return nil
+	},
 	func(v *weather, s *sim.Server, _ *rand.Rand) func() {
 		s.Down(true, v.users...)
 		return func() { s.Down(false, v.users...) }
