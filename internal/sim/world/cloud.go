@@ -38,6 +38,8 @@ type Cloud struct {
 	Waker *Waker
 	// Boot is how long a machine is Pending, Drain how long it is Terminating.
 	Boot, Drain time.Duration
+	// Settle is how long the Node of a machine that runs keeps the taint that every new one has.
+	Settle time.Duration
 	// Refused reports whether a machine cannot be created.
 	Refused func(*mcm.Machine) bool
 	// Unhealthy reports whether a machine's Node is not ready.
@@ -48,7 +50,12 @@ type Cloud struct {
 	ChangeNode func(*mcm.Machine, *corev1.Node)
 	// SyncNode updates the Node of a machine that runs.
 	SyncNode func(ctx context.Context, core kubernetes.Interface, m *mcm.Machine) error
+
+	settling map[string]bool // Nodes with that taint
 }
+
+// notReady is the taint of a Node whose conditions have yet to be seen.
+var notReady = corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
 
 // Reconcile is its part of an Actor. What a machine waits for is a time or a change of the Waker.
 func (c *Cloud) Reconcile(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (again time.Duration, err error) {
@@ -108,11 +115,32 @@ func (s *machineStep) run(ctx context.Context) (wait time.Duration, err error) {
 		return 0, s.report(ctx, mcm.MachineFailed, mcm.MachineStateFailed, "")
 	case phase == mcm.MachineFailed:
 		return 0, nil
+	case s.holds(s.settles):
+		if wait = s.remaining(s.Settle); wait == 0 {
+			return 0, s.settle(ctx)
+		}
 	}
 	if s.SyncNode != nil {
 		err = s.SyncNode(ctx, s.core, m)
 	}
 	return wait, err
+}
+
+func (c *Cloud) settles(m *mcm.Machine) bool { return c.settling[m.Name] }
+
+// settle removes the taint of a new Node.
+func (s *machineStep) settle(ctx context.Context) error {
+	nodes := s.core.CoreV1().Nodes()
+	node, err := nodes.Get(ctx, s.m.Name, metav1.GetOptions{})
+	if err == nil {
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&notReady) })
+		_, err = nodes.Update(ctx, node, metav1.UpdateOptions{})
+	}
+	if err == nil || apierrors.IsNotFound(err) {
+		s.Waker.Do(func() { delete(s.settling, s.m.Name) })
+		return nil
+	}
+	return err
 }
 
 // createInstance gives a machine an instance of the provider.
@@ -145,6 +173,10 @@ func (s *machineStep) boot(ctx context.Context) (wait time.Duration, err error) 
 	node := fixture.Node(s.m.Name)
 	if s.ChangeNode != nil {
 		s.Waker.Do(func() { s.ChangeNode(s.m, node) })
+	}
+	if s.Settle > 0 {
+		node.Spec.Taints = append(slices.Clone(node.Spec.Taints), notReady)
+		s.Waker.Do(func() { s.settling = WithEntry(s.settling, node.Name, true) })
 	}
 	_, err = nodes.Create(ctx, node, metav1.CreateOptions{})
 	return 0, err
@@ -188,10 +220,10 @@ func (s *machineStep) report(ctx context.Context, phase mcm.MachinePhase, state 
 }
 
 // WithEntry returns a copy of a map with one more entry.
-func WithEntry(m map[string]string, key, value string) map[string]string {
+func WithEntry[V any](m map[string]V, key string, value V) map[string]V {
 	m = maps.Clone(m)
 	if m == nil {
-		m = map[string]string{}
+		m = map[string]V{}
 	}
 	m[key] = value
 	return m

@@ -192,6 +192,19 @@ var _ = Describe("The cloud", func() {
 		})
 	})
 
+	It("has a new Node keep the taint that every new one has for a while", func() {
+		play(func(s *scene) {
+			taints := func() []corev1.Taint { return world.Stored[corev1.Node](s, nodes, "", "m").Spec.Taints }
+			own := corev1.Taint{Key: "own", Effect: corev1.TaintEffectNoSchedule}
+			s.act((&world.Cloud{Waker: s.Waker, Settle: minute, ChangeNode: func(_ *mcm.Machine, n *corev1.Node) { n.Spec.Taints = []corev1.Taint{own} }}).Reconcile)
+			world.Create(s.ours.MachineV1alpha1().Machines(ns), fixture.Machine("m"))
+			seconds(50)
+			Expect(taints()).To(ConsistOf(own, HaveField("Key", corev1.TaintNodeNotReady)))
+			seconds(20)
+			Expect(taints()).To(ConsistOf(own))
+		})
+	})
+
 	It("creates a machine that it refused as soon as it can", func() {
 		play(func(s *scene) {
 			out, late := true, true

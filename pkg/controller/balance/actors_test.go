@@ -28,14 +28,15 @@ import (
 )
 
 const (
-	bootTime  = 30 * time.Second
-	drainTime = 10 * time.Second
+	bootTime   = 30 * time.Second
+	drainTime  = 10 * time.Second
+	settleTime = 15 * time.Second
 )
 
 // cloud boots machines in the zone of their MachineDeployment's name, unless that is out.
 func (c *cluster) cloud() *world.Cloud {
 	out := func(m *mcm.Machine) bool { return c.out[m.Labels["name"]] }
-	return &world.Cloud{Waker: c.Waker, Boot: bootTime, Drain: drainTime, Refused: out, BootBlocked: out, ChangeNode: func(m *mcm.Machine, n *corev1.Node) {
+	return &world.Cloud{Waker: c.Waker, Boot: bootTime, Drain: drainTime, Settle: settleTime, Refused: out, BootBlocked: out, ChangeNode: func(m *mcm.Machine, n *corev1.Node) {
 		maps.Copy(n.Labels, map[string]string{
 			corev1.LabelTopologyZone: m.Labels["name"], corev1.LabelTopologyRegion: "here", corev1.LabelInstanceTypeStable: "large",
 			corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",

@@ -25,6 +25,7 @@ const (
 	lastApplied = "node.machine.sapcloud.io/last-applied-anno-labels-taints"
 	bootTime    = 20 * time.Second
 	drainTime   = 10 * time.Second
+	settleTime  = 15 * time.Second
 )
 
 // cloud does what a machine-controller and its provider do: machines boot, their Nodes get what their templates say, as far as its own
@@ -46,7 +47,7 @@ type cloud struct {
 func newCloud(w *world.Waker) *cloud {
 	c := &cloud{}
 	c.Cloud = &world.Cloud{
-		Waker: w, Boot: bootTime, Drain: drainTime, ChangeNode: c.register, SyncNode: syncNode,
+		Waker: w, Boot: bootTime, Drain: drainTime, Settle: settleTime, ChangeNode: c.register, SyncNode: syncNode,
 		Refused:     func(m *mcmapi.Machine) bool { return c.out || c.broken == m.Spec.Class.Name },
 		Unhealthy:   func(m *mcmapi.Machine) bool { return c.sick[m.Name] || c.lost[m.Name] },
 		BootBlocked: func(m *mcmapi.Machine) bool { return c.late[m.Name] },

@@ -44,7 +44,7 @@ func (c *cluster) boundAtRegistration(pods int, machine string, things ...func()
 	GinkgoHelper()
 	c.Target.Hold("nodes", evenkeel)
 	c.Target.Hold("pods", evenkeel)
-	c.cloud.set(func() { c.cloud.late, c.cloud.bare = nil, true })
+	c.cloud.set(func() { c.cloud.late, c.cloud.bare, c.cloud.Settle = nil, true, 0 })
 	c.work(pods)
 	time.Sleep(bootTime + 5*time.Second)
 	Expect(c.busy()).To(ContainElement(machine))
@@ -145,7 +145,7 @@ var _ = Describe("A machine in reserve that pods may still be bound to", func() 
 			}
 			return nil
 		})
-		c.cloud.set(func() { c.cloud.bare = true })
+		c.cloud.set(func() { c.cloud.bare, c.cloud.Settle = true, 0 })
 		c.want(3)
 		time.Sleep(bootTime + 10*time.Second)
 		return machine

@@ -131,6 +131,20 @@ var _ = Describe("A reserve, while its template has been edited", func() {
 		})
 	})
 
+	It("moves each pod once, although new Nodes have a taint of their own for some seconds", func() {
+		play(func(c *cluster) {
+			c.work(6)
+			c.pool(6, excess(2))
+			c.settle()
+			moved := 0
+			c.AfterWrite(c.countMoves(&moved))
+			c.edit()
+			c.settle()
+			Expect(c.numbers()).To(Equal("6+2 status 2/2 True Complete"))
+			Expect(moved).To(Equal(6))
+		})
+	})
+
 	It("comes back after all machines were recreated, behind those that serve, as it was wanted meanwhile", func() {
 		tale(recreate, func(c *cluster) {
 			moved := 0
