@@ -134,9 +134,10 @@ func (n nodeVerbs) Get(ctx context.Context, name string, o metav1.GetOptions) (*
 }
 
 func (n nodeVerbs) Update(ctx context.Context, node *corev1.Node, o metav1.UpdateOptions) (*corev1.Node, error) {
+	base, _ := n.nodes.store.Get(node.Name) // before the watch shows what the write meets
 	after, err := n.NodeInterface.Update(ctx, node, o)
 	if apierrors.IsConflict(err) {
-		if fresh := n.rebased(ctx, node); fresh != nil {
+		if fresh := n.rebased(ctx, base, node); fresh != nil {
 			after, err = n.NodeInterface.Update(ctx, fresh, o)
 		}
 	}
@@ -144,10 +145,10 @@ func (n nodeVerbs) Update(ctx context.Context, node *corev1.Node, o metav1.Updat
 }
 
 // rebased returns a Node with the version that the server has. It is nil unless the Node has other
-// taints than in the store and no other difference, and only its status has changed since.
-func (n nodeVerbs) rebased(ctx context.Context, node *corev1.Node) *corev1.Node {
-	base, err := n.nodes.store.Get(node.Name)
-	if err != nil || base.ResourceVersion != node.ResourceVersion || !equality.Semantic.DeepEqual(withTaintsOf(base, node), withTaintsOf(base, base)) {
+// taints than the one that the store showed and no other difference, and only its status has changed
+// since.
+func (n nodeVerbs) rebased(ctx context.Context, base, node *corev1.Node) *corev1.Node {
+	if base == nil || base.ResourceVersion != node.ResourceVersion || !equality.Semantic.DeepEqual(withTaintsOf(base, node), withTaintsOf(base, base)) {
 		return nil
 	}
 	live, err := n.NodeInterface.Get(ctx, node.Name, metav1.GetOptions{})

@@ -178,6 +178,15 @@ var _ = Describe("Nodes", func() {
 			Expect(client.(nodesFromStore).nodes.pending).To(HaveKeyWithValue("n", pendingWrite{version: "10"}))
 		})
 
+		It("get that taint also if the store shows the status before the write is answered", func(ctx SpecContext) {
+			live.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
+			server.PrependReactor("update", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return false, nil, store.Update(live.DeepCopy())
+			})
+			Expect(nodeops.AddOrUpdateTaintOnNode(ctx, client, "n", prefer)).To(Succeed())
+			Expect(live.Spec.Taints).To(HaveExactElements(*prefer))
+		})
+
 		DescribeTable("are not written over what has changed since", func(ctx SpecContext, change func(*corev1.Node)) {
 			change(live)
 			before := live.DeepCopy()
