@@ -143,10 +143,10 @@ func countPods(d fit.Demand) int {
 }
 
 // isDoubtful reports whether a pod has waited too long although there is room for it. This is
-// remembered as long as it waits.
+// remembered as long as it waits, or until the scheduler has chosen a node for it, where it takes room.
 func (r *round) isDoubtful(p *fit.Pod) bool {
 	pod := p.Object.UID
-	if !r.Memory.doubts(pod, r.Now, r.Settings.Patience) {
+	if p.AwaitsVolume() || !r.Memory.doubts(pod, r.Now, r.Settings.Patience) {
 		return false
 	}
 	r.plan.Memory[pod] = r.Memory[pod]

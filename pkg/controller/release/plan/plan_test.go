@@ -223,6 +223,14 @@ var _ = Describe("A plan over time", func() {
 		Expect(outcomes(p)).To(Equal("Doubtful:1 Released:1"))
 	})
 
+	It("no longer doubts a pod for which a node has been chosen, and keeps its room there while its volume is being created", func() {
+		s := tell().pool("a", 1, 1, 10).waits(Pod("p", 4000)).awaits("a-0", Pod("q", 3000))
+		s.Memory = Memory{"q": s.Now.Add(-time.Hour)}
+		p := New(s.View)
+		Expect(outcomes(p)).To(Equal("HasRoom:1 Released:1"))
+		Expect(p.Memory).To(BeEmpty())
+	})
+
 	It("does not doubt a pod whose room others took", func() {
 		s := tell().pool("a", 1, 2, 10).waits(Pod("p", 1000))
 		p := New(s.View)
