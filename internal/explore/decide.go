@@ -107,7 +107,7 @@ func (w *World) memoryOf(d *v1alpha1.MachineDeployment) machinetaintplan.Memory 
 	m := machinetaintplan.Memory{
 		SurplusSince: k.surplus.asTime(now, now.Add(-patience)),
 		Retry:        reserve.Retry{Failures: int(k.failures), Until: k.retry.asTime(later, earlier), Try: int(k.try)},
-		Lowered:      reserve.Lowered{Times: int(k.reductions), Until: k.lowered.asTime(later, earlier), Replicas: int(k.loweredTo), Wish: int(k.loweredX), Max: int(k.loweredMax)},
+		Lowered:      reserve.Lowered{Times: int(k.reductions), Until: k.lowered.asTime(later, earlier), Replicas: int(k.loweredTo), Wish: int(k.loweredX), Max: int(k.loweredMax), Unread: k.loweredUnread},
 	}
 	if k.loweredMax == 0 {
 		m.Lowered.Max = pool.Unbounded
@@ -123,7 +123,7 @@ func (w *World) memoryOf(d *v1alpha1.MachineDeployment) machinetaintplan.Memory 
 func rememberedFrom(p machinetaintplan.Memory) memory {
 	m := memory{
 		known: true, surplus: momentOf(p.SurplusSince), failures: uint8(min(p.Retry.Failures, 2)), retry: momentOf(p.Retry.Until), try: uint8(p.Retry.Try),
-		lowered: momentOf(p.Lowered.Until), reductions: uint8(min(p.Lowered.Times, 2)), loweredTo: uint8(p.Lowered.Replicas), loweredX: uint8(p.Lowered.Wish),
+		lowered: momentOf(p.Lowered.Until), reductions: uint8(min(p.Lowered.Times, 2)), loweredTo: uint8(p.Lowered.Replicas), loweredX: uint8(p.Lowered.Wish), loweredUnread: p.Lowered.Unread,
 	}
 	if p.Lowered.Max != pool.Unbounded {
 		m.loweredMax = uint8(p.Lowered.Max)

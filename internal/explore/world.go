@@ -125,10 +125,11 @@ type memory struct {
 	retry    moment
 	try      uint8
 	// lowered is until when a client's reduction of replicas limits the reserve, and reductions how
-	// often that happened. The others are what was requested then.
+	// often that happened. The others are what was requested then, if that could be read.
 	lowered                         moment
 	reductions                      uint8
 	loweredTo, loweredX, loweredMax uint8
+	loweredUnread                   bool
 }
 
 // record is the annotation applied-excess.

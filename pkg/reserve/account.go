@@ -20,6 +20,16 @@ type Lowered struct {
 	// Replicas, Wish and Max had these values then. The record ends when a client raises replicas
 	// or changes one of the others.
 	Replicas, Wish, Max int
+	// Unread reports whether the settings could not be read then: Wish and Max are set once they can.
+	Unread bool
+}
+
+// completed returns the record with the settings, once these can be read.
+func (l Lowered) completed(v View) Lowered {
+	if l.Unread && !v.SettingsUnknown {
+		l.Wish, l.Max, l.Unread = v.Wish, v.Max, false
+	}
+	return l
 }
 
 // isOver reports whether a client has asked for something else since.
@@ -34,13 +44,13 @@ func (l Lowered) limits(now time.Time) bool { return l.Times > 0 && (l.Lasting |
 // the reserve has absorbed so far, and how many reserve machines min turns into workload (laws 17
 // and 18).
 func (r *round) settleReduction() {
-	a := &r.applied
-	r.plan.Lowered = r.view.Lowered
+	a, l := &r.applied, &r.plan.Lowered
+	*l = r.view.Lowered.completed(r.view)
 	switch {
-	case !r.view.Lowered.Lasting && !r.view.Rollout && r.view.Now.Sub(r.view.Lowered.Until) >= lastRetry:
-		r.plan.Lowered = Lowered{}
-	case r.view.Lowered.limits(r.view.Now) && r.view.Lowered.isOver(r.replicas+a.Counted, r.view):
-		r.plan.Lowered.Until, r.plan.Lowered.Lasting = r.view.Now, false
+	case !l.Lasting && !r.view.Rollout && r.view.Now.Sub(l.Until) >= lastRetry:
+		*l = Lowered{}
+	case l.limits(r.view.Now) && l.isOver(r.replicas+a.Counted, r.view):
+		l.Until, l.Lasting = r.view.Now, false
 	}
 	if r.counting = a.Included(); r.counting {
 		gone := clamp(r.countDeparted(), a.Absorbed)
@@ -53,7 +63,7 @@ func (r *round) settleReduction() {
 		r.limitExcess()
 		r.keepMin()
 	}
-	if r.plan.Lowered.Times > 0 && r.view.Rollout || r.plan.Lowered.limits(r.view.Now) {
+	if l.Times > 0 && r.view.Rollout || l.limits(r.view.Now) {
 		r.reduced = r.replicas+a.Counted < r.max
 		r.max = min(r.max, r.replicas+a.Counted)
 	}
@@ -73,9 +83,13 @@ func (r *round) countDeparted() int {
 // noteReduction records a reduction by this many replicas that the reserve takes. Replicas are not
 // restored for as many of the reserve machines that were named with it.
 func (r *round) noteReduction(taken int) {
-	l := &r.plan.Lowered
-	wait := min(lastRetry, firstRetry<<min(l.Times, 6))
-	*l = Lowered{Times: l.Times + 1, Until: r.view.Now.Add(wait), Lasting: r.view.Clamped, Replicas: r.replicas + r.applied.Counted, Wish: r.view.Wish, Max: r.max}
+	before := r.plan.Lowered
+	wait := min(lastRetry, firstRetry<<min(before.Times, 6))
+	l := Lowered{Times: before.Times + 1, Until: r.view.Now.Add(wait), Lasting: r.view.Clamped, Replicas: r.replicas + r.applied.Counted, Wish: r.view.Wish, Max: r.max, Unread: r.view.SettingsUnknown}
+	if l.Unread && before.limits(r.view.Now) {
+		l.Wish, l.Max, l.Unread = before.Wish, before.Max, before.Unread
+	}
+	r.plan.Lowered = l
 	for _, m := range r.machines {
 		if taken > 0 && m.Named && m.Reserve && !m.Returned {
 			r.plan.Returned = append(r.plan.Returned, m.Name)

@@ -107,6 +107,28 @@ var _ = Describe("A reduction of replicas (17)", func() {
 		Entry("the hundredth", 99, time.Hour),
 	)
 
+	DescribeTable("that comes while settings cannot be read is over once these differ from", func(over bool, was Lowered, wish, most int) {
+		v := reduced()
+		v.Lowered, v.Applied.Counted, v.Applied.Absorbed = was, 1, 1
+		v.SettingsUnknown, v.Wish, v.Excess, v.Max = true, 2, 2, 7
+		v.Lowered = NewPlan(v).Lowered
+		Expect(v.Lowered.Replicas).To(Equal(6))
+		v.Applied = Applied{Excess: 1, Max: 7, Counted: 1}
+		for range 2 {
+			v.SettingsUnknown, v.Wish, v.Excess, v.Max = false, wish, wish, most
+			p := NewPlan(v)
+			Expect(p.Lowered.Until.Equal(v.Now)).To(Equal(over))
+			v.Lowered = p.Lowered
+		}
+		v.Wish, v.Excess = 4, 4
+		Expect(NewPlan(v).Lowered.Until).To(Equal(v.Now))
+	},
+		Entry("the first that can be read", false, Lowered{}, 3, 9),
+		Entry("those of the reduction before, and these are the same", false, reduced().Lowered, 3, 9),
+		Entry("those of the reduction before, another excess", true, reduced().Lowered, 2, 9),
+		Entry("those of the reduction before, another max", true, reduced().Lowered, 3, 8),
+	)
+
 	It("is recorded with what was asked for then", func() {
 		v := reduced()
 		v.Lowered = Lowered{}
