@@ -28,3 +28,15 @@ var _ = DescribeTable("A reserve machine that cannot be made, one minute before 
 		w.view.Now = w.view.Retry.Until
 	}, Victim{"d", Unmakeable}),
 )
+
+var _ = It("The tries to make a reserve machine are remembered while settings cannot be read, so that the reserve stays as it is (10)", func() {
+	w := settled(3, 2, Unbounded)
+	w.view.Wish, w.view.Excess = 3, 3
+	w.view.Retry = Retry{Failures: 5, Until: w.view.Now.Add(time.Minute)}
+	Expect(NewPlan(w.view).Retry).To(Equal(w.view.Retry))
+	w.view.SettingsUnknown, w.view.Wish, w.view.Excess = true, 2, 2
+	Expect(NewPlan(w.view).Retry).To(Equal(w.view.Retry))
+	w.view.Now = w.view.Retry.Until
+	Expect(NewPlan(w.view).Retry).To(Equal(w.view.Retry))
+	Expect(NewPlan(w.view).Applied).To(Equal(w.view.Applied))
+})

@@ -50,7 +50,7 @@ func (r *round) retryFailed(t counts) {
 	switch {
 	case r.stuck > 0 && fresh:
 		r.target = min(r.target, r.applied.Excess-r.stuck)
-	case retry.Failures == 0:
+	case retry.Failures == 0 || r.view.SettingsUnknown: // the excess is what there is
 	case t.ready == t.reserve && t.reserve >= min(r.excess, cmp.Or(retry.Try, r.excess)):
 		*retry = Retry{}
 	case waiting:

@@ -170,7 +170,7 @@ func (w desired) keepReserve(v View, reason reserve.Reason, message string) desi
 		w.Wish, w.Excess = 0, 0
 		return w
 	}
-	w.problem = &problem{reason, message}
+	w.problem, w.fieldConflict = &problem{reason, message}, v.Memory.FieldConflict
 	return w
 }
 

@@ -112,6 +112,13 @@ var _ = Describe("A conflict about the field", func() {
 		Expect(p.Deployment.Field).To(HaveValue(BeEquivalentTo(2)))
 	})
 
+	It("is remembered while bounds cannot be read", func() {
+		v := fought(5)
+		v.Deployment.Annotations[api.BoundsAnnotation] = "many"
+		v.Memory.FieldConflict.Until = at(3600).Time
+		Expect(plan.New(v).Memory.FieldConflict).To(Equal(v.Memory.FieldConflict))
+	})
+
 	It("is over if the field shows what it should when the delay ends", func() {
 		v := fought(2)
 		Expect(plan.New(v).Memory.FieldConflict).To(BeZero())
