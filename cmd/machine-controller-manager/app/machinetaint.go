@@ -134,7 +134,9 @@ func viewOptions(k **keeper, bound *machineinformers.Interface) view.Options {
 		Remove: func(namespace, name string) (string, func(error), error) {
 			return (*k).controller.Guards().Remove(namespace, name)
 		},
-		Unname: func(after *v1alpha1.MachineDeployment) error { return (*k).controller.Guards().Unname(after) },
+		Unname: func(before, after *v1alpha1.MachineDeployment) error {
+			return (*k).controller.Guards().Unname(before, after)
+		},
 	}
 	spares := func(d *v1alpha1.MachineDeployment) view.Reserve { return (*k).controller.Spares(d) }
 	return view.Options{CreationOptions: births, Guards: guards, Spares: spares}

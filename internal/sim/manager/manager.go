@@ -91,7 +91,7 @@ func (p *Process) lens(ctx context.Context, inner stock.Interface) mcm.Lens {
 		Remove: func(namespace, name string) (string, func(error), error) {
 			return p.Taint.Guards().Remove(namespace, name)
 		},
-		Unname: func(after *mcmapi.MachineDeployment) error { return p.Taint.Guards().Unname(after) },
+		Unname: func(before, after *mcmapi.MachineDeployment) error { return p.Taint.Guards().Unname(before, after) },
 	}, Spares: func(d *mcmapi.MachineDeployment) view.Reserve { return p.Taint.Spares(d) }})
 	p.Consistent = lens.New(ctx, shown, lens.Options{First: func(m *mcmapi.Machine) bool { return p.Taint.InReserve(m) }})
 	return p

@@ -9,7 +9,6 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
-	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -119,12 +118,11 @@ func settleNames(all map[string]bool, was, is *v1alpha1.MachineDeployment, raise
 
 // unname refuses to remove a name from a MachineDeployment before this controller's store shows a
 // version with that name: if the watch breaks, the next list would not show that replicas have to be
-// restored for it.
-func (g *guards) unname(after *mcm.MachineDeployment) error {
-	key := keyOf(after)
-	before := stores.Find[mcm.MachineDeployment](g.latest.stores.seenDeployments, key)
-	shown, known := g.latest.stores.deployment(key)
-	if before == nil || !known || written.Reached(shown.ResourceVersion, before.ResourceVersion) {
+// restored for it. Before is what the API server has, which machine-controller-manager reads there: no
+// store may show it yet.
+func (g *guards) unname(before, after *mcm.MachineDeployment) error {
+	shown, known := g.latest.stores.deployment(keyOf(after))
+	if !known || written.Reached(shown.ResourceVersion, before.ResourceVersion) {
 		return nil
 	}
 	left := pool.Named(after)

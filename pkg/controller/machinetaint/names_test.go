@@ -198,19 +198,22 @@ var _ = Describe("An autoscaler that names a machine which has gone by then", fu
 	It("keeps the name of one that goes until the controller sees it, since a list after a broken watch would not show it", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			a.Hold("machinedeployments", controllerUser)
+			a.Hold("machinedeployments", controllerUser, lensUser)
 			names(a)
 			time.Sleep(time.Second)
-			unnamed, err := a.stock.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			named, err := a.stock.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			kept := unnamed.DeepCopy()
+			kept, unnamed := named.DeepCopy(), named.DeepCopy()
 			kept.Annotations["x"] = "y"
 			delete(unnamed.Annotations, machineutils.TriggerDeletionByMCM)
-			Expect(a.taint.Guards().Unname(unnamed)).To(Satisfy(apierrors.IsConflict))
-			Expect(a.taint.Guards().Unname(kept)).To(Succeed())
+			Expect(a.taint.Guards().Unname(named, unnamed)).To(Satisfy(apierrors.IsConflict))
+			Expect(a.taint.Guards().Unname(named, kept)).To(Succeed())
+			a.Release("machinedeployments", lensUser)
+			time.Sleep(time.Second)
+			Expect(a.taint.Guards().Unname(named, unnamed)).To(Satisfy(apierrors.IsConflict))
 			a.Release("machinedeployments", controllerUser)
 			time.Sleep(time.Second)
-			Expect(a.taint.Guards().Unname(unnamed)).To(Succeed())
+			Expect(a.taint.Guards().Unname(named, unnamed)).To(Succeed())
 		})
 	})
 

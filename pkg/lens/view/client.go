@@ -192,11 +192,7 @@ func (d deployments) Create(ctx context.Context, deployment *v1alpha1.MachineDep
 }
 
 func (d deployments) Update(ctx context.Context, deployment *v1alpha1.MachineDeployment, o metav1.UpdateOptions) (*v1alpha1.MachineDeployment, error) {
-	if d.guards.Unname != nil {
-		if err := d.guards.Unname(deployment); err != nil {
-			return &v1alpha1.MachineDeployment{}, err
-		}
-	}
+	d.write.allow = d.guards.Unname
 	return d.update(ctx, deployment, o, unfreezeLabels)
 }
 

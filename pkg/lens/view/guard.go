@@ -26,9 +26,9 @@ type Guards struct {
 	// Remove is called before a Machine is deleted, in the same way. If it returns a version, only
 	// that version is deleted.
 	Remove func(namespace, name string) (version string, ended func(error), err error)
-	// Unname is called before a MachineDeployment is updated, which may remove names of machines that
-	// are to be deleted. An error refuses the write.
-	Unname func(after *v1alpha1.MachineDeployment) error
+	// Unname is called before a MachineDeployment is updated, with what is stored: the update may remove
+	// names of machines that are to be deleted. An error refuses the write.
+	Unname func(before, after *v1alpha1.MachineDeployment) error
 }
 
 type machineSets struct {

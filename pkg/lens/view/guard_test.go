@@ -103,9 +103,13 @@ var _ = Describe("Guards (V11)", func() {
 
 	It("are asked before a MachineDeployment loses the name of a machine, and not before its status changes", func() {
 		asked, refusal := 0, error(apierrors.NewConflict(v1alpha1.Resource("machinedeployments"), "d", nil))
-		guards := view.Guards{Unname: func(*v1alpha1.MachineDeployment) error { asked++; return refusal }}
+		guards := view.Guards{Unname: func(before, after *v1alpha1.MachineDeployment) error {
+			asked++
+			Expect([]string{before.Annotations["x"], after.Annotations["x"]}).To(Equal([]string{"w", "y"}), "what is stored, and what is to be")
+			return refusal
+		}}
 		inWorldWith(view.Options{Guards: guards}, func(w world) {
-			d, err := w.raw.MachineDeployments(ns).Create(w, &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}}, metav1.CreateOptions{})
+			d, err := w.raw.MachineDeployments(ns).Create(w, &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Annotations: map[string]string{"x": "w"}}}, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			seen := w.seen.MachineDeployments(ns)
 			Expect(second(seen.UpdateStatus(w, d, metav1.UpdateOptions{}))).To(Succeed())

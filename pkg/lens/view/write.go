@@ -42,6 +42,8 @@ type writer[V any, T object[V]] struct {
 	namespace string
 	show      func(T) T
 	restore   func(stored []byte, after T) ([]byte, error)
+	// allow returns an error if a stored object must not become like this; nil allows everything.
+	allow func(live, after T) error
 }
 
 // update writes a view that was decided on its version, and repeats the write while it fails for a
@@ -77,6 +79,11 @@ func (w writer[V, T]) tryUpdate(ctx context.Context, stored []byte, live, after 
 		}
 		return new(V), apierrors.NewConflict(v1alpha1.Resource(w.resource), after.GetName(),
 			fmt.Errorf("decided on version %q, stored is %q", version, live.GetResourceVersion()))
+	}
+	if w.allow != nil {
+		if err := w.allow(live, after); err != nil {
+			return new(V), err
+		}
 	}
 	body, err := w.restore(stored, after)
 	if err != nil {
