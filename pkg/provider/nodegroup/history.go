@@ -21,6 +21,10 @@ const (
 	// for a failed machine that it cannot remove, the caller shrinks the group in every loop after 15
 	// minutes, and does nothing else.
 	stuckAfter = 10 * time.Minute
+	// pauseFor is how long a group reports no failure after it has reported some for stuckAfter, of
+	// whichever machines: the caller counts what is missing in a whole group, and what it has read of
+	// the machines may be minutes old.
+	pauseFor = 5 * time.Minute
 	// unseenFor is how long our own write may be missing from the informer until its watch counts as
 	// broken.
 	unseenFor = 30 * time.Second
@@ -55,7 +59,8 @@ func (r *recentNames) contains(name string, now time.Time) bool {
 	return now.Sub(r.last[name]) < namedFor
 }
 
-// machineTimes remembers since when something has been true of Machines.
+// machineTimes remembers since when something has been true of Machines, or of the machines of a
+// group.
 type machineTimes struct {
 	mu    sync.Mutex
 	since map[string]time.Time
@@ -73,6 +78,16 @@ func (t *machineTimes) overdue(machine string, now time.Time) bool {
 		t.since[machine] = now
 	}
 	return ok && now.Sub(since) >= stuckAfter
+}
+
+// pausing is overdue until the pause has ended. Then the time begins anew.
+func (t *machineTimes) pausing(group string, now time.Time) bool {
+	t.mu.Lock()
+	if since, ok := t.since[group]; ok && now.Sub(since) >= stuckAfter+pauseFor {
+		delete(t.since, group)
+	}
+	t.mu.Unlock()
+	return t.overdue(group, now)
 }
 
 func (t *machineTimes) forget(machine string) {

@@ -33,8 +33,8 @@ type memory struct {
 	lastNodes   lastNodes
 	callerView  callerView
 	// staleMarks are about Machines without the reserve mark whose Nodes carry it, failures about
-	// those that cannot be created.
-	staleMarks, failures machineTimes
+	// those that cannot be created, reports about groups with such failures.
+	staleMarks, failures, reports machineTimes
 }
 
 // findGroup returns the newest known MachineDeployment with this name.
@@ -78,6 +78,31 @@ func (m *memory) members(s pool.Snapshot) []plan.Member {
 	return all
 }
 
+// instances returns the machines of a group for the protocol, without those in reserve. Failures are
+// reported with pauses, where machines fail one after the other.
+func (m *memory) instances(g plan.Group) (all []*pb.Instance) {
+	var failed []*pb.Instance
+	for _, member := range m.members(m.outline(g)) {
+		if member.Reserve() {
+			continue
+		}
+		is := m.instance(member)
+		if all = append(all, is); is.Status.ErrorInfo != nil {
+			failed = append(failed, is)
+		}
+	}
+	group := g.Deployment.Name
+	switch {
+	case len(failed) == 0:
+		m.reports.forget(group)
+	case m.reports.pausing(group, m.clock.Now()):
+		for _, is := range failed {
+			is.Status.ErrorInfo = nil
+		}
+	}
+	return all
+}
+
 // instance returns a machine for the protocol. A failure is reported for a while: a caller that has
 // not removed the machine by then cannot, because of min or a rollout.
 func (m *memory) instance(member plan.Member) *pb.Instance {
@@ -109,6 +134,7 @@ func (m *memory) forget() {
 	m.callerView.forgetIf(missing(m.deployments))
 	m.staleMarks.forgetIf(missing(m.kinds.Machines))
 	m.failures.forgetIf(missing(m.kinds.Machines))
+	m.reports.forgetIf(missing(m.deployments))
 	m.recentNames.addNames(nil, m.clock.Now())
 }
 

@@ -136,3 +136,21 @@ var _ = Describe("A group", func() {
 		Expect(message(dedicated).MaxSize).To(BeEquivalentTo(6))
 	})
 })
+
+var _ = It("Machines that fail one after the other are reported with pauses, since the caller compares what is missing in the whole group", func() {
+	play(func(c *cluster) {
+		c.pool("pool", "4:9", 4)
+		var minutes []int
+		for minute := range 32 {
+			if minute%8 == 0 {
+				c.machine("pool", string(rune('a'+minute/8)), mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
+				c.lull()
+			}
+			if strings.Contains(fmt.Sprint(c.said("pool")), "ResourceExhausted") {
+				minutes = append(minutes, minute)
+			}
+			time.Sleep(time.Minute)
+		}
+		Expect(minutes).To(Equal([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 30, 31}))
+	})
+})

@@ -134,13 +134,7 @@ func (s *Server) NodeGroupNodes(_ context.Context, request *pb.NodeGroupNodesReq
 	if err != nil {
 		return nil, err
 	}
-	response := &pb.NodeGroupNodesResponse{}
-	for _, m := range s.memory.members(s.memory.outline(g)) {
-		if !m.Reserve() {
-			response.Instances = append(response.Instances, s.memory.instance(m))
-		}
-	}
-	return response, nil
+	return &pb.NodeGroupNodesResponse{Instances: s.memory.instances(g)}, nil
 }
 
 // NodeGroupTemplateNodeInfo returns Unimplemented if no node template is known: with an empty

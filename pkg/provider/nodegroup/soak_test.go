@@ -20,7 +20,7 @@ import (
 func (s *Server) remembered() map[string]int {
 	m := s.memory
 	return map[string]int{
-		"written": m.written.Len(), "named": len(m.recentNames.last), "lastNodes": len(m.lastNodes.last), "callerView": len(m.callerView.groups), "staleMarks": len(m.staleMarks.since), "failures": len(m.failures.since),
+		"written": m.written.Len(), "named": len(m.recentNames.last), "lastNodes": len(m.lastNodes.last), "callerView": len(m.callerView.groups), "staleMarks": len(m.staleMarks.since), "failures": len(m.failures.since), "reports": len(m.reports.since),
 		"locks": len(s.locks.byGroup),
 	}
 }
