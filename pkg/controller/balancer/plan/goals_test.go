@@ -145,6 +145,23 @@ var _ = Describe("One step towards the goals", func() {
 		drained := named("a", ready(0, 3), in(v1alpha1.Drained), func(t *target) { t.AnyMayGo = true })
 		Expect(small(drained, named("b"), named("c", healthy(8)))).To(Equal("0/0/8"))
 		Expect(small(drained, named("b"), named("c", ready(7, 8)))).To(Equal("3/0/8"), "others are not ready yet")
+		Expect(small(drained, named("b"), named("c", healthy(5)))).To(Equal("3/0/8"), "others would have no room otherwise")
+	})
+
+	It("adds all that others run in the place of a blocked target, also while its machines stay, because any of them may go", func() {
+		stuck := func(n int) func(*target) {
+			return func(t *target) { pods(4, n)(t); t.AnyMayGo, t.Machines = true, true }
+		}
+		of := func(a func(*target)) View {
+			v := view(8, plantest.Even(), named("a", a), named("b", machines(4)))
+			v.Balancer.Spec.Policy.Fallback.Probe = ptr.To[int32](1)
+			return v
+		}
+		Expect(next(New(of(stuck(3))))).To(Equal("4/7"), "one of them is ready, and may go before the others")
+		v := of(stuck(4))
+		Expect(next(New(v))).To(Equal("4/8"))
+		v = after(v, time.Minute, func(v *View) { machines(8)(&v.Targets[1]) })
+		Expect(next(New(v))).To(Equal("1/8"))
 	})
 
 	It("adds one at a time if only the first target consists of machines", func() {

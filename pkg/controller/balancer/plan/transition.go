@@ -36,7 +36,7 @@ func (p *Plan) setNext(v View) error {
 	surge, unavailable := transitionLimits(v.Balancer.Spec.Transition, all, machines)
 	want := min(p.Total, usable)
 	want += assumeReady(v.Targets, current, ready, want)
-	next, err := distribute.Step(current, ready, goal, want, surge, unavailable)
+	next, err := distribute.Step(current, ready, goal, want, surge+p.lingering(v.Targets), unavailable)
 	if err != nil {
 		return fmt.Errorf("move towards %v: %w", goal, err)
 	}
@@ -62,6 +62,20 @@ func assumeReady(targets []Target, current, ready []int64, want int64) (more int
 		}
 	}
 	return more
+}
+
+// lingering returns how many replicas stay for now although they are beyond the goal, because any of them
+// may go, and will hardly become ready: those of blocked targets, and of drained ones of which none is
+// ready. They take no room from those that other targets run in their place.
+func (p *Plan) lingering(targets []Target) (n int64) {
+	for i, s := range p.Shares {
+		t := targets[i]
+		drained := t.Spec.State == v1alpha1.Drained || t.Spec.State == v1alpha1.Draining
+		if t.Known && t.AnyMayGo && (s.health.blocked || drained && s.health.ready == 0) {
+			n += max(0, s.Current-s.Desired)
+		}
+	}
+	return n
 }
 
 // transitionLimits returns how many replicas a move may add to the desired ones, and how many ready
