@@ -75,8 +75,8 @@ func (d doctor) countStarted(t Target, h *health) (started, late int64) {
 		switch since := d.waitingSince(r); {
 		case d.started(r):
 			started++
-			if at := d.startOf(r); !h.unstartedSince.IsZero() && at.After(h.unstartedSince) {
-				h.unstartedSince = at
+			if at := d.startOf(r); !h.unstartedSince.IsZero() && at.After(h.unstartedSince) && at.Sub(r.StartedAt) <= d.timeout() {
+				h.unstartedSince = at // one that gets ready later has most likely been ready before
 			}
 		case r.OutOfStock || d.expired(since):
 			late++

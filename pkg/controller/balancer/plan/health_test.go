@@ -241,6 +241,18 @@ var _ = Describe("Health", func() {
 		}
 	})
 
+	It("blocks a target that lacks a pod also while an old one gets ready again and again, if a replica must be ready", func() {
+		v := story(func(f *v1alpha1.Fallback) { f.StartCriterion = v1alpha1.Ready })
+		flaps := well
+		flaps.Since = noon.Add(-time.Second)
+		for range 7 {
+			v = after(v, 10*time.Second, has(well, well, well, flaps))
+			Expect(desired(New(v))).To(Equal("5/5"))
+		}
+		v = after(v, 10*time.Second, has(well, well, well, flaps))
+		Expect(desired(New(v))).To(Equal("5/6"))
+	})
+
 	It("needs no patience where there is no capacity", func() {
 		exhausted := young
 		exhausted.OutOfStock = true
