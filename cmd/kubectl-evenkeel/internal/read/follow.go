@@ -177,8 +177,11 @@ func (f *Follower) recordState(kind string, err error) {
 func (f *Follower) missing() (o overview.Objects) {
 	errs := slices.Clone(f.errs)
 	for i, k := range f.kinds {
-		if f.hasRead(k.name) || f.leaves(k.name) {
+		switch why := f.lossOf(k.name); {
+		case f.hasRead(k.name) || f.leaves(k.name):
 			errs[i] = nil
+		case why != nil && reason(k, why) != "": // the cluster answers by now
+			errs[i] = why
 		}
 	}
 	_ = f.clusters.absent(&o, f.kinds, errs) // all of the control cluster was read
@@ -189,6 +192,13 @@ func (f *Follower) missing() (o overview.Objects) {
 func (f *Follower) hasRead(kind string) bool {
 	informer := f.stores[kind]
 	return informer != nil && informer.HasSynced()
+}
+
+// lossOf returns why a kind is not up to date; nil if it is.
+func (f *Follower) lossOf(kind string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lost[kind].why
 }
 
 // behind describes what is not up to date, one per line.

@@ -137,6 +137,23 @@ var _ = Describe("Following", func() {
 		})
 	})
 
+	It("reports what a target cluster refuses that was silent when it began, and not what few clusters have", func() {
+		play(everything(), func(s scene) {
+			target := s.ConfigFor("target")
+			target.Transport = late{refusal{target.Transport, "/nodes", http.StatusForbidden}}
+			target.Transport = late{refusal{target.Transport, "/capacitybuffers", http.StatusNotFound}}
+			c := s.clusters(target)
+			s.Silence(true, "target")
+			f, err := c.Follow(s)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(f.Objects().Missing).To(ConsistOf(HavePrefix("capacitybuffers, nodes, pods: the target cluster does not answer: ")))
+			s.Silence(false, "target")
+			time.Sleep(time.Minute)
+			Expect(f.Objects().Missing).To(Equal([]string{"nodes: no rights to list them"}))
+			Expect(f.Objects().NodesUnknown).To(BeTrue())
+		})
+	})
+
 	It("does not begin where the control cluster does not answer", func() {
 		play(everything(), func(s scene) {
 			c := s.clusters(s.ConfigFor("reader"))

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,18 @@ func (r refusal) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return response(request, r.code, text), nil
+}
+
+// late refuses only what the server would answer.
+type late struct{ refusal }
+
+func (l late) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := l.RoundTripper.RoundTrip(request)
+	if err != nil || !strings.HasSuffix(request.URL.Path, l.path) {
+		return answer, err
+	}
+	_ = answer.Body.Close()
+	return l.refusal.RoundTrip(request)
 }
 
 // expiry has the first request for another page of a list answered with the news that the list has
