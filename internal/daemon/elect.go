@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,9 @@ type Lease struct {
 	Duration, RenewDeadline, RetryPeriod time.Duration
 	// Events of the election; nil for none.
 	Recorder resourcelock.EventRecorder
+	// Renewed is called before the process leads, with the time when another one last had the lease, if
+	// one ever had it. It may be nil.
+	Renewed func(time.Time)
 }
 
 // Elect waits for the lease, leads until lead returns, ctx ends or the lease is lost, waits for
@@ -38,8 +42,8 @@ type Lease struct {
 // that the write has ended when a successor starts. The client should serve nothing else, so that a
 // busy process does not delay renewals.
 func Elect(ctx context.Context, client kubernetes.Interface, lease Lease, lead func(context.Context) error) error {
-	lock := lease.resourceLock(client)
-	turn := &turn{work: ctx, lead: lead, done: make(chan struct{})}
+	lock := &watchedLock{Interface: lease.resourceLock(client)}
+	turn := &turn{work: ctx, lead: lock.tellFirst(lease, lead), done: make(chan struct{})}
 	// The election outlives ctx, so that the lease is held until the work has ended.
 	election, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -56,6 +60,31 @@ func Elect(ctx context.Context, client kubernetes.Interface, lease Lease, lead f
 		return err
 	}
 	return errors.Join(err, release(ctx, lock, lease))
+}
+
+// watchedLock is a lock that remembers when another process last renewed the lease.
+type watchedLock struct {
+	resourcelock.Interface
+	renewed atomic.Pointer[time.Time]
+}
+
+// Get implements resourcelock.Interface.
+func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && record.HolderIdentity != l.Identity() {
+		l.renewed.Store(&record.RenewTime.Time)
+	}
+	return record, raw, err
+}
+
+// tellFirst leads after it has reported when another process last had the lease.
+func (l *watchedLock) tellFirst(lease Lease, lead func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if at := l.renewed.Load(); at != nil && lease.Renewed != nil {
+			lease.Renewed(*at)
+		}
+		return lead(ctx)
+	}
 }
 
 func (l Lease) resourceLock(client kubernetes.Interface) resourcelock.Interface {

@@ -74,6 +74,28 @@ var _ = Describe("Elect", func() {
 		Expect(<-second).To(Succeed())
 	}))
 
+	It("says first when another process last had the lease", bubble(func() {
+		client := fake.NewClientset()
+		var renewed []time.Time
+		lead := func(identity string, lead func(context.Context) error) error {
+			l := lease(identity)
+			l.Renewed = func(at time.Time) { renewed = append(renewed, at) }
+			return Elect(context.Background(), client, l, lead)
+		}
+		leaves := func(context.Context) error {
+			time.Sleep(time.Minute)
+			return ErrUnanswered // it cannot release the lease
+		}
+		Expect(lead("a", leaves)).To(MatchError(ErrUnanswered))
+		Expect(renewed).To(BeEmpty(), "it is the first one")
+		left := time.Now()
+		time.Sleep(time.Hour)
+		Expect(lead("b", func(context.Context) error {
+			Expect(renewed).To(ConsistOf(BeTemporally("~", left, 3*time.Second)))
+			return nil
+		})).To(Succeed())
+	}))
+
 	It("stops the work and reports it when the lease cannot be renewed", bubble(func() {
 		client := fake.NewClientset()
 		refused := errors.New("refused")

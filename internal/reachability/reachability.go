@@ -80,6 +80,8 @@ type Cluster struct {
 	mu sync.Mutex
 	// answered is when the last answer came, or when Run began; zero before that.
 	answered time.Time
+	// watched is until when another process watched the cluster; zero if none did.
+	watched time.Time
 	// back is when the last silence ended, and version that of the answer that ended it; zero if
 	// there was none.
 	back        time.Time
@@ -137,7 +139,15 @@ func (c *Cluster) Err(stores ...Store) error {
 // silent must be called with the lock held.
 func (c *Cluster) silent() bool { return c.clock.Since(c.answered) > SilentAfter }
 
-// Back returns when the last silence ended; zero if there was none.
+// WatchedUntil records until when another process watched the cluster, before Run. Where that is longer ago
+// than a silence takes, there may have been one, and Run begins as after it.
+func (c *Cluster) WatchedUntil(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watched = t
+}
+
+// Back returns when the last silence ended, or Run began as after one; zero if there was none.
 func (c *Cluster) Back() time.Time {
 	if c == nil {
 		return time.Time{}
@@ -182,6 +192,9 @@ func (c *Cluster) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answered = c.clock.Now()
+	if !c.watched.IsZero() && c.answered.Sub(c.watched) > SilentAfter {
+		c.back = c.answered
+	}
 }
 
 // ask probes the cluster once. It reports whether the answer ended a silence.

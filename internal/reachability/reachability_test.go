@@ -191,6 +191,28 @@ var _ = Describe("A cluster", func() {
 		})
 	})
 
+	DescribeTable("begins as after a silence where no process may have seen one", func(ago time.Duration, back bool) {
+		storm.Bubble(suite, func() {
+			c := reachability.New("control", (&wire{version: "7"}).probe, reachability.Options{})
+			began := time.Now()
+			if ago > 0 {
+				c.WatchedUntil(began.Add(-ago))
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			ended := make(chan error)
+			go func() { ended <- c.Run(ctx) }()
+			pass(time.Minute)
+			Expect(c.Back().Equal(began)).To(Equal(back))
+			Expect(c.Silent(store("5"))).To(BeFalse())
+			cancel()
+			Expect(<-ended).To(Succeed())
+		})
+	},
+		Entry("none was there before", time.Duration(0), false),
+		Entry("another one was there a moment ago", 30*time.Second, false),
+		Entry("another one was there before", 31*time.Second, true),
+	)
+
 	It("shows in a metric while it runs, and not where a process waits for its turn", func() {
 		w := &wire{version: "7"}
 		run(w, func(c *reachability.Cluster, _ *atomic.Int32) {

@@ -202,7 +202,7 @@ func (p *process) runElection(ctx context.Context) error {
 	return daemon.Elect(ctx, p.past, daemon.Lease{
 		Namespace: p.options.Namespace, Name: p.lease, Identity: p.identity,
 		Duration: election.LeaseDuration.Duration, RenewDeadline: election.RenewDeadline.Duration, RetryPeriod: election.RetryPeriod.Duration,
-		Recorder: p.recorder,
+		Recorder: p.recorder, Renewed: p.clusters.control.WatchedUntil,
 	}, p.runLeader)
 }
 
