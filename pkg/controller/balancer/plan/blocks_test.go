@@ -95,6 +95,19 @@ var _ = Describe("What the status remembers of a target", func() {
 		Entry("one that started after and is ready counts", "5/5", running(5*time.Minute)),
 	)
 
+	It("keeps a target blocked that has no more than its probe, also while it must not be changed, or nothing can be done", func() {
+		few := func(change func(*View)) bool {
+			v := five(having(well, well, pending(time.Hour)), v1alpha1.TargetStatus{BlockedSince: ago(10 * time.Minute), Blocks: 1}, func(f *v1alpha1.Fallback) {
+				f.Probe, f.BlockedWhen = ptr.To[int32](1), &v1alpha1.BlockedWhen{MinCount: ptr.To[int32](2)}
+			})
+			change(&v)
+			return New(v).Shares[0].Blocked()
+		}
+		Expect(few(func(*View) {})).To(BeTrue())
+		Expect(few(func(v *View) { held(&v.Targets[0]) })).To(BeTrue())
+		Expect(few(func(v *View) { v.Rival, v.Contested = "older", "a" })).To(BeTrue())
+	})
+
 	It("tells that a pod whose image took long to pull counts once it has been ready for a while", func() {
 		pulled, _ := PodReplica(podIn(corev1.PodRunning, accepted, container(0, runs(10*time.Second), none), conditioned(corev1.PodReady, corev1.ConditionTrue, 10*time.Second)))
 		v := five(with(pulled), v1alpha1.TargetStatus{BlockedSince: ago(5 * time.Minute), Blocks: 1})

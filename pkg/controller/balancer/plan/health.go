@@ -35,6 +35,8 @@ type health struct {
 type doctor struct {
 	now, back time.Time
 	fallback  *v1alpha1.Fallback
+	// stopped reports whether no target can be scaled now.
+	stopped bool
 }
 
 // examine compares the replicas of a target with the requested number. A workload that does not
@@ -104,11 +106,12 @@ func (d doctor) trackMissing(t Target, h *health, quorum, progress bool) {
 
 // decideBlocked decides whether the target is blocked, and when it no longer is: once all requested
 // replicas except less than a quorum are usable again, and none is late. A target with less than
-// its share, which is base, has no more than its probe that could fail.
+// its share, which is base, has no more than its probe that could fail. The same may hold for one that
+// cannot be scaled now, whose share is what it has.
 func (d doctor) decideBlocked(t Target, h *health, wanted, late, base int64) {
 	quorum := d.quorum(wanted)
 	if !h.blockedSince.IsZero() {
-		if probe := d.probeSize(); probe > 0 && wanted < base {
+		if probe := d.probeSize(); probe > 0 && (wanted < base || d.stopped || t.Hold != (Hold{})) {
 			quorum = min(quorum, probe)
 		}
 		h.usable = d.proven(t, h)

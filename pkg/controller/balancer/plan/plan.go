@@ -59,7 +59,7 @@ func New(v View) Plan {
 		targets = p.targets(v)
 		return p.setBases(targets)
 	})
-	d := doctor{now: v.Now, back: v.Back, fallback: spec.Policy.Fallback}
+	d := doctor{now: v.Now, back: v.Back, fallback: spec.Policy.Fallback, stopped: p.Stop != (Hold{})}
 	p.examine(v, d)
 	p.attempt(func() error { return p.setGoals(v, targets, d) })
 	p.attempt(func() error { return p.setNext(v) })
