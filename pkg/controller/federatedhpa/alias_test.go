@@ -86,6 +86,26 @@ var _ = Describe("A cluster that is registered under two names", func() {
 		}, "c1", "c2")
 	})
 
+	It("keeps its autoscaler, too, while its first name is about to be read that is listed as released", func() {
+		play(func(f *federation) {
+			f.alias("guest", "c1")
+			f.register("c1", "guest", "c2")
+			f.start()
+			f.create(Federated(3, 21, onlyReal, func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"c1"}} }))
+			f.loads("shop", 5, 2)
+			f.settle()
+			before := f.bounds("shop")
+			f.calls.take()
+			f.hang("c1")
+			f.rotate()
+			time.Sleep(4 * time.Second)
+			f.hang("")
+			f.settle()
+			Expect(f.calls.take()["DELETE"]).To(BeZero())
+			Expect(f.bounds("shop")).To(Equal(before))
+		}, "c1", "c2")
+	})
+
 	It("keeps the workload that was created there when another client deletes the autoscaler", func() {
 		play(func(f *federation) {
 			deployments := f.clusters[0].core.AppsV1().Deployments(ns)

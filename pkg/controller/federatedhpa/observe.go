@@ -60,7 +60,7 @@ func refuseAliases(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAu
 	for _, selected := range []bool{true, false} {
 		for i := range clusters {
 			c := &clusters[i]
-			if c.Selected != selected || o.DeletionTimestamp != nil && !c.Reachable && isReleased(o, c.Name) {
+			if c.Selected != selected || o.DeletionTimestamp != nil && isReleased(o, *c) {
 				continue
 			}
 			for _, id := range identities(*c) {
@@ -98,7 +98,7 @@ func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutos
 		shares[s.Name] = s.ConfirmedMaxReplicas > 0 || s.Outstanding != nil
 	}
 	unread := slices.IndexFunc(clusters, func(c plan.Cluster) bool {
-		return shares[c.Name] && isUnread(c) && !isReleased(o, c.Name)
+		return shares[c.Name] && isUnread(c) && !isReleased(o, c)
 	})
 	for i := range clusters {
 		if c := &clusters[i]; unread >= 0 && c.Local != nil && c.Local.Ours && !shares[c.Name] {
@@ -108,9 +108,10 @@ func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutos
 	}
 }
 
-// isReleased reports whether the user has given up a cluster while it is out of reach.
-func isReleased(o *v1alpha1.FederatedHorizontalPodAutoscaler, name string) bool {
-	return o.Spec.Unreachable != nil && slices.Contains(o.Spec.Unreachable.Released, name)
+// isReleased reports whether the user has given up a cluster that is out of reach. One that is about to be
+// read may be there again.
+func isReleased(o *v1alpha1.FederatedHorizontalPodAutoscaler, c plan.Cluster) bool {
+	return !c.Reachable && !c.Starting && o.Spec.Unreachable != nil && slices.Contains(o.Spec.Unreachable.Released, c.Name)
 }
 
 // isUnread reports whether it is not known what a registered cluster has.
