@@ -123,6 +123,28 @@ var _ = Describe("A cluster that is registered under two names", func() {
 		}, "c1")
 	})
 
+	It("keeps the workload, too, when another client deletes the autoscaler while the first name is yet to be read", func() {
+		play(func(f *federation) {
+			deployments := f.clusters[0].core.AppsV1().Deployments(ns)
+			Expect(deployments.Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			f.alias("guest", "c1")
+			f.register("c1", "guest")
+			f.start()
+			f.create(Federated(1, 10, onlyReal, fromTemplate))
+			f.settle()
+			before := f.clusters[0].deployment("shop").UID
+			f.hang("c1")
+			f.rotate()
+			time.Sleep(20 * time.Second)
+			Expect(f.clusters[0].core.AutoscalingV2().HorizontalPodAutoscalers(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(time.Minute)
+			f.hang("")
+			f.settle()
+			Expect(f.bounds("shop")).To(Equal("1..10"))
+			Expect(f.clusters[0].deployment("shop").UID).To(Equal(before))
+		}, "c1")
+	})
+
 	It("goes under the second name where the first one is released, with an object that is deleted", func() {
 		play(func(f *federation) {
 			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())

@@ -91,19 +91,29 @@ func identities(c plan.Cluster) (ids []string) {
 
 // doubtNames lets nothing be written to a cluster whose autoscaler is ours and not in the ledger, while
 // one with a share has yet to be read: both names may be those of one cluster, and the second one be
-// read first, as after a restart of the hub or a change of its access.
+// read first, as after a restart of the hub or a change of its access. The same goes for a workload where
+// nothing was ever sent under this name.
 func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler) {
-	shares := map[string]bool{}
+	shares, used := map[string]bool{}, map[string]bool{}
 	for _, s := range o.Status.Clusters {
-		shares[s.Name] = s.ConfirmedMaxReplicas > 0 || s.Outstanding != nil
+		shares[s.Name], used[s.Name] = s.ConfirmedMaxReplicas > 0 || s.Outstanding != nil, s.Epoch != 0
 	}
-	unread := slices.IndexFunc(clusters, func(c plan.Cluster) bool {
-		return shares[c.Name] && isUnread(c) && !isReleased(o, c)
-	})
+	first := func(unread func(plan.Cluster) bool) string {
+		for _, c := range clusters {
+			if shares[c.Name] && unread(c) && !isReleased(o, c) {
+				return c.Name
+			}
+		}
+		return ""
+	}
+	autoscaler, workload := first(isUnread), first(func(c plan.Cluster) bool { return isUnread(c) || hasUnreadWorkload(c) })
 	for i := range clusters {
-		if c := &clusters[i]; unread >= 0 && c.Local != nil && c.Local.Ours && !shares[c.Name] {
+		switch c := &clusters[i]; {
+		case autoscaler != "" && c.Local != nil && c.Local.Ours && !shares[c.Name]:
 			c.Alias, c.Doubtful = true, true
-			c.Fault = plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s may have the same autoscaler, and has yet to be read", clusters[unread].Name)}
+			c.Fault = plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s may have the same autoscaler, and has yet to be read", autoscaler)}
+		case workload != "" && c.Local == nil && c.Workload.Exists && c.Workload.Ours && !used[c.Name]:
+			c.Fault = plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s may have the same workload, and has yet to be read", workload)}
 		}
 	}
 }
@@ -117,6 +127,11 @@ func isReleased(o *v1alpha1.FederatedHorizontalPodAutoscaler, c plan.Cluster) bo
 // isUnread reports whether it is not known what a registered cluster has.
 func isUnread(c plan.Cluster) bool {
 	return c.Registered && c.Local == nil && !c.Absent && c.Foreign == plan.Hold{}
+}
+
+// hasUnreadWorkload reports whether it is not known whether a registered cluster has the workload.
+func hasUnreadWorkload(c plan.Cluster) bool {
+	return c.Registered && !c.Workload.Known && c.Workload.Fault == plan.Hold{}
 }
 
 // concerned reports whether a cluster that is not selected is in the ledger, or still contains
