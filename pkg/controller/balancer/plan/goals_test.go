@@ -146,6 +146,8 @@ var _ = Describe("One step towards the goals", func() {
 		Expect(small(drained, named("b"), named("c", healthy(8)))).To(Equal("0/0/8"))
 		Expect(small(drained, named("b"), named("c", ready(7, 8)))).To(Equal("3/0/8"), "others are not ready yet")
 		Expect(small(drained, named("b"), named("c", healthy(5)))).To(Equal("3/0/8"), "others would have no room otherwise")
+		some := named("a", ready(1, 3), in(v1alpha1.Drained), func(t *target) { t.AnyMayGo = true })
+		Expect(small(some, named("b"), named("c", healthy(5)))).To(Equal("3/0/8"), "the same holds where some are ready")
 	})
 
 	It("adds all that others run in the place of a blocked target, also while its machines stay, because any of them may go", func() {

@@ -65,14 +65,17 @@ func assumeReady(targets []Target, current, ready []int64, want int64) (more int
 }
 
 // lingering returns how many replicas stay for now although they are beyond the goal, because any of them
-// may go, and will hardly become ready: those of blocked targets, and of drained ones of which none is
+// may go, and will hardly become ready: those of blocked targets, and those of drained ones that are not
 // ready. They take no room from those that other targets run in their place.
 func (p *Plan) lingering(targets []Target) (n int64) {
 	for i, s := range p.Shares {
-		t := targets[i]
-		drained := t.Spec.State == v1alpha1.Drained || t.Spec.State == v1alpha1.Draining
-		if t.Known && t.AnyMayGo && (s.health.blocked || drained && s.health.ready == 0) {
-			n += max(0, s.Current-s.Desired)
+		t, beyond := targets[i], max(0, s.Current-s.Desired)
+		switch state := t.Spec.State; {
+		case !t.Known || !t.AnyMayGo:
+		case s.health.blocked:
+			n += beyond
+		case state == v1alpha1.Drained || state == v1alpha1.Draining:
+			n += min(beyond, max(0, s.Current-s.health.ready))
 		}
 	}
 	return n
