@@ -179,6 +179,16 @@ var _ = Describe("A machine", func() {
 		Expect(machine(w, "d")).To(ContainSubstring("If it is not ready in 10m (12:10:00 UTC), it counts as one that cannot be created"))
 	})
 
+	It("that boots in reserve is judged by the setting of the manager", func() {
+		w := newWorld()
+		w.named("d").Status.CurrentStatus.Phase = mcm.MachinePending
+		w.named("d").CreationTimestamp = formatPast(20 * time.Minute)
+		w.BootPatience = time.Hour
+		Expect(machine(w, "d")).To(ContainSubstring("If it is not ready in 40m (12:40:00 UTC), it counts"))
+		w.BootPatience = math.MaxInt64 // no limit
+		Expect(machine(w, "d")).NotTo(ContainSubstring("not ready in"))
+	})
+
 	DescribeTable("that is leaving is shown with what deletes it",
 		func(want string, change func(*world)) {
 			w := newWorld()

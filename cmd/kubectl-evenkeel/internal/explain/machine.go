@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"math"
 	"slices"
 	"strconv"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -181,7 +181,8 @@ func (m machine) planned(a *Account, plan machinetaintplan.Plan) {
 	case overview.Failed:
 		a.addNext("machine-controller-manager replaces it, one machine of a MachineDeployment at a time; kubectl describe machine shows its events.")
 	case overview.Booting, overview.ReserveBooting:
-		if late := m.object.CreationTimestamp.Add(machinetaint.DefaultBootPatience); m.State == overview.ReserveBooting && late.After(m.objects.At) {
+		patience := bootPatience(m.objects)
+		if late := m.object.CreationTimestamp.Add(patience); m.State == overview.ReserveBooting && late.After(m.objects.At) && patience < math.MaxInt64 {
 			a.addNext("If it is not ready %s, it counts as one that cannot be created: the applied excess falls by one, and the controller tries again later (law 10).", formatFuture(late, m.objects.At))
 		} else if m.State == overview.Booting {
 			a.addNext("When it is ready, it serves.")
