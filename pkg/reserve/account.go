@@ -86,7 +86,7 @@ func (r *round) noteReduction(taken int) {
 	before := r.plan.Lowered
 	wait := min(lastRetry, firstRetry<<min(before.Times, 6))
 	l := Lowered{Times: before.Times + 1, Until: r.view.Now.Add(wait), Lasting: r.view.Clamped, Replicas: r.replicas + r.applied.Counted, Wish: r.view.Wish, Max: r.max, Unread: r.view.SettingsUnknown}
-	if l.Unread && before.limits(r.view.Now) {
+	if before.limits(r.view.Now) { // so the settings are the same, or cannot be read
 		l.Wish, l.Max, l.Unread = before.Wish, before.Max, before.Unread
 	}
 	r.plan.Lowered = l

@@ -114,6 +114,7 @@ var _ = Describe("A reduction of replicas (17)", func() {
 		v.Lowered = NewPlan(v).Lowered
 		Expect(v.Lowered.Replicas).To(Equal(6))
 		v.Applied = Applied{Excess: 1, Max: 7, Counted: 1}
+		v.Lowered = NewPlan(v).Lowered
 		for range 2 {
 			v.SettingsUnknown, v.Wish, v.Excess, v.Max = false, wish, wish, most
 			p := NewPlan(v)
@@ -128,6 +129,14 @@ var _ = Describe("A reduction of replicas (17)", func() {
 		Entry("those of the reduction before, another excess", true, reduced().Lowered, 2, 9),
 		Entry("those of the reduction before, another max", true, reduced().Lowered, 3, 8),
 	)
+
+	It("leaves room for machines that wait, before it includes what is in reserve (16)", func() {
+		v := reduced()
+		v.Lowered, v.Applied.Counted, v.Max = Lowered{}, 0, 7
+		Expect(NewPlan(v).Applied.Counted).To(Equal(2))
+		v.Waiting = 1
+		Expect(NewPlan(v).Applied.Counted).To(Equal(1))
+	})
 
 	It("is recorded with what was asked for then", func() {
 		v := reduced()
