@@ -166,6 +166,34 @@ var _ = Describe("One step towards the goals", func() {
 		Expect(next(New(v))).To(Equal("1/8"))
 	})
 
+	DescribeTable("adds, beside the surge, what a drained target keeps for now and is not ready", func(a func(*target), want string) {
+		for _, state := range []v1alpha1.TargetState{v1alpha1.Drained, v1alpha1.Draining} {
+			Expect(next(New(view(8, plantest.Even(), named("a", a, in(state)), named("b", machines(3)))))).To(Equal(want))
+		}
+	},
+		Entry("all of it", anyOf(4, 0), "4/8"),
+		Entry("all but one", anyOf(4, 1), "4/8"),
+		Entry("one", anyOf(4, 3), "4/6"),
+		Entry("none", anyOf(4, 4), "4/5"),
+		Entry("none, where those go first that are not ready", ready(1, 4), "1/5"),
+	)
+
+	It("adds nothing for what a blocked target keeps and could remove first, or for what it lacks", func() {
+		v := view(8, plantest.Even(), named("a", pods(4, 4), func(t *target) { t.Machines = true }), named("b", machines(4)))
+		v.Balancer.Spec.Policy.Fallback.Probe = ptr.To[int32](1)
+		Expect(next(New(v))).To(Equal("1/6"))
+		v = view(9, plantest.Even(), named("a", pods(2, 2), func(t *target) { t.AnyMayGo, t.Machines = true, true }), named("b", machines(4), in(v1alpha1.Drained)), named("c", machines(3)))
+		Expect(next(New(v))).To(Equal("4/4/7"))
+	})
+
+	It("takes all replicas for ready where any may go and one is ready, so that they go one at a time", func() {
+		small := func(a func(*target)) string {
+			return next(New(view(4, plantest.InOrder("b", "a"), named("a", a), named("b", healthy(4)))))
+		}
+		Expect(small(anyOf(3, 1))).To(Equal("2/4"))
+		Expect(small(anyOf(3, 0))).To(Equal("0/4"))
+	})
+
 	It("adds one at a time if only the first target consists of machines", func() {
 		Expect(next(New(view(8, plantest.InOrder("b", "a"), named("a", machines(8)), named("b"))))).To(Equal("8/1"))
 	})
@@ -176,3 +204,8 @@ var _ = Describe("One step towards the goals", func() {
 		Expect(next(New(v))).To(Equal("10/1"))
 	})
 })
+
+// anyOf is a target with so many machines, some of which are ready. Any may go first.
+func anyOf(current, started int) func(*target) {
+	return func(t *target) { ready(started, current)(t); t.AnyMayGo, t.Machines = true, true }
+}
