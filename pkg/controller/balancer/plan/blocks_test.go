@@ -60,6 +60,30 @@ var _ = Describe("What the status remembers of a target", func() {
 			Expect(told(v).Targets[0].UnstartedSince).To(HaveValue(Equal(before(30 * time.Second))))
 		})
 
+		DescribeTable("starts anew when a replica starts",
+			func(want time.Duration, started, ready time.Duration, change ...func(*v1alpha1.Fallback)) {
+				fresh := running(started)
+				fresh.Since = noon.Add(-ready)
+				v := five(having(well, well, well, fresh), v1alpha1.TargetStatus{UnstartedSince: ago(30 * time.Second)}, change...)
+				v.Targets[0].Current = 5
+				Expect(told(v).Targets[0].UnstartedSince).To(HaveValue(Equal(before(want))))
+			},
+			Entry("and runs", 20*time.Second, 20*time.Second, 5*time.Second),
+			Entry("and is ready, where it must be", 5*time.Second, 20*time.Second, 5*time.Second, untilReady),
+			Entry("and is ready after the whole timeout", 5*time.Second, 65*time.Second, 5*time.Second, untilReady),
+			Entry("but not when it gets ready after that", 30*time.Second, 66*time.Second, 5*time.Second, untilReady),
+			Entry("and was ready before it ran, by the clock of a kubelet", 20*time.Second, 20*time.Second, time.Hour, untilReady),
+		)
+
+		It("lies not ahead, even if the status says so", func() {
+			v := five(having(well, well, well, well), v1alpha1.TargetStatus{UnstartedSince: ago(-time.Hour)})
+			v.Targets[0].Current = 5
+			Expect(told(v).Targets[0].UnstartedSince).To(HaveValue(Equal(before(0))))
+			s := told(five(pods(5, 1), v1alpha1.TargetStatus{BlockedSince: ago(-time.Hour), Blocks: 1})).Targets[0]
+			Expect(s.BlockedSince).To(HaveValue(Equal(before(0))))
+			Expect(s.Blocks).To(BeEquivalentTo(1))
+		})
+
 		It("does not begin before the workload's controller has seen the latest change", func() {
 			v := five(having(well, well, well, well), v1alpha1.TargetStatus{})
 			v.Targets[0].Current, v.Targets[0].Settling = 5, true
@@ -106,6 +130,15 @@ var _ = Describe("What the status remembers of a target", func() {
 		Expect(few(func(*View) {})).To(BeTrue())
 		Expect(few(func(v *View) { held(&v.Targets[0]) })).To(BeTrue())
 		Expect(few(func(v *View) { v.Rival, v.Contested = "older", "a" })).To(BeTrue())
+		Expect(few(func(v *View) { with(pending(time.Hour))(&v.Targets[0]) })).To(BeFalse(), "it has its share, and less is late than blocks it")
+	})
+
+	It("gives replicas the whole timeout after a silence of the API server", func() {
+		v := five(with(pending(time.Hour)), v1alpha1.TargetStatus{})
+		v.Back = before(time.Minute).Time
+		Expect(desired(New(v))).To(Equal("5/5"))
+		v.Back = before(61 * time.Second).Time
+		Expect(desired(New(v))).To(Equal("5/6"))
 	})
 
 	It("tells that a pod whose image took long to pull counts once it has been ready for a while", func() {
