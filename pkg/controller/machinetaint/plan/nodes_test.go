@@ -91,6 +91,12 @@ var _ = Describe("A reserve taint that evicts pods", func() {
 	}
 	bare := func(m *plan.Machine) { m.Node.Spec.Taints = nil }
 
+	It("goes from the Node with the setting, but not one of another client", func() {
+		mine := corev1.Taint{Key: "mine", Effect: corev1.TaintEffectNoExecute}
+		Expect(nodeWrites(plan.New(atRest(machine("r1", tainted(append(evicting.Taints(), mine)...)))))).To(Equal([]string{"r1 held: reserve:NoSchedule mine:NoExecute;"}))
+		Expect(nodeWrites(plan.New(atRest(machine("r1", tainted(reserveTaint, mine)))))).To(BeEmpty())
+	})
+
 	It("is put on the Node of an empty machine in reserve", func() {
 		expectAtRest(plan.New(atRest(evict)))
 		Expect(nodeWrites(plan.New(atRest(evict, machine("r1", bare))))).To(Equal([]string{"r1 held: reserve:NoSchedule reserve:NoExecute;"}))
@@ -102,6 +108,12 @@ var _ = Describe("A reserve taint that evicts pods", func() {
 		v := atRest(evict, func(v *plan.View) { v.Settings = plain })
 		Expect(nodeWrites(plan.New(v))).To(BeEmpty(), "machine-controller would put it back")
 		Expect(machineWrites(plan.New(v))).To(Equal([]string{"r1 held", "r2 held"}))
+	})
+
+	It("stays on the Node while the settings want it, also before the template contains it", func() {
+		v := atRest(machine("r1", tainted(evicting.Taints()...), withTolerantPod))
+		v.Settings = evicting
+		Expect(about("r1", nodeWrites(plan.New(v)))).To(BeEmpty())
 	})
 
 	It("does not evict pods that tolerate the reserve", func() {
