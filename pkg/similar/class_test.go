@@ -151,3 +151,8 @@ var _ = It("lends nothing to what is too far off in memory", func() {
 	all := []Template{kubeletNode("a", capacity("memory=9Gi")).template("a"), estimateIn("z", "z")}
 	Expect(Completed(all, Defaults())).To(Equal(all))
 })
+
+var _ = It("lends nothing where those that could lend are of two groups", func() {
+	all := []Template{kubeletNode("a").template("a"), kubeletNode("b", pod("cpu=1")).template("b"), estimateIn("z", "z")}
+	Expect(Completed(all, Defaults())).To(Equal(all))
+})
