@@ -115,10 +115,13 @@ var _ = Describe("Guards (V11)", func() {
 			Expect(second(seen.UpdateStatus(w, d, metav1.UpdateOptions{}))).To(Succeed())
 			Expect(asked).To(BeZero())
 			d.Annotations = map[string]string{"x": "y"}
-			Expect(second(seen.Update(w, d, metav1.UpdateOptions{}))).To(Satisfy(apierrors.IsConflict))
+			refused, err := seen.Update(w, d, metav1.UpdateOptions{})
+			Expect(err).To(Satisfy(apierrors.IsConflict))
+			Expect(refused).To(HaveField("Name", BeEmpty()))
 			refusal = nil
-			Expect(second(seen.Update(w, d, metav1.UpdateOptions{}))).To(Succeed())
+			Expect(seen.Update(w, d, metav1.UpdateOptions{})).To(HaveField("Annotations", HaveKeyWithValue("x", "y")))
 			Expect(asked).To(Equal(2))
+			Expect(w.raw.MachineDeployments(ns).Get(w, "d", metav1.GetOptions{})).To(HaveField("Annotations", HaveKeyWithValue("x", "y")))
 		})
 	})
 
