@@ -194,9 +194,14 @@ func (f *fork) unneeded(s sight) (names []string) {
 	return names
 }
 
-// remove names Machines beside those that are named already, and lowers replicas by those that are new. At its min it refuses, but from
-// above it may pass that.
+// remove names Machines beside those that are named already, and lowers replicas by those that are new. It skips those that
+// machine-controller-manager removes by itself. At its min it refuses, but from above it may pass that.
 func (f *fork) remove(ctx context.Context, s sight, names []string) {
+	for _, m := range s.machines {
+		if machineutils.IsMachineFailedOrTerminating(&m) {
+			names = slices.DeleteFunc(names, func(name string) bool { return name == m.Name })
+		}
+	}
 	if len(names) == 0 || s.d.Spec.Replicas <= f.least {
 		return
 	}
