@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
@@ -108,14 +109,7 @@ var _ = Describe("A cluster that is registered under two names", func() {
 
 	It("keeps the workload that was created there when another client deletes the autoscaler", func() {
 		play(func(f *federation) {
-			deployments := f.clusters[0].core.AppsV1().Deployments(ns)
-			Expect(deployments.Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
-			f.alias("guest", "c1")
-			f.register("c1", "guest")
-			f.start()
-			f.create(Federated(1, 10, onlyReal, fromTemplate))
-			f.settle()
-			before := f.clusters[0].deployment("shop").UID
+			before := f.place(onlyReal, fromTemplate)
 			Expect(f.clusters[0].core.AutoscalingV2().HorizontalPodAutoscalers(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
 			f.settle()
 			Expect(f.bounds("shop")).To(Equal("1..10"))
@@ -125,14 +119,7 @@ var _ = Describe("A cluster that is registered under two names", func() {
 
 	It("keeps the workload, too, when another client deletes the autoscaler while the first name is yet to be read", func() {
 		play(func(f *federation) {
-			deployments := f.clusters[0].core.AppsV1().Deployments(ns)
-			Expect(deployments.Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
-			f.alias("guest", "c1")
-			f.register("c1", "guest")
-			f.start()
-			f.create(Federated(1, 10, onlyReal, fromTemplate))
-			f.settle()
-			before := f.clusters[0].deployment("shop").UID
+			before := f.place(onlyReal, fromTemplate)
 			f.hang("c1")
 			f.rotate()
 			time.Sleep(20 * time.Second)
@@ -147,12 +134,7 @@ var _ = Describe("A cluster that is registered under two names", func() {
 
 	It("goes under the second name where the first one is released, with an object that is deleted", func() {
 		play(func(f *federation) {
-			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
-			f.alias("guest", "c1")
-			f.register("c1", "guest")
-			f.start()
-			f.create(Federated(1, 10, fromTemplate))
-			f.settle()
+			f.place(fromTemplate)
 			f.hang("c1")
 			f.change("shop", func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"c1"}} })
 			f.remove("shop")
@@ -173,4 +155,16 @@ func fromTemplate(s *Spec) {
 // onlyReal selects no cluster by the name guest.
 func onlyReal(s *Spec) {
 	s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"guest"}}}}
+}
+
+// place has the hub create the workload in a cluster that is registered under two names, and returns the UID of that.
+func (f *federation) place(change ...func(*Spec)) types.UID {
+	GinkgoHelper()
+	Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+	f.alias("guest", "c1")
+	f.register("c1", "guest")
+	f.start()
+	f.create(Federated(1, 10, change...))
+	f.settle()
+	return f.clusters[0].deployment("shop").UID
 }

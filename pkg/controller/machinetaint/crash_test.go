@@ -24,11 +24,9 @@ var _ = Describe("A crash between any two writes", func() {
 	// crash kills the process in a story in which no more pods move than those on machines that are named.
 	crash := func(named int, story func(c *cluster), change ...func(*api.MachineDeployment)) {
 		GinkgoHelper()
-		moved := 0
 		Expect(storm.CrashPoints(suite, storm.Scenario{
 			Options: sim.Options{Seed: 1, Resources: served}, Apart: true,
 			Story: func(w *storm.World) {
-				moved = 0
 				c := adoptAs(w, "before", machinetaint.Options{})
 				c.Latency(2 * time.Millisecond)
 				c.work(3)
@@ -36,10 +34,10 @@ var _ = Describe("A crash between any two writes", func() {
 				c.settle()
 				Expect(c.process.Stop()).To(Succeed())
 				c.process = w.Start(evenkeel, manager.Program(machinetaint.Options{}))
-				c.AfterWrite(c.countMoves(&moved))
+				moved := c.countMoves()
 				story(c)
 				c.settle()
-				Expect(moved).To(Equal(named))
+				Expect(*moved).To(Equal(named))
 			},
 			End: func(w *storm.World) any {
 				c := &cluster{World: w}

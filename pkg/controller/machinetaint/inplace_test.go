@@ -127,8 +127,7 @@ var _ = Describe("A reserve, while its template has been edited", func() {
 	It("is updated in place before the machines that serve, so that each pod moves once", func() {
 		tale(inPlace(mcmapi.OrchestrationTypeAuto), func(c *cluster) {
 			serving, reserve := c.names()
-			moved := 0
-			c.AfterWrite(c.countMoves(&moved))
+			moved := c.countMoves()
 			c.edit()
 			var order []string
 			for range 60 {
@@ -142,7 +141,7 @@ var _ = Describe("A reserve, while its template has been edited", func() {
 			}
 			Expect(order).To(ConsistOf(append(serving, reserve...)))
 			Expect(order[:2]).To(ConsistOf(reserve))
-			Expect(moved).To(Equal(3))
+			Expect(*moved).To(Equal(3))
 			c.settle()
 			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
 			Expect(c.sets()).To(HaveLen(1))

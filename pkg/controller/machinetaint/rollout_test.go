@@ -115,8 +115,7 @@ var _ = Describe("A reserve, while its template has been edited", func() {
 			c.work(3)
 			c.pool(3, excess(1))
 			c.settle()
-			moved := 0
-			c.AfterWrite(c.countMoves(&moved))
+			moved := c.countMoves()
 			c.slowly("delete", "machines", 10*time.Second)
 			c.cloud.set(func() { c.cloud.out = true })
 			c.want(2)
@@ -127,7 +126,7 @@ var _ = Describe("A reserve, while its template has been edited", func() {
 			c.edit()
 			c.settle()
 			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
-			Expect(moved).To(Equal(3))
+			Expect(*moved).To(Equal(3))
 		})
 	})
 
@@ -136,19 +135,17 @@ var _ = Describe("A reserve, while its template has been edited", func() {
 			c.work(6)
 			c.pool(6, excess(2))
 			c.settle()
-			moved := 0
-			c.AfterWrite(c.countMoves(&moved))
+			moved := c.countMoves()
 			c.edit()
 			c.settle()
 			Expect(c.numbers()).To(Equal("6+2 status 2/2 True Complete"))
-			Expect(moved).To(Equal(6))
+			Expect(*moved).To(Equal(6))
 		})
 	})
 
 	It("comes back after all machines were recreated, behind those that serve, as it was wanted meanwhile", func() {
 		tale(recreate, func(c *cluster) {
-			moved := 0
-			c.AfterWrite(c.countMoves(&moved))
+			moved := c.countMoves()
 			c.edit()
 			time.Sleep(10 * time.Second)
 			c.want(1)
@@ -159,7 +156,7 @@ var _ = Describe("A reserve, while its template has been edited", func() {
 				Expect(m.Spec.Class.Name).To(Equal("other"))
 			}
 			Expect(c.busy()).To(HaveLen(3))
-			Expect(moved).To(Equal(3))
+			Expect(*moved).To(Equal(3))
 		})
 	})
 })

@@ -99,12 +99,14 @@ func (c *cluster) written(since int) []string {
 	return all
 }
 
-// countMoves counts pods that had to be replaced.
-func (c *cluster) countMoves(moved *int) func(sim.Write) error {
-	return func(w sim.Write) error {
+// countMoves counts pods that have to be replaced from now on.
+func (c *cluster) countMoves() (moved *int) {
+	moved = new(int)
+	c.AfterWrite(func(w sim.Write) error {
 		if w.Resource == "pods" && w.Verb == "delete" && w.User == "workload" {
 			*moved++
 		}
 		return nil
-	}
+	})
+	return moved
 }
