@@ -49,9 +49,12 @@ type Objects struct {
 	Similar *similar.Options
 	// Draining contains the namespaces whose managers give up all reserves, whatever requests them.
 	Draining map[string]bool
-	// BootPatience is how long a machine may take to become ready.
+	// BootPatience is how long a machine may take to become ready; zero for the default.
 	BootPatience time.Duration
 }
+
+// BootLimit returns BootPatience or the default.
+func (o Objects) BootLimit() time.Duration { return cmp.Or(o.BootPatience, DefaultBootPatience) }
 
 // Defaults of the controllers' flags.
 const (
@@ -67,7 +70,7 @@ func New(o Objects) Overview {
 	if o.Similar == nil {
 		o.Similar = ptr.To(similar.Defaults())
 	}
-	o.BootPatience = cmp.Or(o.BootPatience, DefaultBootPatience)
+	o.BootPatience = o.BootLimit()
 	r := newReading(o)
 	v := Overview{
 		At: o.At, Pools: r.pools(), Reserves: r.reserves(), Balancers: r.balancers(), Federated: r.federated(),

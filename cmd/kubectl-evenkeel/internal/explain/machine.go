@@ -181,8 +181,8 @@ func (m machine) planned(a *Account, plan machinetaintplan.Plan) {
 	case overview.Failed:
 		a.addNext("machine-controller-manager replaces it, one machine of a MachineDeployment at a time; kubectl describe machine shows its events.")
 	case overview.Booting, overview.ReserveBooting:
-		patience := bootPatience(m.objects)
-		if late := m.object.CreationTimestamp.Add(patience); m.State == overview.ReserveBooting && late.After(m.objects.At) && patience < math.MaxInt64 {
+		patience := m.objects.BootLimit()
+		if late := m.object.CreationTimestamp.Add(patience); m.State == overview.ReserveBooting && late.After(m.objects.At) && patience < math.MaxInt64 { // the largest is no limit
 			a.addNext("If it is not ready %s, it counts as one that cannot be created: the applied excess falls by one, and the controller tries again later (law 10).", formatFuture(late, m.objects.At))
 		} else if m.State == overview.Booting {
 			a.addNext("When it is ready, it serves.")

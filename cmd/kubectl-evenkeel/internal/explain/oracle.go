@@ -3,11 +3,9 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -29,18 +27,12 @@ type oracle struct {
 func newOracle(o overview.Objects, d *v1alpha1.MachineDeployment) (*oracle, error) {
 	preview, err := machinetaint.NewPreview(machinetaintplan.Settings{
 		Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: machinetaint.DefaultSurplusPatience,
-		BootPatience: bootPatience(o), SafetyUp: safetyUp, Drain: o.Draining[d.Namespace],
+		BootPatience: o.BootLimit(), SafetyUp: safetyUp, Drain: o.Draining[d.Namespace],
 	}, !o.NodesUnknown && !o.PodsUnknown)
 	if err != nil {
 		return nil, fmt.Errorf("preview: %w", err)
 	}
 	return &oracle{o, d, preview}, nil
-}
-
-// bootPatience returns how long a machine may take to become ready; the largest duration if that has no
-// limit.
-func bootPatience(o overview.Objects) time.Duration {
-	return cmp.Or(o.BootPatience, machinetaint.DefaultBootPatience)
 }
 
 // safetyUp is machine-controller-manager's default.
