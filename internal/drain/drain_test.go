@@ -178,7 +178,7 @@ var _ = Describe("Draining", func() {
 		Expect(p[:1].Done(true)).To(BeTrue())
 	})
 
-	It("says what to do about a MachineDeployment that was created after the command ran, or lost the annotation since", func() {
+	It("explains how to handle a MachineDeployment that was created, or lost its annotation, after the command ran", func() {
 		later := drain.Progress{{Namespace: "n", Name: "a", There: 2, Replicas: 2}}
 		Expect(later.Pending(false)).To(And(HavePrefix("n/a: applied excess 0, "), HaveSuffix(": run the command again")))
 		Expect(later.Changes(nil, false)).To(ConsistOf(later.Pending(false)))

@@ -84,7 +84,7 @@ var _ = Describe("A MachineDeployment", func() {
 		Expect(err).To(MatchError(ContainSubstring(`machinedeployment "other"`)))
 	})
 
-	It("is an error that also says what could not be read", func() {
+	It("returns an error that also names what could not be read", func() {
 		_, err := size.ReadPool(overview.Objects{Missing: []string{"machinedeployments: no rights to list them"}}, "pool")
 		Expect(err).To(MatchError(size.ErrNotFound))
 		Expect(err).To(MatchError(ContainSubstring("could not read: machinedeployments: no rights to list them")))

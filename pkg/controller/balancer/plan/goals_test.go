@@ -205,7 +205,7 @@ var _ = Describe("One step towards the goals", func() {
 	})
 })
 
-// anyOf is a target with so many machines, some of which are ready. Any may go first.
+// anyOf returns a target with this many machines, of which some are ready. Any of them may be removed first.
 func anyOf(current, started int) func(*target) {
 	return func(t *target) { ready(started, current)(t); t.AnyMayGo, t.Machines = true, true }
 }
