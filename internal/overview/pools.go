@@ -88,11 +88,11 @@ func (r *reading) template(d *v1alpha1.MachineDeployment) (similar.Template, boo
 	var candidates []similar.Candidate
 	for _, m := range s.Machines {
 		if m.Node != nil {
-			candidates = append(candidates, similar.Candidate{Node: m.Node, Pods: r.source.Pods(m.Node.Name), Reserve: m.Marked()})
+			candidates = append(candidates, similar.Candidate{Node: m.Node, Reserve: m.Marked()})
 		}
 	}
 	taints := d.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints
-	if t, known := similar.Choose(d.Name, candidates, r.At); known {
+	if t, known := similar.Choose(d.Name, candidates, r.source.Pods, r.At); known {
 		t.Taints = taints
 		return t, true
 	}

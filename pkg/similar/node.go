@@ -18,11 +18,13 @@ import (
 // after Ready.
 const Settling = time.Minute
 
+// compared is how many Nodes of a MachineDeployment are compared to find its template. Enough to
+// outvote the unusual ones, and few where each comparison reads all pods of a Node.
+const compared = 20
+
 // Candidate is a Node of a MachineDeployment that may become its template.
 type Candidate struct {
 	Node *corev1.Node
-	// Pods are all pods that are bound to the Node.
-	Pods []*corev1.Pod
 	// Reserve reports whether the Machine carries the reserve mark, even if the Node does not yet,
 	// or no longer.
 	Reserve bool
@@ -70,42 +72,48 @@ func unsettling(t corev1.Taint) bool {
 }
 
 // Choose returns the template of a MachineDeployment from one of its Nodes, or false if none is
-// suitable. It chooses a Node that runs as many DaemonSet pods as most of them do, so that neither
-// a Node that a DaemonSet's rollout has just reached decides, nor one that was set aside; of those
-// the oldest, so that the choice seldom changes. Callers that ask repeatedly should remember the
-// last template from a Node: it is more accurate than one from [FromClass].
-func Choose(name string, candidates []Candidate, now time.Time) (Template, bool) {
+// suitable. Of the oldest Nodes, it chooses one that runs as many DaemonSet pods as most of them do,
+// so that neither a Node that a DaemonSet's rollout has just reached decides, nor one that was set
+// aside; of those the oldest, so that the choice seldom changes. podsOn returns all pods that are bound
+// to a Node. Callers that ask repeatedly should remember the last template from a Node: it is more
+// accurate than one from [FromClass].
+func Choose(name string, candidates []Candidate, podsOn func(node string) []*corev1.Pod, now time.Time) (Template, bool) {
 	type counted struct {
-		Candidate
+		node    *corev1.Node
+		pods    []*corev1.Pod
 		daemons int
 	}
 	var fit []counted
 	nodes := map[int]int{}
-	for _, c := range candidates {
-		if c.Fit(now) {
-			daemons := c.everywhere()
-			fit = append(fit, counted{c, daemons})
-			nodes[daemons]++
-		}
+	for _, c := range oldest(candidates, now) {
+		one := counted{node: c.Node, pods: podsOn(c.Node.Name)}
+		one.daemons = countEverywhere(one.pods)
+		fit = append(fit, one)
+		nodes[one.daemons]++
 	}
 	if len(fit) == 0 {
 		return Template{}, false
 	}
+	// The first of those that are equal is the oldest.
 	best := slices.MinFunc(fit, func(a, b counted) int {
-		return cmp.Or(
-			cmp.Compare(nodes[b.daemons], nodes[a.daemons]),
-			cmp.Compare(b.daemons, a.daemons),
-			a.Node.CreationTimestamp.Compare(b.Node.CreationTimestamp.Time),
-			cmp.Compare(a.Node.Name, b.Node.Name),
-		)
+		return cmp.Or(cmp.Compare(nodes[b.daemons], nodes[a.daemons]), cmp.Compare(b.daemons, a.daemons))
 	})
-	return FromNode(name, best.Node, best.Pods), true
+	return FromNode(name, best.node, best.pods), true
 }
 
-// everywhere counts the pods of a Node that a fresh machine would run as well.
-func (c Candidate) everywhere() int {
+// oldest returns the candidates that are fit, the oldest first, and no more than are compared.
+func oldest(candidates []Candidate, now time.Time) []Candidate {
+	fit := slices.DeleteFunc(slices.Clone(candidates), func(c Candidate) bool { return !c.Fit(now) })
+	slices.SortFunc(fit, func(a, b Candidate) int {
+		return cmp.Or(a.Node.CreationTimestamp.Compare(b.Node.CreationTimestamp.Time), cmp.Compare(a.Node.Name, b.Node.Name))
+	})
+	return fit[:min(len(fit), compared)]
+}
+
+// countEverywhere counts the pods that a fresh machine would run as well.
+func countEverywhere(pods []*corev1.Pod) int {
 	n := 0
-	for _, pod := range c.Pods {
+	for _, pod := range pods {
 		if runsEverywhere(pod) {
 			n++
 		}

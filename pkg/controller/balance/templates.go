@@ -42,7 +42,7 @@ func (t *templates) setTemplates(members []plan.Member, source pool.Source, now 
 	var known []similar.Template
 	var at []int
 	for i, m := range members {
-		candidates := t.candidates(m, source)
+		candidates := t.candidates(m)
 		template, ok := t.templateOf(m, candidates, source, now)
 		members[i].Settling = (!ok || template.Estimated) && slices.ContainsFunc(candidates, func(c similar.Candidate) bool { return c.Fit(now.Add(similar.Settling)) })
 		if ok {
@@ -84,7 +84,7 @@ func (t *templates) noteReserve(members []plan.Member, now time.Time) {
 // otherwise from the class.
 func (t *templates) templateOf(m plan.Member, candidates []similar.Candidate, source pool.Source, now time.Time) (similar.Template, bool) {
 	name, class := m.Object.Name, m.Object.Spec.Template.Spec.Class.Name
-	if template, ok := similar.Choose(name, candidates, now); ok {
+	if template, ok := similar.Choose(name, candidates, source.Pods, now); ok {
 		t.last[name] = remembered{class, template}
 		return template, true
 	}
@@ -100,13 +100,13 @@ func (t *templates) templateOf(m plan.Member, candidates []similar.Candidate, so
 
 // candidates returns the Nodes of the MachineSet whose machines stay the longest: others may have
 // another template.
-func (t *templates) candidates(m plan.Member, source pool.Source) []similar.Candidate {
+func (t *templates) candidates(m plan.Member) []similar.Candidate {
 	var all []similar.Candidate
 	for _, machine := range m.Machines {
 		if machine.Node == nil || machine.Set != m.Rollout.Set {
 			continue
 		}
-		c := similar.Candidate{Node: machine.Node, Reserve: machine.Reserve(), Released: t.held[machine.Object.Name], Pods: source.Pods(machine.Node.Name)}
+		c := similar.Candidate{Node: machine.Node, Reserve: machine.Reserve(), Released: t.held[machine.Object.Name]}
 		if machine.Object.CreationTimestamp.Time.Before(t.began) && c.Released.Before(t.began) {
 			c.Released = t.began // it may have been in reserve until just before we came
 		}
