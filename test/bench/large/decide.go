@@ -94,8 +94,8 @@ func (f *fleet) release() (*decisions, error) {
 }
 
 // balance compares all zones.
-func (f *fleet) balance() (*decisions, error) {
-	d := &decisions{name: "zones at rest"}
+func (f *fleet) balance(name string) (*decisions, error) {
+	d := &decisions{name: name}
 	p, err := balance.NewPreview(fixture.Namespace, balanceplan.Settings{Enabled: true, Similar: similar.Defaults()}, true)
 	if err != nil {
 		return nil, err

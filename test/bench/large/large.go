@@ -11,6 +11,8 @@
 //	a reserve at rest    each MachineDeployment is looked at after an event, and nothing is to be done
 //	100 pods wait        machines are released for a burst of pods
 //	zones at rest        all MachineDeployments are compared, and nothing is to be moved
+//	a zone fails         the Nodes of a zone no longer respond: a MachineDeployment, and all zones
+//	a rolling update     of all MachineDeployments, a fifth of which is done
 package large
 
 import (
@@ -69,7 +71,7 @@ func compare(small, large int) error {
 	return table.Flush()
 }
 
-// measure lets a fleet get its reserve, and then a burst of pods.
+// measure lets a fleet get its reserve and a burst of pods, and others an outage and a rolling update.
 func measure(machines int) ([]*decisions, error) {
 	f := newFleet(machines)
 	appears, rests, err := f.reserve()
@@ -80,9 +82,17 @@ func measure(machines int) ([]*decisions, error) {
 	if err != nil {
 		return nil, fmt.Errorf("release: %w", err)
 	}
-	zones, err := f.balance()
+	zones, err := f.balance("zones at rest")
 	if err != nil {
 		return nil, fmt.Errorf("balance: %w", err)
 	}
-	return []*decisions{appears, rests, waits, zones}, nil
+	reserves, failed, err := outage(machines)
+	if err != nil {
+		return nil, fmt.Errorf("outage: %w", err)
+	}
+	rolls, err := rollout(machines)
+	if err != nil {
+		return nil, fmt.Errorf("rollout: %w", err)
+	}
+	return []*decisions{appears, rests, waits, zones, reserves, failed, rolls}, nil
 }
