@@ -5,6 +5,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gardener/gardener/extensions/pkg/webhook"
 	webhookcmd "github.com/gardener/gardener/extensions/pkg/webhook/cmd"
@@ -39,8 +40,9 @@ func Switches() *webhookcmd.SwitchOptions {
 type validator struct{}
 
 // Validate returns what is wrong with the providerConfig of a Shoot. A Shoot whose specification
-// does not change is not checked, and what was wrong before in the same way is not refused: what
-// was accepted once must not stop the deletion of a Shoot, its hibernation, or a change of labels.
+// does not change is not checked. A providerConfig that was wrong before is not refused if it does
+// not change, or is wrong in the same way: what was accepted once must not stop the deletion of a
+// Shoot, its hibernation, its update, or a change of labels.
 func (*validator) Validate(_ context.Context, object, old client.Object) error {
 	shoot, ok := object.(*gardencorev1beta1.Shoot)
 	if !ok {
@@ -54,10 +56,18 @@ func (*validator) Validate(_ context.Context, object, old client.Object) error {
 	if err == nil || !updated {
 		return err
 	}
-	if was := validateShoot(before); was != nil && was.Error() == err.Error() {
+	if was := validateShoot(before); was != nil && (was.Error() == err.Error() || equality.Semantic.DeepEqual(entries(before), entries(shoot))) {
 		return nil
 	}
 	return err
+}
+
+// entries returns what a Shoot says about the extension. Messages also depend on the rest of the
+// Shoot.
+func entries(shoot *gardencorev1beta1.Shoot) []gardencorev1beta1.Extension {
+	return slices.DeleteFunc(slices.Clone(shoot.Spec.Extensions), func(e gardencorev1beta1.Extension) bool {
+		return e.Type != v1alpha1.ExtensionType
+	})
 }
 
 func validateShoot(shoot *gardencorev1beta1.Shoot) error {

@@ -30,6 +30,9 @@ const (
 	header = `"apiVersion":"evenkeel.extensions.gardener.cloud/v1alpha1","kind":"EvenkeelConfig"`
 	right  = `{` + header + `,"pools":[{"name":"shop","excess":2}]}`
 	wrong  = `{` + header + `,"pools":[{"name":"shop","excess":10}]}`
+	// unknown is wrong in a way whose message names the workers, upstream in one that names the version.
+	unknown  = `{` + header + `,"pools":[{"name":"shelf","excess":1}]}`
+	upstream = `{` + header + `,"autoscaler":"upstream"}`
 )
 
 // newShoot has another extension first.
@@ -71,6 +74,16 @@ func hibernated(s *gardencorev1beta1.Shoot) {
 	s.Spec.Hibernation = &gardencorev1beta1.Hibernation{Enabled: ptr.To(true)}
 }
 
+func alone(s *gardencorev1beta1.Shoot) { s.Spec.Extensions = s.Spec.Extensions[1:] }
+
+func grown(s *gardencorev1beta1.Shoot) {
+	s.Spec.Provider.Workers = append(s.Spec.Provider.Workers, gardencorev1beta1.Worker{Name: "batch", Maximum: 1})
+}
+
+func ofVersion(version string) func(*gardencorev1beta1.Shoot) {
+	return func(s *gardencorev1beta1.Shoot) { s.Spec.Kubernetes.Version = version }
+}
+
 func without(s *gardencorev1beta1.Shoot) { s.Spec.Extensions = s.Spec.Extensions[:1] }
 
 var _ = Describe("Admission", func() {
@@ -84,6 +97,9 @@ var _ = Describe("Admission", func() {
 		Entry("a change that corrects", newShoot(right), newShoot(wrong)),
 		Entry("a change of labels beside a wrong providerConfig", newShoot(wrong, labelled), newShoot(wrong)),
 		Entry("hibernation beside a providerConfig that was wrong before", newShoot(wrong, hibernated), newShoot(wrong)),
+		Entry("an update of Kubernetes beside a providerConfig that was wrong before, and needs a later one", newShoot(upstream, ofVersion("1.34.0")), newShoot(upstream, ofVersion("1.33.9"))),
+		Entry("another worker beside a providerConfig that was wrong before", newShoot(unknown, grown), newShoot(unknown)),
+		Entry("the end of another extension beside a providerConfig that was wrong before", newShoot(wrong, alone), newShoot(wrong)),
 		Entry("the deletion of a Shoot with a wrong providerConfig", newShoot(wrong, leaving), newShoot(wrong)),
 	)
 
@@ -93,6 +109,7 @@ var _ = Describe("Admission", func() {
 		Entry("a new Shoot", newShoot(wrong), nil, "write at most 9"),
 		Entry("a change", newShoot(wrong), newShoot(right), "write at most 9"),
 		Entry("a change of one that was wrong in another way", newShoot(wrong), newShoot(`[]`), "write at most 9"),
+		Entry("a wrong one of an extension that was disabled", newShoot(wrong), newShoot(wrong, disabled), "write at most 9"),
 		Entry("a maximum that leaves no room", newShoot(right, shrunk), newShoot(right), "write at most 1"),
 		Entry("an unknown field", newShoot(`{`+header+`,"pool":[]}`), nil, `unknown field "pool"`),
 		Entry("what is no configuration", newShoot(`[]`), nil, "write an object"),
