@@ -30,6 +30,8 @@ const (
 	MonitoringName = "shoot-extension-evenkeel"
 	// DashboardName is the name of the ConfigMap with the dashboard.
 	DashboardName = "extension-evenkeel-dashboard"
+	// job is the job of the series that are stored. That of gardenlet's ServiceMonitor is another one.
+	job = "evenkeel"
 	// roleName is the name of the ClusterRole in the Shoot.
 	roleName = "extensions.gardener.cloud:evenkeel:machine-controller-manager"
 	// manager is what gardenlet calls machine-controller-manager: its account, its role, its service.
@@ -98,16 +100,16 @@ func rightsInShoot(buffers bool) (map[string][]byte, error) {
 	return data, nil
 }
 
-// scraping returns what scrapes the series of Evenkeel, from the same port as gardenlet's
-// ServiceMonitor for the stock series. Its job has another name, so that no series of gardenlet
-// exists twice.
+// scraping returns what scrapes the series of Evenkeel and of its process, from the same port as
+// gardenlet's ServiceMonitor for the stock series. Its job has another name, so that no series of
+// gardenlet exists twice.
 func scraping() monitoringv1.ServiceMonitorSpec {
 	return monitoringv1.ServiceMonitorSpec{
 		Selector: metav1.LabelSelector{MatchLabels: map[string]string{v1beta1constants.LabelApp: v1beta1constants.LabelKubernetes, v1beta1constants.LabelRole: manager}},
 		Endpoints: []monitoringv1.Endpoint{{
 			Port: "metrics",
 			RelabelConfigs: []monitoringv1.RelabelConfig{{
-				Action: "replace", TargetLabel: "job", Replacement: ptr.To("evenkeel"),
+				Action: "replace", TargetLabel: "job", Replacement: ptr.To(job),
 			}},
 			MetricRelabelConfigs: []monitoringv1.RelabelConfig{{
 				SourceLabels: []monitoringv1.LabelName{"__name__"}, Action: "keep", Regex: shown(),
@@ -116,7 +118,7 @@ func scraping() monitoringv1.ServiceMonitorSpec {
 	}
 }
 
-var series = regexp.MustCompile(`\bevenkeel_[a-z_]+`)
+var series = regexp.MustCompile(`\b(?:evenkeel|process)_[a-z_]+`)
 
 // shown matches the series that the alerts and the dashboard read. Only these are stored.
 func shown() string {
