@@ -4,6 +4,7 @@ package additions
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"os"
@@ -12,6 +13,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/internal/metrics"
@@ -76,6 +79,13 @@ func nameDataSources(value any) {
 	}
 }
 
+// withoutEvenkeel describes a Shoot in which it does not run. gardenlet has an alert for one without any machine-controller-manager.
+var withoutEvenkeel = map[string]string{
+	"summary": "Evenkeel does not run in place of machine-controller-manager",
+	"description": "Stock machine-controller-manager runs, no process holds the lease of machine-controller-manager, or Prometheus does not read its metrics. " +
+		"The stock one creates and replaces machines, and keeps no reserve. Check the last reconcile of the Shoot, the pods of machine-controller-manager, and the log of gardener-extension-evenkeel.",
+}
+
 // shootAlerts are the alerts about the manager, with the labels by which Gardener's Alertmanagers send them to operators.
 func shootAlerts() []byte {
 	GinkgoHelper()
@@ -85,8 +95,11 @@ func shootAlerts() []byte {
 	Expect(err).NotTo(HaveOccurred())
 	groups = slices.DeleteFunc(groups, func(g metrics.Group) bool { return g.Name != "evenkeel-manager" })
 	Expect(groups).To(HaveLen(1))
-	for _, rule := range groups[0].Rules {
+	for i, rule := range groups[0].Rules {
 		rule.Labels["service"], rule.Labels["type"], rule.Labels["visibility"] = manager, "seed", "operator"
+		if rule.Alert == "EvenkeelAbsent" {
+			rule.Labels["severity"], groups[0].Rules[i].Annotations = "warning", withoutEvenkeel
+		}
 	}
 	out, err := yaml.Marshal(map[string]any{"groups": groups})
 	Expect(err).NotTo(HaveOccurred())
@@ -112,6 +125,16 @@ var _ = Describe("Monitoring of a Shoot", func() {
 		Expect(dashboard).NotTo(ContainSubstring("${datasource}"))
 		Expect(dashboard).NotTo(ContainSubstring("federat"))
 		Expect(len(dashboard)).To(BeNumerically("<", 64<<10), "each Shoot has one")
+	})
+
+	It("has no critical alert: gardenlet has one for a Shoot without machine-controller-manager, and the stock one may run", func(ctx context.Context) {
+		var theirs monitoringv1.PrometheusRule
+		Expect(newSeed(ctx).Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shoot-" + manager}, &theirs)).To(Succeed())
+		Expect(theirs.Spec.Groups[0].Rules).To(ConsistOf(And(
+			HaveField("Alert", "MachineControllerManagerDown"), HaveField("Labels", HaveKeyWithValue("severity", "critical")))))
+		groups, err := metrics.ReadAlerts(alerts)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(groups[0].Rules).To(HaveEach(HaveField("Labels", HaveKeyWithValue("severity", "warning"))))
 	})
 
 	It("shows only series that are stored, by the job that they have", func() {
