@@ -13,8 +13,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
 
@@ -46,6 +48,13 @@ var _ = Describe("What the chart protects", func() {
 				Expect(c.StartupProbe.FailureThreshold*c.StartupProbe.PeriodSeconds).To(BeNumerically(">=", 60), name)
 				Expect(c.Resources.Limits.Memory().Sign()).To(Equal(1), name)
 			}
+		})
+	})
+
+	It("are Nodes that are drained: a pod that is not ready can always be evicted", func(ctx context.Context) {
+		each(objects(template(ctx, processes...)), "PodDisruptionBudget", func(name string, b *policyv1.PodDisruptionBudget) {
+			Expect(b.Spec.MaxUnavailable).To(HaveValue(Equal(intstr.FromInt32(1))), name)
+			Expect(b.Spec.UnhealthyPodEvictionPolicy).To(HaveValue(Equal(policyv1.AlwaysAllow)), name)
 		})
 	})
 

@@ -172,6 +172,8 @@ metadata:
     {{- include "evenkeel.labels" . | nindent 4 }}
 spec:
   maxUnavailable: 1
+  # A pod that is not ready keeps no Node from being drained.
+  unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels:
       app: {{ .name }}
