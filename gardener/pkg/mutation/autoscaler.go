@@ -28,6 +28,9 @@ const (
 	providerFlag              = "--cloud-provider="
 	forksProvider             = providerFlag + "mcm"
 	ourProvider               = providerFlag + "externalgrpc"
+	// maxCommand limits that command, in bytes. It names each MachineDeployment, and all annotations of
+	// an object together have at most 256 KiB: the API server would refuse what gardenlet writes.
+	maxCommand = 128 << 10
 )
 
 // Autoscaler is an unmodified cluster-autoscaler, which calls the server of the manager.
@@ -78,6 +81,9 @@ func (a Autoscaler) Apply(d *appsv1.Deployment) error {
 	replaced, err := json.Marshal(c.Command)
 	if err != nil {
 		return fmt.Errorf("encode command: %w", err)
+	}
+	if len(replaced) > maxCommand {
+		return fmt.Errorf("container %s has a command of %d bytes, and at most %d can be remembered", AutoscalerName, len(replaced), maxCommand)
 	}
 	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, ReplacedImageAnnotation, c.Image)
 	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, replacedCommandAnnotation, string(replaced))

@@ -4,6 +4,7 @@ package mutation_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/Masterminds/semver/v3"
@@ -146,6 +147,12 @@ var _ = Describe("The autoscaler that gardenlet writes", func() {
 			d.Spec.Template.Spec.Containers[0].Command = []string{"./cluster-autoscaler", "--cloud-provider=aws"}
 		}),
 		Entry("another Deployment", func(d *appsv1.Deployment) { d.Name = "other" }),
+		Entry("more pools than can be remembered", func(d *appsv1.Deployment) {
+			c := &d.Spec.Template.Spec.Containers[0]
+			for i := range 4000 {
+				c.Command = append(c.Command, fmt.Sprintf("--nodes=0:9:%[1]s.%[1]s-pool-%[2]d-z1", namespace, i))
+			}
+		}),
 	)
 })
 
