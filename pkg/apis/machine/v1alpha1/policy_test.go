@@ -92,6 +92,13 @@ var _ = Describe("The annotations policy", Ordered, func() {
 		Entry(nil, machine.DrainReserveAnnotation, "yes", "write true or false"),
 	)
 
+	It("asks for quotes where YAML without them makes a number of an excess", func() {
+		number := plain("new")
+		path := []string{"spec", "template", "spec", "nodeTemplate", "metadata", "annotations"}
+		Expect(unstructured.SetNestedMap(number.Object, map[string]any{machine.PoolExcessAnnotation: int64(2)}, path...)).To(Succeed())
+		Expect(door.refuses(number, nil)).To(And(ContainSubstring(machine.PoolExcessAnnotation), ContainSubstring("in quotes")))
+	})
+
 	It("checks an annotation only when it changes", func() {
 		for _, is := range checked {
 			with := func(text string) *unstructured.Unstructured { return annotated(is.key, text, is.inner) }
