@@ -138,6 +138,18 @@ var _ = Describe("The alerts", func() {
 		}
 	})
 
+	It("ask for the errors of everything that writes", func() {
+		asked := ""
+		for _, a := range alerts() {
+			asked += a.Expr + "\n"
+		}
+		for _, m := range listed() {
+			if strings.HasSuffix(m.Name, "_writes_total") && slices.Contains(m.Labels, "end") {
+				Expect(asked).To(ContainSubstring(m.Name + `{end="error"}`))
+			}
+		}
+	})
+
 	It("say what is wrong, how bad, and what to do, by labels that they have", func() {
 		names := map[string]bool{}
 		for _, a := range alerts() {
