@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write alerts.yaml and dashboard.json")
 const dashboards = "../../../dashboards/"
 
 // rows of the dashboard about what runs in a Shoot's control plane.
-var rows = []string{"Reserve", "Release", "Zones", "Lens", "Processes"}
+var rows = []string{"Reserve", "Reserves", "Capacity buffers", "Release", "Zones", "Node groups", "Lens", "Processes"}
 
 // chartJobs are the jobs of the chart in a query, in JSON.
 const chartJobs = `job=~\"machine-controller-manager|evenkeel-.*\"`
@@ -38,7 +38,7 @@ func plutonoDashboard() []byte {
 	text = bytes.ReplaceAll(text, []byte(chartJobs), []byte(`job=\"`+job+`\"`))
 	var d map[string]any
 	Expect(json.Unmarshal(text, &d)).To(Succeed())
-	d["description"] = "Reserve, release and zones of this Shoot."
+	d["description"] = "Reserve, capacity buffers, release, zones and node groups of this Shoot."
 	d["panels"] = panelsOf(d["panels"].([]any))
 	templating := d["templating"].(map[string]any)
 	templating["list"] = slices.DeleteFunc(templating["list"].([]any), func(v any) bool { return v.(map[string]any)["type"] == "datasource" })
@@ -135,6 +135,13 @@ var _ = Describe("Monitoring of a Shoot", func() {
 		groups, err := metrics.ReadAlerts(alerts)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(groups[0].Rules).To(HaveEach(HaveField("Labels", HaveKeyWithValue("severity", "warning"))))
+	})
+
+	It("shows what a providerConfig can enable", func() {
+		for _, name := range []string{"evenkeel_reserves_machines", "evenkeel_capacitybuffer_chunks", "evenkeel_nodegroup_calls_total"} {
+			Expect(dashboard).To(ContainSubstring(name))
+			Expect(shown()).To(ContainSubstring(name))
+		}
 	})
 
 	It("shows only series that are stored, by the job that they have", func() {
