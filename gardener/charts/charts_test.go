@@ -11,6 +11,7 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/chartrenderer"
 	seedprometheus "github.com/gardener/gardener/pkg/component/observability/monitoring/prometheus/seed"
+	"github.com/gardener/gardener/pkg/utils/imagevector"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -80,6 +81,15 @@ var _ = Describe("The chart of the extension", func() {
 		Expect(container(nil).Env).To(BeEmpty())
 		Expect(strings.TrimSpace(render(charts.Extension, nil).FileContent("images.yaml"))).To(BeEmpty())
 	})
+
+	DescribeTable("passes images on as other extensions do, as an object or as text", func(images any) {
+		vector, _, err := imagevector.Read([]byte(only[corev1.ConfigMap](render(charts.Extension, map[string]any{"imageVectorOverwrite": images}), "images.yaml").Data["images.yaml"]))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(vector).To(ConsistOf(HaveValue(And(HaveField("Name", "machine-controller-manager"), HaveField("Repository", HaveValue(Equal("r/mcm")))))))
+	},
+		Entry(nil, map[string]any{"images": []any{map[string]any{"name": "machine-controller-manager", "repository": "r/mcm"}}}),
+		Entry(nil, "images:\n- name: machine-controller-manager\n  repository: r/mcm\n"),
+	)
 
 	It("has a Service where the library registers the webhooks", func() {
 		service := only[corev1.Service](render(charts.Extension, nil), "service.yaml")

@@ -19,3 +19,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - evenkeel-leader-election
 - gardener-extension-heartbeat
 {{- end -}}
+
+{{/* the image vector, which other extensions take as text */}}
+{{- define "images" -}}
+{{- if kindIs "string" .Values.imageVectorOverwrite -}}
+{{ .Values.imageVectorOverwrite }}
+{{- else -}}
+{{ toYaml .Values.imageVectorOverwrite }}
+{{- end -}}
+{{- end -}}
