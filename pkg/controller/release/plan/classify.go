@@ -54,27 +54,12 @@ func (r *round) classify(p Pool) {
 	shared := group{Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas-pool.Dedicated(p.Reserve.Dedicated))}}
 	ready := r.readyNodeNames()
 	usable := func(m reserve.Machine) bool { return m.Ready() && ready[p.NodeOf[m.Name]] }
+	kinds := rolesOf(p.Reserve.Machines, due)
 	machines := make(map[string]reserve.Machine, len(p.Reserve.Machines))
-	owed := p.Replicas
-	for _, m := range p.Reserve.Machines {
+	for i, m := range p.Reserve.Machines {
 		machines[m.Name] = m
-		s := nodeRole{kind: spare, machine: m.Name}
-		switch {
-		case m.Leaving():
-			s.kind = leaving
-		case !m.Reserve:
-			s.kind = serving
-			if usable(m) || willNotServe(m) {
-				owed--
-			}
-		case slices.Contains(due, m.Name):
-			s.kind = coming
-			if usable(m) {
-				owed--
-			}
-		}
 		if node := p.NodeOf[m.Name]; node != "" {
-			r.roles[node] = s
+			r.roles[node] = nodeRole{kind: kinds[i], machine: m.Name}
 		}
 	}
 	for _, name := range next {
@@ -99,7 +84,45 @@ func (r *round) classify(p Pool) {
 		}
 		r.groups = append(r.groups, kept)
 	}
-	r.addOwedMachines(p, owed)
+	r.addOwedMachines(p, owedMachines(p, kinds, usable))
+}
+
+// rolesOf returns the roles of machines, of which some are due to be released.
+func rolesOf(machines []reserve.Machine, due []string) []role {
+	kinds := make([]role, len(machines))
+	for i, m := range machines {
+		switch {
+		case m.Leaving():
+			kinds[i] = leaving
+		case !m.Reserve:
+			kinds[i] = serving
+		case slices.Contains(due, m.Name):
+			kinds[i] = coming
+		default:
+			kinds[i] = spare
+		}
+	}
+	return kinds
+}
+
+// owedMachines returns how many machines that replicas ask for cannot be used yet, and will be: no
+// more than boot, or are yet to be created. A machine in reserve that cannot be created takes the
+// place of one that could serve.
+func owedMachines(p Pool, kinds []role, usable func(reserve.Machine) bool) int {
+	owed, missing, booting := p.Replicas, pool.VisibleReplicas(p.Replicas, p.Reserve.Applied), 0
+	for i, m := range p.Reserve.Machines {
+		if kinds[i] == leaving {
+			continue
+		}
+		missing--
+		switch {
+		case usable(m) && kinds[i] != spare, willNotServe(m) && kinds[i] == serving:
+			owed--
+		case !usable(m) && !willNotServe(m):
+			booting++
+		}
+	}
+	return min(owed, booting+max(0, missing))
 }
 
 // willNotServe reports whether a machine will not serve soon, if ever, so that no pod should wait

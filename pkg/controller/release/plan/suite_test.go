@@ -81,8 +81,18 @@ func victim(m *reserve.Machine) {
 }
 func booting(m *reserve.Machine) { m.Phase = mcm.MachinePending }
 func failing(m *reserve.Machine) { m.Phase, m.Failing = mcm.MachineCrashLoopBackOff, true }
+func unborn(m *reserve.Machine)  { m.Phase, m.HasProviderID = mcm.MachinePending, false }
 func unknown(m *reserve.Machine) { m.Phase = mcm.MachineUnknown }
 func leaves(m *reserve.Machine)  { m.Deleted, m.Phase = true, mcm.MachineTerminating }
+
+// neverMade is a machine that has no VM, because it could not be created.
+func neverMade(m *reserve.Machine) {
+	failing(m)
+	m.HasProviderID = false
+}
+
+// applied is the excess that machine-controller-manager is shown.
+func applied(n int) func(*Pool) { return func(p *Pool) { p.Reserve.Applied.Excess = n } }
 
 // unborn machines have no Node yet.
 func (s *story) unborn(names ...string) *story {
