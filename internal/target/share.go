@@ -81,6 +81,7 @@ func shareSpec(spec, last *corev1.PodSpec) {
 	share(&spec.SchedulingGates, last.SchedulingGates)
 	share(&spec.SchedulerName, last.SchedulerName)
 	share(&spec.Priority, last.Priority)
+	share(&spec.PreemptionPolicy, last.PreemptionPolicy)
 }
 
 // share lets a part be the same as that of another pod if they are equal.

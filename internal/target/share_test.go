@@ -64,6 +64,7 @@ var _ = Describe("Pods of one owner", func() {
 			p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2")
 		}, func(p *corev1.Pod) any { return &p.Spec.Containers[0] }),
 		Entry("its priority", func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](7) }, func(p *corev1.Pod) any { return p.Spec.Priority }),
+		Entry("its preemption policy", func(p *corev1.Pod) { p.Spec.PreemptionPolicy = ptr.To(corev1.PreemptNever) }, func(p *corev1.Pod) any { return p.Spec.PreemptionPolicy }),
 		Entry("its affinity", func(p *corev1.Pod) {
 			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone"}}}}
 		}, func(p *corev1.Pod) any { return p.Spec.Affinity }),

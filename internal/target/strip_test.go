@@ -55,6 +55,7 @@ var podReaders = map[string]func(*corev1.Pod) any{
 	"place": func(p *corev1.Pod) any {
 		return []any{p.Spec.NodeName, p.Status.NominatedNodeName, p.Spec.SchedulerName, p.Status.Phase, p.Spec.Priority, len(p.Spec.SchedulingGates) > 0}
 	},
+	"never preempts": func(p *corev1.Pod) any { return ptr.Deref(p.Spec.PreemptionPolicy, "") == corev1.PreemptNever },
 	"scheduled": func(p *corev1.Pod) any {
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodScheduled {
@@ -104,6 +105,7 @@ func drawPod(t *rapid.T) *corev1.Pod {
 		p.Spec.NodeName, p.Spec.SchedulerName = pick("node", "", "n"), pick("scheduler", "", "default-scheduler")
 		p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: pick("zone", "a", "b")}
 		p.Spec.Priority = rapid.SampledFrom([]*int32{nil, ptr.To[int32](-20), ptr.To[int32](5)}).Draw(t, "priority")
+		p.Spec.PreemptionPolicy = rapid.SampledFrom([]*corev1.PreemptionPolicy{nil, ptr.To(corev1.PreemptLowerPriority), ptr.To(corev1.PreemptNever)}).Draw(t, "preemption policy")
 		if rapid.Bool().Draw(t, "gated") {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}, {Name: "h"}}
 		}

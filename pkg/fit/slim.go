@@ -141,6 +141,9 @@ func outline(pod *corev1.Pod) *corev1.Pod {
 		slim.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
 	slim.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulerName: truncateName(pod.Spec.SchedulerName), Priority: pod.Spec.Priority}
+	if policy := pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
+		slim.Spec.PreemptionPolicy = policy
+	}
 	slim.Status = corev1.PodStatus{Phase: pod.Status.Phase, NominatedNodeName: pod.Status.NominatedNodeName}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		slim.Spec.SchedulingGates = pod.Spec.SchedulingGates[:1:1]

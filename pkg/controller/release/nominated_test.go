@@ -42,6 +42,8 @@ func ofPriority(n int32) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.Priority = ptr.To(n) }
 }
 
+func neverPreempting(p *corev1.Pod) { p.Spec.PreemptionPolicy = ptr.To(corev1.PreemptNever) }
+
 func half(p *corev1.Pod) {
 	p.Spec.Containers[0].Resources.Requests = Pod("half", 2000).Spec.Containers[0].Resources.Requests
 }
@@ -106,6 +108,7 @@ var _ = Describe("Nominations for one Node", func() {
 		Entry("all but the most important", nil, []*corev1.Pod{nominatedFor("p"), nominatedFor("q", ofPriority(5))}, "q", "a=2"),
 		Entry("one where a pod of its priority runs", []*corev1.Pod{Pod("x", 1000)}, []*corev1.Pod{nominatedFor("p")}, "", "a=2"),
 		Entry("not one that preempts what runs there", []*corev1.Pod{Pod("x", 4000)}, []*corev1.Pod{nominatedFor("p", ofPriority(5))}, "p", "a=1"),
+		Entry("one that never preempts what runs there", []*corev1.Pod{Pod("x", 4000)}, []*corev1.Pod{nominatedFor("p", ofPriority(5), neverPreempting)}, "", "a=2"),
 		Entry("those that repel each other", nil, []*corev1.Pod{nominatedFor("p-1", half, Apart), nominatedFor("p-2", half, Apart)}, "p-1", "a=2"),
 		Entry("not those of another scheduler", nil, []*corev1.Pod{nominatedFor("p"), nominatedFor("q", ofOtherScheduler), nominatedFor("r")}, "p q", "a=2"),
 		Entry("not those for a Node that they could not use alone", nil, []*corev1.Pod{nominatedFor("p", InZone("elsewhere")), nominatedFor("q", InZone("elsewhere"))}, "p q", "a=1"),

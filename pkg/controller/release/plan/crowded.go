@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -13,15 +14,16 @@ import (
 
 // IsCrowdedOut reports whether pods of the same or a higher priority keep a pod from the node that
 // it is nominated for: those that run there, and those that are nominated for it and more
-// important. Pods of a lower priority may be there, since preemption removes them. What the pods of
-// this node alone do not decide is left to the scheduler, which sees all nodes. If the node is full
-// and also refuses the pod for another reason, the pod is crowded out: its nomination is of no use,
-// and without it the pod gets a machine. The parameter nominated contains the pods that are
-// nominated for any node, and read returns a pod as package fit reads it.
+// important. Pods of a lower priority may be there, since preemption removes them, unless the pod
+// never preempts others. What the pods of this node alone do not decide is left to the scheduler,
+// which sees all nodes. If the node is full and also refuses the pod for another reason, the pod is
+// crowded out: its nomination is of no use, and without it the pod gets a machine. The parameter
+// nominated contains the pods that are nominated for any node, and read returns a pod as package fit
+// reads it.
 func IsCrowdedOut(pod *corev1.Pod, node *corev1.Node, running, nominated []*corev1.Pod, read func(*corev1.Pod) *fit.Pod) bool {
 	var staying []*fit.Pod
 	for _, p := range running {
-		if !pool.Finished(p) && p.DeletionTimestamp == nil && priority(p) >= priority(pod) {
+		if !pool.Finished(p) && p.DeletionTimestamp == nil && (priority(p) >= priority(pod) || neverPreempts(pod)) {
 			staying = append(staying, read(p))
 		}
 	}
@@ -34,6 +36,12 @@ func IsCrowdedOut(pod *corev1.Pod, node *corev1.Node, running, nominated []*core
 	p := read(pod)
 	obstacle, alone := room.Ask(p, node.Name), fit.NewRoom([]fit.Node{{Object: node}}).Ask(p, node.Name)
 	return isOfOthers(obstacle) && obstacle != alone
+}
+
+// neverPreempts reports whether the scheduler removes no pod for this one, and leaves the nomination
+// of this one as it is.
+func neverPreempts(pod *corev1.Pod) bool {
+	return ptr.Deref(pod.Spec.PreemptionPolicy, corev1.PreemptLowerPriority) == corev1.PreemptNever
 }
 
 // isOfOthers reports whether an obstacle is due to the pods on a node, whatever runs elsewhere.

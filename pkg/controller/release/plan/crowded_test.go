@@ -28,6 +28,9 @@ func worth(n int32) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.Priority = ptr.To(n) }
 }
 
+// neverPreempting keeps the scheduler from removing other pods for this one.
+func neverPreempting(p *corev1.Pod) { p.Spec.PreemptionPolicy = ptr.To(corev1.PreemptNever) }
+
 // createdAt sets since when a pod has existed.
 func createdAt(at time.Time) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(at) }
@@ -76,6 +79,9 @@ var _ = DescribeTable("A pod that is nominated for a node with four CPUs",
 	Entry("is crowded out by two that run there", true, nominatedFor("n", "p", 1000), these(Pod("q", 2000), Pod("r", 2000)), nil),
 	Entry("is crowded out by what is more important", true, nominatedFor("n", "p", 1000), these(Pod("q", 4000, worth(1))), nil),
 	Entry("is not crowded out by what is less important, since preemption removes it", false, nominatedFor("n", "p", 1000), these(Pod("q", 4000, worth(-1))), nil),
+	Entry("is crowded out by what is less important if it never preempts others", true, nominatedFor("n", "p", 1000, neverPreempting), these(Pod("q", 4000, worth(-1))), nil),
+	Entry("has its place beside what is less important and leaves it room if it never preempts others", false, nominatedFor("n", "p", 1000, neverPreempting),
+		these(Pod("q", 3000, worth(-1))), nil),
 	Entry("is not crowded out by what has finished", false, nominatedFor("n", "p", 1000),
 		these(Pod("q", 4000, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })), nil),
 	Entry("is not crowded out by what is being deleted", false, nominatedFor("n", "p", 1000),
