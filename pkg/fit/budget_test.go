@@ -4,6 +4,7 @@ package fit_test
 
 import (
 	"fmt"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -42,6 +43,14 @@ var _ = DescribeTable("Another order is tried only if the common half of the bud
 	Entry("the first order takes all of it", 22, 12),
 	Entry("it leaves one comparison, and the second is tried", 24, 20),
 )
+
+var _ = It("Pods of higher priority come first, also where the first order takes all of the common half of the budget", func() {
+	nodes, g := reserve("g", 1)
+	for budget := 16; budget <= 64; budget++ {
+		p := Pack(NewRoom(slices.Clone(nodes)), Demand{Pods: slices.Concat(many(1, "p", "cpu=4"), many(1, "i", "cpu=1", important(10))), Budget: budget}, []Group{g})
+		Expect(where(p)).To(Equal("g-0: i-0, left: p-0"), "with a budget of %d", budget)
+	}
+})
 
 var _ = DescribeTable("No other order is tried once as few machines open as there must be",
 	func(work int, requests, machine string) {

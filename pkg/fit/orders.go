@@ -42,7 +42,8 @@ type way struct {
 	aligned bool
 }
 
-// orders returns the orders to try. If not all pods get a place, one of the last two respects ranks.
+// orders returns the orders to try. Those that respect ranks come first: the budget may allow no
+// others.
 func (k *packer) orders() []way {
 	by := func(amount func(n needs) int64) func(a, b *shape) int {
 		return func(a, b *shape) int {
@@ -50,14 +51,13 @@ func (k *packer) orders() []way {
 		}
 	}
 	choosy := func(a, b *shape) int { return cmp.Or(cmp.Compare(a.homes, b.homes), bySize(a, b)) }
-	ways := []way{
-		{order: bySize}, {order: choosy}, {order: bySize, aligned: true},
-		{order: by(func(n needs) int64 { return n.CPU })}, {order: by(func(n needs) int64 { return n.Memory })},
-	}
+	var ways []way
 	if slices.ContainsFunc(k.shapes, func(s *shape) bool { return compareRanks(s, k.shapes[0]) != 0 }) {
-		ways = append(ways, way{order: byRank(bySize)}, way{order: byRank(choosy)})
+		ways = []way{{order: byRank(bySize)}, {order: byRank(choosy)}}
 	}
-	return ways
+	return append(ways,
+		way{order: bySize}, way{order: choosy}, way{order: bySize, aligned: true},
+		way{order: by(func(n needs) int64 { return n.CPU })}, way{order: by(func(n needs) int64 { return n.Memory })})
 }
 
 // costs is smaller for a better packing: it contains the pods left over by falling rank, then the
