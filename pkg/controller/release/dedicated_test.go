@@ -169,6 +169,22 @@ var _ = Describe("The controller with dedicated machines", func() {
 		})
 	})
 
+	It("releases them also where an admission policy refuses nominations, after some seconds", func() { // law 9
+		released(func(c *cluster) {
+			c.OnWrite(func(w sim.Write) error {
+				if w.Resource == "pods" && w.Subresource == "status" && w.User == "release" {
+					return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, w.Name, nil)
+				}
+				return nil
+			})
+			c.create(fresh(1, "web", 4000, web)...)
+			time.Sleep(5 * time.Second)
+			Expect(c.replicas()).To(Equal("a=1"))
+			time.Sleep(5 * time.Second)
+			Expect(placed(c, "web")).To(Equal(1))
+		})
+	})
+
 	It("leaves strangers none in a storm, and its owner none short", func() { // law 9
 		storm.Seeds(suite, everyAnswer, func(seed uint64) {
 			c := inhabit(storm.NewApart(sim.Options{Seed: seed, Resources: served}))

@@ -68,7 +68,7 @@ func (c *Controller) acceptMissingRights(ctx context.Context, all []plan.Nominat
 	}
 	for namespace, err := range refused {
 		if c.refusals.record(namespace, err != nil, c.clock.Now()) {
-			klog.FromContext(ctx).Info("Pods cannot be nominated for dedicated machines, so other pods may take these machines first. Grant patch on pods/status in the target cluster",
+			klog.FromContext(ctx).Info("Pods cannot be nominated for dedicated machines, so other pods may take these machines first. Grant patch on pods/status in the target cluster, and allow it in admission policies",
 				"namespace", namespace, "err", err)
 		}
 	}
@@ -81,9 +81,10 @@ func (c *Controller) acceptMissingRights(ctx context.Context, all []plan.Nominat
 	return errors.Join(left...)
 }
 
-// forbidden returns an error only if it is a refusal for lack of a right.
+// forbidden returns an error only if it is a refusal for lack of a right, or by an admission policy,
+// which mostly answers that the pod is invalid.
 func forbidden(err error) error {
-	if apierrors.IsForbidden(err) {
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		return err
 	}
 	return nil
