@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/sim/world"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
 )
 
@@ -80,6 +81,34 @@ var _ = Describe("A Job that has not created all of its pods", func() {
 			c.create(fresh(1, "last", 9000)...)
 			c.settle()
 			Expect(watched.Held()).To(HaveKeyWithValue("jobs", 0))
+		})
+	})
+
+	It("gets room for those that are left to complete, beside those that have succeeded, when its parallelism rises", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 9, "1:20")
+			c.Start("release", controller(usual))
+			c.settle()
+			known(c)
+			ctx, jobs, pods := context.Background(), c.core.BatchV1().Jobs(ns), c.core.CoreV1().Pods(ns)
+			job := c.employs("w", 1)
+			for _, p := range fresh(5, "done", 4000, byJob(job), func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" }) {
+				p = world.Create(pods, p)
+				p.Status.Phase = corev1.PodSucceeded
+				_, err := pods.UpdateStatus(ctx, p, metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			job.Spec.Parallelism, job.Spec.Completions = ptr.To[int32](4), ptr.To[int32](20)
+			job, err := jobs.Update(ctx, job, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			job.Status.Succeeded = 5
+			_, err = jobs.UpdateStatus(ctx, job, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.settle()
+			before := c.replicas()
+			c.create(fresh(1, "p", 4000, byJob(job))...)
+			time.Sleep(200 * time.Millisecond)
+			Expect([]string{before, c.replicas()}).To(Equal([]string{"a=1", "a=5"}))
 		})
 	})
 

@@ -66,15 +66,30 @@ func (c *Controller) countUncreated(waiting []*fit.Pod, all []*cachedPod, now ti
 	if len(uncreated) == 0 {
 		return nil
 	}
-	for _, p := range all {
-		if uncreated[p.controller] > 0 {
-			uncreated[p.controller]--
-		}
-	}
+	subtractCreated(uncreated, jobs, all)
 	for _, job := range jobs {
 		if uncreated[job.UID] > 0 && !c.bursts.Expects(job, uncreated[job.UID], now) {
 			uncreated[job.UID] = 0
 		}
 	}
 	return uncreated
+}
+
+// subtractCreated subtracts the pods that exist from those that ReplicaSets and Jobs are to have, by
+// UID. The latter do not include the pods that have succeeded, as far as the status of a Job counts
+// these.
+func subtractCreated(uncreated map[types.UID]int, jobs []*batchv1.Job, all []*cachedPod) {
+	succeeded := make(map[types.UID]int, len(jobs))
+	for _, job := range jobs {
+		succeeded[job.UID] = int(job.Status.Succeeded)
+	}
+	for _, p := range all {
+		switch {
+		case uncreated[p.controller] <= 0:
+		case p.ended && succeeded[p.controller] > 0:
+			succeeded[p.controller]--
+		default:
+			uncreated[p.controller]--
+		}
+	}
 }
