@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/internal/tracing"
@@ -96,8 +97,9 @@ type Controller struct {
 
 	// Only the worker uses the rest.
 	memory plan.Memory
-	// decided is when the last decision began.
+	// decided is when the last decision began, and again how long after it another one is due.
 	decided  time.Time
+	again    time.Duration
 	bursts   plan.Bursts
 	refusals refusals
 	claimed  plan.Claimed
@@ -169,7 +171,7 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 	}
 	for attempt := 1; ; attempt++ {
 		if err := c.decide(ctx); !outdated(err) || attempt == maxAttempts {
-			return c.nominationsAgain(), err
+			return requeue.Sooner(c.nominationsAgain(), c.again), err
 		}
 	}
 }
@@ -216,7 +218,7 @@ func (c *Controller) decide(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	c.memory, c.decided = p.Memory, begun
+	c.memory, c.decided, c.again = p.Memory, begun, p.Again
 	took := c.clock.Since(begun)
 	c.rested = c.clock.Now().Add(min(took, maxPause))
 	c.metrics.decided(p, took)

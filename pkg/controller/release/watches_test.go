@@ -132,6 +132,29 @@ var _ = Describe("While pods wait, the controller decides again", func() {
 		})
 	})
 
+	It("when a Node still has a taint a minute after it became ready", func() {
+		play(func(c *cluster) {
+			c.grow("a", 2, 1, "1:10")
+			c.settle()
+			c.delete("filler-a-002")
+			nodes := c.core.CoreV1().Nodes()
+			node, err := nodes.Get(context.Background(), "a-002", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			node.Status.Conditions[0].LastTransitionTime = metav1.Now()
+			node, err = nodes.UpdateStatus(context.Background(), node, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			node.Spec.Taints = []corev1.Taint{{Key: "starting", Effect: corev1.TaintEffectNoSchedule}}
+			_, err = nodes.Update(context.Background(), node, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			c.create(Pods(1, "p", 4000)...)
+			c.Start("release", controller(usual))
+			time.Sleep(55 * time.Second)
+			Expect(c.replicas()).To(Equal("a=2"))
+			time.Sleep(10 * time.Second)
+			Expect(c.replicas()).To(Equal("a=3"))
+		})
+	})
+
 	It("when a DaemonSet has changed", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:3")

@@ -5,11 +5,16 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // reserveTaint is ignored on machines that serve, are about to serve, or are released.
@@ -52,8 +57,11 @@ func (r *round) classify(p Pool) {
 	due := reserve.ReleaseOrder(p.Reserve, p.Replicas)
 	next := reserve.ReleaseOrder(p.Reserve, max(p.Max, p.Replicas))
 	shared := group{Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas-pool.Dedicated(p.Reserve.Dedicated))}}
-	ready := r.readyNodeNames()
-	usable := func(m reserve.Machine) bool { return m.Ready() && ready[p.NodeOf[m.Name]] }
+	ready := r.readyNodesByName()
+	usable := func(m reserve.Machine) bool {
+		node := ready[p.NodeOf[m.Name]]
+		return m.Ready() && node != nil && !r.isStarting(node, p.Sample)
+	}
 	kinds := rolesOf(p.Reserve.Machines, due)
 	machines := make(map[string]reserve.Machine, len(p.Reserve.Machines))
 	for i, m := range p.Reserve.Machines {
@@ -63,20 +71,25 @@ func (r *round) classify(p Pool) {
 		}
 	}
 	for _, name := range next {
-		m := machines[name]
 		if slices.Contains(due, name) {
 			continue
 		}
-		if !usable(m) {
+		if !usable(machines[name]) {
 			break // those after it come only when it has come
 		}
 		shared.Nodes = append(shared.Nodes, p.NodeOf[name])
 	}
 	r.groups = append(r.groups, shared)
+	r.addDedicated(p, func(name string) bool { return usable(machines[name]) })
+	r.addOwedMachines(p, owedMachines(p, kinds, usable))
+}
+
+// addDedicated adds the machines of each owner that can be used.
+func (r *round) addDedicated(p Pool, usable func(name string) bool) {
 	for owner, names := range reserve.DedicatedOrder(p.Reserve) {
 		kept := group{owner: owner, Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas)}}
 		for _, name := range names {
-			if usable(machines[name]) {
+			if usable(name) {
 				node := p.NodeOf[name]
 				kept.Nodes = append(kept.Nodes, node)
 				r.roles[node] = nodeRole{kind: spare, machine: name, kept: true}
@@ -84,7 +97,6 @@ func (r *round) classify(p Pool) {
 		}
 		r.groups = append(r.groups, kept)
 	}
-	r.addOwedMachines(p, owedMachines(p, kinds, usable))
 }
 
 // rolesOf returns the roles of machines, of which some are due to be released.
@@ -142,13 +154,40 @@ func (r *round) addOwedMachines(p Pool, n int) {
 	}
 }
 
-// readyNodeNames returns the names of the ready Nodes.
-func (r *round) readyNodeNames() map[string]bool {
+// readyNodesByName returns the ready Nodes.
+func (r *round) readyNodesByName() map[string]*corev1.Node {
 	if r.readyNodes == nil {
-		r.readyNodes = make(map[string]bool, len(r.Nodes))
+		r.readyNodes = make(map[string]*corev1.Node, len(r.Nodes))
 		for _, n := range r.Nodes {
-			r.readyNodes[n.Object.Name] = pool.NodeReady(n.Object)
+			if pool.NodeReady(n.Object) {
+				r.readyNodes[n.Object.Name] = n.Object
+			}
 		}
 	}
 	return r.readyNodes
+}
+
+// isStarting reports whether a Node has just become ready and still has a taint that machines like it
+// do not keep, so that pods can be bound to it a moment later. If the taint stays, the next decision
+// does not wait for it.
+func (r *round) isStarting(n, sample *corev1.Node) bool {
+	passes := func(t corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && !pool.IsReserveTaint(t) &&
+			!slices.ContainsFunc(sample.Spec.Taints, func(own corev1.Taint) bool { return own.MatchTaint(&t) })
+	}
+	if sample == nil || n.Spec.Unschedulable || !slices.ContainsFunc(n.Spec.Taints, passes) {
+		return false
+	}
+	left := similar.Settling - r.Now.Sub(readySince(n))
+	r.plan.Again = requeue.Sooner(r.plan.Again, left)
+	return left > 0
+}
+
+func readySince(n *corev1.Node) time.Time {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }

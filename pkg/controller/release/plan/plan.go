@@ -5,6 +5,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,6 +44,8 @@ type Plan struct {
 	// Beyond is how many other pods count, and were not considered.
 	Beyond int
 	Memory Memory
+	// Again is the time until the next decision without an event; 0 means never.
+	Again time.Duration
 }
 
 // Raise is one write.
@@ -97,7 +100,7 @@ type round struct {
 	// raises are those that are decided, by pool, and opened those that release a node.
 	raises, opened map[string]*Raise
 	// readyNodes is set on first use.
-	readyNodes map[string]bool
+	readyNodes map[string]*corev1.Node
 }
 
 // demand returns the pods that count. They include pods that the scheduler has not tried yet, if it

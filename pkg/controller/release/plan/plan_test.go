@@ -62,6 +62,14 @@ var _ = DescribeTable("A plan",
 		s.Nodes[1].Object.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
 		return s
 	}()),
+	Entry("room that boots: its Node has just become ready, and has a taint for a moment longer", "", "Coming:1", starting(59*time.Second, untainted)),
+	Entry("no room on a Node that keeps such a taint", "a+1(a-2)", "Released:1", starting(time.Minute, untainted)),
+	Entry("no room on a Node that has just become ready, and has the taint of all", "a+1(a-2)", "Released:1", starting(59*time.Second, startupTaint)),
+	Entry("no room on a Node that has just become ready, and is cordoned", "a+1(a-2)", "Released:1", func() *story {
+		s := starting(59*time.Second, untainted)
+		s.Nodes[1].Object.Spec.Unschedulable = true
+		return s
+	}()),
 	Entry("room that boots, and a reserve that is swapped for it", "", "Coming:1",
 		tell().pool("a", 2, 1, 10, machine("a-1", booting)).unborn("a-1").full().waits(Pod("p", 4000))),
 	Entry("room that boots is swapped, and the next is released", "a+1(a-3)", "Coming:1 Released:1",
