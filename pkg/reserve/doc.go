@@ -34,7 +34,8 @@
 //  2. Release. While fewer than R machines serve, reserve machines are released: ready ones before
 //     booting ones; within each, claimed ones first, then those whose Nodes are not cordoned, then
 //     those not about to be deleted, then the current revision, then those whose Nodes have no taint
-//     but that of their template, then those that can become ready in time, then the oldest. An
+//     but that of their template, then those on which no pod runs, then those that can become ready in
+//     time, then the oldest. An
 //     unhealthy machine (Unknown, Failed) does not count as serving; a booting one does.
 //  3. Swap. While fewer than R machines serve and run, ready reserve machines serve in place of
 //     booting ones, unless their Nodes are cordoned.

@@ -65,9 +65,9 @@ func (r *round) releasable(m Machine) bool {
 
 // releaseOrder prefers machines that are claimed, then those that are not cordoned, then those that are
 // not about to be deleted, then the current revision, then those without a taint of their own, then
-// those that are not stuck, then the oldest, which is the order of r.machines. A new Node may have
-// taints for some seconds after it is ready. In a rollout, pods that went to an old machine instead
-// would move twice.
+// those that are empty, then those that are not stuck, then the oldest, which is the order of
+// r.machines. A new Node may have taints for some seconds after it is ready. In a rollout, pods that
+// went to an old machine instead would move twice.
 func (r *round) releaseOrder(a, b Machine) int {
 	return cmp.Or(
 		compareFalseFirst(!a.Claimed, !b.Claimed),
@@ -75,6 +75,7 @@ func (r *round) releaseOrder(a, b Machine) int {
 		compareFalseFirst(a.Priority <= PriorityVictim, b.Priority <= PriorityVictim),
 		compareFalseFirst(a.Set != r.view.CurrentSet, b.Set != r.view.CurrentSet),
 		compareFalseFirst(a.Tainted, b.Tainted),
+		compareFalseFirst(a.Busy(), b.Busy()),
 		compareFalseFirst(r.isStuck(a), r.isStuck(b)),
 	)
 }

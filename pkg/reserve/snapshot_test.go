@@ -141,6 +141,8 @@ var _ = It("The order of release is the current revision first, so that pods mov
 	w := settled(3, 2, reserve.Unbounded)
 	w.machine("d").Tainted = true
 	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"e"}))
+	w.machine("e").Pods = 1
+	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"e"}), "pods may fit beside it")
 	w.machine("e").Set = "older"
 	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"d"}), "its new Node may have the taint for seconds")
 	w.machine("d").Cordoned = true

@@ -65,6 +65,15 @@ func born(name string, at time.Time) func(*world) {
 	return func(w *world) { w.machine(name).Created = at }
 }
 
+// busy machines run a pod each.
+func busy(names ...string) func(*world) {
+	return func(w *world) {
+		for _, name := range names {
+			w.machine(name).Pods = 1
+		}
+	}
+}
+
 func empty(names ...string) func(*world) {
 	return func(w *world) {
 		for _, name := range names {

@@ -36,3 +36,20 @@ var _ = DescribeTable("A machine in reserve does not keep those behind it from p
 	Entry("where its Node is cordoned", types.MergePatchType, `{"spec":{"unschedulable":true}}`),
 	Entry("where its Node has a taint of its own", types.JSONPatchType, `[{"op":"add","path":"/spec/taints/-","value":{"key":"maintenance","effect":"NoSchedule"}}]`),
 )
+
+var _ = It("A machine in reserve on which pods run that tolerate the taint does not keep those behind it from pods that wait", func() {
+	storm.Bubble(suite, func() {
+		c := inhabit(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
+		defer c.End()
+		c.Latency(time.Millisecond)
+		c.grow("a", 1, 2, "1:10")
+		c.agent("a-002", 3000)
+		c.settle()
+		c.Start("release", controller(usual))
+		c.create(fresh(1, "p", 4000)...)
+		c.settle()
+		Expect(c.waiting()).To(BeZero())
+		Expect(c.replicas()).To(Equal("a=2"))
+		Expect(c.events()).To(ConsistOf(HaveSuffix("to release machine a-003")))
+	})
+})
