@@ -39,27 +39,27 @@ func (c *Controller) job(key string) *batchv1.Job {
 	return stores.Find[batchv1.Job](c.stores.jobs, key)
 }
 
-// countUncreated returns how many pods the ReplicaSets and Jobs of waiting pods have yet to create,
-// by UID. If there are many, they are created in several batches, and when the last ones exist, the
-// machines for them can serve already.
-func (c *Controller) countUncreated(waiting []*fit.Pod, all []*cachedPod, now time.Time) map[types.UID]int {
-	uncreated, jobs := map[types.UID]int{}, []*batchv1.Job(nil)
+// countUncreated returns what the ReplicaSets and Jobs of waiting pods have yet to create, by UID. If
+// there are many pods, they are created in several batches, and when the last ones exist, the machines
+// for them can serve already.
+func (c *Controller) countUncreated(waiting []*fit.Pod, all []*cachedPod, now time.Time) map[types.UID]plan.Uncreated {
+	uncreated, jobs := map[types.UID]plan.Uncreated{}, []*batchv1.Job(nil)
 	for _, p := range waiting {
-		creator := plan.CreatorOf(p.Object)
-		if creator == nil {
+		creator, namespace := plan.CreatorOf(p.Object), p.Object.Namespace
+		if creator == nil || uncreated[creator.UID].Count > 0 {
 			continue
 		}
-		if _, known := uncreated[creator.UID]; known {
-			continue
-		}
-		key := p.Object.Namespace + "/" + creator.Name
+		count, key := 0, namespace+"/"+creator.Name
 		if creator.Kind == jobKind {
 			job := c.job(key)
-			if uncreated[creator.UID] = plan.PodsOfJob(job, creator.UID); uncreated[creator.UID] > 0 {
+			if count = plan.PodsOfJob(job, creator.UID); count > 0 {
 				jobs = append(jobs, job)
 			}
 		} else {
-			uncreated[creator.UID] = plan.PodsOfReplicaSet(stores.Find[appsv1.ReplicaSet](c.stores.replicaSets, key), creator.UID)
+			count = plan.PodsOfReplicaSet(stores.Find[appsv1.ReplicaSet](c.stores.replicaSets, key), creator.UID)
+		}
+		if count > 0 {
+			uncreated[creator.UID] = plan.Uncreated{Namespace: namespace, Count: count}
 		}
 	}
 	c.bursts.ForgetGone(c.job)
@@ -68,8 +68,8 @@ func (c *Controller) countUncreated(waiting []*fit.Pod, all []*cachedPod, now ti
 	}
 	subtractCreated(uncreated, jobs, all)
 	for _, job := range jobs {
-		if uncreated[job.UID] > 0 && !c.bursts.Expects(job, uncreated[job.UID], now) {
-			uncreated[job.UID] = 0
+		if left := uncreated[job.UID].Count; left > 0 && !c.bursts.Expects(job, left, now) {
+			delete(uncreated, job.UID)
 		}
 	}
 	return uncreated
@@ -78,18 +78,19 @@ func (c *Controller) countUncreated(waiting []*fit.Pod, all []*cachedPod, now ti
 // subtractCreated subtracts the pods that exist from those that ReplicaSets and Jobs are to have, by
 // UID. The latter do not include the pods that have succeeded, as far as the status of a Job counts
 // these.
-func subtractCreated(uncreated map[types.UID]int, jobs []*batchv1.Job, all []*cachedPod) {
+func subtractCreated(uncreated map[types.UID]plan.Uncreated, jobs []*batchv1.Job, all []*cachedPod) {
 	succeeded := make(map[types.UID]int, len(jobs))
 	for _, job := range jobs {
 		succeeded[job.UID] = int(job.Status.Succeeded)
 	}
 	for _, p := range all {
-		switch {
-		case uncreated[p.controller] <= 0:
+		switch u := uncreated[p.controller]; {
+		case u.Count <= 0 || u.Namespace != p.Object.Namespace:
 		case p.ended && succeeded[p.controller] > 0:
 			succeeded[p.controller]--
 		default:
-			uncreated[p.controller]--
+			u.Count--
+			uncreated[p.controller] = u
 		}
 	}
 }

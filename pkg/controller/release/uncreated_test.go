@@ -52,6 +52,23 @@ var _ = Describe("A ReplicaSet that has not created all of its pods", func() {
 		})
 	})
 
+	It("gets room for all of them beside pods of another namespace that name it as their owner", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 5, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			set := c.makes("w", 3)
+			for _, p := range fresh(2, "other", 1000, InNamespace("other"), ByReplicaSet(set), func(p *corev1.Pod) { p.Spec.NodeName = "elsewhere" }) {
+				p.UID = ""
+				world.Create(c.core.CoreV1().Pods("other"), p)
+			}
+			c.settle()
+			c.create(fresh(1, "p", 4000, ByReplicaSet(set))...)
+			time.Sleep(time.Second)
+			Expect(c.replicas()).To(Equal("a=4"))
+		})
+	})
+
 	It("creates others for those that are being deleted", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 5, "1:10")

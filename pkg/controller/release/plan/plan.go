@@ -197,16 +197,20 @@ func (r *round) buildNodes() {
 // missingDaemons returns the pods of DaemonSets that will start on a node: those for which there is
 // room, the most important first.
 func (r *round) missingDaemons(n Node) []*fit.Pod {
-	there := map[types.UID]bool{}
+	type key struct {
+		namespace string // a pod of another one only names a DaemonSet as its owner
+		owner     types.UID
+	}
+	there := map[key]bool{}
 	for _, p := range n.Pods {
 		for _, owner := range p.Object.OwnerReferences {
-			there[owner.UID] = true
+			there[key{p.Object.Namespace, owner.UID}] = true
 		}
 	}
 	var all []*fit.Pod
 	room := fit.NewRoom([]fit.Node{{Object: n.Object, Pods: n.Pods, Without: reserveTaint}})
 	for _, d := range r.Daemons {
-		if !there[d.Owner] && room.Ask(d.Pod, n.Object.Name) == fit.Fits {
+		if !there[key{d.Pod.Object.Namespace, d.Owner}] && room.Ask(d.Pod, n.Object.Name) == fit.Fits {
 			room.Put(d.Pod, n.Object.Name)
 			all = append(all, d.Pod)
 		}

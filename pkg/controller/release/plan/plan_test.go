@@ -97,6 +97,9 @@ var _ = DescribeTable("A plan",
 	Entry("a DaemonSet has taken its part", "a+1(a-1)", "Released:3", tell().pool("a", 1, 1, 10).full().waits(Pods(3, "p", 1100)...).daemon(500).
 		runs("a-1", Pod("d", 500, func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{UID: "daemon"}} }))),
 
+	Entry("a DaemonSet will take its part beside a pod of another namespace that names it as its owner", "a+2(a-1 a-2)", "Released:3",
+		tell().pool("a", 1, 2, 10).full().waits(Pods(3, "p", 1100)...).daemon(500).
+			runs("a-1", Pod("d", 500, InNamespace("other"), func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{UID: "daemon"}} }))),
 	Entry("a DaemonSet has no room beside what runs there, and takes no part", "a+1(a-1)", "Released:1",
 		tell().pool("a", 1, 1, 10).full().runs("a-1", Pod("t", 2000, tolerant)).waits(Pod("p", 1000)).daemon(2500)),
 	Entry("room that serves before room that boots", "", "HasRoom:1", tell().pool("a", 1, 0, 10, replicas(2)).waits(Pod("p", 1000))),

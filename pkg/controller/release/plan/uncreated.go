@@ -53,8 +53,10 @@ func (r *round) uncreatedPods(waiting []*fit.Pod) []fit.Uncreated {
 		if owner == nil || counted[owner.UID] || p.Unclear != "" || slices.ContainsFunc(p.Object.Spec.Volumes, isPerPod) {
 			continue
 		}
-		counted[owner.UID] = true
-		all = append(all, fit.Uncreated{Like: p, Count: min(r.Uncreated[owner.UID], MaxPods)})
+		if u := r.Uncreated[owner.UID]; u.Namespace == p.Object.Namespace {
+			counted[owner.UID] = true
+			all = append(all, fit.Uncreated{Like: p, Count: min(u.Count, MaxPods)})
+		}
 	}
 	return all
 }

@@ -44,9 +44,13 @@ var (
 
 // uncreated sets how many pods ReplicaSets have yet to create.
 func (s *story) uncreated(n int, sets ...string) *story {
-	s.Uncreated = map[types.UID]int{}
+	return s.uncreatedIn(fixture.Namespace, n, sets...)
+}
+
+func (s *story) uncreatedIn(namespace string, n int, sets ...string) *story {
+	s.Uncreated = map[types.UID]Uncreated{}
 	for _, name := range sets {
-		s.Uncreated[types.UID(name)] = n
+		s.Uncreated[types.UID(name)] = Uncreated{Namespace: namespace, Count: n}
 	}
 	return s
 }
@@ -99,7 +103,9 @@ var _ = DescribeTable("Pods that a ReplicaSet has yet to create",
 	Entry("count beside pods that own machines", "a+3(a-1 a-2 a-3)", "Released:2", 1,
 		tell().pool("a", 1, 4, 10, dedicated("shop", 1)).full().waits(Pod("p", 4000, ofWeb), Pod("q", 4000, ByReplicaSet(set("w")))).uncreated(1, "w")),
 	Entry("have none of the machines released that are for all, if they will own others", "a+1(a-1)", "Released:1", 0,
-		tell().pool("a", 1, 4, 10, dedicated("shop", 2)).full().waits(Pod("p", 4000, ofWeb)).uncreated(1, "shopweb")),
+		tell().pool("a", 1, 4, 10, dedicated("shop", 2)).full().waits(Pod("p", 4000, ofWeb)).uncreatedIn("shop", 1, "shopweb")),
+	Entry("count as one of its namespace that waits, and not as one of another that names it as its owner", "a+3(a-1 a-2 a-3)", "Released:2", 4,
+		tell().pool("a", 1, 9, 20).full().waits(Pod("other", 4000, InNamespace("other"), ByReplicaSet(set("w"))), Pod("p", 1000, ByReplicaSet(set("w")))).uncreated(4, "w")),
 	Entry("count with one that waits, beside one whose suitable nodes are unknown", "a+2(a-1 a-2)", "Released:1 Unclear:1", 7,
 		tell().pool("a", 1, 5, 10).full().waits(Pod("p-0", 1000, ByReplicaSet(set("w")), claimsDevice), Pod("p-1", 1000, ByReplicaSet(set("w")))).uncreated(7, "w")),
 	Entry("do not count where each has a volume of its own", "a+1(a-1)", "Released:1", 0,

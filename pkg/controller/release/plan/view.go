@@ -22,8 +22,8 @@ type View struct {
 	// Waiting are pods without a node, the most important first. Beyond is how many more there are.
 	Waiting []*fit.Pod
 	Beyond  int
-	// Uncreated is how many pods the ReplicaSets and Jobs of waiting pods have yet to create, by UID.
-	Uncreated map[types.UID]int
+	// Uncreated is what the ReplicaSets and Jobs of waiting pods have yet to create, by UID.
+	Uncreated map[types.UID]Uncreated
 	// Nodes are all Nodes.
 	Nodes []Node
 	// Daemons would run on every machine that they fit, the most important first.
@@ -107,6 +107,13 @@ type Basis struct {
 	// they are not set.
 	Bounds          string
 	Applied, Excess *string
+}
+
+// Uncreated is how many pods a ReplicaSet or a Job has yet to create, and where. A pod of another
+// namespace only names it as its owner.
+type Uncreated struct {
+	Namespace string
+	Count     int
 }
 
 // Memory is when pods were first seen to wait although there was room.
