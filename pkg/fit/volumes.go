@@ -106,10 +106,11 @@ func (l *Lookups) volumesOf(pod *corev1.Pod) ([]volume, error) {
 	return all, nil
 }
 
-// anywhere reports whether every node has the volume.
+// anywhere reports whether every node has the volume, or a driver creates it on any node for the time
+// that the pod runs there.
 func anywhere(s corev1.VolumeSource) bool {
 	return s.EmptyDir != nil || s.ConfigMap != nil || s.Secret != nil || s.Projected != nil || s.DownwardAPI != nil ||
-		s.HostPath != nil || s.NFS != nil || s.Image != nil
+		s.HostPath != nil || s.NFS != nil || s.Image != nil || s.CSI != nil
 }
 
 func (l *Lookups) claimed(namespace, name string) ([]volume, error) {

@@ -157,6 +157,7 @@ var _ = Describe("Other volumes", func() {
 			{EmptyDir: &corev1.EmptyDirVolumeSource{}}, {ConfigMap: &corev1.ConfigMapVolumeSource{}}, {Secret: &corev1.SecretVolumeSource{}},
 			{Projected: &corev1.ProjectedVolumeSource{}}, {DownwardAPI: &corev1.DownwardAPIVolumeSource{}},
 			{HostPath: &corev1.HostPathVolumeSource{}}, {NFS: &corev1.NFSVolumeSource{}}, {Image: &corev1.ImageVolumeSource{}},
+			{CSI: &corev1.CSIVolumeSource{Driver: "secrets-store.csi.k8s.io"}},
 		} {
 			Expect(On(with(source, cluster{}), node("n", in("a")))).To(Equal(Fits))
 		}
