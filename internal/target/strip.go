@@ -143,6 +143,7 @@ func stripJob(job *batchv1.Job) *batchv1.Job {
 		Parallelism: job.Spec.Parallelism, Completions: job.Spec.Completions, CompletionMode: job.Spec.CompletionMode,
 		Suspend: job.Spec.Suspend, ManagedBy: job.Spec.ManagedBy,
 	}}
+	slim.Status.StartTime = job.Status.StartTime
 	slim.Status.Succeeded, slim.Status.Failed, slim.Status.Terminating = job.Status.Succeeded, job.Status.Failed, job.Status.Terminating
 	for _, c := range job.Status.Conditions {
 		if c.Status == corev1.ConditionTrue {

@@ -220,7 +220,7 @@ var _ = Describe("What is kept", func() {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": huge}}},
 		}
 		job.Status = batchv1.JobStatus{
-			Succeeded: 1, Failed: 2, Terminating: ptr.To[int32](3), CompletedIndexes: huge,
+			StartTime: ptr.To(metav1.Now()), Succeeded: 1, Failed: 2, Terminating: ptr.To[int32](3), CompletedIndexes: huge,
 			Conditions: []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionFalse}, {Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Message: huge}},
 		}
 		slim, want := strip(GinkgoT(), job), job.DeepCopy()

@@ -3,11 +3,13 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
@@ -45,12 +47,14 @@ func isTrue(c batchv1.JobCondition) bool { return c.Status == corev1.ConditionTr
 
 // Bursts are Jobs that create pods, by UID. A Job does not show that its pods cannot be created,
 // for example because of a quota, as a ReplicaSet does. So its pods are expected only as long as
-// new ones appear, and then no more until its parallelism changes.
+// new ones appear, and then no more until its parallelism changes, or it is resumed.
 type Bursts map[types.UID]burst
 
 type burst struct {
 	key         string // of the Job
 	parallelism int32
+	// started is when the Job was started or resumed; nil if its status does not show that.
+	started *metav1.Time
 	// left is how many pods are yet to be created, and since is when this was first seen.
 	left  int
 	since time.Time
@@ -58,9 +62,11 @@ type burst struct {
 
 // Expects reports whether the pods that a Job has yet to create will exist soon.
 func (b Bursts) Expects(job *batchv1.Job, left int, now time.Time) bool {
-	is := burst{job.Namespace + "/" + job.Name, ptr.Deref(job.Spec.Parallelism, 1), left, now}
+	is := burst{job.Namespace + "/" + job.Name, ptr.Deref(job.Spec.Parallelism, 1), job.Status.StartTime, left, now}
 	was, known := b[job.UID]
-	if known && was.parallelism == is.parallelism {
+	if known && was.lasts(is) {
+		was.started = cmp.Or(was.started, is.started)
+		b[job.UID] = was
 		if now.Sub(was.since) > stallTime {
 			return false
 		}
@@ -70,6 +76,11 @@ func (b Bursts) Expects(job *batchv1.Job, left int, now time.Time) bool {
 	}
 	b[job.UID] = is
 	return true
+}
+
+// lasts reports whether a Job still creates the pods of this burst.
+func (b burst) lasts(is burst) bool {
+	return b.parallelism == is.parallelism && (b.started == nil || is.started == nil || b.started.Equal(is.started))
 }
 
 // ForgetGone forgets Jobs that no longer exist. find returns a Job by namespace/name, nil if there

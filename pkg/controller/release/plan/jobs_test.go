@@ -89,6 +89,19 @@ var _ = Describe("The pods that a Job has yet to create are expected", func() {
 		Expect(bursts.Expects(job(10), 6, Noon.Add(4*time.Second))).To(BeFalse())
 	})
 
+	It("again once it has been resumed", func() {
+		startedAt := func(at time.Duration) *batchv1.Job {
+			j := job(9)
+			j.Status.StartTime = &metav1.Time{Time: Noon.Add(at)}
+			return j
+		}
+		Expect(expects(5, 0)).To(BeTrue())
+		Expect(bursts.Expects(startedAt(0), 5, Noon.Add(2*time.Second))).To(BeFalse(), "its status shows only now that it has been started")
+		Expect(expects(5, time.Minute)).To(BeFalse(), "its status does not show yet that it has been resumed")
+		Expect(bursts.Expects(startedAt(time.Minute), 5, Noon.Add(time.Minute))).To(BeTrue())
+		Expect(bursts.Expects(startedAt(time.Minute), 5, Noon.Add(time.Minute+2*time.Second))).To(BeFalse())
+	})
+
 	It("no more after that, though its parallelism is written where it was one by default", func() {
 		one := job(1)
 		one.Spec.Parallelism = nil
