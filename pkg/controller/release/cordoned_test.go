@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
 var _ = DescribeTable("A machine in reserve does not keep those behind it from pods that wait",
@@ -53,3 +55,38 @@ var _ = It("A machine in reserve on which pods run that tolerate the taint does 
 		Expect(c.events()).To(ConsistOf(HaveSuffix("to release machine a-003")))
 	})
 })
+
+var _ = It("A machine in reserve that cannot be created does not keep pods from those of another pool, though replicas ask for it", func() {
+	storm.Bubble(suite, func() {
+		c := inhabit(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
+		defer c.End()
+		c.Latency(time.Millisecond)
+		c.grow("a", 1, 1, "1:10")
+		c.grow("b", 1, 1, "1:10")
+		c.settle()
+		c.set(func() { c.boot = 24 * time.Hour })
+		c.Start("release", controller(usual))
+		c.create(fresh(1, "p", 4000, InZone("a"))...)
+		time.Sleep(time.Second)
+		c.patch("a", `{"spec":{"replicas":3}}`) // as an autoscaler does, while the reserve is refilled
+		time.Sleep(time.Second)
+		c.fail()
+		time.Sleep(time.Second)
+		c.create(fresh(1, "q", 4000)...)
+		time.Sleep(time.Second)
+		Expect(c.replicas()).To(Equal("a=3 b=2"))
+	})
+})
+
+// fail has the cloud create none of the machines that boot.
+func (c *cluster) fail() {
+	GinkgoHelper()
+	for _, m := range c.machines() {
+		if m.Spec.ProviderID == "" {
+			m.Status.CurrentStatus.Phase = mcm.MachineCrashLoopBackOff
+			m.Status.LastOperation = mcm.LastOperation{Type: mcm.MachineOperationCreate, State: mcm.MachineStateFailed, ErrorCode: "ResourceExhausted"}
+			_, err := c.ours.MachineV1alpha1().Machines(ns).UpdateStatus(context.Background(), &m, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+	}
+}
