@@ -93,8 +93,8 @@ func startupTaint(n *corev1.Node) {
 }
 
 // starting has a pod wait beside a machine that has room, has been ready for so long, and has a startup taint. The sample changes.
-func starting(ready time.Duration, change func(*corev1.Node)) *story {
-	s := tell().pool("a", 2, 1, 10, sample(change)).runs("a-0", Pod("f", 4000)).waits(Pod("p", 1000))
+func starting(ready time.Duration, change func(*corev1.Node), more ...func(*Pool)) *story {
+	s := tell().pool("a", 2, 1, 10, append([]func(*Pool){sample(change)}, more...)...).runs("a-0", Pod("f", 4000)).waits(Pod("p", 1000))
 	n := s.Nodes[1].Object
 	startupTaint(n)
 	n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(Noon.Add(-ready))
