@@ -178,7 +178,7 @@ func (r *round) isStarting(n, sample *corev1.Node) bool {
 	if sample == nil || n.Spec.Unschedulable || !slices.ContainsFunc(n.Spec.Taints, passes) {
 		return false
 	}
-	left := similar.Settling - r.Now.Sub(readySince(n))
+	left := similar.Settling - r.Now.Sub(readySince(n)).Abs() // the clock of the kubelet may be ahead
 	r.plan.Again = requeue.Sooner(r.plan.Again, left)
 	return left > 0
 }
