@@ -40,6 +40,7 @@ func (c *Controller) raiseReplicas(ctx context.Context, r plan.Raise) error {
 		err = c.readAgain(ctx, namespace, name, r.Pool.Basis, err)
 	}
 	c.metrics.raised(r, err)
+	c.refused.record(r.Pool.Basis, err, c.clock.Now())
 	switch {
 	case err == nil:
 		c.record(d)

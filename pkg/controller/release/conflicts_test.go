@@ -16,6 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 )
 
 // tries counts the raises that the controller attempts from now on, whatever their outcome.
@@ -164,6 +165,52 @@ var _ = Describe("The controller", func() {
 		Entry("of some machines", 1),
 		Entry("of none, which can be stored in two forms", 0),
 	)
+
+	It("releases a machine of another MachineDeployment while an admission policy refuses a raise", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.grow("b", 1, 1, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			var accepting atomic.Bool
+			c.OnWrite(func(w sim.Write) error {
+				if !accepting.Load() && w.User == "release" && w.Resource == "machinedeployments" && w.Name == "a" {
+					return apierrors.NewInvalid(schema.GroupKind{Kind: "MachineDeployment"}, w.Name, nil)
+				}
+				return nil
+			})
+			c.create(fresh(1, "p", 4000)...)
+			time.Sleep(time.Second)
+			Expect(c.replicas()).To(Equal("a=1 b=2"))
+			c.create(fresh(1, "q", 4000, InZone("a"))...)
+			time.Sleep(time.Second)
+			accepting.Store(true)
+			time.Sleep(30 * time.Second)
+			Expect(c.replicas()).To(Equal("a=2 b=2"))
+		})
+	})
+
+	It("tries again as soon as the MachineDeployment has changed for which an admission policy has refused a raise", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			var accepting atomic.Bool
+			c.OnWrite(func(w sim.Write) error {
+				if !accepting.Load() && w.User == "release" && w.Resource == "machinedeployments" {
+					return apierrors.NewInvalid(schema.GroupKind{Kind: "MachineDeployment"}, w.Name, nil)
+				}
+				return nil
+			})
+			c.create(fresh(1, "p", 4000)...)
+			time.Sleep(5 * time.Second)
+			Expect(c.replicas()).To(Equal("a=1"))
+			accepting.Store(true)
+			c.patch("a", `{"spec":{"minReadySeconds":1}}`)
+			time.Sleep(time.Second)
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
 
 	It("does not delay pods while other clients keep writing the MachineDeployment", func() {
 		play(func(c *cluster) {

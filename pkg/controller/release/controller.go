@@ -102,6 +102,7 @@ type Controller struct {
 	again    time.Duration
 	bursts   plan.Bursts
 	refusals refusals
+	refused  refusedRaises
 	claimed  plan.Claimed
 	// rested is when the next decision may begin: as long after the last one as that took, so that
 	// half of the time is left for others.
@@ -124,7 +125,7 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 	}
 	c := &Controller{
 		raised: o.Raised, client: client, pods: o.Pods, recorder: recorder, clock: o.Clock, settings: o.Settings,
-		metrics: newMetrics(o.Registerer), informers: informers.Target, control: o.Control, target: o.Target, refusals: refusals{}, claimed: plan.Claimed{}, bursts: plan.Bursts{},
+		metrics: newMetrics(o.Registerer), informers: informers.Target, control: o.Control, target: o.Target, refusals: refusals{}, refused: refusedRaises{}, claimed: plan.Claimed{}, bursts: plan.Bursts{},
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
 	c.podCache.lookups = c.stores.storage.Lookups()
@@ -171,7 +172,7 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 	}
 	for attempt := 1; ; attempt++ {
 		if err := c.decide(ctx); !outdated(err) || attempt == maxAttempts {
-			return requeue.Sooner(c.nominationsAgain(), c.again), err
+			return requeue.Sooner(requeue.Sooner(c.nominationsAgain(), c.again), c.refused.next(c.clock.Now())), err
 		}
 	}
 }
@@ -211,6 +212,7 @@ func (c *Controller) look(ctx context.Context, begun time.Time) plan.View {
 
 func (c *Controller) decide(ctx context.Context) error {
 	begun := c.clock.Now()
+	c.refused.next(begun)
 	v := c.look(ctx, begun)
 	end := tracing.Step(ctx, "plan")
 	p := plan.New(v)

@@ -24,6 +24,9 @@ func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bou
 	if _, valid := pool.AppliedReplicas(d); valid {
 		p.Applied = ptr.To(pool.Workload(d, d.Spec.Replicas))
 	}
+	if c.refused.isAside(p.Basis) {
+		p.Max = min(p.Max, p.Replicas)
+	}
 	p.Inclusive = s.Applied.Counted+s.Applied.Absorbed > 0
 	c.claimed.Record(d, now)
 	c.claimed.Complete(d, p.Reserve)
