@@ -268,6 +268,13 @@ func (h *health) isTrusted() bool {
 	return h.isReachable()
 }
 
+// isUnprobed reports whether the cluster counts as unreachable only because a write got no answer.
+func (h *health) isUnprobed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.doubted && h.failures < h.patience
+}
+
 // status returns when the cluster last answered, whether it is too new to decide, and what is wrong
 // with it.
 func (h *health) status() (heard time.Time, young bool, trouble error) {

@@ -92,12 +92,12 @@ func (p *Plan) wantedClusters(r rules, candidates []*ClusterPlan) int {
 }
 
 // roomFor returns how many clusters can have a maximum of at least 1 each, besides those that
-// cannot be changed now.
+// cannot be changed now. None leaves because another one takes a moment to confirm a lower maximum.
 func (p *Plan) roomFor(r rules) int {
 	room, kept := r.max, int64(0)
 	for _, s := range p.clusterPlans() {
 		if s.isFixed() && !s.Lent {
-			room -= s.heldBounds().Max
+			room -= s.leastMaximum()
 			if s.candidate() {
 				kept++
 			}

@@ -212,6 +212,19 @@ func (s *ClusterPlan) heldBounds() Bounds {
 	return s.Counted
 }
 
+// leastMaximum returns how low the maximum that heldBounds returns may be in a moment: what is being sent may
+// take effect, and a cluster that has just failed may take it when it is tried again.
+func (s *ClusterPlan) leastMaximum() int64 {
+	c, held := s.cluster, s.heldBounds().Max
+	switch {
+	case c.InFlight != nil:
+		return min(held, c.InFlight.Max)
+	case c.Unprobed, c.Pausing && c.Fault == Hold{}:
+		return min(held, 1)
+	}
+	return held
+}
+
 // replaced reports whether another client's autoscaler has the name, and nothing that was sent can
 // take effect any more, even if that one is removed.
 func (s *ClusterPlan) replaced(now time.Time) bool {

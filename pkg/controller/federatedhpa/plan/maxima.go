@@ -10,9 +10,10 @@ import (
 	"github.com/evenkeel/evenkeel/internal/requeue"
 )
 
-// divideMaxima moves maximums to the clusters that need them. If no cluster needs more, they stay.
+// divideMaxima moves maximums to the clusters that need them. If no cluster needs more, they stay. What
+// runs stays also where there is no room for it before another cluster confirms what is being sent.
 func (p *Plan) divideMaxima(r rules, now time.Time) {
-	room, moving := r.max, false
+	room, soon, running, moving := r.max, r.max, int64(0), false
 	var hands []*ClusterPlan
 	for _, s := range p.clusterPlans() {
 		moving = moving || s.fresh
@@ -22,12 +23,12 @@ func (p *Plan) divideMaxima(r rules, now time.Time) {
 			s.Aim = Bounds{}
 		case s.isFixed():
 			s.Aim.Max = s.heldBounds().Max
-			room -= s.Aim.Max
+			room, soon = room-s.Aim.Max, soon-s.leastMaximum()
 		default:
-			hands = append(hands, s)
+			hands, running = append(hands, s), running+min(s.Confirmed.Max, max(1, s.desired()))
 		}
 	}
-	p.Room = max(0, room)
+	p.Room = max(0, room, min(soon, running))
 	if !mayRest(hands, p.Room, moving) {
 		p.partition(r, now, hands)
 	}

@@ -128,7 +128,8 @@ func (s *ClusterPlan) omissionRank() int {
 	}
 }
 
-// lookAgainAt returns when a cluster is asked again for a version that it has not shown.
+// lookAgainAt is when a cluster is asked again for a version that it has not shown, or looked at again that is
+// about to be probed.
 const lookAgainAt = 5 * time.Second
 
 // wakeFor records when time alone changes the state of a cluster.
@@ -142,7 +143,7 @@ func (p *Plan) wakeFor(s *ClusterPlan, r rules, now time.Time) {
 	if s.cluster.taken() {
 		p.Again = requeue.Sooner(p.Again, s.revives(now))
 	}
-	if s.behind && s.cluster.Reachable {
+	if s.behind && s.cluster.Reachable || s.cluster.Unprobed {
 		p.Again = requeue.Sooner(p.Again, lookAgainAt)
 	}
 	if since := s.entry.UnreachableSince; since != nil && r.lend && !s.Lent && s.hasAutoscaler() {

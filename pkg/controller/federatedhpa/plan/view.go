@@ -38,6 +38,9 @@ type Cluster struct {
 	// Reachable reports whether its caches are filled and it answers, so that the fields below are
 	// up to date.
 	Reachable bool
+	// Unprobed reports whether it counts as unreachable only because a write got no answer a moment ago: the
+	// next probes will show whether it is.
+	Unprobed bool
 	// Since is when it last answered; zero if that is unknown.
 	Since time.Time
 	// Fault is why nothing can be written to it although it is reachable.

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
+)
+
+// slow is a cluster to which these bounds were sent two seconds ago.
+func slow(lo, hi int64) func(*plan.Cluster) {
+	return func(c *plan.Cluster) {
+		c.InFlight, c.Sent = &plan.Bounds{Min: lo, Max: hi}, noon.Add(-2*time.Second)
+	}
+}
+
+// unprobed is a cluster that has just given no answer to a write.
+func unprobed(c *plan.Cluster) { c.Reachable, c.Unprobed = false, true }
+
+var _ = Describe("While a cluster takes a moment to confirm a lower maximum", func() {
+	DescribeTable("others keep what they run",
+		func(v plan.View, expected string, sent ...string) {
+			p := plan.New(v)
+			Expect(aims(p)).To(Equal(expected))
+			Expect(orders(p)).To(ConsistOf(sent))
+		},
+		Entry("where maxReplicas was lowered", view(Federated(1, 10), has("a", 1, 10, 8, slow(1, 4)), has("b", 1, 3, 3), has("c", 1, 3, 3)), "10/3/3"),
+		Entry("where maxReplicas was lowered, and the cluster gave no answer", view(Federated(1, 10), has("a", 1, 10, 8, unprobed), has("b", 1, 3, 3), has("c", 1, 3, 3)), "10/3/3"),
+		Entry("where maxReplicas was lowered, and the cluster is tried again soon", view(Federated(1, 10), has("a", 1, 10, 8, pausing), has("b", 1, 3, 3), has("c", 1, 3, 3)), "10/3/3"),
+		Entry("but not if the cluster refuses it", view(Federated(1, 10), has("a", 1, 10, 8, pausing, refusing), has("b", 1, 3, 3)), "10/-", "b gone"),
+		Entry("where another client raised its maximum", view(Federated(1, 30), has("a", 1, 99, 8, slow(1, 10)), has("b", 1, 10, 8), has("c", 1, 10, 8)), "99/8/8", "b 1..8", "c 1..8"),
+		Entry("but no more than the new maximum leaves for them", view(Federated(1, 10), has("a", 1, 10, 8, slow(1, 4)), has("b", 1, 10, 8), has("c", 1, 10, 8)), "10/3/3", "b 1..3", "c 1..3"),
+	)
+
+	It("is looked at again soon if it gave no answer", func() {
+		Expect(plan.New(view(Federated(1, 10), has("a", 1, 10, 8, unprobed))).Again).To(Equal(5 * time.Second))
+	})
+})

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
+)
+
+var _ = Describe("A lower maxReplicas", func() {
+	lowered := func(f *federation) {
+		f.change("shop", func(s *Spec) { s.MaxReplicas = 10 })
+		for i := range 60 {
+			time.Sleep(500 * time.Millisecond)
+			Expect(f.bounds("shop")).NotTo(ContainSubstring("-"), "after %d half seconds", i)
+			Expect(f.clusters[1].replicas("shop")).To(BeNumerically(">=", 3))
+			world.Change(f.objects(), "shop", func(o *v1alpha1.FederatedHorizontalPodAutoscaler) { // so that the controller decides again
+				metav1.SetMetaDataAnnotation(&o.ObjectMeta, "example.org/note", fmt.Sprint(i))
+			})
+		}
+		f.settle()
+		Expect(f.maxima("shop")).To(Equal("4/3/3"))
+	}
+	begin := func(f *federation) {
+		f.start()
+		f.create(Federated(3, 30))
+		f.loads("shop", 8, 8, 8)
+		f.settle()
+		Expect(f.maxima("shop")).To(Equal("10/10/10"))
+	}
+
+	It("costs no cluster its autoscaler because another one takes three seconds to answer", func() {
+		play(func(f *federation) {
+			begin(f)
+			f.clusters[0].LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == "federatedhpa" && r.Verb == "update" && r.Resource == "horizontalpodautoscalers" {
+					return 3 * time.Second, 0
+				}
+				return 0, 0
+			})
+			lowered(f)
+		}, "c1", "c2", "c3")
+	})
+
+	DescribeTable("costs no cluster its autoscaler because another one fails once", func(failure error) {
+		play(func(f *federation) {
+			begin(f)
+			var failed atomic.Bool
+			f.clusters[0].OnWrite(func(w sim.Write) error {
+				if w.User == "federatedhpa" && w.Resource == "horizontalpodautoscalers" && !failed.Swap(true) {
+					return failure
+				}
+				return nil
+			})
+			lowered(f)
+			Expect(failed.Load()).To(BeTrue())
+		}, "c1", "c2", "c3")
+	},
+		Entry("with an error", apierrors.NewInternalError(errors.New("etcdserver: leader changed"))),
+		Entry("without an answer", errors.New("connection reset by peer")),
+	)
+})
