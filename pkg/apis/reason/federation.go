@@ -61,7 +61,7 @@ var Clusters = Table{
 	{Name: "ListRefused", Status: "Refused", Meaning: "The hub cannot list the kind there.", Remedy: "allow its account to list and watch the kind"},
 	{Name: "TooManyKinds", Status: "Refused", Meaning: "Objects scale more kinds there than the hub watches in one cluster.", Remedy: "remove objects that scale other kinds"},
 	{Name: "NoSuchKind", Status: "Refused", Meaning: "The cluster does not have the kind of the workload.", Remedy: "correct `scaleTargetRef`, or install the kind there"},
-	{Name: "SameCluster", Status: "Refused", Meaning: "The cluster is registered under another name, too, or may be while that one has yet to be read. The hub writes only under the first one that is selected, and its share counts there.", Remedy: "deselect one of the names, and remove it from the registry"},
+	{Name: "SameCluster", Status: "Refused", Meaning: "The cluster is registered under another name, too, or may be while that one has yet to be read or is no longer registered. The hub writes only under the first one that is selected, and its share counts there.", Remedy: "deselect one of the names, and remove it from the registry; list a name that is gone in `spec.unreachable.released`"},
 	{Name: "RefusedInvalid", Status: "Refused", Meaning: "The cluster rejects the autoscaler. Other reasons of its API server appear in the same way, for example `RefusedForbidden`. The hub tries again after a minute, with a growing delay, and at once when the object changes.",
 		Remedy: "see the message"},
 	{Name: "NoContact", Status: "Unreachable", Meaning: "The cluster does not answer.", Remedy: "check its API server, and the network to it"},

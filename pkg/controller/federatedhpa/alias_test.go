@@ -132,6 +132,36 @@ var _ = Describe("A cluster that is registered under two names", func() {
 		}, "c1")
 	})
 
+	It("keeps its autoscaler and its workload when the first name is removed from the registry, and is used under the second one once the first one is released", func() {
+		play(func(f *federation) {
+			before := f.place(fromTemplate)
+			f.calls.take()
+			f.register("guest")
+			f.settle()
+			Expect(f.calls.take()["DELETE"]).To(BeZero())
+			Expect(f.state("shop", "guest")).To(Equal("Refused SameCluster"))
+			f.change("shop", func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"c1"}} })
+			f.settle()
+			Expect(f.state("shop", "guest")).To(Equal("Used"))
+			Expect(f.calls.take()["DELETE"]).To(BeZero())
+			Expect(f.bounds("shop")).To(Equal("1..10"))
+			Expect(f.clusters[0].deployment("shop").UID).To(Equal(before))
+		}, "c1")
+	})
+
+	It("loses both with an object that is deleted after the first name was removed from the registry", func() {
+		play(func(f *federation) {
+			f.place(fromTemplate)
+			f.register("guest")
+			f.settle()
+			f.remove("shop")
+			f.settle()
+			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+			Expect(f.bounds("shop")).To(Equal("-"))
+			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).To(BeNil())
+		}, "c1")
+	})
+
 	It("goes under the second name where the first one is released, with an object that is deleted", func() {
 		play(func(f *federation) {
 			f.place(fromTemplate)

@@ -90,32 +90,40 @@ func identities(c plan.Cluster) (ids []string) {
 }
 
 // doubtNames lets nothing be written to a cluster whose autoscaler is ours and not in the ledger, while
-// one with a share has yet to be read: both names may be those of one cluster, and the second one be
-// read first, as after a restart of the hub or a change of its access. The same goes for a workload where
-// nothing was ever sent under this name.
+// one with a share has yet to be read, or is no longer registered: both names may be those of one cluster,
+// and the second one be read first, as after a restart of the hub or a change of its access. The same goes
+// for a workload where nothing was ever sent under this name.
 func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler) {
 	shares, used := map[string]bool{}, map[string]bool{}
 	for _, s := range o.Status.Clusters {
 		shares[s.Name], used[s.Name] = s.ConfirmedMaxReplicas > 0 || s.Outstanding != nil, s.Epoch != 0
 	}
-	first := func(unread func(plan.Cluster) bool) string {
+	doubt := func(what string, unread func(plan.Cluster) bool) plan.Hold {
 		for _, c := range clusters {
-			if shares[c.Name] && unread(c) && !isReleased(o, c) {
-				return c.Name
+			if shares[c.Name] && unread(c) && !isReleased(o, c) && (c.Registered || o.DeletionTimestamp == nil) {
+				return doubtAbout(c, what)
 			}
 		}
-		return ""
+		return plan.Hold{}
 	}
-	autoscaler, workload := first(isUnread), first(func(c plan.Cluster) bool { return isUnread(c) || hasUnreadWorkload(c) })
+	autoscaler := doubt("autoscaler", isUnread)
+	workload := doubt("workload", func(c plan.Cluster) bool { return isUnread(c) || hasUnreadWorkload(c) })
 	for i := range clusters {
 		switch c := &clusters[i]; {
-		case autoscaler != "" && c.Local != nil && c.Local.Ours && !shares[c.Name]:
-			c.Alias, c.Doubtful = true, true
-			c.Fault = plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s may have the same autoscaler, and has yet to be read", autoscaler)}
-		case workload != "" && c.Local == nil && c.Workload.Exists && c.Workload.Ours && !used[c.Name]:
-			c.Fault = plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s may have the same workload, and has yet to be read", workload)}
+		case autoscaler != plan.Hold{} && c.Local != nil && c.Local.Ours && !shares[c.Name]:
+			c.Alias, c.Doubtful, c.Fault = true, true, autoscaler
+		case workload != plan.Hold{} && c.Local == nil && c.Workload.Exists && c.Workload.Ours && !used[c.Name]:
+			c.Fault = workload
 		}
 	}
+}
+
+// doubtAbout returns the fault of a cluster that may be the same as one with a share.
+func doubtAbout(c plan.Cluster, what string) plan.Hold {
+	if c.Registered {
+		return plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s may have the same %s, and has yet to be read", c.Name, what)}
+	}
+	return plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s may have the same %s, and is no longer registered: register it again, or list it in spec.unreachable.released", c.Name, what)}
 }
 
 // isReleased reports whether the user has given up a cluster that is out of reach. One that is about to be
@@ -124,14 +132,14 @@ func isReleased(o *v1alpha1.FederatedHorizontalPodAutoscaler, c plan.Cluster) bo
 	return !c.Reachable && !c.Starting && o.Spec.Unreachable != nil && slices.Contains(o.Spec.Unreachable.Released, c.Name)
 }
 
-// isUnread reports whether it is not known what a registered cluster has.
+// isUnread reports whether it is not known what a cluster has.
 func isUnread(c plan.Cluster) bool {
-	return c.Registered && c.Local == nil && !c.Absent && c.Foreign == plan.Hold{}
+	return c.Local == nil && !c.Absent && c.Foreign == plan.Hold{}
 }
 
-// hasUnreadWorkload reports whether it is not known whether a registered cluster has the workload.
+// hasUnreadWorkload reports whether it is not known whether a cluster has the workload.
 func hasUnreadWorkload(c plan.Cluster) bool {
-	return c.Registered && !c.Workload.Known && c.Workload.Fault == plan.Hold{}
+	return !c.Workload.Known && c.Workload.Fault == plan.Hold{}
 }
 
 // concerned reports whether a cluster that is not selected is in the ledger, or still contains
