@@ -65,6 +65,24 @@ var _ = Describe("A cluster that is registered under two names", func() {
 		}, "c1")
 	})
 
+	It("keeps no cluster from growing while another one is out of reach", func() {
+		play(func(f *federation) {
+			f.alias("guest", "c1")
+			f.register("c1", "c2", "c3", "guest")
+			f.start()
+			f.create(Federated(3, 30))
+			f.loads("shop", 2, 2, 2)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("10/10/10"))
+			f.hang("c3")
+			f.rotate()
+			time.Sleep(time.Minute)
+			f.loads("shop", 15)
+			time.Sleep(10 * time.Minute)
+			Expect(f.clusters[0].hpa("shop").Spec.MaxReplicas).To(BeNumerically(">=", 15))
+		}, "c1", "c2", "c3")
+	})
+
 	It("keeps its autoscaler while it is read again under its first name, and has been under one that is not selected", func() {
 		play(func(f *federation) {
 			f.alias("guest", "c1")

@@ -110,6 +110,7 @@ func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutos
 	workload := doubt("workload", func(c plan.Cluster) bool { return isUnread(c) || hasUnreadWorkload(c) })
 	for i := range clusters {
 		switch c := &clusters[i]; {
+		case c.Alias: // there is no doubt
 		case autoscaler != plan.Hold{} && c.Local != nil && c.Local.Ours && !shares[c.Name]:
 			c.Alias, c.Doubtful, c.Fault = true, true, autoscaler
 		case workload != plan.Hold{} && c.Local == nil && c.Workload.Exists && c.Workload.Ours && !used[c.Name]:
