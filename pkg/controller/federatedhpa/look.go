@@ -95,7 +95,7 @@ func (m *member) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler, b bluepri
 func (m *member) lookAtAutoscaler(c *plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, b blueprint, n outboxEntry) {
 	u := m.latest(o.Namespace+"/"+o.Name, n)
 	c.Absent = u == nil
-	if u != nil && !isOwned(o, u) && !o.Spec.Adopt {
+	if u != nil && !isOwned(o, u) && (!o.Spec.Adopt || o.DeletionTimestamp != nil) { // what was not taken over yet stays
 		c.Foreign = plan.Hold{Reason: "NameTaken", Message: fmt.Sprintf("another client created autoscaler %s in the cluster: remove it, or set spec.adopt", u.GetName())}
 		u, c.Absent = nil, false
 	}

@@ -125,6 +125,19 @@ var _ = Describe("What is wrong", func() {
 		}, "c1", "c2")
 	})
 
+	It("with an autoscaler of the name that a paused object would take over: it is left alone when the object is deleted", func() {
+		play(func(f *federation) {
+			foreign(f.clusters[0], "shop", "shop")
+			f.start()
+			f.create(Federated(1, 10, func(s *Spec) { s.Adopt, s.Paused = true, true }))
+			f.settle()
+			f.remove("shop")
+			f.settle()
+			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+			Expect(f.bounds("shop")).To(Equal("2..99/-"))
+		}, "c1", "c2")
+	})
+
 	It("with an autoscaler that took the place of the object's: the object can be deleted, and that one is left alone", func() {
 		play(func(f *federation) {
 			f.start()
