@@ -175,6 +175,27 @@ var _ = Describe("Workloads from a template", func() {
 		}),
 	)
 
+	It("stay where another client has removed the autoscaler, while the controller starts and another cluster has yet to answer", func() {
+		play(func(f *federation) {
+			for _, c := range f.clusters {
+				Expect(c.core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			}
+			p := f.start()
+			f.create(Federated(2, 10, template("one")))
+			f.settle()
+			before := f.clusters[0].deployment("shop").UID
+			p.Crash()
+			Expect(f.clusters[0].core.AutoscalingV2().HorizontalPodAutoscalers(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			f.hang("c2")
+			p.Restart()
+			time.Sleep(time.Minute)
+			f.hang("")
+			f.settle()
+			Expect(f.clusters[0].deployment("shop").UID).To(Equal(before))
+			Expect(f.bounds("shop")).To(Equal("1..5/1..5"))
+		}, "c1", "c2")
+	})
+
 	It("go with the object", func() {
 		play(func(f *federation) {
 			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())

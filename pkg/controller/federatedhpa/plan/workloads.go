@@ -15,7 +15,8 @@ type WorkloadWrite struct {
 }
 
 // placeWorkloads creates workloads in clusters that have an autoscaler or get one, and removes them
-// after the autoscaler, if the object asks for placement.
+// after the autoscaler, if the object asks for placement. While no cluster is added, one that has lost its
+// autoscaler to another client keeps its workload.
 func (p *Plan) placeWorkloads(r rules, now time.Time) {
 	if !r.template {
 		return
@@ -27,12 +28,13 @@ func (p *Plan) placeWorkloads(r rules, now time.Time) {
 		}
 		o := WorkloadWrite{Cluster: s.Name, Version: w.Version, UID: w.UID}
 		wanted := s.role == used || s.role == joining
+		undecided := p.Starting && s.role == idle && s.cluster.Selected
 		switch {
 		case wanted && !w.Exists:
 			o.Operation = Create
 		case wanted && w.Ours && w.Drifted:
 			o.Operation = Change
-		case !wanted && w.Exists && w.Ours && !w.Terminating && s.isEmptied(now):
+		case !wanted && !undecided && w.Exists && w.Ours && !w.Terminating && s.isEmptied(now):
 			o.Operation = Remove
 		default:
 			continue

@@ -76,6 +76,11 @@ var _ = Describe("Workloads", func() {
 		Expect(plan.New(v).Placings).To(BeEmpty())
 	})
 
+	It("stay where another client has removed the autoscaler, while a cluster has yet to answer and none is added", func() {
+		v := view(Federated(1, 10, withTemplate), but(none("a"), runs(exists, ours)), but(none("b"), starting), but(none("c"), runs(exists, ours), unselected))
+		Expect(plan.New(v).Placings).To(Equal([]plan.WorkloadWrite{{Cluster: "c", Operation: plan.Remove, Version: "7", UID: "w"}}))
+	})
+
 	DescribeTable("keep a cluster that is not selected in the status until they are gone",
 		func(state string, v plan.View) {
 			withTemplate(&v.Object.Spec)
