@@ -74,6 +74,9 @@ var _ = Describe("The file of providers", func() {
 	)
 })
 
+// proxied is a way through a proxy.
+func proxied(cluster map[string]any) { cluster["proxy-url"] = "http://proxy" }
+
 var _ = Describe("A ClusterProfile", func() {
 	DescribeTable("is reached by the first program of the file that it offers a way for",
 		func(p *unstructured.Unstructured, program, host string) {
@@ -99,6 +102,7 @@ var _ = Describe("A ClusterProfile", func() {
 		Entry("that offers what the file lacks", profile([]any{way("a"), way("b")}), "NoAccess", "status: a, b"),
 		Entry("whose server takes credentials in the clear", profile([]any{way("cloud", func(c map[string]any) { c["server"] = "http://a" })}), "AccessInvalid", "only over https"),
 		Entry("that names a file of this machine", profile([]any{way("cloud", func(c map[string]any) { c["certificate-authority"] = "/etc/ca.crt" })}), "AccessInvalid", "certificate-authority"),
+		Entry("that goes through a proxy", profile([]any{way("cloud", proxied)}), "AccessInvalid", "has proxy-url, which --federation-allow-in-kubeconfigs does not allow"),
 		Entry("that is of another form", profile([]any{map[string]any{"name": "cloud", "cluster": "a"}}), "AccessInvalid", "read the status"),
 	)
 

@@ -16,7 +16,7 @@ import (
 // What tests of this package call by itself.
 var (
 	Kubeconfig      = func(text []byte, allowed ...string) (*rest.Config, error) { return kubeconfig(text, false, allowed) }
-	Connected       = Access.registration
+	Connected       = func(a Access, u *unstructured.Unstructured) Registration { return a.registration(u, nil) }
 	Unclaimed       = unclaimed
 	StripAutoscaler = stripAutoscaler
 	SendOrder       = sendOrder

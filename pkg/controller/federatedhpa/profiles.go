@@ -105,7 +105,7 @@ func (p *Profiles) source(u *unstructured.Unstructured) source {
 		}
 	}
 	if len(secrets) == 0 {
-		return source{u.GetName(), versionOf(u), func() Registration { return p.access.registration(u) }}
+		return source{u.GetName(), versionOf(u), func() Registration { return p.access.registration(u, p.allowed) }}
 	}
 	first := slices.MinFunc(secrets, func(a, b *corev1.Secret) int { return cmp.Compare(a.Name, b.Name) })
 	text := first.Data[profileKey]
@@ -117,8 +117,9 @@ func (p *Profiles) source(u *unstructured.Unstructured) source {
 	}}
 }
 
-// registration chooses the access for a profile from what its status lists.
-func (a Access) registration(u *unstructured.Unstructured) Registration {
+// registration chooses the access for a profile from what its status lists. Of what kubeconfigs may
+// contain, only a proxy counts: the credentials of a program go to verified servers alone.
+func (a Access) registration(u *unstructured.Unstructured, allowed Allowed) Registration {
 	r := Registration{Name: u.GetName(), Labels: u.GetLabels()}
 	var is struct {
 		Status profileStatus `json:"status"`
@@ -134,7 +135,7 @@ func (a Access) registration(u *unstructured.Unstructured) Registration {
 	}
 	text, err := provider.kubeconfig(offer)
 	if err == nil {
-		r.Config, err = kubeconfig(text, true, nil)
+		r.Config, err = kubeconfig(text, true, slices.DeleteFunc(slices.Clone(allowed), func(word string) bool { return word != AllowProxy }))
 	}
 	if err != nil {
 		r.Config, r.Fault = nil, plan.Hold{Reason: "AccessInvalid", Message: fmt.Sprintf("access provider %s: %v", provider.Name, err)}

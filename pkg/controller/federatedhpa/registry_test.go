@@ -5,6 +5,7 @@ package federatedhpa_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing/synctest"
@@ -181,6 +182,26 @@ var _ = Describe("The registry of ClusterProfiles", func() {
 			Expect(listedBy(r)).To(Equal("munich, paris"))
 			Expect(r.Members()[0].Config.Host).To(Equal("https://fleet"))
 			Expect(r.Members()[1].Config.ExecProvider).To(BeNil())
+		})
+	})
+
+	It("goes through the proxy of a profile where that is allowed", func() {
+		registered(func(s *sim.Server) Registry {
+			config := s.ConfigFor("hub")
+			return NewProfiles(dynamic.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config), ns, providersOf(twoProviders), Allowed{AllowProxy})
+		}, func(s *sim.Server, r Registry, _ *atomic.Int32) {
+			profiles := dynamic.NewForConfigOrDie(s.ConfigFor("user")).Resource(schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}).Namespace(ns)
+			p := profile([]any{way("fleet", proxied)})
+			made, err := profiles.Create(context.Background(), p, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			made.Object["status"] = p.Object["status"]
+			_, err = profiles.UpdateStatus(context.Background(), made, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(listedBy(r)).To(Equal("munich"))
+			proxy, err := r.Members()[0].Config.Proxy(&http.Request{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(proxy.Host).To(Equal("proxy"))
 		})
 	})
 })
