@@ -46,7 +46,8 @@ func (s *ClusterPlan) selectRole() {
 }
 
 // candidates returns the usable clusters: first those in use, then those that can join, each sorted
-// by tier and name.
+// by tier and name. Of those of a tier that can join, the first have a workload that the hub created:
+// another client has removed the autoscaler.
 func (p *Plan) candidates() []*ClusterPlan {
 	var all []*ClusterPlan
 	for _, s := range p.clusterPlans() {
@@ -58,7 +59,7 @@ func (p *Plan) candidates() []*ClusterPlan {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *ClusterPlan) int {
-		return cmp.Or(cmp.Compare(a.joiningRank(), b.joiningRank()), cmp.Compare(a.tier, b.tier))
+		return cmp.Or(cmp.Compare(a.joiningRank(), b.joiningRank()), cmp.Compare(a.tier, b.tier), cmp.Compare(a.newcomer(), b.newcomer()))
 	})
 	return all
 }
@@ -81,6 +82,15 @@ func (s *ClusterPlan) joiningRank() int {
 	default:
 		return 2
 	}
+}
+
+// newcomer is 1 for a cluster that can join and has no workload that the hub created, otherwise 0.
+func (s *ClusterPlan) newcomer() int {
+	w := s.cluster.Workload
+	if s.hasAutoscaler() || w.Exists && w.Ours && !w.Terminating {
+		return 0
+	}
+	return 1
 }
 
 // wantedClusters returns how many clusters the policy asks for.

@@ -51,6 +51,8 @@ var _ = Describe("Clusters", func() {
 		func(v plan.View, expected string) { Expect(aims(plan.New(v))).To(Equal(expected)) },
 		Entry("while they are out of reach", view(Federated(1, 10, Strict), has("a", 1, 5, 3, away), none("b")), "5/-"),
 		Entry("while they are not registered", remembers(view(Federated(1, 10, Strict), plan.Cluster{Name: "a"}, none("b")), "a", confirmed(1, 5)), "5/-"),
+		Entry("if another client has removed their autoscaler, as their workload shows", view(Federated(1, 10, Strict), none("a"), but(none("b"), runs(exists, ours))), "-/10"),
+		Entry("but not before those of a lower tier", view(Federated(1, 10, Strict, Prefer("b", Tier(1))), none("a"), but(none("b"), runs(exists, ours))), "10/-"),
 		Entry("until their share is lent", view(Federated(1, 10, Strict, released("a")), has("a", 1, 5, 3, away), none("b")), "5/10"),
 	)
 
