@@ -71,4 +71,39 @@ var _ = Describe("A lower maxReplicas", func() {
 		Entry("with an error", apierrors.NewInternalError(errors.New("etcdserver: leader changed"))),
 		Entry("without an answer", errors.New("connection reset by peer")),
 	)
+
+	It("costs no cluster its autoscaler because another one is read late when the controller starts", func() {
+		play(func(f *federation) {
+			p := f.start()
+			f.create(Federated(3, 30))
+			f.loads("shop", 8, 8, 8)
+			f.settle()
+			p.Crash()
+			f.hang("c1")
+			p.Restart()
+			time.AfterFunc(3*time.Second, func() { f.hang("") })
+			lowered(f)
+		}, "c1", "c2", "c3")
+	})
+})
+
+var _ = Describe("A cluster that had more when its backup was made", func() {
+	It("costs no other one what it runs when it is restored", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(Federated(3, 30))
+			f.loads("shop", 25, 2, 2)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("24/3/3"))
+			old := f.clusters[0].backup()
+			f.loads("shop", 2, 20, 2)
+			f.settle()
+			Expect(f.clusters[1].replicas("shop")).To(BeEquivalentTo(20))
+			f.restore(f.clusters[0], old)
+			for range 600 {
+				time.Sleep(100 * time.Millisecond)
+				Expect(f.clusters[1].hpa("shop").Spec.MaxReplicas).To(BeNumerically(">=", 20), f.maxima("shop"))
+			}
+		}, "c1", "c2", "c3")
+	})
 })

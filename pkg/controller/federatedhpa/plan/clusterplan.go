@@ -213,13 +213,14 @@ func (s *ClusterPlan) heldBounds() Bounds {
 }
 
 // leastMaximum returns how low the maximum that heldBounds returns may be in a moment: what is being sent may
-// take effect, and a cluster that has just failed may take it when it is tried again.
+// take effect, a cluster that has just failed may take it when it is tried again, and one that is about to be
+// read may have less, or get less then.
 func (s *ClusterPlan) leastMaximum() int64 {
 	c, held := s.cluster, s.heldBounds().Max
 	switch {
 	case c.InFlight != nil:
 		return min(held, c.InFlight.Max)
-	case c.Unprobed, c.Pausing && c.Fault == Hold{}:
+	case c.Unprobed, c.Starting, s.behind && c.Reachable, c.Pausing && c.Fault == Hold{}:
 		return min(held, 1)
 	}
 	return held
