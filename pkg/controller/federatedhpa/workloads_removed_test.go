@@ -11,9 +11,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/world"
@@ -140,5 +142,33 @@ var _ = Describe("Workloads from a template, in a cluster that is no longer want
 			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
 			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
 		}, "c1", "c2")
+	})
+
+	It("are removed with a deleted object where the autoscaler was adopted, and the hub has just started and reads it first", func() {
+		play(func(f *federation) {
+			c := f.clusters[0]
+			Expect(c.core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			adopted := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: ns}}
+			adopted.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}
+			adopted.Spec.MinReplicas, adopted.Spec.MaxReplicas = ptr.To[int32](2), 10
+			world.Create(c.core.AutoscalingV2().HorizontalPodAutoscalers(ns), adopted)
+			p := f.start()
+			f.create(Federated(2, 10, template, func(s *Spec) { s.Adopt = true }))
+			f.settle()
+			Expect(c.Get(deploymentGVR, ns, "shop")).NotTo(BeNil())
+			p.Crash()
+			f.remove("shop")
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if !r.Writes() && r.Resource == "deployments" {
+					before = 5 * time.Second
+				}
+				return before, 0
+			})
+			p.Restart()
+			f.settle()
+			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+			Expect(c.Get(hpaGVR, ns, "shop")).To(BeNil())
+			Expect(c.Get(deploymentGVR, ns, "shop")).To(BeNil())
+		}, "c1")
 	})
 })

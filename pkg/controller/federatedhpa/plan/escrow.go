@@ -137,6 +137,7 @@ func (p *Plan) orderFor(s *ClusterPlan, to Bounds, now time.Time) {
 		o.Operation = Create
 	case to.Max == 0 && s.revives(now) <= 0:
 		o.Operation, o.Version, o.UID = Remove, l.Version, l.UID
+		s.entry.Epoch = max(1, s.entry.Epoch) // something was sent, also where it was adopted as it is
 		p.Orders = append(p.Orders, o)
 		return
 	case to.Max == 0:

@@ -76,6 +76,17 @@ var _ = Describe("Workloads", func() {
 		Expect(plan.New(v).Placings).To(BeEmpty())
 	})
 
+	It("keep a deleted object until they are known, also where its autoscaler was adopted and is removed first", func() {
+		v := deletedObject(view(Federated(1, 10, withTemplate), has("a", 1, 10, 3, runs(unknown))))
+		p := plan.New(v)
+		Expect(orders(p)).To(Equal([]string{"a gone"}))
+		v.Object.Status = status(v, p)
+		obey(&v, p.Orders[0])
+		Expect(plan.New(v).Gone).To(BeFalse())
+		v.Clusters[0].Workload.Known = true
+		Expect(plan.New(v).Gone).To(BeTrue())
+	})
+
 	It("stay where another client has removed the autoscaler, while a cluster has yet to answer and none is added", func() {
 		v := view(Federated(1, 10, withTemplate), but(none("a"), runs(exists, ours)), but(none("b"), starting), but(none("c"), runs(exists, ours), unselected))
 		Expect(plan.New(v).Placings).To(Equal([]plan.WorkloadWrite{{Cluster: "c", Operation: plan.Remove, Version: "7", UID: "w"}}))
