@@ -20,7 +20,7 @@ func (p *Plan) divideMinima(r rules, now time.Time) {
 		case s.Lent || s.role == idle || s.role == waiting:
 		case s.isFixed():
 			s.Aim.Min = s.heldBounds().Min
-			total, room = total-s.Aim.Min, room-s.heldBounds().Max
+			total, room = total-s.Aim.Min, room-s.leastMaximum()
 		case s.role == leaving:
 		default:
 			hands = append(hands, s)

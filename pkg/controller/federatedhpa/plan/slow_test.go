@@ -40,6 +40,12 @@ var _ = Describe("While a cluster takes a moment to confirm a lower maximum", fu
 		Entry("but no more than the new maximum leaves for them", view(Federated(1, 10), has("a", 1, 10, 8, slow(1, 4)), has("b", 1, 10, 8), has("c", 1, 10, 8)), "10/3/3", "b 1..3", "c 1..3"),
 	)
 
+	It("others keep their minima", func() {
+		v := view(Federated(6, 10), has("a", 2, 10, 8, slow(2, 4)), has("b", 2, 3, 3), has("c", 2, 3, 3))
+		Expect(least(plan.New(v))).To(Equal("2/2/2"))
+		Expect(orders(plan.New(v))).To(BeEmpty())
+	})
+
 	It("is looked at again soon if it gave no answer", func() {
 		Expect(plan.New(view(Federated(1, 10), has("a", 1, 10, 8, unprobed))).Again).To(Equal(5 * time.Second))
 	})
