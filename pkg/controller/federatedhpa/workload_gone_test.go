@@ -66,4 +66,26 @@ var _ = Describe("A cluster that is stuck", func() {
 			Expect(f.maxima("shop")).To(Equal("5/15"))
 		}, "c1", "c2")
 	})
+
+	It("is not one whose replicas had just been requested when it got out of reach", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(Federated(2, 20, func(s *Spec) { Rebalance(s).StartTimeoutSeconds = ptr.To[int32](300) }))
+			f.loads("shop", 5, 5)
+			f.settle()
+			f.clusters[0].set(func(c *cluster) { c.capacity = 5 }) // as while its API server does not answer
+			f.loads("shop", 9, 5)
+			time.Sleep(time.Minute)
+			f.clusters[0].Down(true, "federatedhpa")
+			time.Sleep(20 * time.Minute)
+			f.loads("shop", 9, 18)
+			f.clusters[0].Down(false, "federatedhpa")
+			time.Sleep(time.Minute)
+			f.clusters[0].set(func(c *cluster) { c.capacity = 1000 })
+			for range 10 {
+				time.Sleep(time.Minute)
+				Expect(f.clusters[0].replicas("shop")).To(BeEquivalentTo(9), f.maxima("shop"))
+			}
+		}, "c1", "c2")
+	})
 })

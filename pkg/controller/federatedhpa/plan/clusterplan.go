@@ -142,10 +142,15 @@ func IsNewer(a, b string) bool {
 }
 
 // trackOutage records since when a cluster has been unreachable, and whether its share is lent. An
-// outage that the ledger contains goes on until the cluster answers, also after a restart of the hub.
+// outage that the ledger contains goes on until the cluster answers, also after a restart of the hub. Its time
+// is none that replicas take to start: what they did meanwhile is unknown.
 func (s *ClusterPlan) trackOutage(r rules, now time.Time) {
 	switch {
 	case s.cluster.Reachable:
+		if from, late := s.entry.UnreachableSince, s.entry.NotReadySince; from != nil && late != nil {
+			s.entry.NotReadySince = &metav1.Time{Time: late.Add(now.Sub(from.Time)).Truncate(time.Second)}
+			s.limitTimes(now)
+		}
 		s.entry.UnreachableSince = nil
 		return
 	case s.cluster.Starting && s.entry.UnreachableSince == nil:

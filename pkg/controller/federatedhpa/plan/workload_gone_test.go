@@ -73,3 +73,17 @@ var _ = Describe("An autoscaler that cannot scale", func() {
 		Expect(plan.LocalOf(h).Inactive).To(Equal(plan.Hold{Reason: "FailedUpdateScale", Message: "quota"}))
 	})
 })
+
+var _ = Describe("Replicas that are not ready when a cluster is reached again", func() {
+	DescribeTable("keep their share for the rest of the start timeout, without the time of the outage",
+		func(waited, outage time.Duration, expected string) {
+			v := since(view(Federated(2, 20), has("c1", 1, 10, 9, readyCondition(2)), has("c2", 1, 10, 10, wants(18))), "c1", waited)
+			entry(&v, "c1").UnreachableSince = ago(outage)
+			Expect(aims(plan.New(v))).To(Equal(expected))
+			Expect(ledgerOf(v, "c1").NotReadySince).To(Equal(ago(waited - outage)))
+		},
+		Entry("which has not passed", 20*time.Minute, 18*time.Minute, "10/10"),
+		Entry("which had passed before", 40*time.Minute, 18*time.Minute, "3/17"),
+		Entry("which passes now", 33*time.Minute, 18*time.Minute, "3/17"),
+	)
+})
