@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -45,6 +46,9 @@ type member struct {
 	mu     sync.Mutex
 	newest string // what its cache has shown, by version
 	probed string // the version of the last probe; only the probe loop reads it
+	// missed are autoscalers that the cache contains and the cluster does not, by the version at which
+	// that was read first; only the probe loop reads it.
+	missed map[types.UID]string
 
 	// resumed reports whether a watch of autoscalers has begun since they were last compared.
 	resumed atomic.Bool

@@ -5,10 +5,12 @@ package federatedhpa
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -36,14 +38,14 @@ func (m *member) wentBack(ctx context.Context) bool {
 
 // compare reads a cluster again if it lacks something that it has shown before. It compares after
 // each loss of contact and each watch that ended, because a restore always causes one of these. If
-// there is too much to compare, the cluster is read again after a loss of contact, and compared
-// again at the next probe otherwise.
+// it cannot be compared, the cluster is read again after a loss of contact, and compared again at the
+// next probe otherwise.
 func (m *member) compare(ctx context.Context) {
 	resumed, silent := m.resumed.Swap(false), m.health.wasSilent()
 	if !resumed && !silent {
 		return
 	}
-	switch restored, err := m.contradicts(ctx); {
+	switch restored, err := m.contradicts(ctx, silent); {
 	case restored:
 		m.restored()
 	case err != nil && !silent:
@@ -59,7 +61,7 @@ var managed = metav1.ListOptions{LabelSelector: ownerLabel, Limit: 100}
 
 // contradicts reports whether a cluster has other autoscalers than it has shown before: its etcd
 // was restored from a backup, and its versions have passed the old one since.
-func (m *member) contradicts(ctx context.Context) (bool, error) {
+func (m *member) contradicts(ctx context.Context, silent bool) (bool, error) {
 	store := m.hpas.GetStore()
 	shown := store.LastStoreSyncResourceVersion() // first, so that the consistent read is newer
 	there := map[string]bool{}
@@ -75,7 +77,7 @@ func (m *member) contradicts(ctx context.Context) (bool, error) {
 			there[cache.MetaObjectToName(&list.Items[i]).String()] = true
 		}
 		if options.Continue = list.GetContinue(); options.Continue == "" {
-			return m.missesOne(there, shown), nil
+			return m.misses(there, shown, list.GetResourceVersion(), silent)
 		}
 	}
 }
@@ -106,13 +108,28 @@ func differ(was, is *unstructured.Unstructured) bool {
 	return err == nil && !equality.Semantic.DeepEqual(was.Object["spec"], stripped.(*unstructured.Unstructured).Object["spec"])
 }
 
-// missesOne reports whether the cache contains an old autoscaler that no longer exists.
-func (m *member) missesOne(there map[string]bool, shown string) bool {
+// misses reports whether the cache contains an old autoscaler that a list at one version does not. The
+// cache has shown everything up to another version. One that was removed in between may be in the cache
+// until it has shown the version of the list, so that its absence proves nothing before, except after a
+// loss of contact.
+func (m *member) misses(there map[string]bool, shown, readAt string, silent bool) (bool, error) {
+	before := m.missed
+	m.missed = map[types.UID]string{}
 	for _, item := range m.hpas.GetStore().List() {
 		u, ok := unstructuredOf(item)
-		if ok && u.GetLabels()[ownerLabel] != "" && !there[cache.MetaObjectToName(u).String()] && !plan.IsNewer(u.GetResourceVersion(), shown) {
-			return true
+		if !ok || u.GetLabels()[ownerLabel] == "" || there[cache.MetaObjectToName(u).String()] || plan.IsNewer(u.GetResourceVersion(), shown) {
+			continue
 		}
+		at := cmp.Or(before[u.GetUID()], readAt)
+		if silent || !plan.IsNewer(at, shown) {
+			return true, nil
+		}
+		m.missed[u.GetUID()] = at
 	}
-	return false
+	if len(m.missed) > 0 {
+		return false, errLate
+	}
+	return false, nil
 }
+
+var errLate = errors.New("some autoscalers do not exist, and the watch has yet to show whether they were removed")
