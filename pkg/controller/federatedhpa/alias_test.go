@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
@@ -165,6 +167,42 @@ var _ = Describe("A cluster that is registered under two names", func() {
 			Expect(f.bounds("shop")).To(Equal("1..10"))
 			Expect(f.clusters[0].deployment("shop").UID).To(Equal(before))
 		}, "c1")
+	})
+
+	It("is used under the second name while the first one is out of reach and released", func() {
+		play(func(f *federation) {
+			f.alias("guest", "c1")
+			f.register("c1", "c2", "guest")
+			f.start()
+			f.create(Federated(3, 20, func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"c1"}} }))
+			f.loads("shop", 2, 2)
+			f.settle()
+			f.calls.take()
+			f.hang("c1")
+			time.Sleep(5 * time.Minute)
+			Expect(f.state("shop", "guest")).To(Equal("Used"))
+			f.loads("shop", 15, 2)
+			time.Sleep(5 * time.Minute)
+			Expect(f.clusters[0].hpa("shop").Spec.MaxReplicas).To(BeNumerically(">=", 15))
+			Expect(f.sum("shop")).To(BeEquivalentTo(20))
+			f.hang("")
+			f.settle()
+			Expect(f.state("shop", "c1")).To(Equal("Used"))
+			Expect(f.state("shop", "guest")).To(Equal("Refused SameCluster"))
+			calls := f.calls.take()
+			Expect(calls["POST"] + calls["DELETE"]).To(BeZero())
+			Expect(f.sum("shop")).To(BeEquivalentTo(20))
+		}, "c1", "c2")
+	})
+
+	It("counts with what it shows under its second name, if that is later", func() {
+		a := plan.Cluster{Name: "a", Selected: true, Local: &plan.Local{Bounds: plan.Bounds{Min: 1, Max: 10}, Version: "100", UID: "x"}}
+		b := plan.Cluster{Name: "b", Selected: true, Local: &plan.Local{Bounds: plan.Bounds{Min: 1, Max: 17}, Version: "120", UID: "x"}}
+		for _, clusters := range [][]plan.Cluster{{a, b}, {b, a}} {
+			RefuseAliases(clusters, Federated(1, 20))
+			Expect(clusters[0].Local.Max).To(BeEquivalentTo(17))
+			Expect([]bool{clusters[0].Alias, clusters[1].Alias}).To(Equal([]bool{false, true}))
+		}
 	})
 
 	It("loses both with an object that is deleted after the first name was removed from the registry", func() {

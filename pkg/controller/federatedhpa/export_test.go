@@ -17,6 +17,7 @@ import (
 var (
 	Kubeconfig      = func(text []byte, allowed ...string) (*rest.Config, error) { return kubeconfig(text, false, allowed) }
 	Connected       = func(a Access, u *unstructured.Unstructured) Registration { return a.registration(u, nil) }
+	RefuseAliases   = refuseAliases
 	Unclaimed       = unclaimed
 	StripAutoscaler = stripAutoscaler
 	SendOrder       = sendOrder

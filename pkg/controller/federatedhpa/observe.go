@@ -53,26 +53,36 @@ func (c *Controller) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler) (plan
 }
 
 // refuseAliases lets nothing be written under the second name of a cluster: the writes under both
-// names would undo each other. A name that the object selects comes first. A deleted object is removed
-// under the second name where the first one is given up.
+// names would undo each other. A name that the object selects comes first, and one that was given up
+// never does. What the cluster shows under either name counts.
 func refuseAliases(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler) {
-	first := map[string]string{}
+	first := map[string]*plan.Cluster{}
 	for _, selected := range []bool{true, false} {
 		for i := range clusters {
 			c := &clusters[i]
-			if c.Selected != selected || o.DeletionTimestamp != nil && isReleased(o, *c) {
+			if c.Selected != selected || isReleased(o, *c) {
 				continue
 			}
 			for _, id := range identities(*c) {
-				if other, known := first[id]; known && other != c.Name {
+				other := first[id]
+				if other == nil {
+					first[id] = c
+				} else if other != c {
 					c.Alias = true
-					c.Fault = plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s has the same autoscaler or workload: register each cluster once", other)}
-				} else {
-					first[id] = c.Name
+					c.Fault = plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s has the same autoscaler or workload: register each cluster once", other.Name)}
+					other.Local = newerLocal(other.Local, c.Local)
 				}
 			}
 		}
 	}
+}
+
+// newerLocal returns the later one of two states of an autoscaler.
+func newerLocal(is, other *plan.Local) *plan.Local {
+	if is != nil && other != nil && is.UID == other.UID && plan.IsNewer(other.Version, is.Version) {
+		return other
+	}
+	return is
 }
 
 // sameCluster is the reason of a fault: the cluster has another name, too.
