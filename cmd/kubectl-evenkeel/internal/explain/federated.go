@@ -80,7 +80,7 @@ func explainCluster(a *Account, spec v1alpha1.FederatedHorizontalPodAutoscalerSp
 	if at := addSeconds(c.MovedAt, rebalance.CooldownSeconds, defaultCooldown); at.After(now) {
 		a.addNext("Cluster %s keeps its whole share until its cooldown ends %s.", c.Name, formatFuture(at, now))
 	}
-	if c.NotReadySince != nil {
+	if c.NotReadySince != nil && c.State != v1alpha1.StateUnreachable { // the time of an outage does not count
 		a.addNext("Cluster %s has lacked replicas that it requested since %s. It counts as stuck %s, and then other clusters get what it cannot use.",
 			c.Name, formatPast(c.NotReadySince.Time, now), formatFuture(addSeconds(c.NotReadySince, rebalance.StartTimeoutSeconds, defaultStartTimeout), now))
 	}

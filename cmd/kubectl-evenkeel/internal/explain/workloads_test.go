@@ -116,6 +116,16 @@ var _ = DescribeTable("A federated autoscaler shows",
 	}),
 )
 
+var _ = It("A federated autoscaler does not say when a cluster out of reach counts as stuck, as the time of an outage does not count", func() {
+	f := &autoscaling.FederatedHorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"}}
+	c := autoscaling.ClusterStatus{Name: "munich", ConfirmedMaxReplicas: 9, MaxReplicas: 9, NotReadySince: ptr.To(formatPast(5 * time.Minute))}
+	away(nil, &c)
+	f.Status.Clusters = []autoscaling.ClusterStatus{c}
+	a, err := Federated(overview.Objects{At: now, Federated: []*autoscaling.FederatedHorizontalPodAutoscaler{f}}, "web")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(text(a)).NotTo(ContainSubstring("counts as stuck"))
+})
+
 func nothing(*autoscaling.FederatedHorizontalPodAutoscalerSpec, *autoscaling.ClusterStatus) {}
 
 func away(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
