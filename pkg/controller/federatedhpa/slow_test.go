@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -105,5 +106,30 @@ var _ = Describe("A cluster that had more when its backup was made", func() {
 				Expect(f.clusters[1].hpa("shop").Spec.MaxReplicas).To(BeNumerically(">=", 20), f.maxima("shop"))
 			}
 		}, "c1", "c2", "c3")
+	})
+})
+
+var _ = Describe("A cluster that gives no answer to one write", func() {
+	It("does not lend its share, where that is lent at once", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(Federated(2, 20, func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Policy: v1alpha1.ReleaseAfter} }))
+			f.loads("shop", 5, 25)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("6/14"))
+			var failed atomic.Bool
+			f.clusters[0].OnWrite(func(w sim.Write) error {
+				if w.User == "federatedhpa" && w.Resource == "horizontalpodautoscalers" && !failed.Swap(true) {
+					return errors.New("connection reset by peer")
+				}
+				return nil
+			})
+			f.clusters[0].edit("shop", func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Spec.MaxReplicas = 5 })
+			for range 600 {
+				time.Sleep(100 * time.Millisecond)
+				Expect(f.sum("shop")).To(BeNumerically("<=", 20), f.maxima("shop"))
+			}
+			Expect(failed.Load()).To(BeTrue())
+		}, "c1", "c2")
 	})
 })

@@ -164,7 +164,7 @@ func (s *ClusterPlan) trackOutage(r rules, now time.Time) {
 		s.entry.UnreachableSince = &metav1.Time{Time: since.Truncate(time.Second)}
 	}
 	gone := now.Sub(s.entry.UnreachableSince.Time)
-	s.Lent = s.hasAutoscaler() && (slices.Contains(r.released, s.Name) || r.lend && gone >= r.lendAfter)
+	s.Lent = s.hasAutoscaler() && !s.cluster.Unprobed && (slices.Contains(r.released, s.Name) || r.lend && gone >= r.lendAfter)
 }
 
 // readSignals reads the signals of a cluster's autoscaler.

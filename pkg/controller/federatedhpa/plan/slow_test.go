@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
@@ -49,4 +50,19 @@ var _ = Describe("While a cluster takes a moment to confirm a lower maximum", fu
 	It("is looked at again soon if it gave no answer", func() {
 		Expect(plan.New(view(Federated(1, 10), has("a", 1, 10, 8, unprobed))).Again).To(Equal(5 * time.Second))
 	})
+})
+
+var _ = Describe("A cluster that has just given no answer to a write", func() {
+	lending := func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Policy: v1alpha1.ReleaseAfter} }
+
+	DescribeTable("lends its share only once its probes fail, too",
+		func(change func(*Spec)) {
+			v := view(Federated(2, 20, change), has("a", 1, 10, 5, unprobed), has("b", 1, 10, 10, wants(25)))
+			Expect(orders(plan.New(v))).To(BeEmpty())
+			v.Clusters[0].Unprobed = false
+			Expect(orders(plan.New(v))).To(Equal([]string{"b 2..20"}))
+		},
+		Entry("where it is lent at once", lending),
+		Entry("where it is listed as released", released("a")),
+	)
 })
