@@ -223,6 +223,8 @@ func (s *ClusterPlan) heldBounds() Bounds {
 func (s *ClusterPlan) leastMaximum() int64 {
 	c, held := s.cluster, s.heldBounds().Max
 	switch {
+	case c.Alias && !c.Doubtful: // its autoscaler counts under the other name
+		return 0
 	case c.InFlight != nil:
 		return min(held, c.InFlight.Max)
 	case c.Unprobed, c.Starting, s.behind && c.Reachable, c.Pausing && c.Fault == Hold{}:

@@ -23,6 +23,9 @@ func slow(lo, hi int64) func(*plan.Cluster) {
 // unprobed is a cluster that has just given no answer to a write.
 func unprobed(c *plan.Cluster) { c.Reachable, c.Unprobed = false, true }
 
+// secondName is another name of a cluster in the view.
+func secondName(c *plan.Cluster) { c.Alias, c.Fault = true, plan.Hold{Reason: "SameCluster"} }
+
 var _ = Describe("While a cluster takes a moment to confirm a lower maximum", func() {
 	DescribeTable("others keep what they run",
 		func(v plan.View, expected string, sent ...string) {
@@ -36,6 +39,7 @@ var _ = Describe("While a cluster takes a moment to confirm a lower maximum", fu
 		Entry("where maxReplicas was lowered, and the cluster is about to be read for the first time", remembers(view(Federated(1, 10), but(none("a"), starting), has("b", 1, 3, 3), has("c", 1, 3, 3)), "a", confirmed(1, 10)), "10/3/3"),
 		Entry("where maxReplicas was lowered, but no more than all of it", remembers(view(Federated(1, 2), but(none("a"), starting), has("b", 1, 1, 1), has("c", 1, 1, 1)), "a", confirmed(1, 10)), "10/1/-", "c gone"),
 		Entry("where an earlier state of the cluster came back", remembers(view(Federated(1, 30), has("a", 1, 28, 3), has("b", 1, 24, 20), has("c", 1, 3, 2)), "a", confirmedAt("101")), "28/20/2", "b 1..20", "c 1..2"),
+		Entry("where the cluster gets a second name while a raise may be on its way under the first one", remembers(view(Federated(1, 20), has("a", 1, 10, 8), has("b", 1, 10, 8, secondName), has("c", 1, 5, 5)), "b", outstanding(1, 15, "100")), "8/15/5", "a 1..8"),
 		Entry("but not if the cluster refuses it", view(Federated(1, 10), has("a", 1, 10, 8, pausing, refusing), has("b", 1, 3, 3)), "10/-", "b gone"),
 		Entry("where another client raised its maximum", view(Federated(1, 30), has("a", 1, 99, 8, slow(1, 10)), has("b", 1, 10, 8), has("c", 1, 10, 8)), "99/8/8", "b 1..8", "c 1..8"),
 		Entry("but no more than the new maximum leaves for them", view(Federated(1, 10), has("a", 1, 10, 8, slow(1, 4)), has("b", 1, 10, 8), has("c", 1, 10, 8)), "10/3/3", "b 1..3", "c 1..3"),
