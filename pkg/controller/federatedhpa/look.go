@@ -69,7 +69,7 @@ func (m *member) observe(o *v1alpha1.FederatedHorizontalPodAutoscaler, b bluepri
 	heard, young, trouble := m.health.status()
 	c := plan.Cluster{
 		Name: m.registration.Name, Registered: true, Reachable: m.reachable(), Starting: young && !m.reachable(),
-		Unprobed: m.health.isUnprobed(), Since: heard, Rejected: n.rejected, Verified: n.verified,
+		Young: m.health.isYoung() && !m.reachable(), Unprobed: m.health.isUnprobed(), Since: heard, Rejected: n.rejected, Verified: n.verified,
 	}
 	if trouble != nil && !m.hpas.HasSynced() {
 		c.Fault = plan.Hold{Reason: "ListRefused", Message: trouble.Error()}

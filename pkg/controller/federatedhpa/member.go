@@ -272,6 +272,9 @@ func (h *health) isTrusted() bool {
 	return h.isReachable()
 }
 
+// isYoung reports whether the cluster has been watched for less than it may take to answer.
+func (h *health) isYoung() bool { return h.clock.Since(h.born) < plan.Youth }
+
 // isUnprobed reports whether the cluster counts as unreachable only because a write got no answer.
 func (h *health) isUnprobed() bool {
 	h.mu.Lock()
@@ -284,5 +287,5 @@ func (h *health) isUnprobed() bool {
 func (h *health) status() (heard time.Time, young bool, trouble error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.heard, h.trouble == nil && h.failures == 0 && h.clock.Since(h.born) < plan.Youth, h.trouble
+	return h.heard, h.trouble == nil && h.failures == 0 && h.isYoung(), h.trouble
 }

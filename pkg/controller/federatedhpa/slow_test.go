@@ -133,3 +133,26 @@ var _ = Describe("A cluster that gives no answer to one write", func() {
 		}, "c1", "c2")
 	})
 })
+
+var _ = Describe("A cluster that refuses connections for three seconds when the hub starts", func() {
+	DescribeTable("does not lend its share", func(change func(*Spec)) {
+		play(func(f *federation) {
+			p := f.start()
+			f.create(Federated(2, 20, change))
+			f.loads("shop", 5, 25)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("6/14"))
+			p.Crash()
+			f.clusters[0].Down(true, "federatedhpa")
+			p.Restart()
+			time.AfterFunc(3*time.Second, func() { f.clusters[0].Down(false, "federatedhpa") })
+			for range 600 {
+				time.Sleep(100 * time.Millisecond)
+				Expect(f.sum("shop")).To(BeNumerically("<=", 20), f.maxima("shop"))
+			}
+		}, "c1", "c2")
+	},
+		Entry("where that is lent at once", func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Policy: v1alpha1.ReleaseAfter} }),
+		Entry("where it is still listed as released", func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"c1"}} }),
+	)
+})

@@ -164,7 +164,8 @@ func (s *ClusterPlan) trackOutage(r rules, now time.Time) {
 		s.entry.UnreachableSince = &metav1.Time{Time: since.Truncate(time.Second)}
 	}
 	gone := now.Sub(s.entry.UnreachableSince.Time)
-	s.Lent = s.hasAutoscaler() && !s.cluster.Unprobed && (slices.Contains(r.released, s.Name) || r.lend && gone >= r.lendAfter)
+	early := s.cluster.Unprobed || s.cluster.Young && gone < Youth // the next try may show that it is there
+	s.Lent = s.hasAutoscaler() && !early && (slices.Contains(r.released, s.Name) || r.lend && gone >= r.lendAfter)
 }
 
 // readSignals reads the signals of a cluster's autoscaler.
@@ -227,7 +228,7 @@ func (s *ClusterPlan) leastMaximum() int64 {
 		return 0
 	case c.InFlight != nil:
 		return min(held, c.InFlight.Max)
-	case c.Unprobed, c.Starting, s.behind && c.Reachable, c.Pausing && c.Fault == Hold{}:
+	case c.Unprobed, c.Starting, c.Young, s.behind && c.Reachable, c.Pausing && c.Fault == Hold{}:
 		return min(held, 1)
 	}
 	return held

@@ -134,7 +134,7 @@ const lookAgainAt = 5 * time.Second
 
 // wakeFor records when time alone changes the state of a cluster.
 func (p *Plan) wakeFor(s *ClusterPlan, r rules, now time.Time) {
-	if s.cluster.Starting {
+	if s.cluster.Starting || s.cluster.Young {
 		p.Again = requeue.Sooner(p.Again, Youth)
 	}
 	if since := s.entry.NotReadySince; since != nil && s.cluster.Reachable {

@@ -70,3 +70,23 @@ var _ = Describe("A cluster that has just given no answer to a write", func() {
 		Entry("where it is listed as released", released("a")),
 	)
 })
+
+var _ = Describe("A cluster that failed when the hub began to watch it a moment ago", func() {
+	young := func(outage time.Duration) plan.View {
+		v := remembers(view(Federated(2, 20, released("a")), but(none("a"), silent, func(c *plan.Cluster) { c.Young, c.Since = true, time.Time{} }), has("b", 1, 10, 10, wants(25))), "a", confirmed(1, 10))
+		if outage > 0 {
+			entry(&v, "a").UnreachableSince = ago(outage)
+		}
+		return v
+	}
+
+	It("lends its share only if it fails for longer", func() {
+		p := plan.New(young(0))
+		Expect(orders(p)).To(BeEmpty())
+		Expect(p.Again).To(Equal(15 * time.Second))
+	})
+
+	It("goes on lending it in an outage that began before", func() {
+		Expect(orders(plan.New(young(time.Hour)))).To(Equal([]string{"b 2..20"}))
+	})
+})

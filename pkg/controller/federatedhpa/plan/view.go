@@ -35,6 +35,9 @@ type Cluster struct {
 	Registered, Selected bool
 	// Starting reports whether it was registered a moment ago and has not answered yet.
 	Starting bool
+	// Young reports whether the hub began to watch it a moment ago and has not read it yet. Unless it is
+	// also Starting, a first try has failed.
+	Young bool
 	// Reachable reports whether its caches are filled and it answers, so that the fields below are
 	// up to date.
 	Reachable bool
