@@ -54,6 +54,14 @@ type kind struct {
 	fault    plan.Hold
 }
 
+// shown returns the version up to which the cache has shown everything; empty if there is none.
+func (k kind) shown() string {
+	if k.informer == nil {
+		return ""
+	}
+	return k.informer.GetStore().LastStoreSyncResourceVersion()
+}
+
 func kindKey(gvk schema.GroupVersionKind) string {
 	return kindPrefix + strings.Join([]string{gvk.Group, gvk.Version, gvk.Kind}, "/")
 }

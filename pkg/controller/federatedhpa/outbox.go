@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // outbox holds the orders to one cluster, and the outcome of the last ones: all that the hub knows of
@@ -45,8 +46,10 @@ type outboxEntry struct {
 	placed    plan.Hold
 	placedFor string
 	retry     time.Time
-	// arrives is until when a creation of the workload that was sent may show.
+	// arrives is until when a creation of the workload that was sent may show, and created the version in
+	// which the cluster has stored it, until the cache shows that.
 	arrives time.Time
+	created string
 }
 
 type placement struct {
@@ -54,6 +57,12 @@ type placement struct {
 	name   string
 	wanted *unstructured.Unstructured
 	kind   kind
+}
+
+// isArriving reports whether a creation of the workload that was sent may take effect, or whether a cache that
+// has shown everything up to a version may not show it yet.
+func (n outboxEntry) isArriving(now time.Time, shown string) bool {
+	return n.placing != nil && n.placing.Operation == plan.Create || now.Before(n.arrives) || n.created != "" && !written.Reached(shown, n.created)
 }
 
 func (o *outbox) entryFor(key string) *outboxEntry {

@@ -3,6 +3,7 @@
 package federatedhpa
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -28,13 +29,14 @@ func (m *member) placeOne(ctx context.Context, key string) {
 	ctx, cancel := context.WithTimeout(ctx, m.o.RequestTimeout)
 	defer cancel()
 	begun := m.o.Clock.Now()
-	err := m.writeWorkload(ctx, *placing, key)
+	created, err := m.writeWorkload(ctx, *placing, key)
 	m.o.metrics.countWrite(m.registration.Name, "workload", err, m.o.Clock.Since(begun))
 	now := m.o.Clock.Now()
 	m.outbox.updateEntry(key, func(n *outboxEntry) {
 		if at := now.Add(arrival(err)); placing.Operation == plan.Create && at.After(n.arrives) {
 			n.arrives = at
 		}
+		n.created = cmp.Or(created, n.created)
 		n.placing, n.placed, n.retry = nil, plan.Hold{}, now.Add(settle)
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			klog.FromContext(ctx).Error(err, "A workload could not be placed", "object", key)
@@ -59,39 +61,40 @@ func arrival(err error) time.Duration {
 	}
 }
 
-// writeWorkload creates a workload with one replica. Later writes leave replicas out, because they
-// belong to the autoscaler.
-func (m *member) writeWorkload(ctx context.Context, p placement, key string) error {
+// writeWorkload creates a workload with one replica, and returns its version. Later writes leave replicas
+// out, because they belong to the autoscaler.
+func (m *member) writeWorkload(ctx context.Context, p placement, key string) (created string, err error) {
 	namespace, _, _ := cache.SplitMetaNamespaceKey(key)
 	client := m.dynamic.Resource(p.kind.resource).Namespace(namespace)
 	switch p.Operation {
 	case plan.Create:
 		wanted := p.wanted.DeepCopy()
 		if err := unstructured.SetNestedField(wanted.Object, int64(1), "spec", "replicas"); err != nil {
-			return err
+			return "", err
 		}
 		made, err := client.Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
-		if err == nil {
-			_, _ = claimFields(ctx, client, made) // otherwise, before the first change
+		if err != nil {
+			return "", err
 		}
-		return err
+		_, _ = claimFields(ctx, client, made) // otherwise, before the first change
+		return made.GetResourceVersion(), nil
 	case plan.Change:
 		is, err := client.Get(ctx, p.name, metav1.GetOptions{})
 		if err != nil {
-			return err
+			return "", err
 		}
 		if string(is.GetUID()) != p.UID {
-			return apierrors.NewConflict(p.kind.resource.GroupResource(), p.name, errUnclaimed)
+			return "", apierrors.NewConflict(p.kind.resource.GroupResource(), p.name, errUnclaimed)
 		}
 		if is, err = claimFields(ctx, client, is); err != nil {
-			return err
+			return "", err
 		}
 		wanted := p.wanted.DeepCopy()
 		wanted.SetUID(is.GetUID())
 		wanted.SetResourceVersion(is.GetResourceVersion())
 		_, err = client.Apply(ctx, p.name, wanted, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
-		return err
+		return "", err
 	default:
-		return client.Delete(ctx, p.name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(p.UID))}, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
+		return "", client.Delete(ctx, p.name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(p.UID))}, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
 	}
 }

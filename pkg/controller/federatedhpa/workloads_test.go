@@ -164,6 +164,9 @@ var _ = Describe("Workloads from a template", func() {
 				return 0, 0
 			})
 		}),
+		Entry("which is not visible for a minute", func(c *cluster) {
+			c.Lag("deployments", sim.Constantly(time.Minute), "federatedhpa")
+		}),
 		Entry("whose answer is lost and which is not visible yet", func(c *cluster) {
 			c.Lag("deployments", sim.Constantly(time.Minute), "federatedhpa")
 			c.AfterWrite(func(w sim.Write) error {
