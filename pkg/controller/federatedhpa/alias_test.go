@@ -195,6 +195,19 @@ var _ = Describe("A cluster that is registered under two names", func() {
 		}, "c1", "c2")
 	})
 
+	It("keeps the workload until workloads are read under the first name, also where that shows before that the autoscaler is gone", func() {
+		first := plan.Cluster{Name: "c1", Registered: true, Selected: true, Absent: true}
+		second := plan.Cluster{Name: "guest", Registered: true, Reachable: true, Absent: true, Workload: plan.Workload{Known: true, Exists: true, Ours: true, UID: "w"}}
+		o := Federated(1, 10, fromTemplate)
+		o.Status.Clusters = []v1alpha1.ClusterStatus{{Name: "c1", Epoch: 1}}
+		clusters := []plan.Cluster{first, second}
+		DoubtNames(clusters, o)
+		Expect(clusters[1].Fault.Reason).To(Equal("SameCluster"))
+		clusters[0].Workload.Known, clusters[1].Fault = true, plan.Hold{}
+		DoubtNames(clusters, o)
+		Expect(clusters[1].Fault).To(BeZero())
+	})
+
 	It("counts with what it shows under its second name, if that is later", func() {
 		a := plan.Cluster{Name: "a", Selected: true, Local: &plan.Local{Bounds: plan.Bounds{Min: 1, Max: 10}, Version: "100", UID: "x"}}
 		b := plan.Cluster{Name: "b", Selected: true, Local: &plan.Local{Bounds: plan.Bounds{Min: 1, Max: 17}, Version: "120", UID: "x"}}

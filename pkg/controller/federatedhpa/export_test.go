@@ -18,6 +18,7 @@ var (
 	Kubeconfig      = func(text []byte, allowed ...string) (*rest.Config, error) { return kubeconfig(text, false, allowed) }
 	Connected       = func(a Access, u *unstructured.Unstructured) Registration { return a.registration(u, nil) }
 	RefuseAliases   = refuseAliases
+	DoubtNames      = doubtNames
 	Unclaimed       = unclaimed
 	StripAutoscaler = stripAutoscaler
 	SendOrder       = sendOrder

@@ -102,7 +102,7 @@ func identities(c plan.Cluster) (ids []string) {
 // doubtNames lets nothing be written to a cluster whose autoscaler is ours and not in the ledger, while
 // one with a share has yet to be read, or is no longer registered: both names may be those of one cluster,
 // and the second one be read first, as after a restart of the hub or a change of its access. The same goes
-// for a workload where nothing was ever sent under this name.
+// for a workload where nothing was ever sent under this name, until workloads are read under the other one.
 func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler) {
 	shares, used := map[string]bool{}, map[string]bool{}
 	for _, s := range o.Status.Clusters {
@@ -110,14 +110,16 @@ func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutos
 	}
 	doubt := func(what string, unread func(plan.Cluster) bool) plan.Hold {
 		for _, c := range clusters {
-			if shares[c.Name] && unread(c) && !isReleased(o, c) && (c.Registered || o.DeletionTimestamp == nil) {
+			if unread(c) && !isReleased(o, c) && (c.Registered || o.DeletionTimestamp == nil) {
 				return doubtAbout(c, what)
 			}
 		}
 		return plan.Hold{}
 	}
-	autoscaler := doubt("autoscaler", isUnread)
-	workload := doubt("workload", func(c plan.Cluster) bool { return isUnread(c) || hasUnreadWorkload(c) })
+	autoscaler := doubt("autoscaler", func(c plan.Cluster) bool { return shares[c.Name] && isUnread(c) })
+	workload := doubt("workload", func(c plan.Cluster) bool {
+		return shares[c.Name] && isUnread(c) || (shares[c.Name] || used[c.Name]) && hasUnreadWorkload(c)
+	})
 	for i := range clusters {
 		switch c := &clusters[i]; {
 		case c.Alias: // there is no doubt
