@@ -208,6 +208,17 @@ var _ = Describe("A cluster that is registered under two names", func() {
 		Expect(clusters[1].Fault).To(BeZero())
 	})
 
+	It("keeps an autoscaler that shows under the second name first, while it is being created under the first one", func() {
+		first := plan.Cluster{Name: "c1", Registered: true, Selected: true, Reachable: true, Absent: true}
+		second := plan.Cluster{Name: "guest", Registered: true, Reachable: true, Local: &plan.Local{Bounds: plan.Bounds{Min: 1, Max: 10}, UID: "x", Ours: true}}
+		o := Federated(1, 10)
+		o.Status.Clusters = []v1alpha1.ClusterStatus{{Name: "c1", Epoch: 1, Outstanding: &v1alpha1.Outstanding{MinReplicas: 1, MaxReplicas: 10}}}
+		clusters := []plan.Cluster{first, second}
+		DoubtNames(clusters, o)
+		Expect(clusters[1].Doubtful).To(BeTrue())
+		Expect(clusters[1].Fault.Reason).To(Equal("SameCluster"))
+	})
+
 	It("counts with what it shows under its second name, if that is later", func() {
 		a := plan.Cluster{Name: "a", Selected: true, Local: &plan.Local{Bounds: plan.Bounds{Min: 1, Max: 10}, Version: "100", UID: "x"}}
 		b := plan.Cluster{Name: "b", Selected: true, Local: &plan.Local{Bounds: plan.Bounds{Min: 1, Max: 17}, Version: "120", UID: "x"}}

@@ -104,9 +104,9 @@ func identities(c plan.Cluster) (ids []string) {
 // and the second one be read first, as after a restart of the hub or a change of its access. The same goes
 // for a workload where nothing was ever sent under this name, until workloads are read under the other one.
 func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler) {
-	shares, used := map[string]bool{}, map[string]bool{}
+	shares, sent, used := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, s := range o.Status.Clusters {
-		shares[s.Name], used[s.Name] = s.ConfirmedMaxReplicas > 0 || s.Outstanding != nil, s.Epoch != 0
+		shares[s.Name], sent[s.Name], used[s.Name] = s.ConfirmedMaxReplicas > 0 || s.Outstanding != nil, s.Outstanding != nil, s.Epoch != 0
 	}
 	doubt := func(what string, unread func(plan.Cluster) bool) plan.Hold {
 		for _, c := range clusters {
@@ -116,7 +116,9 @@ func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutos
 		}
 		return plan.Hold{}
 	}
-	autoscaler := doubt("autoscaler", func(c plan.Cluster) bool { return shares[c.Name] && isUnread(c) })
+	autoscaler := doubt("autoscaler", func(c plan.Cluster) bool {
+		return shares[c.Name] && isUnread(c) || sent[c.Name] && c.Local == nil // it may have been created
+	})
 	workload := doubt("workload", func(c plan.Cluster) bool {
 		return shares[c.Name] && isUnread(c) || (shares[c.Name] || used[c.Name]) && hasUnreadWorkload(c)
 	})
