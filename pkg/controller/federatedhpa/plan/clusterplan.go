@@ -101,14 +101,23 @@ func (s *ClusterPlan) limitTimes(now time.Time) {
 // behind reports whether another hub, or this one before a restart, has seen a later state of a
 // cluster than this hub sees now.
 func behind(entry v1alpha1.ClusterStatus, c Cluster) bool {
-	switch {
-	case entry.ConfirmedVersion == c.Verified:
+	switch seen := seenVersion(entry); {
+	case seen == c.Verified:
 		return false
 	case c.Local != nil:
-		return IsNewer(entry.ConfirmedVersion, c.Local.Version)
+		return IsNewer(seen, c.Local.Version)
 	default:
-		return (c.Absent || c.taken()) && IsNewer(entry.ConfirmedVersion, c.Shown)
+		return (c.Absent || c.taken()) && IsNewer(seen, c.Shown)
 	}
+}
+
+// seenVersion returns the latest version in the ledger: that of the bounds that were confirmed, or the one that
+// an order was decided on.
+func seenVersion(entry v1alpha1.ClusterStatus) string {
+	if o := entry.Outstanding; o != nil && (entry.ConfirmedVersion == "" || IsNewer(o.Base, entry.ConfirmedVersion)) {
+		return o.Base
+	}
+	return entry.ConfirmedVersion
 }
 
 // UnseenVersion returns the version of the cluster's autoscaler that the ledger contains and the
@@ -117,7 +126,7 @@ func (s *ClusterPlan) UnseenVersion() string {
 	if !s.behind {
 		return ""
 	}
-	return s.entry.ConfirmedVersion
+	return seenVersion(s.entry)
 }
 
 // settled reports whether nothing that was sent can still take effect: it took effect, was

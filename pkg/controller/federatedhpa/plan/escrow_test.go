@@ -164,6 +164,19 @@ var _ = Describe("Raises", func() {
 		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..10", "b 1..9"}))
 	})
 
+	It("of another hub are not repeated on a version older than theirs, unless the cluster certainly has no later one", func() {
+		v := remembers(view(Federated(2, 20), has("a", 1, 10, 10), has("b", 1, 10, 5)), "a", outstanding(1, 11, "108"))
+		v.Clusters[0].Local.Version = "107"
+		p := plan.New(v)
+		Expect(orders(p)).NotTo(ContainElement(HavePrefix("a ")))
+		Expect(p.Clusters[0].UnseenVersion()).To(Equal("108"))
+		Expect(p.Clusters[0].Counted.Max).To(BeEquivalentTo(11))
+		v.Clusters[0].Verified = "108"
+		p = plan.New(v)
+		Expect(orders(p)).To(ContainElement("a 1..10"))
+		Expect(status(v, p).Clusters[0].Outstanding.Base).To(Equal("107"))
+	})
+
 	It("are taken back as far as possible where a creation of unknown outcome may be too much", func() {
 		v := remembers(view(Federated(2, 20), none("a"), has("b", 1, 8, 8)), "a", outstanding(1, 18, ""))
 		Expect(orders(plan.New(v))).To(ContainElement("a 1..1"))

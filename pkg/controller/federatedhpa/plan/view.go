@@ -58,7 +58,7 @@ type Cluster struct {
 	// there: both names are those of one cluster. Doubtful reports whether that is only possible,
 	// because the other one has yet to be read.
 	Alias, Doubtful bool
-	// Shown is the version up to which its autoscalers are known. Verified is a ConfirmedVersion
+	// Shown is the version up to which its autoscalers are known. Verified is a version
 	// from the ledger that the cluster certainly no longer has.
 	Shown, Verified string
 	// Foreign describes another client's autoscaler on the workload, or with the same name.
