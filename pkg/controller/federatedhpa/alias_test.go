@@ -234,11 +234,7 @@ var _ = Describe("A cluster that is registered under two names", func() {
 			f.place(fromTemplate)
 			f.register("guest")
 			f.settle()
-			f.remove("shop")
-			f.settle()
-			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
-			Expect(f.bounds("shop")).To(Equal("-"))
-			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).To(BeNil())
+			f.expectRemoval()
 		}, "c1")
 	})
 
@@ -247,14 +243,19 @@ var _ = Describe("A cluster that is registered under two names", func() {
 			f.place(fromTemplate)
 			f.hang("c1")
 			f.change("shop", func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"c1"}} })
-			f.remove("shop")
-			f.settle()
-			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
-			Expect(f.bounds("shop")).To(Equal("-"))
-			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).To(BeNil())
+			f.expectRemoval()
 		}, "c1")
 	})
 })
+
+// expectRemoval deletes the object, and expects its autoscaler and its workload to go with it.
+func (f *federation) expectRemoval() {
+	f.remove("shop")
+	f.settle()
+	Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+	Expect(f.bounds("shop")).To(Equal("-"))
+	Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).To(BeNil())
+}
 
 // fromTemplate has the hub create the workload.
 func fromTemplate(s *Spec) {

@@ -149,12 +149,7 @@ var _ = Describe("The controller", func() {
 			c.Start("release", controller(reporting))
 			c.settle()
 			tried := c.tries()
-			c.OnWrite(func(w sim.Write) error {
-				if w.User == "release" && w.Resource == "machinedeployments" {
-					return apierrors.NewInvalid(schema.GroupKind{Kind: "MachineDeployment"}, w.Name, nil)
-				}
-				return nil
-			})
+			c.refuseRaises("a")
 			c.create(fresh(1, "p", 1000)...)
 			time.Sleep(10 * time.Millisecond)
 			Expect(tried()).To(BeNumerically("<=", 2))
@@ -172,19 +167,13 @@ var _ = Describe("The controller", func() {
 			c.grow("b", 1, 1, "1:10")
 			c.Start("release", controller(usual))
 			c.settle()
-			var accepting atomic.Bool
-			c.OnWrite(func(w sim.Write) error {
-				if !accepting.Load() && w.User == "release" && w.Resource == "machinedeployments" && w.Name == "a" {
-					return apierrors.NewInvalid(schema.GroupKind{Kind: "MachineDeployment"}, w.Name, nil)
-				}
-				return nil
-			})
+			accept := c.refuseRaises("a")
 			c.create(fresh(1, "p", 4000)...)
 			time.Sleep(time.Second)
 			Expect(c.replicas()).To(Equal("a=1 b=2"))
 			c.create(fresh(1, "q", 4000, InZone("a"))...)
 			time.Sleep(time.Second)
-			accepting.Store(true)
+			accept()
 			time.Sleep(30 * time.Second)
 			Expect(c.replicas()).To(Equal("a=2 b=2"))
 		})
@@ -195,17 +184,11 @@ var _ = Describe("The controller", func() {
 			c.grow("a", 1, 3, "1:10")
 			c.Start("release", controller(usual))
 			c.settle()
-			var accepting atomic.Bool
-			c.OnWrite(func(w sim.Write) error {
-				if !accepting.Load() && w.User == "release" && w.Resource == "machinedeployments" {
-					return apierrors.NewInvalid(schema.GroupKind{Kind: "MachineDeployment"}, w.Name, nil)
-				}
-				return nil
-			})
+			accept := c.refuseRaises("a")
 			c.create(fresh(1, "p", 4000)...)
 			time.Sleep(5 * time.Second)
 			Expect(c.replicas()).To(Equal("a=1"))
-			accepting.Store(true)
+			accept()
 			c.patch("a", `{"spec":{"minReadySeconds":1}}`)
 			time.Sleep(time.Second)
 			Expect(c.replicas()).To(Equal("a=2"))
@@ -248,4 +231,16 @@ func raisesByResult(registry *prometheus.Registry) map[string]float64 {
 		}
 	}
 	return results
+}
+
+// refuseRaises has an admission policy refuse all raises of a MachineDeployment until accept is called.
+func (c *cluster) refuseRaises(name string) (accept func()) {
+	var accepting atomic.Bool
+	c.OnWrite(func(w sim.Write) error {
+		if !accepting.Load() && w.User == "release" && w.Resource == "machinedeployments" && w.Name == name {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "MachineDeployment"}, w.Name, nil)
+		}
+		return nil
+	})
+	return func() { accepting.Store(true) }
 }
