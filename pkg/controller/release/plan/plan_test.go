@@ -20,11 +20,7 @@ import (
 )
 
 var _ = DescribeTable("A plan",
-	func(wantRaises, wantOutcomes string, s *story) {
-		p := New(s.View)
-		Expect(Raises(p)).To(Equal(wantRaises))
-		Expect(outcomes(p)).To(Equal(wantOutcomes))
-	},
+	expectPlan,
 	// Law 1: as many machines as it takes.
 	Entry("no pod waits", "", "", tell().pool("a", 1, 2, 10).full()),
 	Entry("one pod", "a+1(a-1)", "Released:1", tell().pool("a", 1, 2, 10).full().waits(Pod("p", 1000))),
@@ -62,25 +58,10 @@ var _ = DescribeTable("A plan",
 		s.Nodes[1].Object.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
 		return s
 	}()),
-	Entry("room that boots: its Node has just become ready, and has a taint for a moment longer", "", "Coming:1", starting(59*time.Second, untainted)),
-	Entry("no room on a Node that keeps such a taint", "a+1(a-2)", "Released:1", starting(time.Minute, untainted)),
-	Entry("no room on a Node that keeps such a taint, and whose clock is ahead", "a+1(a-2)", "Released:1", starting(-time.Hour, untainted)),
-	Entry("no room on a Node that has just become ready, and has the taint of all", "a+1(a-2)", "Released:1", starting(59*time.Second, startupTaint)),
-	Entry("no room on a Node that has just become ready and has a taint, if it is not known what others have", "a+1(a-2)", "Released:1",
-		starting(59*time.Second, untainted, func(p *Pool) { p.Sample = nil })),
-	Entry("room on a Node that has just become ready, and that pods are rather kept from", "", "HasRoom:1", func() *story {
-		s := starting(time.Second, untainted)
-		s.Nodes[1].Object.Spec.Taints[0].Effect = corev1.TaintEffectPreferNoSchedule
-		return s
-	}()),
+	Entry("room on the machine that replaces one that leaves", "", "Coming:1", tell().pool("a", 2, 0, 10, machine("a-1", leaves)).full().waits(Pod("p", 1000))),
 	Entry("a machine of the reserve that has just become ready", "a+1(a-1)", "Released:1", func() *story {
 		s := tell().pool("a", 1, 1, 10).full().waits(Pod("p", 1000))
 		s.Nodes[1].Object.Status.Conditions[0].LastTransitionTime = metav1.NewTime(Noon)
-		return s
-	}()),
-	Entry("no room on a Node that has just become ready, and is cordoned", "a+1(a-2)", "Released:1", func() *story {
-		s := starting(59*time.Second, untainted)
-		s.Nodes[1].Object.Spec.Unschedulable = true
 		return s
 	}()),
 	Entry("room that boots, and a reserve that is swapped for it", "", "Coming:1",

@@ -85,22 +85,6 @@ func unborn(m *reserve.Machine)  { m.Phase, m.HasProviderID = mcm.MachinePending
 func unknown(m *reserve.Machine) { m.Phase = mcm.MachineUnknown }
 func leaves(m *reserve.Machine)  { m.Deleted, m.Phase = true, mcm.MachineTerminating }
 
-func untainted(*corev1.Node) {}
-
-// startupTaint is one that the kubelet registers a Node with.
-func startupTaint(n *corev1.Node) {
-	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "starting", Effect: corev1.TaintEffectNoSchedule})
-}
-
-// starting has a pod wait beside a machine that has room, has been ready for so long, and has a startup taint. The sample changes.
-func starting(ready time.Duration, change func(*corev1.Node), more ...func(*Pool)) *story {
-	s := tell().pool("a", 2, 1, 10, append([]func(*Pool){sample(change)}, more...)...).runs("a-0", Pod("f", 4000)).waits(Pod("p", 1000))
-	n := s.Nodes[1].Object
-	startupTaint(n)
-	n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(Noon.Add(-ready))
-	return s
-}
-
 // neverMade is a machine that has no VM, because it could not be created.
 func neverMade(m *reserve.Machine) {
 	failing(m)
@@ -183,4 +167,10 @@ func outcomes(p Plan) string {
 		words = append(words, fmt.Sprintf("%s:%d", name, counts[name]))
 	}
 	return strings.Join(words, " ")
+}
+
+func expectPlan(raises, outcome string, s *story) {
+	p := New(s.View)
+	Expect(Raises(p)).To(Equal(raises))
+	Expect(outcomes(p)).To(Equal(outcome))
 }
