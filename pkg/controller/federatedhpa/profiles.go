@@ -55,7 +55,7 @@ func NewProfiles(client dynamic.Interface, core kubernetes.Interface, namespace 
 			written.ListStored(o)
 		}),
 	}
-	_ = p.secrets.SetTransform(stripSecret) // fails only for a running informer
+	_ = p.secrets.SetTransform(stripSecret(profileKey, secretKey)) // fails only for a running informer
 	return p
 }
 

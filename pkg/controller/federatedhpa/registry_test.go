@@ -164,7 +164,9 @@ var _ = Describe("The registry of ClusterProfiles", func() {
 			}
 			time.Sleep(time.Second)
 			Expect(listedBy(r)).To(Equal("munich NoAccess, paris NoAccess"))
-			_, err := kubernetes.NewForConfigOrDie(config).CoreV1().Secrets(ns).Create(context.Background(), secret("any", map[string]string{ProfileLabel: "paris"}, "Config", access("token: a", "")), metav1.CreateOptions{})
+			both := secret("any", map[string]string{ProfileLabel: "paris"}, "Config", access("token: a", ""))
+			both.Data["kubeconfig"] = []byte("{{") // of another consumer
+			_, err := kubernetes.NewForConfigOrDie(config).CoreV1().Secrets(ns).Create(context.Background(), both, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
 			Expect(listedBy(r)).To(Equal("munich NoAccess, paris"))

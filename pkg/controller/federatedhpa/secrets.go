@@ -38,26 +38,29 @@ func NewSecrets(client kubernetes.Interface, namespace string, allowed Allowed) 
 		o.LabelSelector = SecretLabel + "=true"
 		written.ListStored(o)
 	})}
-	_ = s.informer.SetTransform(stripSecret) // fails only for a running informer
+	_ = s.informer.SetTransform(stripSecret(secretKey)) // fails only for a running informer
 	return s
 }
 
-// stripSecret keeps the kubeconfig, unless it is too large, and the metadata.
-func stripSecret(item any) (any, error) {
-	secret, ok := item.(*corev1.Secret)
-	if !ok {
-		return item, nil
-	}
-	kept := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Name: secret.Name, Namespace: secret.Namespace, UID: secret.UID, ResourceVersion: secret.ResourceVersion, Labels: secret.Labels,
-	}}
-	for _, key := range []string{secretKey, profileKey} {
-		if text, ok := secret.Data[key]; ok {
-			kept.Data = map[string][]byte{key: bytes.Clone(text[:min(len(text), maxKubeconfig+1)])}
-			break
+// stripSecret returns a transformation that keeps the metadata, and the kubeconfig unless it is too large:
+// that of the first key which a Secret has.
+func stripSecret(keys ...string) cache.TransformFunc {
+	return func(item any) (any, error) {
+		secret, ok := item.(*corev1.Secret)
+		if !ok {
+			return item, nil
 		}
+		kept := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Name: secret.Name, Namespace: secret.Namespace, UID: secret.UID, ResourceVersion: secret.ResourceVersion, Labels: secret.Labels,
+		}}
+		for _, key := range keys {
+			if text, ok := secret.Data[key]; ok {
+				kept.Data = map[string][]byte{key: bytes.Clone(text[:min(len(text), maxKubeconfig+1)])}
+				break
+			}
+		}
+		return kept, nil
 	}
-	return kept, nil
 }
 
 // Notify sets a function that is called after every change.
