@@ -78,7 +78,7 @@ func (m Machine) Cordoned() bool { return m.Node != nil && m.Node.Spec.Unschedul
 // nor of the reserve: someone, or something, has taken it out of service.
 func (m Machine) Tainted() bool {
 	return m.Node != nil && slices.ContainsFunc(m.Node.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && !IsReserveTaint(t) && !hasTaint(m.Object.Spec.NodeTemplateSpec.Spec.Taints, t)
+		return IsForeignTaint(t, m.Object.Spec.NodeTemplateSpec.Spec.Taints)
 	})
 }
 
@@ -174,6 +174,9 @@ func (m *Machine) countPods(source Source) {
 	}
 }
 
-func hasTaint(taints []corev1.Taint, t corev1.Taint) bool {
-	return slices.ContainsFunc(taints, func(other corev1.Taint) bool { return other.MatchTaint(&t) })
+// IsForeignTaint reports whether a taint keeps pods away, and is neither one of a template nor that of the
+// reserve.
+func IsForeignTaint(t corev1.Taint, template []corev1.Taint) bool {
+	return t.Effect != corev1.TaintEffectPreferNoSchedule && !IsReserveTaint(t) &&
+		!slices.ContainsFunc(template, func(own corev1.Taint) bool { return own.MatchTaint(&t) })
 }

@@ -122,24 +122,21 @@ func (s *Snapshot) complete(source Source, withPods func(Machine) bool) {
 // reserve may lack devices, and a person may have tainted or cordoned a Node.
 func (s *Snapshot) sample() *corev1.Node {
 	var unusual, cordoned *corev1.Node
+	foreign := func(t corev1.Taint) bool {
+		return IsForeignTaint(t, s.Deployment.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints)
+	}
 	for _, m := range s.Machines {
 		switch {
 		case m.Node == nil || m.Set != s.Rollout.Set || !NodeReady(m.Node):
 		case m.Node.Spec.Unschedulable:
 			cordoned = cmp.Or(cordoned, m.Node)
-		case slices.ContainsFunc(m.Node.Spec.Taints, s.isForeign), !(similar.Candidate{Node: m.Node, Reserve: m.Marked()}).Fit(s.Now):
+		case slices.ContainsFunc(m.Node.Spec.Taints, foreign), !(similar.Candidate{Node: m.Node, Reserve: m.Marked()}).Fit(s.Now):
 			unusual = cmp.Or(unusual, m.Node)
 		default:
 			return m.Node
 		}
 	}
 	return cmp.Or(unusual, cordoned)
-}
-
-// isForeign reports whether a taint keeps pods away and is not one of the node template.
-func (s *Snapshot) isForeign(t corev1.Taint) bool {
-	return t.Effect != corev1.TaintEffectPreferNoSchedule && !IsReserveTaint(t) &&
-		!slices.ContainsFunc(s.Deployment.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints, func(own corev1.Taint) bool { return own.MatchTaint(&t) })
 }
 
 func (s *Snapshot) allocatable() corev1.ResourceList {

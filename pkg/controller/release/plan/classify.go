@@ -99,7 +99,7 @@ func (r *round) addDedicated(p Pool, usable func(name string) bool) {
 	}
 }
 
-// rolesOf returns the roles of machines, of which some are due to be released.
+// rolesOf returns the role of each machine. The machines in due are about to be released.
 func rolesOf(machines []reserve.Machine, due []string) []role {
 	kinds := make([]role, len(machines))
 	for i, m := range machines {
@@ -171,10 +171,7 @@ func (r *round) readyNodesByName() map[string]*corev1.Node {
 // do not keep, so that pods can be bound to it a moment later. If the taint stays, the next decision
 // does not wait for it.
 func (r *round) isStarting(n, sample *corev1.Node) bool {
-	passes := func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && !pool.IsReserveTaint(t) &&
-			!slices.ContainsFunc(sample.Spec.Taints, func(own corev1.Taint) bool { return own.MatchTaint(&t) })
-	}
+	passes := func(t corev1.Taint) bool { return pool.IsForeignTaint(t, sample.Spec.Taints) }
 	if sample == nil || n.Spec.Unschedulable || !slices.ContainsFunc(n.Spec.Taints, passes) {
 		return false
 	}
