@@ -54,8 +54,8 @@ type kind struct {
 	fault    plan.Hold
 }
 
-// shown returns the version up to which the cache has shown everything; empty if there is none.
-func (k kind) shown() string {
+// shownVersion returns the version up to which the cache has shown everything; empty if there is none.
+func (k kind) shownVersion() string {
 	if k.informer == nil {
 		return ""
 	}

@@ -165,7 +165,7 @@ func (m *member) notice(shown string) {
 func (m *member) lookAtWorkload(c *plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler, hash string, n outboxEntry) {
 	ref := o.Spec.ScaleTargetRef
 	k := m.kinds.kindFor(kindOf(o))
-	c.Workload.Arriving = n.isArriving(m.o.Clock.Now(), k.shown()) // first, so that what is read afterwards is at least as new
+	c.Workload.Arriving = n.isArriving(m.o.Clock.Now(), k.shownVersion()) // first, so that what is read afterwards is at least as new
 	switch {
 	case k.fault != plan.Hold{}:
 		c.Workload.Fault = k.fault

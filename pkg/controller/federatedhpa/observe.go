@@ -104,9 +104,12 @@ func identities(c plan.Cluster) (ids []string) {
 // and the second one be read first, as after a restart of the hub or a change of its access. The same goes
 // for a workload where nothing was ever sent under this name, until workloads are read under the other one.
 func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutoscaler) {
-	shares, sent, used := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	ledger := map[string]v1alpha1.ClusterStatus{}
 	for _, s := range o.Status.Clusters {
-		shares[s.Name], sent[s.Name], used[s.Name] = s.ConfirmedMaxReplicas > 0 || s.Outstanding != nil, s.Outstanding != nil, s.Epoch != 0
+		ledger[s.Name] = s
+	}
+	hasShare := func(name string) bool {
+		return ledger[name].ConfirmedMaxReplicas > 0 || ledger[name].Outstanding != nil
 	}
 	doubt := func(what string, unread func(plan.Cluster) bool) plan.Hold {
 		for _, c := range clusters {
@@ -117,17 +120,17 @@ func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutos
 		return plan.Hold{}
 	}
 	autoscaler := doubt("autoscaler", func(c plan.Cluster) bool {
-		return shares[c.Name] && isUnread(c) || sent[c.Name] && c.Local == nil // it may have been created
+		return hasShare(c.Name) && isUnread(c) || ledger[c.Name].Outstanding != nil && c.Local == nil // it may have been created
 	})
 	workload := doubt("workload", func(c plan.Cluster) bool {
-		return shares[c.Name] && isUnread(c) || (shares[c.Name] || used[c.Name]) && hasUnreadWorkload(c)
+		return hasShare(c.Name) && isUnread(c) || (hasShare(c.Name) || ledger[c.Name].Epoch != 0) && hasUnreadWorkload(c)
 	})
 	for i := range clusters {
 		switch c := &clusters[i]; {
 		case c.Alias: // there is no doubt
-		case autoscaler != plan.Hold{} && c.Local != nil && c.Local.Ours && !shares[c.Name]:
+		case autoscaler != plan.Hold{} && c.Local != nil && c.Local.Ours && !hasShare(c.Name):
 			c.Alias, c.Doubtful, c.Fault = true, true, autoscaler
-		case workload != plan.Hold{} && c.Local == nil && c.Workload.Exists && c.Workload.Ours && !used[c.Name]:
+		case workload != plan.Hold{} && c.Local == nil && c.Workload.Exists && c.Workload.Ours && ledger[c.Name].Epoch == 0:
 			c.Fault = workload
 		}
 	}

@@ -172,7 +172,7 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 	}
 	for attempt := 1; ; attempt++ {
 		if err := c.decide(ctx); !outdated(err) || attempt == maxAttempts {
-			return requeue.Sooner(requeue.Sooner(c.nominationsAgain(), c.again), c.refused.next(c.clock.Now())), err
+			return requeue.Sooner(requeue.Sooner(c.nominationsAgain(), c.again), c.refused.retryAfter(c.clock.Now())), err
 		}
 	}
 }
@@ -212,7 +212,7 @@ func (c *Controller) look(ctx context.Context, begun time.Time) plan.View {
 
 func (c *Controller) decide(ctx context.Context) error {
 	begun := c.clock.Now()
-	c.refused.next(begun)
+	c.refused.forgetExpired(begun)
 	v := c.look(ctx, begun)
 	end := tracing.Step(ctx, "plan")
 	p := plan.New(v)

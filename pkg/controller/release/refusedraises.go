@@ -42,10 +42,13 @@ func (r refusedRaises) isAside(basis plan.Basis) bool {
 	return known && reflect.DeepEqual(refused.basis, basis)
 }
 
-// next forgets what is long ago, and returns how long it takes until the next raise may be tried again;
-// 0 if none was refused.
-func (r refusedRaises) next(now time.Time) (wait time.Duration) {
+// forgetExpired forgets the raises that may be tried again.
+func (r refusedRaises) forgetExpired(now time.Time) {
 	maps.DeleteFunc(r, func(_ types.UID, one refusedRaise) bool { return !now.Before(one.until) })
+}
+
+// retryAfter returns how long it takes until the next raise may be tried again; 0 if there is none.
+func (r refusedRaises) retryAfter(now time.Time) (wait time.Duration) {
 	for _, one := range r {
 		wait = requeue.Sooner(wait, one.until.Sub(now))
 	}

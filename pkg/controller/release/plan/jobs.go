@@ -64,7 +64,7 @@ type burst struct {
 func (b Bursts) Expects(job *batchv1.Job, left int, now time.Time) bool {
 	is := burst{job.Namespace + "/" + job.Name, ptr.Deref(job.Spec.Parallelism, 1), job.Status.StartTime, left, now}
 	was, known := b[job.UID]
-	if known && was.lasts(is) {
+	if known && was.continues(is) {
 		was.started = cmp.Or(was.started, is.started)
 		b[job.UID] = was
 		if now.Sub(was.since) > stallTime {
@@ -78,8 +78,8 @@ func (b Bursts) Expects(job *batchv1.Job, left int, now time.Time) bool {
 	return true
 }
 
-// lasts reports whether a Job still creates the pods of this burst.
-func (b burst) lasts(is burst) bool {
+// continues reports whether a Job still creates the pods of this burst.
+func (b burst) continues(is burst) bool {
 	return b.parallelism == is.parallelism && (b.started == nil || is.started == nil || b.started.Equal(is.started))
 }
 
