@@ -79,7 +79,7 @@ var _ = DescribeTable("a Node that may be a template", func(change changed, fit 
 	Expect(found).To(Equal(fit))
 },
 	Entry("Ready for long", ready(corev1.ConditionTrue, time.Hour), true),
-	Entry("Ready since nobody knows when", func(c *sample) { c.Node.Status.Conditions[1].LastTransitionTime = metav1.Time{} }, true),
+	Entry("Ready for an unknown time", func(c *sample) { c.Node.Status.Conditions[1].LastTransitionTime = metav1.Time{} }, true),
 	Entry("just settled", ready(corev1.ConditionTrue, Settling), true),
 	Entry("Ready a moment ago", ready(corev1.ConditionTrue, Settling-1), false),
 	Entry("not Ready", ready(corev1.ConditionFalse, time.Hour), false),

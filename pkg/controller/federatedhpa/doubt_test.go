@@ -60,13 +60,7 @@ var _ = Describe("A raise that is answered with a conflict", func() {
 var _ = Describe("A creation without an answer", func() {
 	It("is settled in a cluster that allows no minimum of 0, so that a deleted object with AllowZero goes", func() {
 		play(func(f *federation) {
-			var lost atomic.Bool
-			f.clusters[0].OnWrite(func(w sim.Write) error {
-				if w.User == "federatedhpa" && w.Resource == "horizontalpodautoscalers" && !lost.Swap(true) {
-					return apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
-				}
-				return nil
-			})
+			f.clusters[0].failOnce(apierrors.NewInternalError(errors.New("etcdserver: leader changed")))
 			f.clusters[0].Admit(func(a sim.Admission) error {
 				n, found, _ := unstructured.NestedInt64(a.Object.Object, "spec", "minReplicas")
 				if a.Object.GetKind() == "HorizontalPodAutoscaler" && found && n < 1 {

@@ -58,13 +58,7 @@ var _ = Describe("A lower maxReplicas", func() {
 	DescribeTable("costs no cluster its autoscaler because another one fails once", func(failure error) {
 		play(func(f *federation) {
 			begin(f)
-			var failed atomic.Bool
-			f.clusters[0].OnWrite(func(w sim.Write) error {
-				if w.User == "federatedhpa" && w.Resource == "horizontalpodautoscalers" && !failed.Swap(true) {
-					return failure
-				}
-				return nil
-			})
+			failed := f.clusters[0].failOnce(failure)
 			lowered(f)
 			Expect(failed.Load()).To(BeTrue())
 		}, "c1", "c2", "c3")
@@ -117,13 +111,7 @@ var _ = Describe("A cluster that gives no answer to one write", func() {
 			f.loads("shop", 5, 25)
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("6/14"))
-			var failed atomic.Bool
-			f.clusters[0].OnWrite(func(w sim.Write) error {
-				if w.User == "federatedhpa" && w.Resource == "horizontalpodautoscalers" && !failed.Swap(true) {
-					return errors.New("connection reset by peer")
-				}
-				return nil
-			})
+			failed := f.clusters[0].failOnce(errors.New("connection reset by peer"))
 			f.clusters[0].edit("shop", func(h *autoscalingv2.HorizontalPodAutoscaler) { h.Spec.MaxReplicas = 5 })
 			for range 600 {
 				time.Sleep(100 * time.Millisecond)
@@ -156,3 +144,16 @@ var _ = Describe("A cluster that refuses connections for three seconds when the 
 		Entry("where it is still listed as released", func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"c1"}} }),
 	)
 })
+
+// failOnce has a cluster answer the next write of an autoscaler with an error, before it takes effect. It returns whether
+// that has happened.
+func (c *cluster) failOnce(failure error) *atomic.Bool {
+	failed := &atomic.Bool{}
+	c.OnWrite(func(w sim.Write) error {
+		if w.User == "federatedhpa" && w.Resource == "horizontalpodautoscalers" && !failed.Swap(true) {
+			return failure
+		}
+		return nil
+	})
+	return failed
+}

@@ -19,10 +19,7 @@ import (
 
 var _ = DescribeTable("A machine in reserve does not keep those behind it from pods that wait",
 	func(kind types.PatchType, patch string) {
-		storm.Bubble(suite, func() {
-			c := inhabit(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
-			defer c.End()
-			c.Latency(time.Millisecond)
+		playKept(func(c *cluster) {
 			c.grow("a", 1, 2, "1:10")
 			c.settle()
 			_, err := c.core.CoreV1().Nodes().Patch(context.Background(), "a-002", kind, []byte(patch), metav1.PatchOptions{})
@@ -40,10 +37,7 @@ var _ = DescribeTable("A machine in reserve does not keep those behind it from p
 )
 
 var _ = It("A machine in reserve on which pods run that tolerate the taint does not keep those behind it from pods that wait", func() {
-	storm.Bubble(suite, func() {
-		c := inhabit(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
-		defer c.End()
-		c.Latency(time.Millisecond)
+	playKept(func(c *cluster) {
 		c.grow("a", 1, 2, "1:10")
 		c.agent("a-002", 3000)
 		c.settle()
@@ -57,10 +51,7 @@ var _ = It("A machine in reserve on which pods run that tolerate the taint does 
 })
 
 var _ = It("A machine in reserve that cannot be created does not keep pods from those of another pool, though replicas ask for it", func() {
-	storm.Bubble(suite, func() {
-		c := inhabit(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
-		defer c.End()
-		c.Latency(time.Millisecond)
+	playKept(func(c *cluster) {
 		c.grow("a", 1, 1, "1:10")
 		c.grow("b", 1, 1, "1:10")
 		c.settle()
@@ -77,6 +68,16 @@ var _ = It("A machine in reserve that cannot be created does not keep pods from 
 		Expect(c.replicas()).To(Equal("a=3 b=2"))
 	})
 })
+
+// playKept runs body on a cluster whose reserve is kept as the machine-taint controller plans it.
+func playKept(body func(c *cluster)) {
+	storm.Bubble(suite, func() {
+		c := inhabit(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
+		defer c.End()
+		c.Latency(time.Millisecond)
+		body(c)
+	})
+}
 
 // fail has the cloud create none of the machines that boot.
 func (c *cluster) fail() {

@@ -39,7 +39,7 @@ func rollout(machines int) (*decisions, error) {
 		return nil, err
 	}
 	for i := range f.deployments {
-		f.roll(i)
+		f.startRollingUpdate(i)
 	}
 	d := &decisions{name: "a rolling update"}
 	return d, f.decideRounds(d)
@@ -69,8 +69,8 @@ func (f *fleet) failZone(zone string) {
 	}
 }
 
-// roll gives a MachineDeployment another template, and its last machines to the MachineSet of that.
-func (f *fleet) roll(i int) {
+// startRollingUpdate gives a MachineDeployment another template, and its last machines to the MachineSet of that.
+func (f *fleet) startRollingUpdate(i int) {
 	d, before := f.deployments[i].DeepCopy(), f.sets[i].DeepCopy()
 	d.Spec.Template.Annotations = map[string]string{"version": "2"}
 	set := before.DeepCopy()

@@ -12,7 +12,7 @@
 //	100 pods wait        machines are released for a burst of pods
 //	zones at rest        all MachineDeployments are compared, and nothing is to be moved
 //	a zone fails         the Nodes of a zone no longer respond: a MachineDeployment, and all zones
-//	a rolling update     of all MachineDeployments, a fifth of which is done
+//	a rolling update     all MachineDeployments are updated, and a fifth of their machines are replaced
 package large
 
 import (

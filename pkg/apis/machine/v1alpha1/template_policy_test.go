@@ -72,7 +72,7 @@ var _ = Describe("The template policy", Ordered, func() {
 		Expect(json.Unmarshal(text, &machine.MachineDeploymentList{})).NotTo(Succeed())
 	})
 
-	It("says what to write", func() {
+	It("explains the correct syntax in its message", func() {
 		Expect(door.refuses(templated("7d", "spec", "drainTimeout"), nil)).To(ContainSubstring("for example 48h"))
 		Expect(door.refuses(templated(map[string]any{"team": int64(7)}, "metadata", "labels"), nil)).To(ContainSubstring("in quotes"))
 	})

@@ -205,7 +205,7 @@ var _ = Describe("One step towards the goals", func() {
 	})
 })
 
-// anyOf returns a target with this many machines, of which some are ready. Any of them may be removed first.
+// anyOf returns a target with the given numbers of machines and of ready machines. Any of them may be removed first.
 func anyOf(current, started int) func(*target) {
 	return func(t *target) { ready(started, current)(t); t.AnyMayGo, t.Machines = true, true }
 }
