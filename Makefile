@@ -257,6 +257,14 @@ scale-reserve: ## A reserve of 100 for N=1000 machines with PODS=0, and the writ
 	@$(UP) build
 	$(BENCH) reserve -n $(N) -pods $(PODS) -rest $(REST)
 
+.PHONY: scale-life
+scale-life: N = 5000
+scale-life: PODS ?= 50000
+scale-life: REST ?= 10m
+scale-life: ## What an event costs at N=5000 machines with PODS=50000, in REST=10m, outage, rollout, restart, beside a tenth
+	@$(UP) build
+	$(BENCH) reserve -life -n $(N) -pods $(PODS) -rest $(REST)
+
 .PHONY: large
 large: ## How long decisions take with N=5000 machines, beside a tenth, in memory
 	$(BENCH) large -machines $(or $(N),5000)

@@ -129,6 +129,10 @@ func (l *lab) apply(ctx context.Context, name string, values any) error {
 type pool struct {
 	Name             string
 	Replicas, Excess int
+	// Max is the most machines that pods may have; 0: the pool has no bounds.
+	Max int
+	// Surge is the maxSurge of a rolling update; 1 if it is empty.
+	Surge string
 }
 
 // complete waits until each pool has all that it is asked for, ready.
@@ -152,7 +156,11 @@ func (p pool) isComplete(d *machine.MachineDeployment) bool {
 
 // patch changes one field of a pool's spec.
 func (l *lab) patch(ctx context.Context, name, field string, value int) error {
-	merge := fmt.Appendf(nil, `{"spec":{%q:%d}}`, field, value)
+	return l.patchSpec(ctx, name, fmt.Sprintf(`{%q:%d}`, field, value))
+}
+
+func (l *lab) patchSpec(ctx context.Context, name, spec string) error {
+	merge := fmt.Appendf(nil, `{"spec":%s}`, spec)
 	_, err := l.machines.MachineV1alpha1().MachineDeployments(namespace).Patch(ctx, name, types.MergePatchType, merge, metav1.PatchOptions{})
 	return err
 }

@@ -5,6 +5,7 @@ package reserve
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/test/bench/internal/parallel"
@@ -20,7 +22,7 @@ import (
 // writers create pods at the same time.
 const writers = 32
 
-// occupy creates pods on the fleet's Nodes, as many on each, and waits until they run.
+// occupy creates pods on the fleet's Nodes that are not in reserve, as many on each, and waits until they run.
 func (l *lab) occupy(ctx context.Context, pods int) error {
 	if pods == 0 {
 		return nil
@@ -29,8 +31,9 @@ func (l *lab) occupy(ctx context.Context, pods int) error {
 	if err != nil {
 		return err
 	}
+	serving := slices.DeleteFunc(nodes.Items, func(n corev1.Node) bool { return tainted(&n) })
 	err = parallel.Each(pods, writers, func(i int) error {
-		_, err := l.kube.CoreV1().Pods(namespace).Create(ctx, podOn(nodes.Items[i%len(nodes.Items)].Name, i), metav1.CreateOptions{})
+		_, err := l.kube.CoreV1().Pods(namespace).Create(ctx, podOn(serving[i%len(serving)].Name, i), metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {
@@ -41,7 +44,7 @@ func (l *lab) occupy(ctx context.Context, pods int) error {
 
 func podOn(node string, i int) *corev1.Pod {
 	return fixture.Pod(fmt.Sprintf("pod-%d", i), func(p *corev1.Pod) {
-		p.Namespace, p.Spec.NodeName = namespace, node
+		p.Namespace, p.Spec.NodeName, p.Spec.TerminationGracePeriodSeconds = namespace, node, ptr.To[int64](1) // a machine is drained soon
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("100m")
 	})
 }

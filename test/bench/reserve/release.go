@@ -28,7 +28,7 @@ const bareNode = bare + "-0"
 func benchRelease(ctx context.Context, rounds int) error {
 	var floor, releases []time.Duration
 	err := inLab(ctx, ours, func(l *lab) error {
-		p := pool{"release", serving, spare}
+		p := pool{Name: "release", Replicas: serving, Excess: spare}
 		if err := l.apply(ctx, "pools.yaml", []pool{p}); err != nil {
 			return err
 		}
