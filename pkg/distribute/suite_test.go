@@ -3,28 +3,16 @@
 package distribute_test
 
 import (
-	"flag"
-	"os"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/internal/laws"
 )
 
 // Rapid's own default of 100 cases per law is too few for ties among bounds among tiers. A flag given on the command
-// line counts more than what stands here: go test ./pkg/distribute -rapid.checks=100000
-var rapidDefaults = map[string]string{"rapid.checks": "2000", "rapid.nofailfile": "true"}
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	flag.Visit(func(f *flag.Flag) { delete(rapidDefaults, f.Name) })
-	for name, value := range rapidDefaults {
-		if err := flag.Set(name, value); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { laws.Main(m, 2000) }
 
 func TestDistribute(t *testing.T) {
 	RegisterFailHandler(Fail)

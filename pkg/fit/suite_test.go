@@ -3,9 +3,7 @@
 package fit_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,20 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/laws"
 	. "github.com/evenkeel/evenkeel/pkg/fit"
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	defaults := map[string]string{"rapid.checks": "300", "rapid.nofailfile": "true"}
-	flag.Visit(func(f *flag.Flag) { delete(defaults, f.Name) })
-	for name, value := range defaults {
-		if err := flag.Set(name, value); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { laws.Main(m, 300) }
 
 func TestFit(t *testing.T) {
 	RegisterFailHandler(Fail)

@@ -7,12 +7,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/internal/laws"
 )
 
-var suite *testing.T
+func TestMain(m *testing.M) { laws.Main(m, 2000) }
 
 func TestSchedule(t *testing.T) {
-	suite = t
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Schedules")
 }
