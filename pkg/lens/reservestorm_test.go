@@ -60,7 +60,6 @@ var _ = Describe("MCM's controllers and a reserve, in a storm", func() {
 			p.scale(5)
 			settled(7)
 			Expect(c.made).To(Equal(7))
-			Expect(c.removed).To(BeZero())
 			p.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`)
 			settled(7)
 

@@ -129,16 +129,19 @@ func (w *World) unexpectedEnds() error {
 	return errors.Join(errs...)
 }
 
-// Loud returns the writes that show activity: all except those of Leases and Events, and those that
-// changed nothing.
-func Loud(writes []sim.Write) []sim.Write {
-	var loud []sim.Write
+// Sent returns the writes except those of Leases and Events, also those that changed nothing.
+func Sent(writes []sim.Write) (sent []sim.Write) {
 	for _, write := range writes {
-		if write.Resource != "leases" && write.Resource != "events" && !write.NoOp() {
-			loud = append(loud, write)
+		if write.Resource != "leases" && write.Resource != "events" {
+			sent = append(sent, write)
 		}
 	}
-	return loud
+	return sent
+}
+
+// Loud returns the writes that show activity: those of Sent that changed something.
+func Loud(writes []sim.Write) []sim.Write {
+	return slices.DeleteFunc(Sent(writes), sim.Write.NoOp)
 }
 
 // End stops every process gracefully, the youngest first, and closes the server.

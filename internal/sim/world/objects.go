@@ -56,10 +56,9 @@ func List[T any](s Store, kind schema.GroupVersionResource) (all []*T) {
 	return all
 }
 
-// WritesOf returns the writes of a user since a number of writes, except those of Leases, Events and
-// those that changed nothing.
+// WritesOf returns the writes of a user since a number of writes, except those of Leases and Events.
 func WritesOf(w *storm.World, user string, since int) (all []sim.Write) {
-	for _, write := range storm.Loud(w.Writes()[since:]) {
+	for _, write := range storm.Sent(w.Writes()[since:]) {
 		if write.User == user {
 			all = append(all, write)
 		}

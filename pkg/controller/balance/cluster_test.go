@@ -239,7 +239,7 @@ func (c *cluster) events() []string {
 // wrote is how many writes the controller has made since a number of writes, but for events and Leases.
 func (c *cluster) wrote(since int) int {
 	n := 0
-	for _, w := range storm.Loud(c.Writes()[since:]) {
+	for _, w := range storm.Sent(c.Writes()[since:]) {
 		if strings.HasPrefix(w.User, "balance") {
 			n++
 		}

@@ -70,10 +70,11 @@ var _ = Describe("Wherever the controller is killed", func() {
 	It("6: a pool's excess is what was asked for", func() {
 		killed(3, func(c *cluster) {
 			c.deployAll([]Change{Labelled("p"), Excess("4")}, 2, 2, 2)
+			time.Sleep(time.Minute)
+			c.set(func() { c.out["a"] = true }) // where a machine in reserve is to be created next
 			c.Start("balance", controller())
-			c.settle()
-			c.set(func() { c.out["a"] = true })
-			time.Sleep(10 * time.Minute)
+			time.Sleep(20 * time.Minute)
+			Expect(c.annotations(v1alpha1.ShareAnnotation, "a")).NotTo(Equal("2"), "others stand in")
 			c.set(func() { c.out["a"] = false })
 			c.settle()
 			Expect(Sum(c.annotations(v1alpha1.ShareAnnotation, abc...))).To(Equal(4))

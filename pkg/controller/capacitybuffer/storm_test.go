@@ -204,6 +204,10 @@ var _ = Describe("Storms", func() {
 			before := len(c.Writes())
 			time.Sleep(time.Hour)
 			Expect(c.writes(before)).To(BeEmpty())
+			c.scale("web", 12) // what follows is seen as it happens, and not when everything is looked at again
+			Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
+			Expect(Standing(c.buffer("web"))).To(Equal("3 Provisioning=MachinesRequested Ready=Complete"))
+			Expect(Standing(c.buffer("more"))).To(Equal("6 Provisioning=MachinesRequested Ready=Complete"))
 		})
 	})
 

@@ -111,13 +111,13 @@ func (f *federation) loud() int {
 // ours are the controller's writes since some number of them, in members and in the hub.
 func (f *federation) ours() []string {
 	var all []string
-	for _, w := range storm.Loud(f.Writes()) {
+	for _, w := range storm.Sent(f.Writes()) {
 		if w.User == "federatedhpa" {
 			all = append(all, "hub "+w.Subresource+" "+w.Name)
 		}
 	}
 	for _, c := range f.clusters {
-		for _, w := range storm.Loud(c.Writes()) {
+		for _, w := range storm.Sent(c.Writes()) {
 			if w.User == "federatedhpa" {
 				all = append(all, c.name+" "+w.Verb+" "+w.Resource)
 			}

@@ -29,7 +29,15 @@ func (w *world) mcm(m *Member) {
 		excess = int(n)
 	}
 	replicas, excess = min(max(0, replicas), 100), min(max(0, excess), 100) // more is requested only where that makes no sense
-	m.Machines = slices.DeleteFunc(m.Machines, func(x Machine) bool { return x.Object.DeletionTimestamp != nil })
+	var leaving []Machine
+	m.Machines = slices.DeleteFunc(m.Machines, func(x Machine) bool {
+		gone := x.Object.DeletionTimestamp
+		if gone != nil && w.Now.Sub(gone.Time) < w.draining {
+			leaving = append(leaving, x)
+		}
+		return gone != nil
+	})
+	defer func() { m.Machines = append(m.Machines, leaving...) }()
 	for i := range m.Machines {
 		w.grow(m, m.Machines[i].Object)
 	}

@@ -26,6 +26,8 @@ type world struct {
 	// out are members that cannot make machines. made counts those that were made.
 	out  map[string]bool
 	made int
+	// draining is how long a machine takes to leave; the next tick ends it at the earliest.
+	draining time.Duration
 	// again is when the last plan asks for another look.
 	again time.Duration
 	// watch is called after every plan and every tick, wrote with every write.
