@@ -11,7 +11,6 @@ import (
 	"github.com/evenkeel/evenkeel/internal/laws"
 )
 
-// Rapid's own default of 100 cases per law is too few for chains along several resources. A flag given on the command
 func TestMain(m *testing.M) { laws.Main(m, 1000) }
 
 func TestSimilar(t *testing.T) {
