@@ -34,7 +34,7 @@ func readFrames(from runtime.SerializerInfo, stream io.Reader, room int) (frames
 
 var _ = Describe("The stream of a watch", func() {
 	It("has the frames that a generated client finds, however it arrives and however much room there is", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			field := rapid.StringOf(rapid.SampledFrom([]rune(`{}"\:,[]ä` + "\n")))
 			var sent []string
 			stream := ""

@@ -130,7 +130,7 @@ var _ = Describe("Watch events", func() {
 	)
 
 	It("are read as by a generated client, whatever the object is", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			field := rapid.StringOf(rapid.SampledFrom([]rune(`{}"\:,ä`)))
 			object := jsonText(rapid.MapOf(field, rapid.MapOf(field, field)).Draw(t, "object"))
 			data := `{"type":"ADDED","object":` + object + `}` + rapid.SampledFrom([]string{"", "\n"}).Draw(t, "end")

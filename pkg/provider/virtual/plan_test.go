@@ -133,7 +133,7 @@ func cutOffWith(status corev1.ConditionStatus) Fault {
 
 var _ = Describe("Plans", func() {
 	It("come to rest when they are carried out, whatever order things are seen in", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			view := drawView(t)
 			shuffled := view
 			shuffled.VMs = rapid.Permutation(view.VMs).Draw(t, "order")
@@ -149,7 +149,7 @@ var _ = Describe("Plans", func() {
 	})
 
 	It("register nobody before the time, and everybody at it", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			view := drawView(t)
 			plan := NewPlan(view)
 			for _, v := range plan.Register {

@@ -95,7 +95,7 @@ var _ = Describe("providerSpec", func() {
 
 var _ = Describe("Boot delays", func() {
 	It("are the same for the same machine, within bounds, whatever they are", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			from := rapid.Int64Range(0, int64(time.Hour)).Draw(t, "from")
 			d := Delay{From: time.Duration(from), To: time.Duration(rapid.Int64Range(from, int64(2*time.Hour)).Draw(t, "to"))}
 			name := rapid.String().Draw(t, "name")

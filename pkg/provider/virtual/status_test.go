@@ -26,7 +26,7 @@ func codeSeen(err error) codes.Code {
 
 var _ = Describe("Errors", func() {
 	It("can be decoded by MCM whatever their message holds", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			code := codes.Code(rapid.Uint32Range(1, uint32(codes.Uninitialized)).Draw(t, "code"))
 			message := rapid.OneOf(rapid.String(), rapid.StringMatching(`[\[\]a-z: ]*`)).Draw(t, "message")
 			status, ok := mcmstatus.FromError(refuse(code, "%s", message))

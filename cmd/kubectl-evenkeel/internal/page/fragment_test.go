@@ -119,7 +119,7 @@ var _ = Describe("The fragments", func() {
 	})
 
 	It("are drawn whatever there is, each with an id of its own", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			o := anything(t)
 			fragments, err := renderFragments(o, history{}.record(o), view{})
 			if err != nil {

@@ -50,7 +50,7 @@ var _ = Describe("The last hour", func() {
 	})
 
 	It("is bounded, in order and ends with what is newest, whatever it is told", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			h, at := history{}, noon
 			for _, ms := range rapid.SliceOfN(rapid.IntRange(0, 20_000), 1, 800).Draw(t, "apart") {
 				at = at.Add(time.Duration(ms) * time.Millisecond)

@@ -37,7 +37,7 @@ var _ = Describe("The queue of a loop", func() {
 	})
 
 	It("serves namespaces in turn, and the keys of each in the order in which they came", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			queue, added, served := loop.NewFair(), map[string][]string{}, map[string][]string{}
 			since := map[string]map[string]int{} // by namespace with waiting keys: how often each other was served since the last turn
 			waits := func(namespace string) bool { return len(added[namespace]) > len(served[namespace]) }

@@ -64,7 +64,7 @@ func drawnView(t *rapid.T) View {
 
 var _ = Describe("Any plan", func() {
 	It("stays within max, asks for what is desired where there is room, and settles (laws 2, 7 and 9)", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			v := drawnView(t)
 			for before, round := "", 0; round < 12; round++ { // one for each step of make before break
 				p := New(v)
@@ -99,7 +99,7 @@ var _ = Describe("Any plan", func() {
 	})
 
 	It("changes nothing of what it is given", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			v := drawnView(t)
 			was := View{}
 			for _, r := range v.Reserves {
@@ -119,7 +119,7 @@ var _ = Describe("Any plan", func() {
 	})
 
 	It("does not depend on the order of anything", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			v := drawnView(t)
 			w := View{Now: v.Now, Pools: append([]Pool{}, v.Pools...), Reserves: append([]*v1alpha1.Reserve{}, v.Reserves...)}
 			random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 1))
@@ -132,7 +132,7 @@ var _ = Describe("Any plan", func() {
 	})
 
 	It("asks for the same with and without another Reserve (law 10)", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			v := drawnView(t)
 			if len(v.Reserves) == 0 {
 				return
@@ -147,7 +147,7 @@ var _ = Describe("Any plan", func() {
 	})
 
 	It("takes no ready machine away before the one that stands in for it is ready (law 4)", func() {
-		rapid.Check(suite, func(t *rapid.T) {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
 			v := drawnView(t)
 			for _, d := range New(v).Decisions {
 				if d.Reason != reason.Growing && d.Reason != reason.CannotBeMade && d.Reason != reason.Complete {

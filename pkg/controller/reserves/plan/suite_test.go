@@ -16,10 +16,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
 )
 
-var suite *testing.T
-
 func TestPlan(t *testing.T) {
-	suite = t
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Plans for Reserves")
 }

@@ -40,7 +40,7 @@ var _ = It("A MachineDeployment keeps its try beyond its share, too, where anoth
 })
 
 var _ = It("Plans come to rest wherever machines cannot be created, and request all that can be (laws 4 and 9)", func() {
-	rapid.Check(suite, func(t *rapid.T) {
+	rapid.Check(GinkgoTB(), func(t *rapid.T) {
 		v, most, room := View{Now: Monday}, []int{}, 0
 		for i := range rapid.IntRange(1, 4).Draw(t, "pools") {
 			above := rapid.SampledFrom([]int{0, 1, 2, 5}).Draw(t, "room")
