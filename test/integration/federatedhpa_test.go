@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -239,7 +240,8 @@ var _ = Describe("The policy on placement", func() {
 	It("has whoever writes a template hold the right to create that workload", func(ctx context.Context) {
 		Expect(cluster.Apply(ctx, "kubernetes/deploy/federation-hub/policy.yaml")).To(Succeed())
 		scaler, deployer := tenant(ctx, "scaler"), tenant(ctx, "deployer", "deployments")
-		Eventually(func() bool { return errors.IsForbidden(try(ctx, scaler, workloadTemplate)) }).Should(BeTrue())
+		// The API server looks for policies once a second.
+		Eventually(func() bool { return errors.IsForbidden(try(ctx, scaler, workloadTemplate)) }, 30*time.Second, 50*time.Millisecond).Should(BeTrue())
 		Expect(try(ctx, scaler, workloadTemplate)).To(MatchError(ContainSubstring("the right to create deployments in the namespace default")))
 		Expect(try(ctx, scaler, "{}")).To(Succeed(), "without a template there is nothing to place")
 		Eventually(try).WithContext(ctx).WithArguments(deployer, workloadTemplate).Should(Succeed())

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -30,6 +31,8 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(cluster.Reset()).To(Succeed()) })
 	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
+	// The API server looks for policies once a second.
+	Eventually(func() error { return dryCreate(ctx, "1:") }, 30*time.Second, 50*time.Millisecond).ShouldNot(Succeed())
 })
 
 // kubectl runs it on the cluster, with text as its standard input, and returns what a person would see.
