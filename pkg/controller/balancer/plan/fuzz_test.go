@@ -15,10 +15,13 @@ func FuzzNew(f *testing.F) {
 	for _, text := range []string{
 		`{}`,
 		`{"spec":{"targets":[{"name":"a"},{"name":"b"}],"policy":{"policyName":"even"},"selector":{"matchLabels":{"a":"b"}}}}`,
+		`{"spec":{"replicas":7,"targets":[{"name":"a","minReplicas":1},{"name":"b","maxReplicas":"50%"}],"policy":{"policyName":"proportional","proportions":{"targetProportions":{"a":1,"b":2}}},"selector":{"matchLabels":{"a":"b"}}}}`,
 		`{"spec":{"replicas":2147483647,"targets":[{"name":"a","minReplicas":"100%","maxReplicas":0}],"policy":{"policyName":"tiers","tiers":[{"targets":["a","a"],"proportions":{"b":-1}}],"fallback":{"startupTimeout":"-1h","probe":-1,"recoveryDelaySeconds":2147483647}},"transition":{"maxSurge":-1},"selector":{"matchLabels":{"a":"b"}}}}`,
 		`{"status":{"targets":[{"name":"a","replicas":-5,"ready":-1,"blocks":-2147483648,"blockedSince":"0001-01-01T00:00:00Z"}]}}`,
 	} {
-		f.Add([]byte(text), uint8(3))
+		for _, shape := range []uint8{0, 3} { // all targets are known, and two are absent
+			f.Add([]byte(text), shape)
+		}
 	}
 	f.Fuzz(func(t *testing.T, text []byte, shape uint8) {
 		b := &v1alpha1.Balancer{}
