@@ -65,7 +65,7 @@ func newGuard(c *cluster) *guard {
 }
 
 func (g *guard) follow(w sim.Write) error {
-	if w.NoOp() || w.Subresource != "" {
+	if w.NoOp() || w.Subresource != "" && w.Resource != "pods" { // pods get their Nodes by a subresource
 		return nil
 	}
 	g.mu.Lock()
