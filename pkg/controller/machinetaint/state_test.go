@@ -91,10 +91,8 @@ func (c *cluster) numbers() string {
 // written are the writes of the process since a number of writes, without Events and Leases.
 func (c *cluster) written(since int) []string {
 	var all []string
-	for _, w := range c.Writes()[since:] {
-		if w.User == evenkeel && w.Resource != "events" && w.Resource != "leases" {
-			all = append(all, strings.Join([]string{w.Verb, w.Resource, w.Name, w.Subresource}, " "))
-		}
+	for _, w := range world.WritesOf(c.World, evenkeel, since) {
+		all = append(all, strings.Join([]string{w.Verb, w.Resource, w.Name, w.Subresource}, " "))
 	}
 	return all
 }

@@ -52,10 +52,8 @@ func (c *cluster) waiting() int {
 // writes are what the controller has written since a number of writes, as "a {...}".
 func (c *cluster) writes(since int) []string {
 	var all []string
-	for _, w := range c.Writes()[since:] {
-		if w.User == "release" && w.Resource != "events" && w.Resource != "leases" {
-			all = append(all, w.Verb+" "+w.Resource+" "+w.Name)
-		}
+	for _, w := range world.WritesOf(c.World, "release", since) {
+		all = append(all, w.Verb+" "+w.Resource+" "+w.Name)
 	}
 	return all
 }

@@ -40,33 +40,33 @@ type life struct {
 	waits []time.Duration
 }
 
-// crowd is how many pods come at once. Each needs a machine for itself.
-func (s size) crowd() int { return s.machines / 50 }
+// crowdSize is how many pods come at once. Each needs a machine for itself.
+func (s size) crowdSize() int { return s.machines / 50 }
 
 // benchLife prints what events cost in the life of a fleet, beside one of a tenth that rests a tenth of the time.
 func benchLife(ctx context.Context, n size, pools int, rest time.Duration) error {
 	if pools < 1 || n.machines%(100*pools) != 0 || n.machines == 0 {
 		return fmt.Errorf("-n=%d: write a multiple of %d, a hundred for each MachineDeployment", n.machines, 100*pools)
 	}
-	small, err := live(ctx, size{n.machines / 10, n.pods / 10}, pools, rest/10)
+	small, err := runLife(ctx, size{n.machines / 10, n.pods / 10}, pools, rest/10)
 	if err != nil {
 		return fmt.Errorf("%d machines: %w", n.machines/10, err)
 	}
-	large, err := live(ctx, n, pools, rest)
+	large, err := runLife(ctx, n, pools, rest)
 	if err != nil {
 		return fmt.Errorf("%d machines: %w", n.machines, err)
 	}
 	return compareLives(small, large)
 }
 
-func live(ctx context.Context, n size, pools int, rest time.Duration) (l *life, err error) {
+func runLife(ctx context.Context, n size, pools int, rest time.Duration) (l *life, err error) {
 	err = inLab(ctx, ours, func(inner *lab) (err error) {
 		l = &life{lab: inner, size: n, pools: pools}
 		if l.meter, err = inner.newMeter(); err != nil {
 			return err
 		}
 		defer l.meter.close()
-		for _, p := range l.parts(rest) {
+		for _, p := range l.phases(rest) {
 			if err := l.meter.measure(ctx, p.name, p.do); err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
@@ -76,25 +76,25 @@ func live(ctx context.Context, n size, pools int, rest time.Duration) (l *life, 
 	return l, err
 }
 
-// part is one part of a life.
-type part struct {
+// phase is one part of a life.
+type phase struct {
 	name string
 	do   func(context.Context) error
 }
 
-func (l *life) parts(rest time.Duration) []part {
-	return []part{
-		{"all machines come up", l.begin},
+func (l *life) phases(rest time.Duration) []phase {
+	return []phase{
+		{"all machines come up", l.createFleet},
 		{fmt.Sprintf("%d pods", l.size.pods), func(ctx context.Context) error { return l.lab.occupy(ctx, l.size.pods) }},
 		{fmt.Sprintf("rest for %v", rest), func(ctx context.Context) error { return pause(ctx, rest) }},
-		{fmt.Sprintf("%d pods that wait", l.size.crowd()), l.burst},
-		{"rolling update of a pool", l.roll},
+		{fmt.Sprintf("%d pods that wait", l.size.crowdSize()), l.createCrowd},
+		{"rolling update of a pool", l.updatePool},
 		{fmt.Sprintf("outage of a third for %v", outage), l.cutOff},
 		{"everything restarted", l.restart},
 	}
 }
 
-func (l *life) begin(ctx context.Context) error {
+func (l *life) createFleet(ctx context.Context) error {
 	all := l.size.machines / l.pools
 	var pools []pool
 	for i := range l.pools {
@@ -125,14 +125,14 @@ func (l *life) settled(ctx context.Context) error {
 	})
 }
 
-// burst has pods wait that each need a machine of the reserve, which is filled up behind them.
-func (l *life) burst(ctx context.Context) error {
+// createCrowd has pods wait that each need a machine of the reserve, which is filled up behind them.
+func (l *life) createCrowd(ctx context.Context) error {
 	pods := l.lab.kube.CoreV1().Pods(namespace)
 	list, err := pods.List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return err
 	}
-	crowd := l.size.crowd()
+	crowd := l.size.crowdSize()
 	begun := make([]time.Time, crowd)
 	bound := map[string]time.Time{}
 	err = parallel.Each(2, 2, func(i int) error {
@@ -168,7 +168,7 @@ func needsAll(p *corev1.Pod) {
 	p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("3500m")
 }
 
-func (l *life) roll(ctx context.Context) error {
+func (l *life) updatePool(ctx context.Context) error {
 	if err := l.lab.patchSpec(ctx, poolName(0), `{"template":{"metadata":{"labels":{"version":"2"}}}}`); err != nil {
 		return err
 	}
@@ -226,33 +226,33 @@ func compareLives(small, large *life) error {
 	fmt.Fprintln(table, "\tmachines\ttime, s\tevents\tevents/s\twrites\tCPU, s\tCPU/event, ms\tratio\tNode to write p50, ms\tp99\tpeak memory, MiB\t")
 	for i, of := range large.meter.spent {
 		peer := small.meter.spent[i]
-		row(table, peer.name, small.size.machines, peer, "")
-		row(table, of.name, large.size.machines, of, ratio(of, peer))
+		printRow(table, peer.name, small.size.machines, peer, "")
+		printRow(table, of.name, large.size.machines, of, costRatio(of, peer))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for _, l := range []*life{small, large} {
-		fmt.Printf("%d machines: %d pods had a Node after %s ms (p50), %s (p99)\n", l.size.machines, l.size.crowd(), milliseconds(l.waits, 50), milliseconds(l.waits, 99))
+		fmt.Printf("%d machines: %d pods had a Node after %s ms (p50), %s (p99)\n", l.size.machines, l.size.crowdSize(), milliseconds(l.waits, 50), milliseconds(l.waits, 99))
 	}
 	return nil
 }
 
-func row(table *tabwriter.Writer, name string, machines int, s spending, ratio string) {
+func printRow(table *tabwriter.Writer, name string, machines int, s spending, ratio string) {
 	fmt.Fprintf(table, "%s\t%d\t%.1f\t%d\t%.0f\t%d\t%.2f\t%s\t%s\t%s\t%s\t%.0f\t\n", name, machines, s.took.Seconds(), s.events, float64(s.events)/s.took.Seconds(), s.writes, s.cpu.Seconds(),
-		cost(s), ratio, milliseconds(s.lags, 50), milliseconds(s.lags, 99), s.memory)
+		eventCost(s), ratio, milliseconds(s.lags, 50), milliseconds(s.lags, 99), s.memory)
 }
 
-// cost is the CPU time of an event, in milliseconds; - if there are none.
-func cost(s spending) string {
+// eventCost is the CPU time of an event, in milliseconds; - if there are none.
+func eventCost(s spending) string {
 	if s.events == 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%.2f", s.perEvent())
 }
 
-// ratio compares the CPU time of events; - where there are none.
-func ratio(of, peer spending) string {
+// costRatio compares the CPU time of events; - where there are none.
+func costRatio(of, peer spending) string {
 	if of.events == 0 || peer.events == 0 {
 		return "-"
 	}

@@ -54,15 +54,16 @@ func (m *meter) measure(ctx context.Context, name string, do func(context.Contex
 		return err
 	}
 	s.took = time.Since(begin)
-	usage, err := footprintOf(m.lab.manager.PID())
+	pid := m.lab.manager.PID()
+	usage, err := footprintOf(pid)
 	if err != nil {
 		return err
 	}
-	if pid := m.lab.manager.PID(); pid != m.pid {
+	if pid != m.pid {
 		m.pid, m.cpu = pid, 0
 	}
 	s.memory, s.cpu, m.cpu = usage.memory, usage.cpu-m.cpu, usage.cpu
-	if err := m.count(&s); err != nil {
+	if err := m.countRequests(&s); err != nil {
 		return err
 	}
 	log.Printf("%s: %v, %d events", name, s.took.Round(time.Second), s.events)
@@ -70,8 +71,8 @@ func (m *meter) measure(ctx context.Context, name string, do func(context.Contex
 	return nil
 }
 
-// count fills in requests since the last part.
-func (m *meter) count(s *spending) error {
+// countRequests fills in requests since the last part.
+func (m *meter) countRequests(s *spending) error {
 	created := map[string]time.Time{}
 	_, err := m.requests.Read(func(r audit.Request) bool {
 		if !r.Writes() || r.Refused() {

@@ -71,12 +71,10 @@ func (l *lab) listen(ctx context.Context, rest time.Duration) (s silence, err er
 
 // during counts what is written in some time.
 func during(ctx context.Context, d time.Duration, log *audit.Log) (map[string]int, error) {
-	select {
-	case <-time.After(d):
-		return written(log)
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := pause(ctx, d); err != nil {
+		return nil, err
 	}
+	return written(log)
 }
 
 // written counts what our identity has written since the log was last read.
