@@ -41,7 +41,9 @@
 //     booting ones, unless their Nodes are cordoned.
 //  4. Retire. A machine enters the reserve only while more than R serve, and only if no pod runs on
 //     it: a busy machine never does. Not so many are retired that a ready one would be released
-//     again, and none while MCM has deletions to do, or shows other machines than the view.
+//     again, and none while MCM has deletions to do, or shows other machines than the view. One that
+//     may have been retired, because the outcome of that write is unknown, does not count as serving
+//     for this.
 //  5. Surplus. If more than R machines serve, none of them is empty and nothing is leaving, for as
 //     long as patience, then the machines with the fewest pods become victims and A falls by as
 //     many. It rises again when they are gone. A machine with a pod that must not be evicted is

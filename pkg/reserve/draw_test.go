@@ -32,6 +32,7 @@ func drawMachine(t *rapid.T, name string) Machine {
 		Preserved: !often.Draw(t, "not preserved"),
 		Pods:      rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "pods"),
 	}
+	m.Doubtful = !m.Reserve && !often.Draw(t, "certain")
 	m.Pinned = m.Pods > 0 && rapid.Bool().Draw(t, "pinned")
 	m.SeenPriority = m.Priority
 	if !often.Draw(t, "seen") {

@@ -82,38 +82,44 @@ func (r *round) releaseOrder(a, b Machine) int {
 
 // retireMachines puts empty machines into the reserve while more than R serve (law 4), booting ones
 // first. It waits while machine-controller-manager has deletions to do, since these may reduce the
-// machines to R, and while the view may show machines that are gone.
+// machines to R, and while the view may show machines that are gone. A machine that may have entered
+// already is not one of those that serve, and is tried again before others.
 func (r *round) retireMachines() {
 	t := r.countMachines()
 	if t.present > r.visible || r.view.NodesUnknown || r.view.Behind {
 		return
 	}
 	// If nothing is to be deleted, A has room for all of them.
-	room := t.serving - r.replicas
+	for _, i := range r.selectMachines(func(m Machine) bool { return m.Doubtful && m.serves() }, byName) {
+		t.removeServing(r.machines[i])
+	}
 	for _, i := range r.retirable() {
-		ready := r.machines[i].Ready()
-		if room <= 0 || ready && t.running <= r.replicas {
+		m, left := r.machines[i], t
+		if !m.Doubtful {
+			left.removeServing(m)
+		}
+		if left.serving < r.replicas || m.Ready() && left.running < r.replicas {
 			return
 		}
+		t = left
 		why := Swapped
-		if ready {
+		if m.Ready() {
 			why = Retired
-			t.running--
 		}
 		r.changeMark(i, true, why)
-		room--
 	}
 }
 
-// retirable returns the machines that may enter the reserve: those that are not ready first, then
-// old revisions, then the newest.
+// retirable returns the machines that may enter the reserve: those that may have entered it first,
+// then those that are not ready, then old revisions, then the newest.
 func (r *round) retirable() []int {
 	return r.selectMachines(
 		func(m Machine) bool {
-			return !m.Reserve && !m.Busy() && !m.Unhealthy() && m.HasProviderID && m.Priority >= PriorityVictim
+			return m.serves() && !m.Busy() && m.HasProviderID && m.Priority >= PriorityVictim
 		},
 		func(a, b Machine) int {
 			return cmp.Or(
+				compareFalseFirst(!a.Doubtful, !b.Doubtful),
 				compareFalseFirst(a.Ready(), b.Ready()),
 				compareFalseFirst(a.Set == r.view.CurrentSet, b.Set == r.view.CurrentSet),
 				newestFirst(a, b),

@@ -176,6 +176,14 @@ func (r *round) countMachines() counts {
 	return t
 }
 
+// removeServing takes a serving machine out of the counts of these.
+func (t *counts) removeServing(m Machine) {
+	t.serving--
+	if m.Ready() {
+		t.running--
+	}
+}
+
 func (t *counts) addMachine(m Machine) {
 	switch {
 	case m.Reserve:

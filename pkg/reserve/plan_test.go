@@ -63,6 +63,24 @@ var _ = DescribeTable("A plan moves",
 		empty("a", "b")(w)
 		w.machine("f").Pods = 1
 	}, Move{"b", true, Retired}),
+	Entry("first into reserve the one that may be there already (4)", func(w *world) {
+		w.machine("f").Reserve = false
+		empty("a", "b")(w)
+		w.machine("a").Doubtful = true
+	}, Move{"a", true, Retired}),
+	Entry("none into reserve in place of one that may be there already, and is busy now (4)", func(w *world) {
+		w.machine("f").Reserve = false
+		w.machine("a").Doubtful = true
+	}),
+	Entry("one more into reserve than may be there already (4)", func(w *world) {
+		w.machine("e").Reserve, w.machine("f").Reserve = false, false
+		w.machine("e").Doubtful = true
+	}, Move{"e", true, Retired}, Move{"f", true, Retired}),
+	Entry("none into reserve in place of one that may be there already while another boots (3, 4)", func(w *world) {
+		w.machine("f").Reserve = false
+		all(empty("a", "b", "c"), phase("c", mcm.MachinePending))(w)
+		w.machine("a").Doubtful = true
+	}),
 	Entry("none into reserve that a user wants deleted (4)", func(w *world) {
 		w.machine("f").Reserve, w.machine("f").Priority = false, 1
 	}),

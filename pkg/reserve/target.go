@@ -120,7 +120,7 @@ func (r *round) pinned() bool {
 
 // drainable reports whether a surplus machine may be removed, whatever runs on it.
 func (m Machine) drainable() bool {
-	return !m.Reserve && !m.Unhealthy() && m.HasProviderID && !m.protected()
+	return m.serves() && m.HasProviderID && !m.protected()
 }
 
 // deletedAnyway orders machines first that are deleted first whatever the plan does, so that they

@@ -65,6 +65,9 @@ type Machine struct {
 	// Claimed reports whether a pod of its owner needs it.
 	Owner   machine.Owner
 	Claimed bool
+	// Doubtful reports whether it may be in reserve although it has no mark here: the outcome of
+	// that write is unknown.
+	Doubtful bool
 	// kept reports whether it is dedicated and not claimed, so that it is not released.
 	kept bool
 }
@@ -168,6 +171,9 @@ func (m Machine) Unhealthy() bool {
 	}
 	return false
 }
+
+// serves reports whether the machine counts as serving unless it is leaving.
+func (m Machine) serves() bool { return !m.Reserve && !m.Unhealthy() }
 
 // booting reports whether the machine is still becoming ready.
 func (m Machine) booting() bool { return !m.Ready() && !m.Unhealthy() }

@@ -108,6 +108,9 @@ func (c *Controller) patchMachine(ctx context.Context, v plan.View, before *mcm.
 	after := v.Changed(change)
 	answer, err := c.clients.Machine.Machines(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, machinePatch(before, after), metav1.PatchOptions{})
 	c.metrics.countWrite("machine", err)
+	if change.Mark == plan.Hold && written.Outcome(err) == written.Unknown {
+		c.states.noteDoubt(keyOf(v.Deployment), before, c.clock.Now())
+	}
 	if err != nil {
 		return fmt.Errorf("write machine %s: %w", before.Name, err)
 	}

@@ -25,7 +25,7 @@ func (c *Controller) Remembered() map[string]int {
 	c.states.mu.Lock()
 	defer c.states.mu.Unlock()
 	n := map[string]int{
-		"memories": 0, "resizes": 0, "removals": 0, "reductions": 0, "releases": 0, "listening": 0, "names": 0, "freed": 0, "states": len(c.states.all),
+		"memories": 0, "resizes": 0, "removals": 0, "reductions": 0, "releases": 0, "doubts": 0, "listening": 0, "names": 0, "freed": 0, "states": len(c.states.all),
 		"written": c.latest.deployments.Len(), "machines": c.latest.machines.Len(), "nodes": c.latest.nodes.Len(), "told": c.latest.external.Len(),
 	}
 	count := func(what string, there bool) {
@@ -42,6 +42,7 @@ func (c *Controller) Remembered() map[string]int {
 		n["resizes"] += len(s.resizes)
 		n["removals"] += len(s.removals)
 		n["releases"] += len(s.releases)
+		n["doubts"] += len(s.doubts)
 	}
 	return n
 }
@@ -50,6 +51,9 @@ func (c *Controller) Remembered() map[string]int {
 func (c *Controller) Reduce(d *v1alpha1.MachineDeployment, shown, asked int) (ended func(error), err error) {
 	return c.guards.reduce(d, shown, asked)
 }
+
+// Doubt records that a Machine may have entered the reserve.
+func (c *Controller) Doubt(key string, m *mcm.Machine) { c.states.noteDoubt(key, m, c.clock.Now()) }
 
 // Full reports whether machines leave no room below max; see [creationCount.fill].
 func Full(staying, leaving, leavingReserve, workload, limit int) bool {

@@ -42,6 +42,7 @@ func (c *Controller) observe(key string) (plan.View, bool) {
 	}
 	s.Complete(c.latest)
 	v.Machines = c.withPriorities(s.Machines)
+	c.states.setDoubtful(key, v.Machines, v.Now)
 	v.CurrentSet, v.Rollout, v.Allocatable = s.Rollout.Set, s.Rollout.Replacing, s.Allocatable
 	v.SetReplicas, v.MaxSetReplicas, v.Behind = c.compareSeen(d, v.Machines)
 	v.Unreachable, v.Unhealthy, v.Targetless = c.unreachable(), c.unhealthy(), c.stores.nodes == nil

@@ -62,7 +62,8 @@ var _ = Describe("A MachineDeployment that is gone", func() {
 			resized(set, nil)
 			a.patch(`{"spec":{"replicas":3}}`) // a machine leaves the reserve
 			time.Sleep(100 * time.Millisecond)
-			for _, what := range []string{"memories", "freed", "reductions", "resizes"} {
+			a.taint.Doubt(fixture.Namespace+"/pool", fixture.Machine("a"))
+			for _, what := range []string{"memories", "freed", "reductions", "resizes", "doubts"} {
 				Expect(a.taint.Remembered()).To(HaveKeyWithValue(what, 1))
 			}
 			Expect(user.MachineDeployments(fixture.Namespace).Delete(ctx, "pool", metav1.DeleteOptions{})).To(Succeed())

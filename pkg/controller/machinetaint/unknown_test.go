@@ -99,9 +99,7 @@ var _ = Describe("A machine that cannot be released", func() {
 			allowed.Store(true)
 			time.Sleep(2 * time.Minute)
 			Expect(a.closed("c")).To(BeFalse())
-			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			Expect(pool.Marked(m)).To(BeFalse())
+			Expect(a.isMarked("c")).To(BeFalse())
 		})
 	})
 })
@@ -115,16 +113,62 @@ func (a *alone) retire(do func()) (marked bool) {
 	do()
 	a.patch(`{"spec":{"replicas":2}}`)
 	time.Sleep(10 * time.Second)
-	m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
+	return a.isMarked("c")
+}
+
+func (a *alone) isMarked(name string) bool {
+	GinkgoHelper()
+	m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), name, metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	return m.Annotations[api.ReserveAnnotation] != ""
+	return pool.Marked(m)
+}
+
+// occupies binds a pod to a machine, on-c to c.
+func (a *alone) occupies(machine, namespace string) {
+	GinkgoHelper()
+	pod := fixture.Pod("on-"+machine, func(p *corev1.Pod) { p.Namespace, p.Spec.NodeName = namespace, machine })
+	_, err := a.core.CoreV1().Pods(namespace).Create(context.Background(), pod, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+var answerLost = apierrors.NewTimeoutError("the answer is lost", 1)
+
+// doubtsFor expects that machine c does not enter the reserve meanwhile, since b may have entered.
+func (a *alone) doubtsFor(d time.Duration) {
+	GinkgoHelper()
+	time.Sleep(d)
+	Expect(a.taint.Remembered()).To(HaveKeyWithValue("doubts", 1))
+	Expect(a.isMarked("c")).To(BeFalse())
+}
+
+// doubt has b be the only empty one of three that serve, of which two are needed. It gets this answer when it is to enter the reserve.
+func (a *alone) doubt(answer error, moment func(func(sim.Write) error)) {
+	GinkgoHelper()
+	a.patch(`{"spec":{"replicas":3}}`)
+	a.wrote(0)
+	a.occupies("c", fixture.Namespace)
+	a.leaves("on-b")
+	moment(func(w sim.Write) error {
+		if w.User == controllerUser && w.Resource == "machines" && w.Name == "b" {
+			return answer
+		}
+		return nil
+	})
+	a.patch(`{"spec":{"replicas":2}}`)
+	time.Sleep(time.Second)
+}
+
+// leaves removes a pod.
+func (a *alone) leaves(pod string) {
+	GinkgoHelper()
+	Expect(a.core.CoreV1().Pods(fixture.Namespace).Delete(context.Background(), pod, metav1.DeleteOptions{})).To(Succeed())
 }
 
 var _ = Describe("A machine that enters the reserve", func() {
 	It("stays where the one that was to serve in its place is gone (I2)", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			ctx, machines := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace)
-			Expect(a.core.CoreV1().Pods(fixture.Namespace).Delete(ctx, "on-b", metav1.DeleteOptions{})).To(Succeed())
+			a.leaves("on-b")
 			a.wrote(0)
 			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
 				if r.User == controllerUser && r.Resource == "machines" && r.Writes() {
@@ -138,9 +182,7 @@ var _ = Describe("A machine that enters the reserve", func() {
 			time.Sleep(2 * time.Second)
 			Expect(machines.Delete(ctx, "c", metav1.DeleteOptions{})).To(Succeed())
 			Expect(a.wrote(since)).To(And(ContainElement("nodes c"), Not(ContainElement("nodes b"))))
-			b, err := machines.Get(ctx, "b", metav1.GetOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			Expect(pool.Marked(b)).To(BeFalse())
+			Expect(a.isMarked("b")).To(BeFalse())
 		})
 	})
 
@@ -161,13 +203,60 @@ var _ = Describe("A machine that enters the reserve", func() {
 		})
 	})
 
+	It("is the only one while it is not known whether it has entered (I2)", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.doubt(answerLost, func(lose func(sim.Write) error) {
+				a.AfterWrite(lose)
+				a.Hold("machines", controllerUser)
+			})
+			Expect(a.isMarked("b")).To(BeTrue())
+			a.leaves("on-c")
+			time.Sleep(time.Minute)
+			Expect(a.isMarked("c")).To(BeFalse(), "a and c are to serve")
+			a.Release("machines", controllerUser)
+			a.wrote(0)
+			Expect([]bool{a.isMarked("b"), a.isMarked("c")}).To(Equal([]bool{true, false}))
+		})
+	})
+
+	DescribeTable("lets another one enter in its place, and nothing is remembered", func(answer error, since func(a *alone)) {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			a.doubt(answer, a.OnWrite)
+			a.occupies("b", fixture.Namespace)
+			a.leaves("on-c")
+			since(a)
+			time.Sleep(10 * time.Second)
+			Expect([]bool{a.isMarked("b"), a.isMarked("c")}).To(Equal([]bool{false, true}))
+			Expect(a.taint.Remembered()).To(HaveKeyWithValue("doubts", 0))
+		})
+	},
+		Entry("once a request to mark it cannot be under way any more", answerLost, func(a *alone) {
+			a.doubtsFor(time.Minute)
+			time.Sleep(time.Minute)
+		}),
+		Entry("once a later version of it shows that it has not entered", answerLost, func(a *alone) {
+			a.doubtsFor(time.Minute)
+			a.reports("b", `{"currentStatus":{"phase":"Available"}}`)
+		}),
+		Entry("at once where it was refused", apierrors.NewForbidden(mcmapi.Resource("machines"), "b", errors.New("not now")), func(*alone) {}),
+	)
+
+	It("is remembered where nothing else is, until there is no reserve", func() {
+		onItsOwn(2, 0, machinetaint.Options{}, func(a *alone) {
+			a.wrote(0)
+			a.taint.Doubt(fixture.Namespace+"/pool", fixture.Machine("a"))
+			Expect(a.taint.Remembered()).To(HaveKeyWithValue("doubts", 1))
+			a.patch(`{"spec":{"replicas":3}}`)
+			a.wrote(0)
+			Expect(a.taint.Remembered()).To(HaveKeyWithValue("doubts", 0))
+		})
+	})
+
 	DescribeTable("does not where a pod runs on it that is not shown yet (I2)", func(namespace string) {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			Expect(a.retire(func() {
 				a.Hold("pods", controllerUser)
-				pod := fixture.Pod("late", func(p *corev1.Pod) { p.Namespace, p.Spec.NodeName = namespace, "c" })
-				_, err := a.core.CoreV1().Pods(namespace).Create(context.Background(), pod, metav1.CreateOptions{})
-				Expect(err).NotTo(HaveOccurred())
+				a.occupies("c", namespace)
 			})).To(BeFalse())
 			a.Release("pods", controllerUser)
 		})

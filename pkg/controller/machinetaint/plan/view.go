@@ -61,6 +61,8 @@ type Machine struct {
 	pool.Machine
 	// SeenPriority is the deletion priority that machine-controller-manager's store shows.
 	SeenPriority int
+	// Doubtful reports whether it may have entered the reserve: the outcome of that write is unknown.
+	Doubtful bool
 }
 
 // Memory is what is kept of one MachineDeployment from plan to plan. If it is lost, only patience
