@@ -69,10 +69,10 @@ func newClients(config *rest.Config) (c clients, err error) {
 	return c, err
 }
 
-// inLab has do work in a lab of its own, so that contestants start alike.
-func inLab(ctx context.Context, contestant localcluster.Program, do func(*lab) error) (err error) {
+// inLab has do work in a lab of its own, so that contestants start alike. It is for fleets of a size.
+func inLab(ctx context.Context, contestant localcluster.Program, n size, do func(*lab) error) (err error) {
 	cluster, err := localcluster.Start(ctx, localcluster.Options{
-		Name: "bench-reserve", Out: os.Stderr, Audit: true, UnsafeNoFsync: true,
+		Name: "bench-reserve", Out: os.Stderr, Audit: true, UnsafeNoFsync: true, ExtraArgs: heartbeats(n.machines),
 	})
 	if err != nil {
 		return err
@@ -83,6 +83,17 @@ func inLab(ctx context.Context, contestant localcluster.Program, do func(*lab) e
 		return err
 	}
 	return do(l)
+}
+
+// heartbeats lets at most 100 Leases of Nodes be renewed a second. Kubelets of thousands of Nodes
+// would otherwise take the API server more time than all that is measured, and kwok, which stands for
+// them, would be so late that Nodes become Unknown.
+func heartbeats(nodes int) map[string][]string {
+	lease := max(40, 4*nodes/100) // kwok renews it four times as often
+	return map[string][]string{
+		localcluster.Kwok:              {fmt.Sprintf("--node-lease-duration-seconds=%d", lease)},
+		localcluster.ControllerManager: {fmt.Sprintf("--node-monitor-grace-period=%ds", lease+10)},
+	}
 }
 
 func (l *lab) furnish(ctx context.Context, contestant localcluster.Program) (err error) {
