@@ -31,10 +31,14 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// How long events are gathered into one sync: those of machines, and those of the target cluster.
+// How long events are gathered into one sync: those of machines, and those of the target cluster. In
+// a large cluster, it is longer, so that decisions take at most one of so many parts of a processor's
+// time, up to a longest time.
 const (
 	gatherMachines = 50 * time.Millisecond
 	gatherPods     = 500 * time.Millisecond
+	gatherLongest  = time.Second
+	parts          = 20
 )
 
 // Clients reach the control cluster.
@@ -85,6 +89,8 @@ type Controller struct {
 	// moving reports whether some member is balanced or has a move under way, so that pods matter.
 	// concerned reports whether machines matter, also for shares and bounds of a pool.
 	moving, concerned atomic.Bool
+	// took is how long the last decision took, as a time.Duration.
+	took atomic.Int64
 
 	// Only sync uses the rest.
 	memory    plan.Memory
@@ -154,15 +160,21 @@ func (c *Controller) deploymentChanged(was, is any) {
 	after, _ := is.(*v1alpha1.MachineDeployment)
 	if before != nil && after != nil && before.UID == after.UID && before.Generation == after.Generation &&
 		maps.Equal(before.Annotations, after.Annotations) && maps.Equal(before.Labels, after.Labels) {
-		c.loop.AddAfter(c.options.Namespace, gatherMachines)
+		c.gather(gatherMachines)
 		return
 	}
 	c.loop.Add(c.options.Namespace)
 }
 
+// gather causes a sync after some time, for all events until then.
+func (c *Controller) gather(least time.Duration) {
+	rest := (parts - 1) * time.Duration(c.took.Load())
+	c.loop.AddAfter(c.options.Namespace, max(least, min(rest, gatherLongest)))
+}
+
 func (c *Controller) machineChanged(_, _ any) {
 	if c.concerned.Load() {
-		c.loop.AddAfter(c.options.Namespace, gatherMachines)
+		c.gather(gatherMachines)
 	}
 }
 
@@ -172,13 +184,13 @@ func (c *Controller) nodeChanged(was, is any) {
 	before, _ := was.(*corev1.Node)
 	after, _ := is.(*corev1.Node)
 	if c.moving.Load() || c.concerned.Load() && !sameOffer(before, after) {
-		c.loop.AddAfter(c.options.Namespace, gatherPods)
+		c.gather(gatherPods)
 	}
 }
 
 func (c *Controller) podChanged(_, _ any) {
 	if c.moving.Load() {
-		c.loop.AddAfter(c.options.Namespace, gatherPods)
+		c.gather(gatherPods)
 	}
 }
 
@@ -197,11 +209,13 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
 		return reachability.Recheck, nil
 	}
+	begun := c.clock.Now()
 	v, current := c.observe()
 	if !current {
 		return 0, nil // an event brings the cache up to date, and the next sync
 	}
 	p := plan.New(v)
+	c.took.Store(int64(c.clock.Since(begun)))
 	c.memory = p.Memory
 	klog.FromContext(ctx).V(4).Info("Planned", "members", len(v.Members), "skews", p.Skews, "again", p.Again)
 	if v.Unreachable != "" && c.stores.nodes != nil && !c.options.Target.Silent() {

@@ -35,6 +35,9 @@ func (c *Controller) Moved() float64 {
 // Concerned reports whether events of machines cause a sync.
 func (p *Preview) Concerned() bool { return p.c.concerned.Load() }
 
+// DecidesFor sets how long the last decision took.
+func (p *Preview) DecidesFor(d time.Duration) { p.c.took.Store(int64(d)) }
+
 // DelaysAfter returns when the controller syncs because of changes of a MachineDeployment, or of Nodes
 // while a pool has an excess, that come at once, each from one object to another.
 func (p *Preview) DelaysAfter(changes ...[2]any) (delays []time.Duration) {
@@ -44,7 +47,7 @@ func (p *Preview) DelaysAfter(changes ...[2]any) (delays []time.Duration) {
 		delays = append(delays, time.Since(begun))
 		return 0, nil
 	}, loop.Options{})
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	for _, change := range changes {
 		if _, is := cmp.Or(change[0], change[1]).(*corev1.Node); is {

@@ -85,7 +85,26 @@ var _ = DescribeTable("A change of a MachineDeployment",
 		[2]any{same, changed(func(d *v1alpha1.MachineDeployment) { d.Status.Conditions = []mcm.MachineDeploymentCondition{{}} })}),
 )
 
+var _ = DescribeTable("Where decisions take long, the next one",
+	func(took, delay time.Duration, was, is any) {
+		storm.Bubble(suite, func() {
+			p, err := NewPreview("default", plan.Settings{}, true)
+			Expect(err).NotTo(HaveOccurred())
+			p.DecidesFor(took)
+			Expect(p.DelaysAfter([2]any{was, is})).To(Equal([]time.Duration{delay}))
+		})
+	},
+	Entry("leaves nineteen twentieths of the time to others", 10*time.Millisecond, 190*time.Millisecond, same, reporting),
+	Entry("comes no sooner than others", time.Millisecond, 50*time.Millisecond, same, reporting),
+	Entry("nor for Nodes", 10*time.Millisecond, 500*time.Millisecond, nil, ready),
+	Entry("but within a second", time.Minute, time.Second, same, reporting),
+	Entry("for Nodes, too", time.Minute, time.Second, nil, ready),
+	Entry("and at once for what a user writes", time.Minute, time.Duration(0), nil, same),
+)
+
 var (
+	reporting = changed(func(d *v1alpha1.MachineDeployment) { d.Status.Replicas = 3 })
+
 	atOnce = []time.Duration{0}
 	same   = changed(func(*v1alpha1.MachineDeployment) {})
 )
