@@ -10,6 +10,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 )
@@ -35,8 +36,20 @@ func (c *Controller) Moved() float64 {
 // Concerned reports whether events of machines cause a sync.
 func (p *Preview) Concerned() bool { return p.c.concerned.Load() }
 
-// DecidesFor sets how long the last decision took.
-func (p *Preview) DecidesFor(d time.Duration) { p.c.took.Store(int64(d)) }
+// DecideFor makes a decision that takes so long.
+func (p *Preview) DecideFor(d time.Duration) error {
+	p.c.clock = slowClock{p.c.clock, d}
+	_, err := p.c.sync(context.Background(), "")
+	return err
+}
+
+// slowClock is a clock on which everything takes as long.
+type slowClock struct {
+	clock.WithTicker
+	takes time.Duration
+}
+
+func (c slowClock) Since(time.Time) time.Duration { return c.takes }
 
 // DelaysAfter returns when the controller syncs because of changes of a MachineDeployment, or of Nodes
 // while a pool has an excess, that come at once, each from one object to another.

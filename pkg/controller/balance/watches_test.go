@@ -90,7 +90,7 @@ var _ = DescribeTable("Where decisions take long, the next one",
 		storm.Bubble(suite, func() {
 			p, err := NewPreview("default", plan.Settings{}, true)
 			Expect(err).NotTo(HaveOccurred())
-			p.DecidesFor(took)
+			Expect(p.DecideFor(took)).To(Succeed())
 			Expect(p.DelaysAfter([2]any{was, is})).To(Equal([]time.Duration{delay}))
 		})
 	},
