@@ -176,7 +176,7 @@ func (r *round) countMachines() counts {
 	return t
 }
 
-// removeServing takes a serving machine out of the counts of these.
+// removeServing removes a serving machine from the counts.
 func (t *counts) removeServing(m Machine) {
 	t.serving--
 	if m.Ready() {

@@ -31,9 +31,14 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(cluster.Reset()).To(Succeed()) })
 	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
-	// The API server looks for policies once a second.
-	Eventually(func() error { return dryCreate(ctx, "1:") }, 30*time.Second, 50*time.Millisecond).ShouldNot(Succeed())
+	expectPolicies(ctx)
 })
+
+// expectPolicies waits until the API server enforces the policies. It looks for changes of them once a second.
+func expectPolicies(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() error { return dryCreate(ctx, "1:") }, 30*time.Second, 50*time.Millisecond).ShouldNot(Succeed())
+}
 
 // kubectl runs it on the cluster, with text as its standard input, and returns what a person would see.
 func kubectl(text string, args ...string) (string, error) {

@@ -32,13 +32,13 @@ import (
 )
 
 // How long events are gathered into one sync: those of machines, and those of the target cluster. In
-// a large cluster, it is longer, so that decisions take at most one of so many parts of a processor's
-// time, up to a longest time.
+// a large cluster, they are gathered for restFactor times as long as the last decision took, but no
+// longer than gatherLongest: decisions of up to 50 ms then take at most a twentieth of a processor.
 const (
 	gatherMachines = 50 * time.Millisecond
 	gatherPods     = 500 * time.Millisecond
 	gatherLongest  = time.Second
-	parts          = 20
+	restFactor     = 19
 )
 
 // Clients reach the control cluster.
@@ -168,7 +168,7 @@ func (c *Controller) deploymentChanged(was, is any) {
 
 // gather causes a sync after some time, for all events until then.
 func (c *Controller) gather(least time.Duration) {
-	rest := (parts - 1) * time.Duration(c.took.Load())
+	rest := restFactor * time.Duration(c.took.Load())
 	c.loop.AddAfter(c.options.Namespace, max(least, min(rest, gatherLongest)))
 }
 

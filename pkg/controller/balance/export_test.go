@@ -36,14 +36,14 @@ func (c *Controller) Moved() float64 {
 // Concerned reports whether events of machines cause a sync.
 func (p *Preview) Concerned() bool { return p.c.concerned.Load() }
 
-// DecideFor makes a decision that takes so long.
+// DecideFor makes a decision that takes this long.
 func (p *Preview) DecideFor(d time.Duration) error {
 	p.c.clock = slowClock{p.c.clock, d}
 	_, err := p.c.sync(context.Background(), "")
 	return err
 }
 
-// slowClock is a clock on which everything takes as long.
+// slowClock is a clock on which everything takes the same time.
 type slowClock struct {
 	clock.WithTicker
 	takes time.Duration

@@ -215,7 +215,7 @@ func (s *states) noteDoubt(key string, m *mcm.Machine, now time.Time) {
 	})
 }
 
-// setDoubtful sets which machines may have entered the reserve, and forgets what was noted of all
+// setDoubtful sets which machines may have entered the reserve, and forgets the doubts about all
 // others.
 func (s *states) setDoubtful(key string, machines []plan.Machine, now time.Time) {
 	s.locked(key, func(one *state) {

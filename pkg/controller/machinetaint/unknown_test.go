@@ -133,7 +133,7 @@ func (a *alone) occupies(machine, namespace string) {
 
 var answerLost = apierrors.NewTimeoutError("the answer is lost", 1)
 
-// doubtsFor expects that machine c does not enter the reserve meanwhile, since b may have entered.
+// doubtsFor waits, and expects that machine c has not entered the reserve, because b may have.
 func (a *alone) doubtsFor(d time.Duration) {
 	GinkgoHelper()
 	time.Sleep(d)
@@ -141,7 +141,8 @@ func (a *alone) doubtsFor(d time.Duration) {
 	Expect(a.isMarked("c")).To(BeFalse())
 }
 
-// doubt has b be the only empty one of three that serve, of which two are needed. It gets this answer when it is to enter the reserve.
+// doubt lowers replicas from three to two while only machine b is empty, and answers the write that puts b into the reserve with an error.
+// moment decides whether that write takes effect before the error.
 func (a *alone) doubt(answer error, moment func(func(sim.Write) error)) {
 	GinkgoHelper()
 	a.patch(`{"spec":{"replicas":3}}`)

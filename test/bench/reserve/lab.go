@@ -69,8 +69,8 @@ func newClients(config *rest.Config) (c clients, err error) {
 	return c, err
 }
 
-// inLab has do work in a lab of its own, so that contestants start alike. It is for fleets of a size.
-func inLab(ctx context.Context, contestant localcluster.Program, n size, do func(*lab) error) (err error) {
+// runInLab calls do with a new lab for a fleet of this size, so that all contestants start alike.
+func runInLab(ctx context.Context, contestant localcluster.Program, n size, do func(*lab) error) (err error) {
 	cluster, err := localcluster.Start(ctx, localcluster.Options{
 		Name: "bench-reserve", Out: os.Stderr, Audit: true, UnsafeNoFsync: true, ExtraArgs: heartbeats(n.machines),
 	})
@@ -85,9 +85,8 @@ func inLab(ctx context.Context, contestant localcluster.Program, n size, do func
 	return do(l)
 }
 
-// heartbeats lets at most 100 Leases of Nodes be renewed a second. Kubelets of thousands of Nodes
-// would otherwise take the API server more time than all that is measured, and kwok, which stands for
-// them, would be so late that Nodes become Unknown.
+// heartbeats returns flags with which at most 100 Leases of Nodes are renewed per second. Otherwise,
+// kwok could not renew those of 5,000 Nodes in time, and the Nodes would become Unknown.
 func heartbeats(nodes int) map[string][]string {
 	lease := max(40, 4*nodes/100) // kwok renews it four times as often
 	return map[string][]string{

@@ -60,7 +60,7 @@ func benchLife(ctx context.Context, n size, pools int, rest time.Duration) error
 }
 
 func runLife(ctx context.Context, n size, pools int, rest time.Duration) (l *life, err error) {
-	err = inLab(ctx, ours, n, func(inner *lab) (err error) {
+	err = runInLab(ctx, ours, n, func(inner *lab) (err error) {
 		l = &life{lab: inner, size: n, pools: pools}
 		if l.meter, err = inner.newMeter(); err != nil {
 			return err

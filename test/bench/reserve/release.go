@@ -27,7 +27,7 @@ const bareNode = bare + "-0"
 // benchRelease prints how long releases take, and the floor, each as often and in turns.
 func benchRelease(ctx context.Context, rounds int) error {
 	var floor, releases []time.Duration
-	err := inLab(ctx, ours, size{}, func(l *lab) error {
+	err := runInLab(ctx, ours, size{}, func(l *lab) error {
 		p := pool{Name: "release", Replicas: serving, Excess: spare}
 		if err := l.apply(ctx, "pools.yaml", []pool{p}); err != nil {
 			return err

@@ -27,7 +27,7 @@ func benchGrowth(ctx context.Context, n size, rest time.Duration) error {
 	}
 	var of, peer figures
 	var quiet silence
-	err := inLab(ctx, stock, n, func(l *lab) (err error) {
+	err := runInLab(ctx, stock, n, func(l *lab) (err error) {
 		peer, err = l.grow(ctx, n, func(ctx context.Context, all []pool) (growth, error) {
 			return l.watched(ctx, fleet, isNew, func(ctx context.Context) error {
 				return l.raise(ctx, all, "replicas", func(p pool) int { return p.Replicas + each })
@@ -38,7 +38,7 @@ func benchGrowth(ctx context.Context, n size, rest time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("stock: %w", err)
 	}
-	err = inLab(ctx, ours, n, func(l *lab) (err error) {
+	err = runInLab(ctx, ours, n, func(l *lab) (err error) {
 		of, err = l.grow(ctx, n, func(ctx context.Context, all []pool) (growth, error) {
 			return l.watched(ctx, fleet, isMarked, func(ctx context.Context) error {
 				return l.raise(ctx, all, "excessReplicas", func(pool) int { return each })
