@@ -32,11 +32,11 @@
 //  1. Creation. A new machine serves from the start only if fewer than R machines could serve,
 //     counting creations in progress. In doubt, it is in reserve ([ServesOnCreation]).
 //  2. Release. While fewer than R machines serve, reserve machines are released: ready ones before
-//     booting ones; within each, claimed ones first, then those whose Nodes are not cordoned, then
-//     those not about to be deleted, then the current revision, then those whose Nodes have no taint
-//     but that of their template, then those on which no pod runs, then those that can become ready in
-//     time, then the oldest. An
-//     unhealthy machine (Unknown, Failed) does not count as serving; a booting one does.
+//     booting ones; within each, those whose Nodes may be open already first, then claimed ones, then
+//     those whose Nodes are not cordoned, then those not about to be deleted, then the current
+//     revision, then those whose Nodes have no taint but that of their template, then those on which
+//     no pod runs, then those that can become ready in time, then the oldest. An unhealthy machine
+//     (Unknown, Failed) does not count as serving; a booting one does.
 //  3. Swap. While fewer than R machines serve and run, ready reserve machines serve in place of
 //     booting ones, unless their Nodes are cordoned.
 //  4. Retire. A machine enters the reserve only while more than R serve, and only if no pod runs on
@@ -55,7 +55,8 @@
 //     reserve and could not be created while no more than R serve: it may be created a moment later,
 //     and a surplus would be deleted in its place. One that serves and could not be created may get
 //     pods then. A victim that was created to serve counts once its Node is seen, which may
-//     register without the taint, or if it cannot be created. A machine that a MachineSet asks for
+//     register without the taint, or if it cannot be created. One whose release had begun counts once
+//     its Node is closed and its pods are seen. A machine that a MachineSet asks for
 //     and does not have yet counts as present, unless max leaves no room for it.
 //     Nothing falls while that store is behind, or during a rollout, except for law 10.
 //     If a rollout begins before MCM has deleted what A has fallen by, a MachineSet has more
@@ -79,7 +80,8 @@
 //     other values.
 //  12. Named. If a reserve machine is named for deletion while more than R serve and run, the
 //     client that named it lowered R for it, and R is restored, once, also if the machine is gone
-//     by then, or was already gone when it was named.
+//     by then, or was already gone when it was named. A machine whose release has begun counts as one
+//     that runs: pods may have been bound to it, though its mark stays.
 //  13. Which excess counts: the share of a pool, else the excess in bounds, else the field, else
 //     none; and what a Reserve requests, if that is more. Percentages and resources are rounded up
 //     to machines; of several, the largest counts ([Effective]).

@@ -39,7 +39,7 @@ func drawMachine(t *rapid.T, name string) Machine {
 		m.SeenPriority = 3
 	}
 	m.HasProviderID = m.Ready() || m.Unhealthy() || often.Draw(t, "made")
-	m.Open = m.Reserve && !m.Ready() && !m.Unhealthy() && rapid.Bool().Draw(t, "open")
+	m.Open = m.Reserve && !m.Unhealthy() && rapid.Bool().Draw(t, "open")
 	m.Registered = m.Ready() || m.Unhealthy() || m.HasProviderID && rapid.Bool().Draw(t, "registered")
 	return m
 }

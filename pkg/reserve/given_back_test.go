@@ -3,6 +3,7 @@
 package reserve_test
 
 import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -33,6 +34,17 @@ var _ = Describe("R is given back (12)", func() {
 		w.view.NamedGone = 9
 		Expect(NewPlan(w.view)).To(HaveField("Replicas", 3), "no more than run")
 	})
+	DescribeTable("also while a machine has not left the reserve whose release has begun", func(change func(*Machine), replicas int) {
+		w := settled(2, 3, Unbounded)
+		w.setReplicas(3)
+		w.view.NamedGone = 1
+		change(w.machine("c"))
+		Expect(lowered(w).Replicas).To(Equal(replicas))
+	},
+		Entry("once", func(m *Machine) { m.Open = true }, 3),
+		Entry("but not while it boots", func(m *Machine) { m.Open, m.Phase = true, mcm.MachinePending }, 2),
+		Entry("but not again once pods run on it", func(m *Machine) { m.Open, m.Reserve = true, false }, 3),
+	)
 	It("not to whoever lowered nothing", func() {
 		w := settled(3, 2, Unbounded)
 		w.machine("e").Named = true

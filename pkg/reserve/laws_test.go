@@ -169,7 +169,7 @@ var _ = Describe("laws", func() {
 		}
 		for _, m := range deletions(v, carriedOut(v, p), pool.VisibleReplicas(p.Replicas, p.Applied)) {
 			named := slices.ContainsFunc(p.Victims, func(victim Victim) bool { return victim.Name == m.Name })
-			first := m.SeenPriority <= PriorityVictim && (named || m.Reserve) && !(m.Reserve && m.Open && !m.Failing && v.Now.Sub(m.Created) < v.BootPatience)
+			first := m.SeenPriority <= PriorityVictim && (named || m.Reserve) && !(m.Reserve && m.Open && (m.Ready() || !m.Failing && v.Now.Sub(m.Created) < v.BootPatience))
 			if !first && !m.Leaving() && !neverMade(m) {
 				t.Fatalf("%+v would go: %+v", m, p)
 			}
@@ -263,17 +263,26 @@ var _ = Describe("laws", func() {
 		}
 	})
 
-	law("12: R is given back for named reserve machines only, once, and not above what serves", func(t *rapid.T, v View, p Plan) {
-		serving, _, _ := count(v)
-		if gone := p.Replicas - v.Replicas - len(p.Returned); gone < 0 || gone > v.NamedGone || p.Replicas > max(serving, v.Replicas) {
-			t.Fatalf("%d serve: %+v", serving, p)
+	law("12: R is given back for named reserve machines only, once, and not above what serves or begins to", func(t *rapid.T, v View, p Plan) {
+		most := func(v View) int {
+			serving, _, _ := count(v)
+			for _, m := range v.Machines {
+				if m.Reserve && m.Open && m.Ready() && !m.Leaving() {
+					serving++
+				}
+			}
+			return max(serving, v.Replicas)
+		}
+		if gone := p.Replicas - v.Replicas - len(p.Returned); gone < 0 || gone > v.NamedGone || p.Replicas > most(v) {
+			t.Fatalf("at most %d: %+v", most(v), p)
 		}
 		for _, name := range p.Returned {
 			if m := find(v, name); !m.Named || !m.Reserve {
 				t.Fatalf("%+v", m)
 			}
 		}
-		if again := NewPlan(carriedOut(v, p)); len(p.Returned) > 0 && len(again.Returned) > 0 && again.Replicas > max(serving, v.Replicas) {
+		after := carriedOut(v, p)
+		if again := NewPlan(after); len(p.Returned) > 0 && len(again.Returned) > 0 && again.Replicas > most(after) {
 			t.Fatalf("%+v", again)
 		}
 	})

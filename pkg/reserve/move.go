@@ -10,12 +10,13 @@ import (
 
 // restoreReplicas raises R for reserve machines that a client named for deletion while it lowered R
 // (law 12). The rest of the round uses the new R. Machines that boot do not count as serving here:
-// a swap may have put them there.
+// a swap may have put them there. Those whose release has begun do.
 func (r *round) restoreReplicas() {
 	if r.counting {
 		return // the reserve has taken it
 	}
-	room := r.countMachines().running - r.replicas
+	opened := r.selectMachines(func(m Machine) bool { return m.Reserve && m.Open && m.Ready() }, byName)
+	room := r.countMachines().running + len(opened) - r.replicas
 	gone := clamp(room, r.view.NamedGone)
 	r.replicas, room = r.replicas+gone, room-gone
 	for _, m := range r.machines {
@@ -63,13 +64,14 @@ func (r *round) releasable(m Machine) bool {
 	return m.Reserve && m.Ready() && m.HasProviderID && !r.mayBeDeleted(m, r.visible)
 }
 
-// releaseOrder prefers machines that are claimed, then those that are not cordoned, then those that are
-// not about to be deleted, then the current revision, then those without a taint of their own, then
-// those that are empty, then those that are not stuck, then the oldest, which is the order of
-// r.machines. A new Node may have taints for some seconds after it is ready. In a rollout, pods that
-// went to an old machine instead would move twice.
+// releaseOrder prefers machines that pods may be bound to already, then those that are claimed, then
+// those that are not cordoned, then those that are not about to be deleted, then the current revision,
+// then those without a taint of their own, then those that are empty, then those that are not stuck,
+// then the oldest, which is the order of r.machines. A new Node may have taints for some seconds after
+// it is ready. In a rollout, pods that went to an old machine instead would move twice.
 func (r *round) releaseOrder(a, b Machine) int {
 	return cmp.Or(
+		compareFalseFirst(!a.Open, !b.Open),
 		compareFalseFirst(!a.Claimed, !b.Claimed),
 		compareFalseFirst(a.Cordoned, b.Cordoned),
 		compareFalseFirst(a.Priority <= PriorityVictim, b.Priority <= PriorityVictim),

@@ -32,6 +32,8 @@ var _ = DescribeTable("A plan moves",
 		w.machine("d").Set, w.view.Rollout = old, true
 		w.setReplicas(4)
 	}, Move{"e", false, Released}),
+	Entry("those whose release has begun first (2)", all(func(w *world) { w.machine("f").Open, w.machine("e").Claimed = true, true }, replicas(5)),
+		Move{"f", false, Released}, Move{"e", false, Released}),
 	Entry("those whose Nodes are cordoned last (2)", all(cordoned("d"), replicas(5)), Move{"e", false, Released}, Move{"f", false, Released}),
 	Entry("one whose Node is cordoned where no other is left (2)", all(cordoned("d", "e", "f"), replicas(4)), Move{"d", false, Released}),
 	Entry("those on which pods run after those that are empty (2)", all(busy("d"), replicas(5)), Move{"e", false, Released}, Move{"f", false, Released}),

@@ -108,6 +108,7 @@ var _ = Describe("A view of a snapshot", func() {
 var _ = It("The order of release is that of the plan", func() {
 	rapid.Check(GinkgoTB(), func(t *rapid.T) {
 		v := drawView(t)
+		v.NamedGone = 0
 		for i := range v.Machines {
 			v.Machines[i].Returned = true
 		}

@@ -48,8 +48,8 @@ type Machine struct {
 	Returned bool
 	// Registered reports whether it has a Node, or had one.
 	Registered bool
-	// Open reports whether pods may be bound to it although it is in reserve; see
-	// [pool.Machine.Open].
+	// Open reports whether pods may be bound to it although it is in reserve: see
+	// [pool.Machine.Open], or its release has begun.
 	Open bool
 	// Cordoned reports whether its Node accepts no pods, whether or not it is in reserve.
 	Cordoned bool

@@ -137,6 +137,7 @@ func (w *world) carryOut(p Plan) {
 	}
 	w.view.Applied, w.view.SurplusSince, w.view.Retry, w.view.Lowered = p.Applied, p.SurplusSince, p.Retry, p.Lowered
 	if p.Replicas != w.view.Replicas {
+		w.view.NamedGone -= max(0, min(w.view.NamedGone, p.Replicas-w.view.Replicas-len(p.Returned)))
 		w.setReplicas(p.Replicas)
 	}
 }

@@ -97,7 +97,7 @@ func (c *Controller) writeMachine(ctx context.Context, v plan.View, change plan.
 
 // openNode writes the Node of a machine, and measures how long its release took.
 func (c *Controller) openNode(ctx context.Context, v plan.View, n plan.NodeChange) error {
-	err := c.writeNode(ctx, n)
+	err := c.writeNode(ctx, keyOf(v.Deployment), n)
 	if err == nil && !n.Hold {
 		c.metrics.observeRelease(c.clock.Since(v.Now))
 	}
@@ -139,7 +139,7 @@ func (c *Controller) checkEmpty(ctx context.Context, m *mcm.Machine) error {
 func (c *Controller) checkVictims(ctx context.Context, v plan.View, victims []reserve.Victim) error {
 	for _, victim := range victims {
 		m := v.MachineByName(victim.Name)
-		if !m.Reserve() || m.Node == nil || c.showsLastPods(m.Node.Name) {
+		if !m.Reserve() || m.Node == nil || c.latest.showsLastPods(m.Node.Name) {
 			continue
 		}
 		effects := pool.ReserveEffects(m.Object)
@@ -149,13 +149,6 @@ func (c *Controller) checkVictims(ctx context.Context, v plan.View, victims []re
 		}
 	}
 	return nil
-}
-
-// showsLastPods reports whether a Node has the reserve taint, and the store of pods shows all that
-// were bound there before.
-func (c *Controller) showsLastPods(node string) bool {
-	n := c.latest.Node(node)
-	return n != nil && slices.ContainsFunc(n.Spec.Taints, pool.IsReserveTaint) && c.latest.showsPods(n.ResourceVersion)
 }
 
 // checkPods returns a conflict if such a pod runs on the Node of a machine.
@@ -173,12 +166,15 @@ func (c *Controller) checkPods(ctx context.Context, m *mcm.Machine, node string,
 
 // writeNode marks a Node or removes its mark. If another client, usually the kubelet, has written
 // the Node meanwhile, the change is computed again.
-func (c *Controller) writeNode(ctx context.Context, n plan.NodeChange) error {
+func (c *Controller) writeNode(ctx context.Context, key string, n plan.NodeChange) error {
 	nodes := c.clients.Target.CoreV1().Nodes()
 	for attempt := 1; ; attempt++ {
 		node := n.Machine.Node
 		answer, err := nodes.Patch(ctx, node.Name, types.MergePatchType, nodePatch(n), metav1.PatchOptions{})
 		c.metrics.countWrite("node", err)
+		if !n.Hold && !ineffective(err) {
+			c.states.noteOpening(key, n.Machine.Object.UID, node, c.clock.Now())
+		}
 		switch {
 		case err == nil:
 			c.countRedundant(node.ResourceVersion, answer.ResourceVersion)
@@ -191,6 +187,7 @@ func (c *Controller) writeNode(ctx context.Context, n plan.NodeChange) error {
 		if node, err = nodes.Get(ctx, node.Name, metav1.GetOptions{}); err != nil {
 			return written.IgnoreNotFound(fmt.Errorf("read node %s: %w", n.Machine.Node.Name, err))
 		}
+		c.latest.nodes.Record(node)
 		again, differs := n.Rebase(node, c.settings, c.clock.Now())
 		if !differs || !pool.IsNodeOf(n.Machine.Object, node) {
 			return nil

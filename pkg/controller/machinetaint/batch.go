@@ -90,7 +90,7 @@ func (w *batch) writeAll(ctx context.Context, v plan.View, p plan.Plan) {
 	}
 	for _, n := range p.Nodes {
 		if _, left := nodes[n.Machine.Object.Name]; left {
-			w.start(plan.MachineChange{}, func() error { return w.c.writeNode(ctx, n) })
+			w.start(plan.MachineChange{}, func() error { return w.c.writeNode(ctx, w.key, n) })
 		}
 	}
 }

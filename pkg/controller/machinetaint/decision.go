@@ -142,13 +142,17 @@ func (d decision) hasReserve() bool {
 
 // isNeeded reports whether a machine serves, no rollout replaces it, and no more machines serve
 // than workload needs, or will need once replicas are restored, without those that are deleted
-// anyway, and without those that this controller does not see yet: they may be in reserve. In a
-// rollout, machine-controller-manager deletes machines of each MachineSet when it is shown a smaller
+// anyway, and without those that this controller does not see yet: they may be in reserve. One whose
+// release has begun is needed while workload needs any machine: it soon serves, or is in reserve
+// again. In a rollout, machine-controller-manager deletes machines of each MachineSet when it is shown a smaller
 // total, for example after a client removed the record of the excess. Without a reserve, that is
 // left to machine-controller-manager.
 func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool {
-	if d.isMarked(m) || !followsDeployment(set) && set.Name != pool.CurrentSet(d.deployment, d.Sets(d.deployment.UID)) {
+	switch {
+	case !followsDeployment(set) && set.Name != pool.CurrentSet(d.deployment, d.Sets(d.deployment.UID)):
 		return false
+	case d.isMarked(m):
+		return d.isOpened(m) && d.workload()+d.unsettledNames() > 0
 	}
 	serving, reserve, named := 0, 0, pool.Named(d.deployment)
 	for _, other := range d.seenMachines(d.deployment) {
@@ -161,6 +165,13 @@ func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool 
 		}
 	}
 	return (ours || reserve > 0) && serving <= d.workload()+d.unsettledNames()
+}
+
+// isOpened reports whether the release of a machine has begun, so that pods may run on it that are not
+// shown.
+func (d decision) isOpened(m *mcm.Machine) bool {
+	_, begun := d.state.openings[m.UID]
+	return begun
 }
 
 // unsettledNames counts the reserve machines that a client named when it lowered replicas, and for
@@ -207,7 +218,7 @@ func (d decision) isUnsettled(set *mcm.MachineSet, m *mcm.Machine) bool {
 	}
 	running := 0
 	for _, other := range d.seenMachines(d.deployment) {
-		if pool.Ready(other.Status.CurrentStatus.Phase) && !d.isMarked(other) && !deletedAnyway(other, named) {
+		if pool.Ready(other.Status.CurrentStatus.Phase) && (!d.isMarked(other) || d.isOpened(other)) && !deletedAnyway(other, named) {
 			running++
 		}
 	}

@@ -25,7 +25,7 @@ func (c *Controller) Remembered() map[string]int {
 	c.states.mu.Lock()
 	defer c.states.mu.Unlock()
 	n := map[string]int{
-		"memories": 0, "resizes": 0, "removals": 0, "reductions": 0, "releases": 0, "doubts": 0, "listening": 0, "names": 0, "freed": 0, "states": len(c.states.all),
+		"memories": 0, "resizes": 0, "removals": 0, "reductions": 0, "releases": 0, "doubts": 0, "openings": 0, "listening": 0, "names": 0, "freed": 0, "states": len(c.states.all),
 		"written": c.latest.deployments.Len(), "machines": c.latest.machines.Len(), "nodes": c.latest.nodes.Len(), "told": c.latest.external.Len(),
 	}
 	count := func(what string, there bool) {
@@ -43,6 +43,7 @@ func (c *Controller) Remembered() map[string]int {
 		n["removals"] += len(s.removals)
 		n["releases"] += len(s.releases)
 		n["doubts"] += len(s.doubts)
+		n["openings"] += len(s.openings)
 	}
 	return n
 }
@@ -54,6 +55,11 @@ func (c *Controller) Reduce(d *v1alpha1.MachineDeployment, shown, asked int) (en
 
 // Doubt records that a Machine may have entered the reserve.
 func (c *Controller) Doubt(key string, m *mcm.Machine) { c.states.noteDoubt(key, m, c.clock.Now()) }
+
+// Opening records that the Node of a Machine may have been opened.
+func (c *Controller) Opening(key string, m *mcm.Machine) {
+	c.states.noteOpening(key, m.UID, &corev1.Node{}, c.clock.Now())
+}
 
 // Full reports whether machines leave no room below max; see [creationCount.fill].
 func Full(staying, leaving, leavingReserve, workload, limit int) bool {

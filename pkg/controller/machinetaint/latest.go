@@ -3,6 +3,9 @@
 package machinetaint
 
 import (
+	"slices"
+	"time"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -149,6 +152,26 @@ func (l *latest) showsMachines(version string) bool {
 // showsPods reports whether the store shows all pods up to a version.
 func (l *latest) showsPods(version string) bool {
 	return written.Reached(l.stores.pods.LastStoreSyncResourceVersion(), version)
+}
+
+// showsLastPods reports whether a Node has the reserve taint, and the store of pods shows all that
+// were bound there before.
+func (l *latest) showsLastPods(node string) bool {
+	n := l.Node(node)
+	return n != nil && slices.ContainsFunc(n.Spec.Taints, pool.IsReserveTaint) && l.showsPods(n.ResourceVersion)
+}
+
+// mayHavePods reports whether pods that no store shows may run on a Machine in reserve: its Node may
+// have been opened, and it is not seen to be closed with all pods that came before.
+func (l *latest) mayHavePods(m *mcm.Machine, opening doubt, now time.Time) bool {
+	n := l.Node(m.Labels[mcm.NodeLabelKey])
+	switch {
+	case n == nil:
+		return false
+	case n.ResourceVersion == opening.version:
+		return !passed(opening.until, now)
+	}
+	return !l.showsLastPods(n.Name)
 }
 
 // lateDeletions returns the machines that machine-controller-manager's store shows as being deleted,

@@ -42,10 +42,11 @@ func (c *Controller) observe(key string) (plan.View, bool) {
 	}
 	s.Complete(c.latest)
 	v.Machines = c.withPriorities(s.Machines)
-	c.states.setDoubtful(key, v.Machines, v.Now)
 	v.CurrentSet, v.Rollout, v.Allocatable = s.Rollout.Set, s.Rollout.Replacing, s.Allocatable
 	v.SetReplicas, v.MaxSetReplicas, v.Behind = c.compareSeen(d, v.Machines)
 	v.Unreachable, v.Unhealthy, v.Targetless = c.unreachable(), c.unhealthy(), c.stores.nodes == nil
+	c.states.setDoubtful(key, v.Machines, v.Now)
+	c.states.setOpened(key, v, c.latest)
 	v.AllLeaving = c.allLeaving(d, s.Machines, v.NamedGone > 0)
 	return v, true
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/requeue"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -33,12 +32,6 @@ type removal struct {
 	done   bool      // whether it took effect
 	until  time.Time // when it is forgotten if its outcome never shows; zero unless that is unknown
 	before *removal  // an earlier one of the Machine with an unknown outcome; nil if there is none
-}
-
-// doubt is a write of unknown outcome that puts a Machine into the reserve.
-type doubt struct {
-	version string    // that it was decided on: once the Machine has another one, that one shows the outcome
-	until   time.Time // when it is forgotten
 }
 
 // reduction is a write after which a MachineDeployment shows fewer machines. It is remembered for a
@@ -83,8 +76,8 @@ func (s *state) endResize(set string, result *mcm.MachineSet, err error, now tim
 	return false
 }
 
-// doubtFor returns how long it takes until the next write of replicas or into the reserve with an
-// unknown outcome is forgotten; 0 if there is none.
+// doubtFor returns how long it takes until the next write with an unknown outcome is forgotten; 0 if
+// there is none.
 func (s *states) doubtFor(key string, now time.Time) (wait time.Duration) {
 	s.locked(key, func(one *state) {
 		for _, r := range one.resizes {
@@ -95,6 +88,9 @@ func (s *states) doubtFor(key string, now time.Time) (wait time.Duration) {
 			}
 		}
 		for _, d := range one.doubts {
+			wait = requeue.Sooner(wait, d.until.Sub(now)+1)
+		}
+		for _, d := range one.openings {
 			wait = requeue.Sooner(wait, d.until.Sub(now)+1)
 		}
 	})
@@ -203,31 +199,4 @@ func (s *state) beginRemoval(machine types.UID) {
 		r.before = before
 	}
 	putEntry(&s.removals, machine, r)
-}
-
-// beginRelease keeps a Machine from being deleted.
-func (s *state) beginRelease(machine types.UID) { putEntry(&s.releases, machine, true) }
-
-// noteDoubt records that a Machine may have entered the reserve.
-func (s *states) noteDoubt(key string, m *mcm.Machine, now time.Time) {
-	s.locked(key, func(one *state) {
-		putEntry(&one.doubts, m.UID, doubt{version: m.ResourceVersion, until: now.Add(unknownFor)})
-	})
-}
-
-// setDoubtful sets which machines may have entered the reserve, and forgets the doubts about all
-// others.
-func (s *states) setDoubtful(key string, machines []plan.Machine, now time.Time) {
-	s.locked(key, func(one *state) {
-		var left map[types.UID]doubt
-		for i := range machines {
-			m := &machines[i]
-			d, noted := one.doubts[m.Object.UID]
-			m.Doubtful = noted && m.Object.ResourceVersion == d.version && !passed(d.until, now)
-			if m.Doubtful {
-				putEntry(&left, m.Object.UID, d)
-			}
-		}
-		one.doubts = left
-	})
 }

@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/sim"
@@ -124,6 +127,52 @@ var _ = Describe("While the target cluster does not answer", func() {
 			c.settle()
 			Expect(c.numbers()).To(Equal("4+3 status 3/3 True Complete"))
 			Expect(c.deleted()).To(HaveEach(Not(BeElementOf(c.busy()))))
+		})
+	})
+
+	It("takes no machine for one of the reserve that may have been opened just before, however long that takes (12, I3)", func() {
+		apart(func(c *cluster) {
+			before := c.machines()
+			var begun, allowed atomic.Bool
+			c.OnWrite(func(w sim.Write) error {
+				if !allowed.Load() && w.Resource == "machines" && w.Verb == "patch" && w.User == evenkeel {
+					return apierrors.NewServiceUnavailable("not now")
+				}
+				return nil
+			})
+			c.Target.AfterWrite(func(w sim.Write) error {
+				if w.Resource == "nodes" && w.User == evenkeel && begun.CompareAndSwap(false, true) {
+					go c.cut(true)
+					return answerLost
+				}
+				return nil
+			})
+			c.Target.Hold("nodes", evenkeel)
+			for _, m := range before {
+				touch(c.core, m.Name)
+			}
+			c.work(1)
+			time.Sleep(time.Second) // the cache of pods is newer than any Node
+			c.scale(4)
+			c.work(1)
+			time.Sleep(10 * time.Minute)
+			busy := c.busy()
+			Expect(busy).To(HaveLen(4))
+			machines, _ := c.held()
+			Expect(machines).To(ContainElement(BeElementOf(busy)))
+			extra := slices.DeleteFunc(c.machines(), func(m *mcmapi.Machine) bool {
+				return slices.ContainsFunc(before, func(other *mcmapi.Machine) bool { return other.Name == m.Name })
+			})
+			Expect(extra).To(HaveLen(1))
+			c.name(3, extra[0].Name)
+			time.Sleep(time.Minute)
+			Expect(c.deployment().Spec.Replicas).To(Equal(int32(4)))
+			allowed.Store(true)
+			c.Target.Release("nodes", evenkeel)
+			c.cut(false)
+			c.settle()
+			Expect(c.busy()).To(Equal(busy))
+			Expect(c.numbers()).To(Equal("4+1 status 1/1 True Complete"))
 		})
 	})
 

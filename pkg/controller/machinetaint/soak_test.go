@@ -61,12 +61,14 @@ var _ = Describe("A MachineDeployment that is gone", func() {
 			set.ResourceVersion = "1000000" // no store shows that
 			resized(set, nil)
 			a.patch(`{"spec":{"replicas":3}}`) // a machine leaves the reserve
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(50 * time.Millisecond)  // the next decision comes later
 			a.taint.Doubt(fixture.Namespace+"/pool", fixture.Machine("a"))
-			for _, what := range []string{"memories", "freed", "reductions", "resizes", "doubts"} {
+			a.taint.Opening(fixture.Namespace+"/pool", fixture.Machine("a"))
+			for _, what := range []string{"memories", "freed", "reductions", "resizes", "doubts", "openings"} {
 				Expect(a.taint.Remembered()).To(HaveKeyWithValue(what, 1))
 			}
 			Expect(user.MachineDeployments(fixture.Namespace).Delete(ctx, "pool", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(time.Second) // the controller sees that first
 			Expect(a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Delete(ctx, "pool-1", metav1.DeleteOptions{})).To(Succeed())
 			time.Sleep(10 * time.Minute)
 			Expect(a.taint.Remembered()).To(HaveEach(BeZero()))

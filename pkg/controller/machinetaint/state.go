@@ -45,6 +45,9 @@ type state struct {
 	releases map[types.UID]bool
 	// doubts are those that put Machines into the reserve, and whose outcome is unknown.
 	doubts map[types.UID]doubt
+	// openings are those that open the Nodes of Machines in reserve, until the stores show that no
+	// pods have come.
+	openings map[types.UID]doubt
 	// reduction is that of the number of machines that the MachineDeployment shows.
 	reduction *reduction
 }
@@ -71,7 +74,7 @@ func (s *states) locked(key string, f func(*state)) {
 
 func (s *state) isEmpty() bool {
 	return s.memory == nil && s.freedAt.IsZero() && s.listener == nil &&
-		len(s.named.all)+len(s.departed)+len(s.resizes)+len(s.removals)+len(s.releases)+len(s.doubts) == 0 && s.reduction == nil
+		len(s.named.all)+len(s.departed)+len(s.resizes)+len(s.removals)+len(s.releases)+len(s.doubts)+len(s.openings) == 0 && s.reduction == nil
 }
 
 // memory returns the memory of the last plan, which is empty if there is none. What is left of another
@@ -119,7 +122,9 @@ func (s *states) deferFor(key string, now time.Time) (left time.Duration) {
 
 // forgetPlans removes what plans left behind, for a MachineDeployment that has no reserve.
 func (s *states) forgetPlans(key string) {
-	s.locked(key, func(one *state) { one.memory, one.freedAt, one.named, one.doubts = nil, time.Time{}, names{}, nil })
+	s.locked(key, func(one *state) {
+		one.memory, one.freedAt, one.named, one.doubts, one.openings = nil, time.Time{}, names{}, nil, nil
+	})
 }
 
 // forgetDeployment removes what belongs to a MachineDeployment that no longer exists. Writes of its
@@ -129,7 +134,7 @@ func (s *states) forgetDeployment(key string) {
 }
 
 func (s *state) forgetDeployment() {
-	s.memory, s.freedAt, s.named, s.departed, s.doubts, s.reduction = nil, time.Time{}, names{}, nil, nil, nil
+	s.memory, s.freedAt, s.named, s.departed, s.doubts, s.openings, s.reduction = nil, time.Time{}, names{}, nil, nil, nil, nil
 }
 
 // listen reports changes of a MachineDeployment until done is called. The queue cannot, because the

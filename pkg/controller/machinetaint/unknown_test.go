@@ -242,16 +242,19 @@ var _ = Describe("A machine that enters the reserve", func() {
 		Entry("at once where it was refused", apierrors.NewForbidden(mcmapi.Resource("machines"), "b", errors.New("not now")), func(*alone) {}),
 	)
 
-	It("is remembered where nothing else is, until there is no reserve", func() {
+	DescribeTable("is remembered where nothing else is, until there is no reserve", func(what string, note func(*machinetaint.Controller, string, *mcmapi.Machine)) {
 		onItsOwn(2, 0, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			a.taint.Doubt(fixture.Namespace+"/pool", fixture.Machine("a"))
-			Expect(a.taint.Remembered()).To(HaveKeyWithValue("doubts", 1))
+			note(a.taint, fixture.Namespace+"/pool", fixture.Machine("a"))
+			Expect(a.taint.Remembered()).To(HaveKeyWithValue(what, 1))
 			a.patch(`{"spec":{"replicas":3}}`)
 			a.wrote(0)
-			Expect(a.taint.Remembered()).To(HaveKeyWithValue("doubts", 0))
+			Expect(a.taint.Remembered()).To(HaveKeyWithValue(what, 0))
 		})
-	})
+	},
+		Entry("if it may have", "doubts", (*machinetaint.Controller).Doubt),
+		Entry("if its Node may be open", "openings", (*machinetaint.Controller).Opening),
+	)
 
 	DescribeTable("does not where a pod runs on it that is not shown yet (I2)", func(namespace string) {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {

@@ -49,7 +49,7 @@ func (m Machine) markDiffers(s Settings) bool {
 // ruleMachine returns the machine as the reserve rule sees it.
 func (m Machine) ruleMachine(returned map[string]bool) reserve.Machine {
 	one := reserve.MachineOf(m.Machine)
-	one.SeenPriority, one.Returned, one.Doubtful = m.SeenPriority, returned[one.Name], m.Doubtful
+	one.SeenPriority, one.Returned, one.Doubtful, one.Open = m.SeenPriority, returned[one.Name], m.Doubtful, one.Open || m.Opened
 	return one
 }
 

@@ -63,6 +63,9 @@ type Machine struct {
 	SeenPriority int
 	// Doubtful reports whether it may have entered the reserve: the outcome of that write is unknown.
 	Doubtful bool
+	// Opened reports whether pods may run on it that are not shown, although it is in reserve: its
+	// release had begun.
+	Opened bool
 }
 
 // Memory is what is kept of one MachineDeployment from plan to plan. If it is lost, only patience
