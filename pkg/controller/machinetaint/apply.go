@@ -172,8 +172,11 @@ func (c *Controller) writeNode(ctx context.Context, key string, n plan.NodeChang
 		node := n.Machine.Node
 		answer, err := nodes.Patch(ctx, node.Name, types.MergePatchType, nodePatch(n), metav1.PatchOptions{})
 		c.metrics.countWrite("node", err)
-		if !n.Hold && !ineffective(err) {
+		switch {
+		case !n.Hold && !ineffective(err):
 			c.states.noteOpening(key, n.Machine.Object.UID, node, c.clock.Now())
+		case n.Hold && written.Outcome(err) == written.Refused:
+			c.states.forgetOpening(key, n.Machine.Object.UID)
 		}
 		switch {
 		case err == nil:

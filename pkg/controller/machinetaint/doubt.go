@@ -52,6 +52,12 @@ func (s *states) noteOpening(key string, machine types.UID, before *corev1.Node,
 	})
 }
 
+// forgetOpening records that the Node of a Machine cannot be closed again. It is then like any other
+// Node without the reserve taint.
+func (s *states) forgetOpening(key string, machine types.UID) {
+	s.locked(key, func(one *state) { delete(one.openings, machine) })
+}
+
 // setOpened sets which machines in reserve may have pods that are not shown, and forgets all others.
 // While Nodes cannot be read, none is forgotten.
 func (s *states) setOpened(key string, v plan.View, l *latest) {

@@ -187,6 +187,26 @@ var _ = Describe("A machine whose release has begun, and that keeps its mark", f
 		}),
 	)
 
+	It("is like any other one in reserve where its Node cannot be closed again", func() {
+		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+			allowed := a.opens(func(*alone) {})
+			a.Admit(func(w sim.Admission) error {
+				if w.Resource == "nodes" && w.User == controllerUser {
+					return apierrors.NewForbidden(corev1.Resource("nodes"), w.Name, errors.New("no taints"))
+				}
+				return nil
+			})
+			a.lowers(2, "")
+			allowed()
+			a.patch(`{"spec":{"excessReplicas":0}}`)
+			time.Sleep(3 * time.Minute)
+			Expect(a.openings()).To(BeZero())
+			Expect(a.closed("c")).To(BeFalse())
+			Expect(a.isMarked("c")).To(BeTrue())
+			Expect(a.applied()).To(BeEmpty())
+		})
+	})
+
 	It("is none that has just entered the reserve", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			Expect(a.retire(func() { a.Hold("pods", controllerUser) })).To(BeTrue())
