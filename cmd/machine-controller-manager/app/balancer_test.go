@@ -14,8 +14,10 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
@@ -25,11 +27,35 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
+// withoutMachines is a server of the Balancer's cluster.
+func withoutMachines() *sim.Server {
+	return sim.New(sim.Options{Resources: slices.Concat(sim.Core, sim.Workloads, []sim.Resource{{
+		Group: v1alpha1.GroupName, Version: "v1alpha1", Name: "balancers", Kind: "Balancer", Namespaced: true, Status: true, Generation: true,
+	}})})
+}
+
+// shop makes a Balancer of 9 replicas over the Deployments a and b, which have so many each.
+func shop(server *sim.Server, replicas int32, change func(*v1alpha1.Balancer)) {
+	GinkgoHelper()
+	ctx, user := context.Background(), server.ConfigFor("user")
+	b := &v1alpha1.Balancer{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: fixture.Namespace}}
+	b.Spec.Replicas, b.Spec.Policy.PolicyName = ptr.To[int32](9), v1alpha1.Even
+	b.Spec.Selector.MatchLabels = map[string]string{"app": "shop"}
+	for _, target := range []string{"a", "b"} {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: target, Namespace: fixture.Namespace}}
+		d.Spec.Replicas, d.Spec.Selector = &replicas, &metav1.LabelSelector{MatchLabels: map[string]string{"run": target}}
+		_, err := kubernetes.NewForConfigOrDie(user).AppsV1().Deployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		b.Spec.Targets = append(b.Spec.Targets, v1alpha1.BalancerTarget{Name: target, ScaleTargetRef: v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target}})
+	}
+	change(b)
+	_, err := versioned.NewForConfigOrDie(user).BalancerV1alpha1().Balancers(fixture.Namespace).Create(ctx, b, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
 var _ = Describe("The Balancer's controller alone", Serial, func() {
 	It("works in a cluster that has never heard of machines, with its own lease", func() {
-		server := sim.New(sim.Options{Resources: slices.Concat(sim.Core, sim.Workloads, []sim.Resource{{
-			Group: v1alpha1.GroupName, Version: "v1alpha1", Name: "balancers", Kind: "Balancer", Namespaced: true, Status: true, Generation: true,
-		}})})
+		server := withoutMachines()
 		kubeconfig := onSocket(server, "balancer")
 		read := watches(server)
 		r := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig=none", "--controllers=balancer")
@@ -41,20 +67,7 @@ var _ = Describe("The Balancer's controller alone", Serial, func() {
 		Eventually(read, eventually).Should(HaveKey("balancers"))
 		Consistently(read, time.Second).ShouldNot(Or(HaveKey("pods"), HaveKey("horizontalpodautoscalers")), "there is no Balancer yet")
 
-		ctx := context.Background()
-		user := server.ConfigFor("user")
-		b := &v1alpha1.Balancer{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: fixture.Namespace}}
-		b.Spec.Replicas, b.Spec.Policy.PolicyName = ptr.To[int32](9), v1alpha1.Even
-		b.Spec.Selector.MatchLabels = map[string]string{"app": "shop"}
-		for _, target := range []string{"a", "b"} {
-			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: target, Namespace: fixture.Namespace}}
-			d.Spec.Replicas, d.Spec.Selector = ptr.To[int32](0), &metav1.LabelSelector{MatchLabels: map[string]string{"run": target}}
-			_, err := kubernetes.NewForConfigOrDie(user).AppsV1().Deployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			b.Spec.Targets = append(b.Spec.Targets, v1alpha1.BalancerTarget{Name: target, ScaleTargetRef: v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target}})
-		}
-		_, err := versioned.NewForConfigOrDie(user).BalancerV1alpha1().Balancers(fixture.Namespace).Create(ctx, b, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		shop(server, 0, func(*v1alpha1.Balancer) {})
 		size := func(target string) func() int64 {
 			return func() int64 {
 				n, _, _ := unstructured.NestedInt64(server.Get(appsv1.SchemeGroupVersion.WithResource("deployments"), fixture.Namespace, target).Object, "spec", "replicas")
@@ -69,6 +82,36 @@ var _ = Describe("The Balancer's controller alone", Serial, func() {
 		r.stop()
 		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
 	})
+
+	DescribeTable("counts no time for pods that could not start while nobody watched", func(ago time.Duration, late int) {
+		server := withoutMachines()
+		ctx, client := context.Background(), kubernetes.NewForConfigOrDie(server.ConfigFor("user"))
+		server.Skew(-time.Hour)
+		_, err := client.CoreV1().Pods(fixture.Namespace).Create(ctx, fixture.Pod("waiting", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "shop", "run": "a"} }), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		server.Skew(0)
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "balancer", Namespace: fixture.Namespace}}
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = ptr.To("other"), ptr.To[int32](1)
+		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-ago)))
+		_, err = client.CoordinationV1().Leases(fixture.Namespace).Create(ctx, lease, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		shop(server, 1, func(b *v1alpha1.Balancer) {
+			b.Spec.Policy.Fallback = &v1alpha1.Fallback{StartupTimeoutSeconds: ptr.To[int32](600)}
+		})
+		r := start(server, "--control-kubeconfig="+onSocket(server, "balancer"), "--target-kubeconfig=none", "--controllers=balancer", "--leader-elect-retry-period=200ms")
+		Eventually(func(g Gomega) {
+			b := &v1alpha1.Balancer{}
+			g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(server.Get(v1alpha1.SchemeGroupVersion.WithResource("balancers"), fixture.Namespace, "shop").Object, b)).To(Succeed())
+			g.Expect(b.Status.Targets).NotTo(BeEmpty())
+			g.Expect(b.Status.Targets[0].Observed).To(BeEquivalentTo(1))
+			g.Expect(b.Status.Targets[0].NotStarted).To(BeEquivalentTo(late))
+		}, eventually).Should(Succeed())
+		r.stop()
+		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
+	},
+		Entry("unless another process watched until now", time.Duration(0), 1),
+		Entry("since another process had the lease", time.Hour, 0),
+	)
 
 	DescribeTable("takes the lease that fits",
 		func(want string, arguments ...string) {
