@@ -139,11 +139,6 @@ var _ = Describe("Machine", func() {
 })
 
 var _ = Describe("The bounds policy", func() {
-	// The API server compiles a policy a moment after it is stored.
-	BeforeEach(func(ctx context.Context) {
-		expectPolicies(ctx)
-	})
-
 	It("answers as the parser does", func(ctx context.Context) {
 		for _, bounds := range []string{"0:0", "1:5", "1:5:2", "1:5:20%", "1:10:cpu=16,memory=64Gi", "1:10:cpu=10%", "1:10:max(1,5%)", "1:5:max(1,2)", "1:5:max(1)",
 			"", "1", "5:1", "1:5:-1", "1:5:two", "01:5", "0:2147483648", "1:5:cpu=1,cpu=2", "1:5:2,cpu=1", "1: 5", strings.Repeat("1", 300)} {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/bench/internal/pause"
 )
 
 // controller is the process under test: the Balancer's controller and nothing else.
@@ -65,7 +66,7 @@ func (c *controller) quiet(ctx context.Context) error {
 			return err
 		}
 		last = n
-		if err := pass(ctx, 5*time.Second); err != nil {
+		if err := pause.For(ctx, 5*time.Second); err != nil {
 			return err
 		}
 	}
@@ -75,13 +76,4 @@ func (c *controller) quiet(ctx context.Context) error {
 func (c *controller) memory() (resident, peak float64, err error) {
 	usage, err := localcluster.ReadUsage(c.process.PID())
 	return usage.Resident, usage.Peak, err
-}
-
-func pass(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

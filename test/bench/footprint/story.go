@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/evenkeel/evenkeel/test/bench/internal/pause"
 )
 
 // figures are what one contestant took in one turn.
@@ -35,7 +37,7 @@ func (l *lab) live(ctx context.Context, s size, folder string) (f figures, err e
 	if f.start, err = m.measure(ctx, func() error { return l.begin(ctx, s) }); err != nil {
 		return f, err
 	}
-	if f.rest, err = m.measure(ctx, func() error { return pause(ctx, s.rest) }); err != nil {
+	if f.rest, err = m.measure(ctx, func() error { return pause.For(ctx, s.rest) }); err != nil {
 		return f, err
 	}
 	if err := m.keep(ctx, profiles, folder); err != nil {
@@ -63,17 +65,8 @@ func (l *lab) begin(ctx context.Context, s size) error {
 	if err := l.populate(ctx, s.pods); err != nil {
 		return err
 	}
-	return pause(ctx, settle)
+	return pause.For(ctx, settle)
 }
 
 // settle is how long what follows a change may take until a rest begins.
 const settle = 15 * time.Second
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}

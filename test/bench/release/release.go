@@ -27,6 +27,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/internal/tracing/collector"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/test/bench/internal/pause"
 )
 
 const (
@@ -205,7 +206,7 @@ func (b *bench) measure(ctx context.Context, t *table, ways ...way) error {
 // round is one burst.
 func (b *bench) round(ctx context.Context, w way, pods int, r *row) error {
 	r.way, r.pods, r.creator = w.name, pods, w.creator
-	if err := pause(ctx); err != nil {
+	if err := pause.For(ctx, regain); err != nil {
 		return err
 	}
 	s, err := w.begin(ctx, pods)
@@ -224,12 +225,6 @@ func (b *bench) round(ctx context.Context, w way, pods int, r *row) error {
 	return err
 }
 
-// pause lets the scheduler's client regain its burst of requests, so that rounds start alike.
-func pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(3 * time.Second):
-		return nil
-	}
-}
+// regain is how long the scheduler's client takes to have its burst of requests again, so that rounds start
+// alike.
+const regain = 3 * time.Second

@@ -19,6 +19,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/test/bench/internal/parallel"
+	"github.com/evenkeel/evenkeel/test/bench/internal/pause"
 )
 
 const (
@@ -86,7 +87,7 @@ func (l *life) phases(rest time.Duration) []phase {
 	return []phase{
 		{"all machines come up", l.createFleet},
 		{fmt.Sprintf("%d pods", l.size.pods), func(ctx context.Context) error { return l.lab.occupy(ctx, l.size.pods) }},
-		{fmt.Sprintf("rest for %v", rest), func(ctx context.Context) error { return pause(ctx, rest) }},
+		{fmt.Sprintf("rest for %v", rest), func(ctx context.Context) error { return pause.For(ctx, rest) }},
 		{fmt.Sprintf("%d pods that wait", l.size.crowdSize()), l.createCrowd},
 		{"rolling update of a pool", l.updatePool},
 		{fmt.Sprintf("outage of a third for %v", outage), l.cutOff},
@@ -186,7 +187,7 @@ func (l *life) cutOff(ctx context.Context) error {
 	if _, err := maps.Create(ctx, faults, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	if err := pause(ctx, outage); err != nil {
+	if err := pause.For(ctx, outage); err != nil {
 		return err
 	}
 	if err := maps.Delete(ctx, faults.Name, metav1.DeleteOptions{}); err != nil {
@@ -208,16 +209,7 @@ func (l *life) restart(ctx context.Context) error {
 	if err := l.settled(ctx); err != nil {
 		return err
 	}
-	return pause(ctx, quiet)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
+	return pause.For(ctx, quiet)
 }
 
 func compareLives(small, large *life) error {
