@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -72,6 +74,34 @@ var _ = Describe("An object that is corrected after a cluster has refused it", f
 			Expect(f.condition("shop", "Ready")).To(Equal("True UnderControl"))
 		}, "c1")
 	})
+})
+
+var _ = Describe("An object that a cluster refused for hours", func() {
+	DescribeTable("is tried again often enough to be taken once that has ended, and is no load until then", func(refusal error, perHour int, within time.Duration) {
+		play(func(f *federation) {
+			var taken atomic.Bool
+			f.clusters[0].Admit(func(a sim.Admission) error {
+				if !taken.Load() && a.Object.GetKind() == "HorizontalPodAutoscaler" {
+					return refusal
+				}
+				return nil
+			})
+			f.start()
+			f.create(Federated(1, 10))
+			time.Sleep(3 * time.Hour)
+			f.calls.take()
+			time.Sleep(time.Hour)
+			Expect(f.calls.take()["POST"]).To(BeNumerically("~", perHour, 1))
+			Expect(f.state("shop", "c1")).To(HavePrefix("Refused Refused"))
+			taken.Store(true)
+			time.Sleep(within)
+			Expect(f.bounds("shop")).To(Equal("1..10"))
+		}, "c1")
+	},
+		Entry("as its namespace was created", apierrors.NewNotFound(corev1.Resource("namespaces"), ns), 12, 6*time.Minute),
+		Entry("as a right was granted", apierrors.NewForbidden(autoscalingv2.Resource("horizontalpodautoscalers"), "shop", nil), 12, 6*time.Minute),
+		Entry("as a policy was changed", apierrors.NewInvalid(autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler").GroupKind(), "shop", nil), 1, 61*time.Minute),
+	)
 })
 
 var _ = Describe("An autoscaler that a finalizer keeps", func() {

@@ -27,6 +27,9 @@ import (
 const (
 	firstRefusal = time.Minute
 	lastRefusal  = time.Hour
+	// lastMissing is the last wait if the cluster lacks something that its operators can add without a
+	// change of the object: a namespace, a right or a quota.
+	lastMissing = 5 * time.Minute
 	// firstFailure is the first wait after a fault of the cluster itself. Only waits from telling
 	// on are reported.
 	firstFailure = time.Second
@@ -222,7 +225,11 @@ func (n *outboxEntry) beginEdition(edition string) {
 
 // backOff delays the next try for this object in the cluster, longer each time.
 func (n *outboxEntry) backOff(err error, first time.Duration, now time.Time) {
-	n.pause = min(max(first, 2*n.pause), lastRefusal)
+	last := lastRefusal
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		last = lastMissing
+	}
+	n.pause = min(max(first, 2*n.pause), last)
 	n.due, n.fault = now.Add(n.pause), plan.Hold{}
 	if n.pause >= telling {
 		n.fault = plan.Hold{Reason: "Refused" + cmp.Or(string(apierrors.ReasonForError(err)), "ByServer"), Message: "the cluster rejects the autoscaler: " + err.Error()}
