@@ -49,8 +49,8 @@
 //     many. It rises again when they are gone. A machine with a pod that must not be evicted is
 //     never one of them: if all have such pods, all stay. While many Nodes of the cluster are not
 //     ready, nothing is drained and patience does not run.
-//  6. The gate. Victims of a smaller X are those that are not ready first, then the newest. They
-//     get priority 2 and keep the mark. A falls only as far as the lens' store shows that every
+//  6. The gate. Victims of a smaller X are those that are not ready first, then those whose Nodes
+//     are cordoned, then the newest. They get priority 2 and keep the mark. A falls only as far as the lens' store shows that every
 //     machine that MCM would delete for it, in MCM's own order, is a victim, is leaving, or is in
 //     reserve and could not be created while no more than R serve: it may be created a moment later,
 //     and a surplus would be deleted in its place. One that serves and could not be created may get

@@ -69,6 +69,7 @@ func (r *round) victimOrder(a, b Machine) int {
 		deletedAnyway(a, b),
 		compareFalseFirst(a.Busy(), b.Busy()),
 		compareFalseFirst(a.Ready(), b.Ready()),
+		compareFalseFirst(!a.Cordoned, !b.Cordoned),
 		newestFirst(a, b),
 	)
 }

@@ -204,7 +204,7 @@ func (m machine) inLine(a *Account) error {
 	}
 	victims, err := m.oracle.victims(m.zone)
 	if i := slices.Index(victims, m.Name); i >= 0 {
-		a.addNext("When the excess falls, it is the %s to be deleted: machines that are not ready come first, then the newest (law 6).", ordinal(i+1))
+		a.addNext("When the excess falls, it is the %s to be deleted: machines that are not ready come first, then those whose Nodes are cordoned, then the newest (law 6).", ordinal(i+1))
 	}
 	return err
 }
