@@ -50,13 +50,13 @@
 //     never one of them: if all have such pods, all stay. While many Nodes of the cluster are not
 //     ready, nothing is drained and patience does not run.
 //  6. The gate. Victims of a smaller X are those that are not ready first, then those whose Nodes
-//     are cordoned, then the newest. They get priority 2 and keep the mark. A falls only as far as the lens' store shows that every
-//     machine that MCM would delete for it, in MCM's own order, is a victim, is leaving, or is in
-//     reserve and could not be created while no more than R serve: it may be created a moment later,
-//     and a surplus would be deleted in its place. One that serves and could not be created may get
-//     pods then. A victim that was created to serve counts once its Node is seen, which may
-//     register without the taint, or if it cannot be created. One whose release had begun counts once
-//     its Node is closed and its pods are seen. A machine that a MachineSet asks for
+//     are cordoned, then the newest. They get priority 2 and keep the mark. A falls only as far as
+//     the lens' store shows that every machine that MCM would delete for it, in MCM's own order, is a
+//     victim, is leaving, or is in reserve and could not be created while no more than R serve: it may
+//     be created a moment later, and a surplus would be deleted in its place. One that serves and
+//     could not be created may get pods then. A victim that was created to serve counts once its Node
+//     is seen, which may register without the taint, or if it cannot be created. One whose release had
+//     begun counts once its Node is closed and its pods are seen. A machine that a MachineSet asks for
 //     and does not have yet counts as present, unless max leaves no room for it.
 //     Nothing falls while that store is behind, or during a rollout, except for law 10.
 //     If a rollout begins before MCM has deleted what A has fallen by, a MachineSet has more

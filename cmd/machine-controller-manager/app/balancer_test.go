@@ -27,15 +27,15 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 )
 
-// withoutMachines is a server of the Balancer's cluster.
+// withoutMachines returns the server of a cluster that has Balancers and no machine API.
 func withoutMachines() *sim.Server {
 	return sim.New(sim.Options{Resources: slices.Concat(sim.Core, sim.Workloads, []sim.Resource{{
 		Group: v1alpha1.GroupName, Version: "v1alpha1", Name: "balancers", Kind: "Balancer", Namespaced: true, Status: true, Generation: true,
 	}})})
 }
 
-// shop makes a Balancer of 9 replicas over the Deployments a and b, which have so many each.
-func shop(server *sim.Server, replicas int32, change func(*v1alpha1.Balancer)) {
+// createShop creates a Balancer of 9 replicas for the Deployments a and b, which have the given number of replicas each.
+func createShop(server *sim.Server, replicas int32, change func(*v1alpha1.Balancer)) {
 	GinkgoHelper()
 	ctx, user := context.Background(), server.ConfigFor("user")
 	b := &v1alpha1.Balancer{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: fixture.Namespace}}
@@ -67,7 +67,7 @@ var _ = Describe("The Balancer's controller alone", Serial, func() {
 		Eventually(read, eventually).Should(HaveKey("balancers"))
 		Consistently(read, time.Second).ShouldNot(Or(HaveKey("pods"), HaveKey("horizontalpodautoscalers")), "there is no Balancer yet")
 
-		shop(server, 0, func(*v1alpha1.Balancer) {})
+		createShop(server, 0, func(*v1alpha1.Balancer) {})
 		size := func(target string) func() int64 {
 			return func() int64 {
 				n, _, _ := unstructured.NestedInt64(server.Get(appsv1.SchemeGroupVersion.WithResource("deployments"), fixture.Namespace, target).Object, "spec", "replicas")
@@ -83,7 +83,7 @@ var _ = Describe("The Balancer's controller alone", Serial, func() {
 		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
 	})
 
-	DescribeTable("counts no time for pods that could not start while nobody watched", func(ago time.Duration, late int) {
+	DescribeTable("does not count time in which no process watched toward the startup timeout of pods", func(ago time.Duration, late int) {
 		server := withoutMachines()
 		ctx, client := context.Background(), kubernetes.NewForConfigOrDie(server.ConfigFor("user"))
 		server.Skew(-time.Hour)
@@ -95,7 +95,7 @@ var _ = Describe("The Balancer's controller alone", Serial, func() {
 		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-ago)))
 		_, err = client.CoordinationV1().Leases(fixture.Namespace).Create(ctx, lease, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		shop(server, 1, func(b *v1alpha1.Balancer) {
+		createShop(server, 1, func(b *v1alpha1.Balancer) {
 			b.Spec.Policy.Fallback = &v1alpha1.Fallback{StartupTimeoutSeconds: ptr.To[int32](600)}
 		})
 		r := start(server, "--control-kubeconfig="+onSocket(server, "balancer"), "--target-kubeconfig=none", "--controllers=balancer", "--leader-elect-retry-period=200ms")
@@ -109,8 +109,8 @@ var _ = Describe("The Balancer's controller alone", Serial, func() {
 		r.stop()
 		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
 	},
-		Entry("unless another process watched until now", time.Duration(0), 1),
-		Entry("since another process had the lease", time.Hour, 0),
+		Entry("but counts time in which another process held the lease", time.Duration(0), 1),
+		Entry("such as the time since another process last held the lease", time.Hour, 0),
 	)
 
 	DescribeTable("takes the lease that fits",

@@ -186,6 +186,13 @@ func (a *alone) patch(format string, args ...any) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
+// patchSet patches the MachineSet of the machines.
+func (a *alone) patchSet(format string, args ...any) {
+	GinkgoHelper()
+	_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
 // wrote is what the controller has written since a number of writes, when nothing more comes.
 func (a *alone) wrote(since int) (all []string) {
 	time.Sleep(time.Minute)

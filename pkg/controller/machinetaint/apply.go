@@ -172,12 +172,7 @@ func (c *Controller) writeNode(ctx context.Context, key string, n plan.NodeChang
 		node := n.Machine.Node
 		answer, err := nodes.Patch(ctx, node.Name, types.MergePatchType, nodePatch(n), metav1.PatchOptions{})
 		c.metrics.countWrite("node", err)
-		switch {
-		case !n.Hold && !ineffective(err):
-			c.states.noteOpening(key, n.Machine.Object.UID, node, c.clock.Now())
-		case n.Hold && written.Outcome(err) == written.Refused:
-			c.states.forgetOpening(key, n.Machine.Object.UID)
-		}
+		c.followOpening(key, n, err)
 		switch {
 		case err == nil:
 			c.countRedundant(node.ResourceVersion, answer.ResourceVersion)
@@ -196,6 +191,17 @@ func (c *Controller) writeNode(ctx context.Context, key string, n plan.NodeChang
 			return nil
 		}
 		n = again
+	}
+}
+
+// followOpening remembers that a write may have opened a Node, until it is closed or cannot be.
+func (c *Controller) followOpening(key string, n plan.NodeChange, err error) {
+	machine := n.Machine.Object.UID
+	switch {
+	case !n.Hold && !ineffective(err):
+		c.states.noteOpening(key, machine, n.Machine.Node, c.clock.Now())
+	case n.Hold && written.Outcome(err) == written.Refused:
+		c.states.forgetOpening(key, machine)
 	}
 }
 

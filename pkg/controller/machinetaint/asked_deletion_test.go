@@ -5,7 +5,6 @@ package machinetaint_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -32,8 +31,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 	It("a machine does not go while it leaves the reserve", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
-			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			a.patchSet(`{"spec":{"replicas":2}}`)
 			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
 				if r.User == controllerUser && r.Verb == "patch" && r.Resource == "nodes" {
 					return 0, time.Second
@@ -131,9 +129,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 			time.Sleep(10 * time.Millisecond)
 			Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
 			Expect(a.refusesDeletion("c")).To(Satisfy(apierrors.IsConflict), "three are still wanted")
-			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType,
-				[]byte(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"2"}},"spec":{"replicas":2}}`), metav1.PatchOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			a.patchSet(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"2"}},"spec":{"replicas":2}}`)
 			time.Sleep(time.Second)
 			Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
 			Expect(a.refusesDeletion("c")).To(Satisfy(apierrors.IsConflict), "the excess falls only when it is seen that c goes first")
@@ -148,8 +144,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 			a.patch(`{"spec":{"template":{"spec":{"class":{"name":"other"}}}}}`) // a rollout replaces all of them
 			a.wrote(0)
 			resize := func(replicas int) {
-				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
-				Expect(err).NotTo(HaveOccurred())
+				a.patchSet(`{"spec":{"replicas":%d}}`, replicas)
 				time.Sleep(time.Second)
 			}
 			resize(4)
@@ -189,9 +184,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
 			ask := func(replicas int, decidedFor, frozen string) error {
-				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil,
-					`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":%q},"labels":{"freeze":%q}},"spec":{"replicas":%d}}`, decidedFor, frozen, replicas), metav1.PatchOptions{})
-				Expect(err).NotTo(HaveOccurred())
+				a.patchSet(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":%q},"labels":{"freeze":%q}},"spec":{"replicas":%d}}`, decidedFor, frozen, replicas)
 				time.Sleep(time.Second)
 				_, ended, err := a.taint.Guards().Remove(fixture.Namespace, "a")
 				if err == nil {
@@ -215,9 +208,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 			a.patch(`{"spec":{"excessReplicas":1}}`)
 			time.Sleep(time.Second)
 			ask := func(frozen string) error {
-				_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil,
-					`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"1"},"labels":{"freeze":%q}},"spec":{"replicas":1}}`, frozen), metav1.PatchOptions{})
-				Expect(err).NotTo(HaveOccurred())
+				a.patchSet(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"1"},"labels":{"freeze":%q}},"spec":{"replicas":1}}`, frozen)
 				time.Sleep(time.Second)
 				return a.refusesDeletion("a")
 			}
@@ -244,9 +235,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 			a.wrote(0)
 			a.Hold("machines", lensUser)
 			a.patch(`{"spec":{"replicas":1}}`)
-			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType,
-				[]byte(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"2"}},"spec":{"replicas":1}}`), metav1.PatchOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			a.patchSet(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"2"}},"spec":{"replicas":1}}`)
 			time.Sleep(time.Second)
 			_, ended, err := a.taint.Guards().Remove(fixture.Namespace, "a")
 			Expect(err).NotTo(HaveOccurred(), "two serve")
@@ -264,9 +253,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 			a.wrote(0)
 			a.Hold("machinedeployments", controllerUser)
 			a.patch(`{"spec":{"replicas":1}}`)
-			_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType,
-				[]byte(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"2"}},"spec":{"replicas":2}}`), metav1.PatchOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			a.patchSet(`{"metadata":{"annotations":{"deployment.kubernetes.io/desired-replicas":"2"}},"spec":{"replicas":2}}`)
 			time.Sleep(time.Second)
 			Expect(a.refusesDeletion("c")).To(Succeed())
 			a.Release("machinedeployments", controllerUser)
@@ -284,8 +271,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
 			Expect(a.refusesDeletion("a")).To(Succeed())
-			_, err = a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, []byte(`{"spec":{"replicas":4}}`), metav1.PatchOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			a.patchSet(`{"spec":{"replicas":4}}`)
 			time.Sleep(time.Second)
 			Expect(a.refusesDeletion("b")).To(Satisfy(apierrors.IsConflict), "it serves, and a does not")
 			Expect(a.refusesDeletion("d")).To(Succeed())

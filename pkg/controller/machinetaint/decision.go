@@ -144,9 +144,9 @@ func (d decision) hasReserve() bool {
 // than workload needs, or will need once replicas are restored, without those that are deleted
 // anyway, and without those that this controller does not see yet: they may be in reserve. One whose
 // release has begun is needed while workload needs any machine: it soon serves, or is in reserve
-// again. In a rollout, machine-controller-manager deletes machines of each MachineSet when it is shown a smaller
-// total, for example after a client removed the record of the excess. Without a reserve, that is
-// left to machine-controller-manager.
+// again. In a rollout, machine-controller-manager deletes machines of each MachineSet when it is
+// shown a smaller total, for example after a client removed the record of the excess. Without a
+// reserve, that is left to machine-controller-manager.
 func (d decision) isNeeded(set *mcm.MachineSet, m *mcm.Machine, ours bool) bool {
 	switch {
 	case !followsDeployment(set) && set.Name != pool.CurrentSet(d.deployment, d.Sets(d.deployment.UID)):

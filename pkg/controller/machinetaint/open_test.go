@@ -58,6 +58,13 @@ func (c *cluster) boundAtRegistration(pods int, machine string, things ...func()
 	time.Sleep(5 * time.Minute)
 }
 
+// machinesBeside returns the machines that are not among the given ones.
+func (c *cluster) machinesBeside(before []*mcmapi.Machine) []*mcmapi.Machine {
+	return slices.DeleteFunc(c.machines(), func(m *mcmapi.Machine) bool {
+		return slices.ContainsFunc(before, func(other *mcmapi.Machine) bool { return other.Name == m.Name })
+	})
+}
+
 // deletedMachines returns the machines that are deleted from now on.
 func (c *cluster) deletedMachines() *[]string {
 	names := &[]string{}
@@ -101,9 +108,7 @@ var _ = Describe("A machine in reserve that pods may still be bound to", func() 
 			before := c.machines()
 			c.want(3)
 			time.Sleep(3 * time.Second)
-			machine := slices.DeleteFunc(c.machines(), func(m *mcmapi.Machine) bool {
-				return slices.ContainsFunc(before, func(other *mcmapi.Machine) bool { return other.Name == m.Name })
-			})[0].Name
+			machine := c.machinesBeside(before)[0].Name
 			deleted := c.deletedMachines()
 			c.boundAtRegistration(1, machine, func() { c.want(2) })
 			Expect(*deleted).To(BeEmpty())

@@ -5,7 +5,6 @@ package machinetaint_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -23,9 +22,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
-// opens has the controller begin to release machine c, and be unable to remove its mark until allowed is called. Until then, its writes
-// of Nodes are answered with the next error before they take effect, and the last one from then on. From now on, it does not see which
-// pods come.
+// opens makes the controller begin to release machine c, and rejects its writes of that Machine until allowed is called. Until then, if there
+// are errors for Nodes, its writes of Nodes fail with them, one after the other and then always with the last. The controller does not see pods
+// that are created after that.
 func (a *alone) opens(prepare func(a *alone), nodes ...error) (allowed func()) {
 	GinkgoHelper()
 	a.wrote(0)
@@ -68,7 +67,7 @@ func touch(client kubernetes.Interface, node string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// lowers lowers replicas, for a machine unless that is empty, and has the MachineSet ask for as many.
+// lowers lowers the replicas of the MachineDeployment and of its MachineSet. If machine is not empty, it names that machine for deletion.
 func (a *alone) lowers(replicas int, machine string) {
 	GinkgoHelper()
 	names := ""
@@ -76,8 +75,7 @@ func (a *alone) lowers(replicas int, machine string) {
 		names = machine + "~" + time.Now().UTC().Format(time.RFC3339)
 	}
 	a.patch(`{"spec":{"replicas":%d},"metadata":{"annotations":{%q:%q}}}`, replicas, machineutils.TriggerDeletionByMCM, names)
-	_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
-	Expect(err).NotTo(HaveOccurred())
+	a.patchSet(`{"spec":{"replicas":%d}}`, replicas)
 }
 
 // openings is how many machines the controller remembers whose Nodes it may have opened.

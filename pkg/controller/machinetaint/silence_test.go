@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -160,9 +159,7 @@ var _ = Describe("While the target cluster does not answer", func() {
 			Expect(busy).To(HaveLen(4))
 			machines, _ := c.held()
 			Expect(machines).To(ContainElement(BeElementOf(busy)))
-			extra := slices.DeleteFunc(c.machines(), func(m *mcmapi.Machine) bool {
-				return slices.ContainsFunc(before, func(other *mcmapi.Machine) bool { return other.Name == m.Name })
-			})
+			extra := c.machinesBeside(before)
 			Expect(extra).To(HaveLen(1))
 			c.name(3, extra[0].Name)
 			time.Sleep(time.Minute)

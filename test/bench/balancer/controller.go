@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
-	"github.com/evenkeel/evenkeel/test/bench/internal/pause"
+	"github.com/evenkeel/evenkeel/test/bench/internal/sleep"
 )
 
 // controller is the process under test: the Balancer's controller and nothing else.
@@ -66,7 +66,7 @@ func (c *controller) quiet(ctx context.Context) error {
 			return err
 		}
 		last = n
-		if err := pause.For(ctx, 5*time.Second); err != nil {
+		if err := sleep.WithContext(ctx, 5*time.Second); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/test/bench/internal/pause"
+	"github.com/evenkeel/evenkeel/test/bench/internal/sleep"
 )
 
 // breath is the time between two measurements: for the status and the events that follow a change,
@@ -32,14 +32,14 @@ func compare(ctx context.Context, f *fleet, w *watcher, changes int) (ours, floo
 			return nil, nil, err
 		}
 		ours = append(ours, took)
-		if err := pause.For(ctx, breath); err != nil {
+		if err := sleep.WithContext(ctx, breath); err != nil {
 			return nil, nil, err
 		}
 		if took, err = changeByHand(ctx, f, w, int32(f.each()+1-i%2)); err != nil {
 			return nil, nil, err
 		}
 		floor = append(floor, took)
-		if err := pause.For(ctx, breath); err != nil {
+		if err := sleep.WithContext(ctx, breath); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -83,7 +83,7 @@ func atRest(ctx context.Context, w *watcher, c *controller, d time.Duration) (in
 		return 0, err
 	}
 	seen := w.changes()
-	if err := pause.For(ctx, d); err != nil {
+	if err := sleep.WithContext(ctx, d); err != nil {
 		return 0, err
 	}
 	after, err := c.writes(ctx)

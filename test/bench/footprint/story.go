@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/evenkeel/evenkeel/test/bench/internal/pause"
+	"github.com/evenkeel/evenkeel/test/bench/internal/sleep"
 )
 
 // figures are what one contestant took in one turn.
@@ -37,7 +37,7 @@ func (l *lab) live(ctx context.Context, s size, folder string) (f figures, err e
 	if f.start, err = m.measure(ctx, func() error { return l.begin(ctx, s) }); err != nil {
 		return f, err
 	}
-	if f.rest, err = m.measure(ctx, func() error { return pause.For(ctx, s.rest) }); err != nil {
+	if f.rest, err = m.measure(ctx, func() error { return sleep.WithContext(ctx, s.rest) }); err != nil {
 		return f, err
 	}
 	if err := m.keep(ctx, profiles, folder); err != nil {
@@ -65,7 +65,7 @@ func (l *lab) begin(ctx context.Context, s size) error {
 	if err := l.populate(ctx, s.pods); err != nil {
 		return err
 	}
-	return pause.For(ctx, settle)
+	return sleep.WithContext(ctx, settle)
 }
 
 // settle is how long what follows a change may take until a rest begins.

@@ -27,7 +27,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/internal/tracing/collector"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	"github.com/evenkeel/evenkeel/test/bench/internal/pause"
+	"github.com/evenkeel/evenkeel/test/bench/internal/sleep"
 )
 
 const (
@@ -206,7 +206,7 @@ func (b *bench) measure(ctx context.Context, t *table, ways ...way) error {
 // round is one burst.
 func (b *bench) round(ctx context.Context, w way, pods int, r *row) error {
 	r.way, r.pods, r.creator = w.name, pods, w.creator
-	if err := pause.For(ctx, regain); err != nil {
+	if err := sleep.WithContext(ctx, regain); err != nil {
 		return err
 	}
 	s, err := w.begin(ctx, pods)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/test/bench/internal/parallel"
-	"github.com/evenkeel/evenkeel/test/bench/internal/pause"
+	"github.com/evenkeel/evenkeel/test/bench/internal/sleep"
 )
 
 const (
@@ -87,7 +87,7 @@ func (l *life) phases(rest time.Duration) []phase {
 	return []phase{
 		{"all machines come up", l.createFleet},
 		{fmt.Sprintf("%d pods", l.size.pods), func(ctx context.Context) error { return l.lab.occupy(ctx, l.size.pods) }},
-		{fmt.Sprintf("rest for %v", rest), func(ctx context.Context) error { return pause.For(ctx, rest) }},
+		{fmt.Sprintf("rest for %v", rest), func(ctx context.Context) error { return sleep.WithContext(ctx, rest) }},
 		{fmt.Sprintf("%d pods that wait", l.size.crowdSize()), l.createCrowd},
 		{"rolling update of a pool", l.updatePool},
 		{fmt.Sprintf("outage of a third for %v", outage), l.cutOff},
@@ -187,7 +187,7 @@ func (l *life) cutOff(ctx context.Context) error {
 	if _, err := maps.Create(ctx, faults, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	if err := pause.For(ctx, outage); err != nil {
+	if err := sleep.WithContext(ctx, outage); err != nil {
 		return err
 	}
 	if err := maps.Delete(ctx, faults.Name, metav1.DeleteOptions{}); err != nil {
@@ -209,7 +209,7 @@ func (l *life) restart(ctx context.Context) error {
 	if err := l.settled(ctx); err != nil {
 		return err
 	}
-	return pause.For(ctx, quiet)
+	return sleep.WithContext(ctx, quiet)
 }
 
 func compareLives(small, large *life) error {

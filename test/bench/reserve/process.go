@@ -12,7 +12,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/audit"
 	"github.com/evenkeel/evenkeel/internal/localcluster"
-	"github.com/evenkeel/evenkeel/test/bench/internal/pause"
+	"github.com/evenkeel/evenkeel/test/bench/internal/sleep"
 )
 
 // footprint is what a process has taken: at most so many MiB of memory, and time of CPUs.
@@ -72,7 +72,7 @@ func (l *lab) listen(ctx context.Context, rest time.Duration) (s silence, err er
 
 // during counts what is written in some time.
 func during(ctx context.Context, d time.Duration, log *audit.Log) (map[string]int, error) {
-	if err := pause.For(ctx, d); err != nil {
+	if err := sleep.WithContext(ctx, d); err != nil {
 		return nil, err
 	}
 	return written(log)
