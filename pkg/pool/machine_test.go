@@ -37,6 +37,20 @@ var _ = DescribeTable("A machine without a Node", func(phase mcm.MachinePhase, r
 	Entry("is none of these while it is deleted", mcm.MachineTerminating, false, false, false),
 )
 
+var _ = DescribeTable("A machine", func(node *corev1.Node, cordoned, tainted bool) {
+	m := pool.Machine{Node: node, Object: fixture.Machine("m", func(m *mcm.Machine) {
+		m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{dedicated}
+	})}
+	Expect([]bool{m.Cordoned(), m.Tainted()}).To(Equal([]bool{cordoned, tainted}))
+},
+	Entry("is neither cordoned nor tainted before it has a Node", nil, false, false),
+	Entry("is neither with the taint of its template alone", fixture.Node("m", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{dedicated} }), false, false),
+	Entry("is cordoned if its Node is", fixture.Node("m", cordoned), true, false),
+	Entry("is tainted with one of another client", fixture.Node("m", func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{dedicated, taint("maintenance", "", corev1.TaintEffectNoSchedule)}
+	}), false, true),
+)
+
 var _ = DescribeTable("A MachineDeployment's reserve counts a marked machine", func(exist, ready int, change func(*world, *mcm.Machine)) {
 	w := newWorld()
 	w.machine("new", "serving")

@@ -97,27 +97,16 @@ var _ = Describe("The Node of a new machine", func() {
 	})
 
 	It("offers what one of the same type does that a rollout replaces, before there is a new one", func() {
-		w := newWorld()
-		w.Sets[0].Spec.Template = w.deployment.Spec.Template
-		w.Classes = []*mcm.MachineClass{fixture.MachineClass("new", described)}
-		w.machine("old", "a")
-		w.machine("new", "b")
-		w.node("a", func(n *corev1.Node) {
-			n.Labels = map[string]string{corev1.LabelInstanceTypeStable: "large", corev1.LabelTopologyZone: "old", "gpu": "present"}
-			n.Spec = corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: "deployment.machine.sapcloud.io/prefer-no-schedule"}}}
-		})
+		w := newRollout()
+		w.Nodes[0].Labels["gpu"], w.Nodes[0].Labels[corev1.LabelTopologyZone] = "present", "old"
 		n := pool.SampleNode(w.read())
-		Expect(n.Status.Allocatable.Cpu().Value()).To(BeEquivalentTo(4))
+		Expect([]int64{n.Status.Capacity.Cpu().Value(), n.Status.Allocatable.Cpu().Value()}).To(Equal([]int64{4, 4}))
 		Expect(n.Labels).To(And(HaveKeyWithValue("gpu", "present"), HaveKeyWithValue(corev1.LabelTopologyZone, "z")))
 		Expect([]any{n.Spec.Unschedulable, n.Spec.Taints}).To(Equal([]any{false, []corev1.Taint(nil)}))
 
 		By("without the labels that only the old template has")
-		w.Machines[0].Spec.NodeTemplateSpec.Labels = map[string]string{"gpu": "present"}
+		w.Machines[1].Spec.NodeTemplateSpec.Labels = map[string]string{"gpu": "present"}
 		Expect(pool.SampleNode(w.read()).Labels).NotTo(HaveKey("gpu"))
-
-		By("another type")
-		w.Nodes[0].Labels[corev1.LabelInstanceTypeStable] = "small"
-		Expect(pool.SampleNode(w.read()).Status.Allocatable.Cpu().Value()).To(BeEquivalentTo(8))
 	})
 
 	It("is not known without a MachineClass, or if that describes none", func() {
@@ -126,6 +115,40 @@ var _ = Describe("The Node of a new machine", func() {
 		Expect(read(nil, func(*mcm.MachineClass) {})).To(BeNil())
 	})
 })
+
+// newRollout returns one in which no new machine is ready yet, and the only Node is that of the old
+// machine a. The type of both has four CPUs there, and eight in the MachineClass.
+func newRollout() *world {
+	w := newWorld()
+	w.Sets[0].Spec.Template = w.deployment.Spec.Template
+	w.Classes = []*mcm.MachineClass{fixture.MachineClass("new", func(c *mcm.MachineClass) {
+		c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{"cpu": resource.MustParse("8")}, Zone: "z", InstanceType: "large"}
+	})}
+	w.machine("old", "0, without a Node")
+	w.machine("old", "a")
+	w.machine("new", "b")
+	w.node("a", func(n *corev1.Node) {
+		n.Labels = map[string]string{corev1.LabelInstanceTypeStable: "large"}
+		n.Spec = corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: "deployment.machine.sapcloud.io/prefer-no-schedule"}}}
+	})
+	return w
+}
+
+var _ = DescribeTable("A Node shows nothing about new ones", func(change func(*world)) {
+	w := newRollout()
+	change(w)
+	Expect(pool.SampleNode(w.read()).Status.Allocatable.Cpu().Value()).To(BeEquivalentTo(8))
+},
+	Entry("if its type is another one", func(w *world) { w.Nodes[0].Labels[corev1.LabelInstanceTypeStable] = "small" }),
+	Entry("if no type is known", func(w *world) {
+		w.Classes[0].NodeTemplate.InstanceType = ""
+		delete(w.Nodes[0].Labels, corev1.LabelInstanceTypeStable)
+	}),
+	Entry("while it is not ready", func(w *world) { unready(w.Nodes[0]) }),
+	Entry("while it is cordoned, and not replaced", func(w *world) {
+		w.Machines[1].OwnerReferences = w.Machines[2].OwnerReferences
+	}),
+)
 
 var _ = DescribeTable("Of two Nodes, a and b, the sample is the second", func(a, b func(*world, *corev1.Node)) {
 	w := newWorld()

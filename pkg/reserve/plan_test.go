@@ -21,6 +21,9 @@ var _ = DescribeTable("A plan moves",
 	},
 	Entry("nothing at rest", func(*world) {}),
 	Entry("the oldest first (2)", replicas(4), Move{"d", false, Released}),
+	Entry("the oldest first, whatever its priority, unless it is that of a victim (2)", all(func(w *world) {
+		w.machine("d").Priority, w.machine("d").SeenPriority = PriorityVictim+1, PriorityVictim+1
+	}, replicas(4)), Move{"d", false, Released}),
 	Entry("by name where ages are equal (2)", func(w *world) {
 		for i := range w.view.Machines {
 			w.view.Machines[i].Created = start
@@ -78,6 +81,10 @@ var _ = DescribeTable("A plan moves",
 		w.machine("e").Reserve, w.machine("f").Reserve = false, false
 		w.machine("e").Doubtful = true
 	}, Move{"e", true, Retired}, Move{"f", true, Retired}),
+	Entry("one into reserve where one that may be there already is being deleted, which does not count (4)", func(w *world) {
+		w.machine("e").Reserve, w.machine("f").Reserve = false, false
+		w.machine("a").Doubtful, w.machine("a").Phase = true, mcm.MachineTerminating
+	}, Move{"f", true, Retired}),
 	Entry("none into reserve in place of one that may be there already while another boots (3, 4)", func(w *world) {
 		w.machine("f").Reserve = false
 		all(empty("a", "b", "c"), phase("c", mcm.MachinePending))(w)
