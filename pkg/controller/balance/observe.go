@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,11 +44,9 @@ func (c *Controller) observe() (v plan.View, current bool) {
 	}
 	slices.SortFunc(deployments, func(a, b *v1alpha1.MachineDeployment) int { return cmp.Compare(a.Name, b.Name) })
 	moving := c.noteConcern(deployments)
-	source := c.stores.source()
-	for _, d := range deployments {
-		v.Members = append(v.Members, newMember(pool.ReadReserve(d, source, v.Now)))
-	}
-	c.templates.setTemplates(v.Members, source, v.Now, v.Settings.Similar)
+	c.templates.noteReserve(stores.List[*mcm.Machine](c.stores.machines), v.Now)
+	c.observeMembers(&v, deployments)
+	c.templates.forgetOthers(v.Members)
 	v.Starting = v.Now.Sub(c.templates.began) < similar.Settling
 	switch {
 	case !moving:
@@ -60,6 +59,22 @@ func (c *Controller) observe() (v plan.View, current bool) {
 		c.observePods(&v)
 	}
 	return v, true
+}
+
+// observeMembers adds the members. Where machines concern no decision, it reads neither these nor what
+// a new one offers: with many machines, that takes much longer than the rest.
+func (c *Controller) observeMembers(v *plan.View, deployments []*v1alpha1.MachineDeployment) {
+	concerned, source := c.concerned.Load(), c.stores.source()
+	for _, d := range deployments {
+		s := pool.Snapshot{Deployment: d}
+		if concerned {
+			s = pool.ReadReserve(d, source, v.Now)
+		}
+		v.Members = append(v.Members, newMember(s))
+	}
+	if concerned {
+		c.templates.setTemplates(v.Members, source, v.Now, v.Settings.Similar)
+	}
 }
 
 // noteConcern records whether machines and pods concern this controller, and returns the latter. It

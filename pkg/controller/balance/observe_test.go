@@ -85,6 +85,26 @@ func (s *scene) member() plan.Member {
 	return v.Members[0]
 }
 
+func newPreview() *Preview {
+	GinkgoHelper()
+	p, err := NewPreview(fixture.Namespace, NewSettings(), true)
+	Expect(err).NotTo(HaveOccurred())
+	return p
+}
+
+// offer is how many CPUs a new machine has for pods, as a preview shows it.
+func (s *scene) offer(p *Preview, now time.Time) string {
+	GinkgoHelper()
+	o := s.Objects
+	o.Deployments = shown(plan.Member{Object: s.d}).Deployments
+	Expect(p.SetObjects(o, now)).To(Succeed())
+	v, _ := p.Plan()
+	if v.Members[0].Template == nil {
+		return "unknown"
+	}
+	return v.Members[0].Template.Allocatable.Cpu().String()
+}
+
 var _ = Describe("What is observed", func() {
 	of := func(kind string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.OwnerReferences[0].Kind = kind }
@@ -166,23 +186,39 @@ var _ = Describe("What is observed", func() {
 
 	It("is not what a machine is like that has just left the reserve, however long nothing happened before", func() {
 		s := newScene()
-		cpu := func(preview *Preview, now time.Time) string {
-			GinkgoHelper()
-			o := s.Objects
-			o.Deployments = shown(plan.Member{Object: s.d}).Deployments
-			Expect(preview.SetObjects(o, now)).To(Succeed())
-			v, _ := preview.Plan()
-			return v.Members[0].Template.Allocatable.Cpu().String()
-		}
-		preview, err := NewPreview(fixture.Namespace, NewSettings(), true)
-		Expect(err).NotTo(HaveOccurred())
+		preview := newPreview()
 		s.machine.Annotations[v1alpha1.ReserveAnnotation] = v1alpha1.Reserve{Since: Born}.String()
-		Expect(cpu(preview, Noon)).To(Equal("4"), "by its class")
+		Expect(s.offer(preview, Noon)).To(Equal("4"), "by its class")
 		delete(s.machine.Annotations, v1alpha1.ReserveAnnotation)
 		released := Noon.Add(time.Hour)
-		Expect(cpu(preview, released)).To(Equal("4"))
-		Expect(cpu(preview, released.Add(similar.Settling-1))).To(Equal("4"))
-		Expect(cpu(preview, released.Add(similar.Settling))).To(Equal("3"), "by its Node")
+		Expect(s.offer(preview, released)).To(Equal("4"))
+		Expect(s.offer(preview, released.Add(similar.Settling-1))).To(Equal("4"))
+		Expect(s.offer(preview, released.Add(similar.Settling))).To(Equal("3"), "by its Node")
+	})
+
+	It("is not that either if no decision was about machines while it was in reserve", func() {
+		s := newScene()
+		preview := newPreview()
+		s.machine.Annotations[v1alpha1.ReserveAnnotation] = v1alpha1.Reserve{Since: Born}.String()
+		wishes := s.d.Annotations
+		s.d.Annotations = nil
+		Expect(s.offer(preview, Noon)).To(Equal("unknown"), "because nobody wants to know")
+		delete(s.machine.Annotations, v1alpha1.ReserveAnnotation)
+		s.d.Annotations = wishes
+		wished := Noon.Add(time.Hour)
+		Expect(s.offer(preview, wished)).To(Equal("4"))
+		Expect(s.offer(preview, wished.Add(similar.Settling-1))).To(Equal("4"))
+		Expect(s.offer(preview, wished.Add(similar.Settling))).To(Equal("3"))
+	})
+
+	It("is nothing of a MachineDeployment that had the name before", func() {
+		s := newScene()
+		preview := newPreview()
+		Expect(s.offer(preview, Noon)).To(Equal("3"), "by its Node")
+		Expect(preview.SetObjects(Objects{}, Noon.Add(time.Second))).To(Succeed())
+		preview.Plan()
+		s.Nodes = nil
+		Expect(s.offer(preview, Noon.Add(time.Minute))).To(Equal("4"), "by its class")
 	})
 
 	It("is what machines of the template of now are like, not those of an older one", func() {

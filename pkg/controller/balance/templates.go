@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,8 +20,8 @@ import (
 // templates remembers the properties of MachineDeployments' machines.
 type templates struct {
 	began time.Time
-	// held is when a Machine was first seen to have left the reserve, by name; zero while it is in
-	// reserve.
+	// held is when a Machine was first seen to have lost the reserve mark, by name; zero while it has
+	// the mark.
 	held map[string]time.Time
 	// last is the last known template from a Node of a MachineDeployment, with the class of its
 	// machines.
@@ -38,7 +39,6 @@ func newTemplates(now time.Time) templates {
 
 // setTemplates sets for each member what a fresh machine offers, and its Node.
 func (t *templates) setTemplates(members []plan.Member, source pool.Source, now time.Time, o similar.Options) {
-	t.noteReserve(members, now)
 	var known []similar.Template
 	var at []int
 	for i, m := range members {
@@ -57,27 +57,33 @@ func (t *templates) setTemplates(members []plan.Member, source pool.Source, now 
 	}
 }
 
-// noteReserve remembers which machines are in reserve or were, and forgets those that no longer exist.
-func (t *templates) noteReserve(members []plan.Member, now time.Time) {
-	held, last := map[string]time.Time{}, map[string]remembered{}
+// noteReserve remembers which Machines have the reserve mark or had it, and forgets those that no longer
+// exist.
+func (t *templates) noteReserve(machines []*mcm.Machine, now time.Time) {
+	held := map[string]time.Time{}
+	for _, m := range machines {
+		at, known := t.held[m.Name]
+		switch {
+		case pool.Marked(m):
+			held[m.Name] = time.Time{}
+		case known && at.IsZero():
+			held[m.Name] = now
+		case known:
+			held[m.Name] = at
+		}
+	}
+	t.held = held
+}
+
+// forgetOthers forgets the templates of MachineDeployments that are not among the members.
+func (t *templates) forgetOthers(members []plan.Member) {
+	last := map[string]remembered{}
 	for _, m := range members {
 		if r, ok := t.last[m.Object.Name]; ok {
 			last[m.Object.Name] = r
 		}
-		for _, machine := range m.Machines {
-			name := machine.Object.Name
-			at, known := t.held[name]
-			switch {
-			case machine.Reserve():
-				held[name] = time.Time{}
-			case known && at.IsZero():
-				held[name] = now
-			case known:
-				held[name] = at
-			}
-		}
 	}
-	t.held, t.last = held, last
+	t.last = last
 }
 
 // templateOf returns the template from a Node, otherwise the last known one of the same class,
@@ -106,7 +112,7 @@ func (t *templates) candidates(m plan.Member) []similar.Candidate {
 		if machine.Node == nil || machine.Set != m.Rollout.Set {
 			continue
 		}
-		c := similar.Candidate{Node: machine.Node, Reserve: machine.Reserve(), Released: t.held[machine.Object.Name]}
+		c := similar.Candidate{Node: machine.Node, Reserve: machine.Marked(), Released: t.held[machine.Object.Name]}
 		if machine.Object.CreationTimestamp.Time.Before(t.began) && c.Released.Before(t.began) {
 			c.Released = t.began // it may have been in reserve until just before we came
 		}

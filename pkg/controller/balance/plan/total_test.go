@@ -185,7 +185,9 @@ var _ = Describe("A plan, by law", func() {
 		seen := 0
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			v := draw(t)
-			for _, m := range v.Members {
+			v.Starting = rapid.Bool().Draw(t, "starting")
+			for i, m := range v.Members {
+				v.Members[i].Settling = rapid.Bool().Draw(t, "settling")
 				kept := rapid.SampledFrom([]string{v1alpha1.BoundsAnnotation, v1alpha1.OwnExcessAnnotation, v1alpha1.GivenBoundsAnnotation, v1alpha1.BalanceAnnotation}).Draw(t, "kept")
 				maps.DeleteFunc(m.Object.Annotations, func(key, _ string) bool { return key != kept })
 				if rapid.IntRange(0, 3).Draw(t, "of a worker") > 0 {
@@ -198,8 +200,7 @@ var _ = Describe("A plan, by law", func() {
 			seen++
 			with := New(v)
 			for i := range v.Members {
-				v.Members[i].Machines = nil
-				v.Members[i].Rollout, v.Members[i].NoSet = Member{}.Rollout, true
+				v.Members[i] = Member{Object: v.Members[i].Object, NoSet: true}
 			}
 			without := New(v)
 			if !reflect.DeepEqual(with.Outcomes, without.Outcomes) || !reflect.DeepEqual(with.Skews, without.Skews) {
