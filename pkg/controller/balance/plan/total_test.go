@@ -203,8 +203,11 @@ var _ = Describe("A plan, by law", func() {
 				v.Members[i] = Member{Object: v.Members[i].Object, NoSet: true}
 			}
 			without := New(v)
-			if !reflect.DeepEqual(with.Outcomes, without.Outcomes) || !reflect.DeepEqual(with.Skews, without.Skews) {
-				t.Fatalf("%+v\nwithout machines:\n%+v", with.Outcomes, without.Outcomes)
+			// What fails is remembered for decisions that machines concern.
+			with.Memory, without.Memory = Memory{}, Memory{}
+			with.Again, without.Again = 0, 0
+			if !reflect.DeepEqual(with, without) {
+				t.Fatalf("%+v\nwithout machines:\n%+v", with, without)
 			}
 		})
 		Expect(seen).To(BeNumerically(">", 10))
