@@ -18,9 +18,6 @@ import (
 )
 
 var _ = Describe("The Node of a new machine", func() {
-	described := func(c *mcm.MachineClass) {
-		c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{"cpu": resource.MustParse("8")}, Zone: "z", InstanceType: "large"}
-	}
 	existing := fixture.Node("n")
 	read := func(sample *corev1.Node, class ...func(*mcm.MachineClass)) *corev1.Node {
 		s := pool.Snapshot{Deployment: newWorld().deployment, Sample: sample}
@@ -116,14 +113,17 @@ var _ = Describe("The Node of a new machine", func() {
 	})
 })
 
-// newRollout returns one in which no new machine is ready yet, and the only Node is that of the old
+// described gives a MachineClass a description of its machines.
+func described(c *mcm.MachineClass) {
+	c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{"cpu": resource.MustParse("8")}, Zone: "z", InstanceType: "large"}
+}
+
+// newRollout returns a world in which no new machine is ready yet, and the only Node is that of the old
 // machine a. The type of both has four CPUs there, and eight in the MachineClass.
 func newRollout() *world {
 	w := newWorld()
 	w.Sets[0].Spec.Template = w.deployment.Spec.Template
-	w.Classes = []*mcm.MachineClass{fixture.MachineClass("new", func(c *mcm.MachineClass) {
-		c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{"cpu": resource.MustParse("8")}, Zone: "z", InstanceType: "large"}
-	})}
+	w.Classes = []*mcm.MachineClass{fixture.MachineClass("new", described)}
 	w.machine("old", "0, without a Node")
 	w.machine("old", "a")
 	w.machine("new", "b")
@@ -134,7 +134,7 @@ func newRollout() *world {
 	return w
 }
 
-var _ = DescribeTable("A Node shows nothing about new ones", func(change func(*world)) {
+var _ = DescribeTable("A Node is not used to predict new ones", func(change func(*world)) {
 	w := newRollout()
 	change(w)
 	Expect(pool.SampleNode(w.read()).Status.Allocatable.Cpu().Value()).To(BeEquivalentTo(8))

@@ -92,7 +92,7 @@ func newPreview() *Preview {
 	return p
 }
 
-// offer is how many CPUs a new machine has for pods, as a preview shows it.
+// offer returns the number of CPUs that a new machine has for pods according to a preview.
 func (s *scene) offer(p *Preview, now time.Time) string {
 	GinkgoHelper()
 	o := s.Objects
@@ -196,13 +196,13 @@ var _ = Describe("What is observed", func() {
 		Expect(s.offer(preview, released.Add(similar.Settling))).To(Equal("3"), "by its Node")
 	})
 
-	It("is not that either if no decision was about machines while it was in reserve", func() {
+	It("is not what a machine is like that left the reserve while no decision depended on machines", func() {
 		s := newScene()
 		preview := newPreview()
 		s.machine.Annotations[v1alpha1.ReserveAnnotation] = v1alpha1.Reserve{Since: Born}.String()
 		wishes := s.d.Annotations
 		s.d.Annotations = nil
-		Expect(s.offer(preview, Noon)).To(Equal("unknown"), "because nobody wants to know")
+		Expect(s.offer(preview, Noon)).To(Equal("unknown"), "because no decision depends on machines")
 		delete(s.machine.Annotations, v1alpha1.ReserveAnnotation)
 		s.d.Annotations = wishes
 		wished := Noon.Add(time.Hour)
