@@ -139,8 +139,10 @@ var _ = Describe("A CapacityBuffer", Label("ours"), func() {
 		Expect(p.owners(ctx)).To(Equal(kept))
 
 		By("creating pods of its owner, while other pods have waited longer")
-		p.moreWork(ctx, 4)
-		Eventually(p.nodesOf).WithContext(ctx).WithArguments("work").Should(And(HaveLen(4), Not(ContainElement(""))))
+		for _, n := range []int32{3, 4} { // one by one: a pod can lose its nomination when the Node of another one opens
+			p.moreWork(ctx, n)
+			Eventually(p.nodesOf).WithContext(ctx).WithArguments("work").Should(And(HaveLen(int(n)), Not(ContainElement(""))))
+		}
 		Expect(p.nodesOf(ctx, "strangers")).To(WithTransform(func(nodes []string) int { return len(slices.Compact(slices.Sorted(slices.Values(nodes)))) }, Equal(2)), "one of them, and none")
 		nodes, err := p.nodesOf(ctx, "work")
 		Expect(err).NotTo(HaveOccurred())

@@ -225,5 +225,5 @@ func (c *Controller) decide(ctx context.Context) error {
 	c.rested = c.clock.Now().Add(min(took, maxPause))
 	c.metrics.decided(p, took)
 	klog.FromContext(ctx).V(4).Info("Looked at waiting pods", "pods", len(v.Waiting)+v.Beyond, "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
-	return errors.Join(c.withdrawNominations(ctx), c.applyRaises(ctx, p))
+	return errors.Join(c.withdrawNominations(ctx), c.nominate(ctx, p.Nominations), c.applyRaises(ctx, p))
 }

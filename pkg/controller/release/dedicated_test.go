@@ -76,6 +76,40 @@ var _ = Describe("The controller with dedicated machines", func() {
 		})
 	})
 
+	It("nominates a pod again if its scheduler removes the nomination before the machine opens", func() { // law 9
+		released(func(c *cluster) {
+			c.create(fresh(20, "stranger", 4000)...)
+			c.settle()
+			Expect(placed(c, "stranger")).To(Equal(7))
+			Expect(c.keeper.Stop()).To(Succeed())
+			c.create(fresh(2, "web", 4000, web)...)
+			c.settle()
+			before := c.nodesOfNominated()
+			Expect(before).To(And(HaveKey("web-0"), HaveKey("web-1")))
+
+			By("removing it, as kube-scheduler does if it tries a pod while no Node takes it")
+			var nominated atomic.Int32
+			c.OnWrite(func(w sim.Write) error {
+				if w.Resource == "pods" && w.User == "release" {
+					nominated.Add(1)
+				}
+				return nil
+			})
+			c.patchPod("web-1", `{"status":{"nominatedNodeName":null}}`)
+			c.settle()
+			Expect(c.nodesOfNominated()).To(Equal(before))
+			Expect(nominated.Load()).To(BeEquivalentTo(1), "that of the other pod stays")
+			Expect(c.replicas()).To(Equal("a=10"))
+
+			By("opening the machines")
+			c.keeper = c.Start("keeper", c.actor(c.keep))
+			c.settle()
+			Expect(placed(c, "web")).To(Equal(2))
+			Expect(placed(c, "stranger")).To(Equal(7))
+			Expect(c.replicas()).To(Equal("a=10"))
+		})
+	})
+
 	It("raises nothing for a pod that could not be nominated, until it can", func() { // law 9
 		released(func(c *cluster) {
 			var succeeds atomic.Bool

@@ -49,6 +49,7 @@
 //  9. A dedicated machine is claimed for a pod of its owner, and for no other pod. Such pods use
 //     these machines first, then those that are for all pods. Other pods leave as much room below
 //     max as machines are dedicated. The pods that a dedicated machine is claimed for are nominated
-//     for its Node before it opens, unless refusals show that the right is missing. A nomination for
-//     a Node that is gone, or in reserve, does not count.
+//     for its Node before it opens, and again if they lose the nomination before that, unless
+//     refusals show that the right is missing. A nomination for a Node that is gone, or in reserve
+//     and not claimed, does not count.
 package release

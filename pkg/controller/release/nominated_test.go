@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -50,13 +51,18 @@ func half(p *corev1.Pod) {
 
 // nominations are the names of pods that are nominated for a Node.
 func (c *cluster) nominations() string {
-	var names []string
+	return strings.Join(slices.Sorted(maps.Keys(c.nodesOfNominated())), " ")
+}
+
+// nodesOfNominated are the Nodes that pods are nominated for, by the name of the pod.
+func (c *cluster) nodesOfNominated() map[string]string {
+	nodes := map[string]string{}
 	for _, p := range c.pods() {
 		if p.Status.NominatedNodeName != "" {
-			names = append(names, p.Name)
+			nodes[p.Name] = p.Status.NominatedNodeName
 		}
 	}
-	return strings.Join(names, " ")
+	return nodes
 }
 
 func (c *cluster) patchPod(name, patch string) {

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
@@ -34,7 +35,8 @@ func (c *Controller) observe(now time.Time) plan.View {
 	v.Daemons = c.daemons(all)
 	nodes := stores.List[*corev1.Node](c.stores.nodes)
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	waiting, running := c.assignPods(all)
+	waiting, nominated, running := c.assignPods(all)
+	v.Nominated = nominated
 	important := plan.MostImportant(waiting, plan.MaxPods)
 	v.Beyond = len(waiting) - len(important)
 	lookups := c.podCache.lookups.Remembering() // thousands of pods may claim the same volumes
@@ -66,10 +68,10 @@ func (s sameInstant) Pods(node string) []*corev1.Pod {
 	return all
 }
 
-// assignPods returns the waiting pods that count, and the pods of each Node: those that run there,
-// and those nominated for it.
-func (c *Controller) assignPods(all []*cachedPod) (waiting []*corev1.Pod, running *podsByNode) {
-	running = groupByNode(all)
+// assignPods returns the waiting pods that count, the Nodes that these are nominated for, and the pods
+// of each Node: those that run there, and those nominated for it that it can take.
+func (c *Controller) assignPods(all []*cachedPod) (waiting []*corev1.Pod, nominated map[types.UID]string, running *podsByNode) {
+	nominated, running = map[types.UID]string{}, groupByNode(all)
 	for _, p := range all {
 		if !p.isWaiting() {
 			continue
@@ -79,9 +81,12 @@ func (c *Controller) assignPods(all []*cachedPod) (waiting []*corev1.Pod, runnin
 			running.addPod(node, c.podCache.podFor(pod))
 		} else if counts, _ := c.settings.Evaluate(pod); counts {
 			waiting = append(waiting, pod)
+			if node := p.from.Status.NominatedNodeName; node != "" {
+				nominated[pod.UID] = node
+			}
 		}
 	}
-	return waiting, running
+	return waiting, nominated, running
 }
 
 // readPools returns the MachineDeployments that take part: those with valid bounds.

@@ -48,6 +48,8 @@ type nodeRole struct {
 	machine string
 	// kept reports whether it is dedicated to an owner.
 	kept bool
+	// claimedBy is the owner whose pods it is about to be opened for; empty if there is none.
+	claimedBy v1alpha1.Owner
 }
 
 // classify determines the role of each machine of a pool, and which machines may be released in
@@ -63,11 +65,15 @@ func (r *round) classify(p Pool) {
 		return m.Ready() && node != nil && !r.isStarting(node, p.Sample)
 	}
 	kinds := rolesOf(p.Reserve.Machines, due)
+	owners := reserve.Dedicate(p.Reserve.Machines, p.Reserve.Dedicated)
 	machines := make(map[string]reserve.Machine, len(p.Reserve.Machines))
 	for i, m := range p.Reserve.Machines {
 		machines[m.Name] = m
 		if node := p.NodeOf[m.Name]; node != "" {
 			r.roles[node] = nodeRole{kind: kinds[i], machine: m.Name}
+			if kinds[i] == coming {
+				r.roles[node] = nodeRole{kind: coming, machine: m.Name, claimedBy: owners[i]}
+			}
 		}
 	}
 	for _, name := range next {

@@ -46,13 +46,22 @@ func (r *round) packPods(all fit.Demand) {
 	r.finish()
 }
 
-// owners returns the owners with machines that can be claimed: workloads first, then namespaces.
+// owners returns the owners with machines that can be claimed, or are: workloads first, then
+// namespaces.
 func (r *round) owners() []v1alpha1.Owner {
 	var all []v1alpha1.Owner
-	for _, g := range r.groups {
-		if g.owner != "" && len(g.Nodes) > 0 && !slices.Contains(all, g.owner) {
-			all = append(all, g.owner)
+	add := func(owner v1alpha1.Owner) {
+		if owner != "" && !slices.Contains(all, owner) {
+			all = append(all, owner)
 		}
+	}
+	for _, g := range r.groups {
+		if len(g.Nodes) > 0 {
+			add(g.owner)
+		}
+	}
+	for _, role := range r.roles {
+		add(role.claimedBy)
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.Owner) int {
 		return cmp.Or(cmp.Compare(strings.Count(string(b), "/"), strings.Count(string(a), "/")), cmp.Compare(a, b))
@@ -130,6 +139,9 @@ func (r *round) record(owner v1alpha1.Owner, groups []fit.Group, packing fit.Pac
 			}
 		case r.roles[place.Node].kind == coming:
 			r.plan.Pods[name] = Coming
+			if owner != "" && r.roles[place.Node].claimedBy == owner {
+				r.plan.Nominations = append(r.plan.Nominations, Nomination{Pod: place.Pod, Node: place.Node})
+			}
 		default:
 			r.plan.Pods[name] = HasRoom
 			r.remember(place.Pod)

@@ -39,6 +39,9 @@ var Outcomes = []Outcome{Released, Coming, HasRoom, NoReserve, Unclear, Doubtful
 // Plan is what to write, and the outcome of each pod.
 type Plan struct {
 	Raises []Raise
+	// Nominations are the pods whose machines are claimed already: they have lost their nominations,
+	// or need these machines instead of others.
+	Nominations []Nomination
 	// Pods are the outcomes of pods that count, by namespace/name.
 	Pods map[string]Outcome
 	// Beyond is how many other pods count, and were not considered.
@@ -72,7 +75,7 @@ type Nomination struct {
 
 // New decides how many machines each pool releases.
 func New(v View) Plan {
-	r := &round{View: v, plan: Plan{Pods: map[string]Outcome{}, Beyond: v.Beyond, Memory: Memory{}}, roles: make(map[string]nodeRole, len(v.Nodes)), raises: map[string]*Raise{}, opened: map[string]*Raise{}}
+	r := &round{View: v, plan: Plan{Pods: map[string]Outcome{}, Beyond: v.Beyond, Memory: Memory{}}, roles: make(map[string]nodeRole, len(v.Nodes)), raises: map[string]*Raise{}, opened: map[string]*Raise{}, nominated: map[string][]*fit.Pod{}}
 	demand := r.demand()
 	if r.podCount = countPods(demand); r.podCount == 0 {
 		return r.plan
@@ -80,6 +83,7 @@ func New(v View) Plan {
 	for _, p := range v.Pools {
 		r.classify(p)
 	}
+	demand.Pods = r.placeNominated(demand.Pods)
 	r.buildNodes()
 	r.packPods(demand)
 	return r.plan
@@ -99,6 +103,8 @@ type round struct {
 	groups  []group
 	// raises are those that are decided, by pool, and opened those that release a node.
 	raises, opened map[string]*Raise
+	// nominated are the pods that are nominated for claimed machines, by node.
+	nominated map[string][]*fit.Pod
 	// readyNodes is set on first use.
 	readyNodes map[string]*corev1.Node
 }
@@ -188,7 +194,7 @@ func (r *round) buildNodes() {
 			node.Without = reserveTaint
 		case coming, spare:
 			node.Without, node.Closed = reserveTaint, s.kind == spare
-			node.Pods = slices.Concat(n.Pods, r.missingDaemons(n))
+			node.Pods = slices.Concat(n.Pods, r.nominated[n.Object.Name], r.missingDaemons(n))
 		}
 		r.nodes = append(r.nodes, node)
 	}

@@ -22,6 +22,9 @@ type View struct {
 	// Waiting are pods without a node, the most important first. Beyond is how many more there are.
 	Waiting []*fit.Pod
 	Beyond  int
+	// Nominated are the nodes that waiting pods are nominated for, by UID, where these cannot take
+	// them now.
+	Nominated map[types.UID]string
 	// Uncreated is what the ReplicaSets and Jobs of waiting pods have yet to create, by UID.
 	Uncreated map[types.UID]Uncreated
 	// Nodes are all Nodes.
