@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +27,7 @@ import (
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -158,8 +158,7 @@ func (c *Controller) attach(i Informers) error {
 func (c *Controller) deploymentChanged(was, is any) {
 	before, _ := was.(*v1alpha1.MachineDeployment)
 	after, _ := is.(*v1alpha1.MachineDeployment)
-	if before != nil && after != nil && before.UID == after.UID && before.Generation == after.Generation &&
-		maps.Equal(before.Annotations, after.Annotations) && maps.Equal(before.Labels, after.Labels) {
+	if pool.OnlyStatusDiffers(before, after) {
 		c.gather(gatherMachines)
 		return
 	}

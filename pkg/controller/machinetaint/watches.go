@@ -19,8 +19,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// gatherTime is how long changes of pods, Machines and MachineSets are gathered: when many pods are
-// bound or many machines boot at once, other components need the CPU more.
+// gatherTime is how long changes are gathered that are not urgent: when many pods are bound or many
+// machines boot at once, other components need the CPU more.
 const gatherTime = 100 * time.Millisecond
 
 // ResyncAll syncs all MachineDeployments: when the target cluster stops or resumes responding, or
@@ -31,6 +31,8 @@ func (c *Controller) ResyncAll() {
 	}
 }
 
+// deploymentChanged causes a sync at once, unless only the status of a MachineDeployment has changed:
+// machine-controller-manager and this controller write it often.
 func (c *Controller) deploymentChanged(was, is any) {
 	before, _ := was.(*v1alpha1.MachineDeployment)
 	after, _ := is.(*v1alpha1.MachineDeployment)
@@ -40,13 +42,16 @@ func (c *Controller) deploymentChanged(was, is any) {
 	if hasReplicas(before) != hasReplicas(after) {
 		c.syncEmpty(cmp.Or(before, after).Namespace)
 	}
-	for _, item := range []any{was, is} {
-		if d, ok := item.(*v1alpha1.MachineDeployment); ok {
-			c.loop.Add(keyOf(d))
-			c.states.notify(keyOf(d))
-			return
-		}
+	d := cmp.Or(after, before)
+	if d == nil {
+		return
 	}
+	if pool.OnlyStatusDiffers(before, after) {
+		c.loop.AddAfter(keyOf(d), gatherTime)
+	} else {
+		c.loop.Add(keyOf(d))
+	}
+	c.states.notify(keyOf(d))
 }
 
 func hasReplicas(d *v1alpha1.MachineDeployment) bool { return d != nil && d.Spec.Replicas > 0 }
@@ -116,7 +121,8 @@ var nodeAnnotations = []string{
 	v1alpha1.ReserveAnnotation, v1alpha1.ScaleDownDisabledAnnotation, plan.KeptByRollout, machineutils.LastAppliedALTAnnotation,
 }
 
-// nodeChanged ignores the many changes of a Node's status that do not matter here.
+// nodeChanged ignores the many changes of a Node's status that do not matter here. A Node that is new is
+// urgent, and one that loses the taint or an annotation of the reserve: pods may be bound to it.
 func (c *Controller) nodeChanged(was, is any) {
 	before, _ := was.(*corev1.Node)
 	after, _ := is.(*corev1.Node)
@@ -126,14 +132,23 @@ func (c *Controller) nodeChanged(was, is any) {
 		equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) {
 		return
 	}
+	urgent := before == nil || after == nil || hasReserveTaint(before) && (!hasReserveTaint(after) || slices.ContainsFunc(nodeAnnotations, differs))
 	for _, node := range []*corev1.Node{before, after} {
 		if node == nil {
 			continue
 		}
 		for _, key := range c.stores.deploymentsOfNode(node.Name) {
-			c.loop.Add(key)
+			if urgent {
+				c.loop.Add(key)
+			} else {
+				c.loop.AddAfter(key, gatherTime)
+			}
 		}
 	}
+}
+
+func hasReserveTaint(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, pool.IsReserveTaint)
 }
 
 // podChanged causes a sync if a machine may have become busy or empty, or if its pods may be

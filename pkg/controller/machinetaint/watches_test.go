@@ -63,6 +63,19 @@ var _ = Describe("An event", func() {
 		})
 	}
 
+	inReserve := nodeWith(func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: api.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}}
+	})
+	kept := inReserve.DeepCopy()
+	kept.Annotations[api.ScaleDownDisabledAnnotation] = "true"
+	unready := inReserve.DeepCopy()
+	unready.Status.Conditions[0].Status = corev1.ConditionFalse
+	changed := func(change func(*api.MachineDeployment)) *api.MachineDeployment {
+		d := poolOf("a")
+		change(d)
+		return d
+	}
+
 	DescribeTable("is decided on where it matters, and nowhere else", func(was, is any, want ...string) {
 		storm.Bubble(suite, func() { Expect(withTwoPools().WokenBy(was, is)).To(ConsistOf(want)) })
 	},
@@ -118,7 +131,22 @@ var _ = Describe("An event", func() {
 		Entry("a Machine comes", atOnce, [2]any{nil, machineIn("a")}),
 		Entry("a Machine changes, and its MachineSet", gathered, [2]any{machineIn("a"), machineIn("a")}, [2]any{setIn("a"), setIn("a")}),
 		Entry("a Machine goes", atOnce, [2]any{machineIn("a"), nil}),
-		Entry("a Node gets a taint", atOnce, [2]any{plain, tainted("x")}),
+		Entry("a Node comes", atOnce, [2]any{nil, plain}),
+		Entry("a Node goes", atOnce, [2]any{plain, nil}),
+		Entry("a Node gets a taint, and another one", gathered, [2]any{plain, tainted("x")}, [2]any{tainted("x"), tainted("y")}),
+		Entry("a Node loses a taint of another client", gathered, [2]any{tainted("x"), plain}),
+		Entry("a Node gets the taint of the reserve", gathered, [2]any{plain, inReserve}),
+		Entry("a Node loses it", atOnce, [2]any{inReserve, plain}),
+		Entry("a Node loses an annotation of the reserve", atOnce, [2]any{kept, inReserve}),
+		Entry("a Node without the taint loses such an annotation", gathered, [2]any{annotated(api.ScaleDownDisabledAnnotation), plain}),
+		Entry("a Node in reserve becomes ready", gathered, [2]any{unready, inReserve}),
+		Entry("a MachineDeployment comes", atOnce, [2]any{nil, poolOf("a")}),
+		Entry("a MachineDeployment goes", atOnce, [2]any{poolOf("a"), nil}),
+		Entry("the status of a MachineDeployment changes twice", gathered, [2]any{poolOf("a"), poolOf("a")}, [2]any{poolOf("a"), poolOf("a")}),
+		Entry("a MachineDeployment is asked for something else", atOnce, [2]any{poolOf("a"), changed(func(d *api.MachineDeployment) { d.Generation = 2 })}),
+		Entry("an annotation of a MachineDeployment changes", atOnce, [2]any{poolOf("a"), changed(func(d *api.MachineDeployment) { d.Annotations = map[string]string{"k": "v"} })}),
+		Entry("a label of a MachineDeployment changes", atOnce, [2]any{poolOf("a"), changed(func(d *api.MachineDeployment) { d.Labels = map[string]string{"k": "v"} })}),
+		Entry("a MachineDeployment is created anew", atOnce, [2]any{poolOf("a"), changed(func(d *api.MachineDeployment) { d.UID = "other" })}),
 		Entry("a MachineClass comes", gathered, [2]any{nil, fixture.MachineClass("class-a")}),
 		Entry("two pods are bound", gathered, [2]any{podOn(""), podOn("of-a")}, [2]any{podOn(""), podOn("of-a")}),
 	)
