@@ -41,7 +41,7 @@ func New(flags *flag.FlagSet) func(context.Context) error {
 	flags.BoolVar(&s.included, "included", false, "count the reserve among the machines, so that all have as many (default: a fifth more)")
 	flags.DurationVar(&s.rest, "rest", 30*time.Second, "how long to measure at rest")
 	turns := flags.Int("turns", 1, "number of measurements; the table shows medians")
-	folder := flags.String("profiles", "", "folder for profiles of each contestant (heap and goroutines at rest, CPU afterwards) and its audit log; default: none")
+	folder := flags.String("profiles", "", "folder for profiles of each contestant (heap and goroutines at rest, CPU of scaling and of a rollout) and its audit log; default: none")
 	return func(ctx context.Context) error {
 		s.reserve = max(s.machines/5, 1)
 		return run(ctx, s, *turns, *folder)

@@ -199,8 +199,8 @@ func sum(text []byte, name string) (total float64, err error) {
 // profiles of a manager at rest. The first asks for a collection, so it comes after what is measured.
 var profiles = map[string]string{"heap.pb.gz": "/debug/pprof/heap?gc=1", "goroutines.txt": "/debug/pprof/goroutine?debug=1"}
 
-// busy is a profile of where time goes, from now on.
-var busy = map[string]string{"cpu.pb.gz": "/debug/pprof/profile?seconds=90"}
+// cpuProfile is a profile of where time goes, from now on.
+const cpuProfile = "/debug/pprof/profile?seconds=90"
 
 // keep writes profiles into a folder; none if it has no name.
 func (m *meter) keep(ctx context.Context, profiles map[string]string, folder string) error {

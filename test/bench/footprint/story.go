@@ -43,18 +43,25 @@ func (l *lab) live(ctx context.Context, s size, folder string) (f figures, err e
 	if err := m.keep(ctx, profiles, folder); err != nil {
 		return f, err
 	}
-	profiled := make(chan error, 1)
-	go func() { profiled <- m.keep(ctx, busy, folder) }()
-	f.scale, err = m.measure(ctx, func() error {
+	f.scale, err = m.profile(ctx, "scale", folder, func() error {
 		if err := l.become(ctx, l.fleet(s, s.machines*3/2, 0)); err != nil {
 			return err
 		}
 		return l.become(ctx, l.fleet(s, s.machines, 0))
 	})
 	if err == nil {
-		f.rollout, err = m.measure(ctx, func() error { return l.become(ctx, l.fleet(s, s.machines, 1)) })
+		f.rollout, err = m.profile(ctx, "rollout", folder, func() error { return l.become(ctx, l.fleet(s, s.machines, 1)) })
 	}
-	return f, errors.Join(err, <-profiled, m.keepRequests(folder))
+	return f, errors.Join(err, m.keepRequests(folder))
+}
+
+// profile measures a part of the story, and writes a profile of its CPU into a folder; none if it has
+// no name.
+func (m *meter) profile(ctx context.Context, part, folder string, do func() error) (phase, error) {
+	profiled := make(chan error, 1)
+	go func() { profiled <- m.keep(ctx, map[string]string{part + ".cpu.pb.gz": cpuProfile}, folder) }()
+	p, err := m.measure(ctx, do)
+	return p, errors.Join(err, <-profiled)
 }
 
 // begin makes the fleet with its pods, and lets what follows happen.
