@@ -44,7 +44,7 @@ func (c *Controller) observe() (v plan.View, current bool) {
 	}
 	slices.SortFunc(deployments, func(a, b *v1alpha1.MachineDeployment) int { return cmp.Compare(a.Name, b.Name) })
 	moving := c.noteConcern(deployments)
-	c.templates.noteReserve(stores.List[*mcm.Machine](c.stores.machines), v.Now)
+	c.templates.noteReserve(stores.All[*mcm.Machine](c.stores.machines), v.Now)
 	c.observeMembers(&v, deployments)
 	c.templates.forgetOthers(v.Members)
 	v.Starting = v.Now.Sub(c.templates.began) < similar.Settling

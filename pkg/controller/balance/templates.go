@@ -3,6 +3,7 @@
 package balance
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -59,9 +60,9 @@ func (t *templates) setTemplates(members []plan.Member, source pool.Source, now 
 
 // noteReserve remembers which Machines have the reserve mark or had it, and forgets those that no longer
 // exist.
-func (t *templates) noteReserve(machines []*mcm.Machine, now time.Time) {
+func (t *templates) noteReserve(machines iter.Seq[*mcm.Machine], now time.Time) {
 	held := map[string]time.Time{}
-	for _, m := range machines {
+	for m := range machines {
 		at, known := t.held[m.Name]
 		switch {
 		case pool.Marked(m):

@@ -180,6 +180,14 @@ func (a *alone) machine(set *mcmapi.MachineSet, reserve bool) string {
 	return name
 }
 
+// stored is a machine as the API server has it.
+func (a *alone) stored(machine string) *mcmapi.Machine {
+	GinkgoHelper()
+	m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), machine, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return m
+}
+
 func (a *alone) patch(format string, args ...any) {
 	GinkgoHelper()
 	_, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Patch(context.Background(), "pool", types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})

@@ -264,10 +264,9 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		onItsOwn(2, 3, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
 			Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
-			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "a", metav1.GetOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			m := a.stored("a")
 			m.Status.CurrentStatus.Phase = mcmapi.MachineFailed
-			_, err = a.stock.MachineV1alpha1().Machines(fixture.Namespace).UpdateStatus(context.Background(), m, metav1.UpdateOptions{})
+			_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).UpdateStatus(context.Background(), m, metav1.UpdateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(time.Second)
 			Expect(a.refusesDeletion("a")).To(Succeed())

@@ -50,8 +50,7 @@ var _ = Describe("The controller", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			ctx := context.Background()
 			state := func() string {
-				m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(ctx, "c", metav1.GetOptions{})
-				Expect(err).NotTo(HaveOccurred())
+				m := a.stored("c")
 				return m.Annotations[api.ReserveStateAnnotation]
 			}
 			a.wrote(0)
@@ -83,8 +82,7 @@ var _ = Describe("The controller", func() {
 			since = len(a.Writes())
 			a.reports("c", `{"currentStatus":{"phase":"Running"}}`)
 			Expect(a.wrote(since)).To(ConsistOf("machines c", "machinedeployments pool status"))
-			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(ctx, "c", metav1.GetOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			m := a.stored("c")
 			Expect(m.Annotations).To(And(
 				HaveKeyWithValue("machinepriority.machine.sapcloud.io", "5"),
 				HaveKeyWithValue(api.ReserveStateAnnotation, HaveSuffix("node c carries the reserve taint"))))
@@ -168,8 +166,7 @@ var _ = Describe("The controller", func() {
 			node, err := a.core.CoreV1().Nodes().Get(context.Background(), "c", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(node.Spec.Taints).To(ConsistOf(HaveField("Effect", corev1.TaintEffectNoSchedule), HaveField("Effect", corev1.TaintEffectNoExecute)))
-			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			m := a.stored("c")
 			Expect(m.Spec.NodeTemplateSpec.Spec.Taints).To(HaveLen(2))
 		})
 	})
@@ -178,8 +175,7 @@ var _ = Describe("The controller", func() {
 		onItsOwn(2, 1, machinetaint.Options{Settings: plan.Settings{Drain: drain}}, func(a *alone) {
 			a.patch(`{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/drain-reserve":%q}}}`, annotation)
 			a.wrote(0)
-			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			m := a.stored("c")
 			Expect(m.Annotations).To(HaveKeyWithValue("machinepriority.machine.sapcloud.io", "2"))
 			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())

@@ -205,6 +205,26 @@ var _ = Describe("A machine whose release has begun, and that keeps its mark", f
 		})
 	})
 
+	It("is remembered where the Node of another one cannot be closed again", func() {
+		onItsOwn(2, 2, machinetaint.Options{}, func(a *alone) {
+			allowed := a.opens(func(*alone) {})
+			touch(a.core, "d")
+			a.taint.Opening(fixture.Namespace+"/pool", a.stored("d"))
+			Expect(a.openings()).To(Equal(2))
+			a.Admit(func(w sim.Admission) error {
+				if w.Resource == "nodes" && w.Name == "c" && w.User == controllerUser {
+					return apierrors.NewForbidden(corev1.Resource("nodes"), w.Name, errors.New("no taints"))
+				}
+				return nil
+			})
+			a.lowers(2, "")
+			allowed()
+			time.Sleep(time.Minute)
+			Expect(a.openings()).To(Equal(1))
+			Expect(a.refusesDeletion("d")).To(Satisfy(apierrors.IsConflict))
+		})
+	})
+
 	It("is none that has just entered the reserve", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			Expect(a.retire(func() { a.Hold("pods", controllerUser) })).To(BeTrue())

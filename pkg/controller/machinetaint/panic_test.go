@@ -3,16 +3,13 @@
 package machinetaint_test
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
@@ -37,8 +34,7 @@ var _ = Describe("A panic while a machine is written", func() {
 			a.patch(`{"spec":{"replicas":2}}`)
 			time.Sleep(6 * time.Minute)
 			Expect(a.heard()).To(ContainElement("Warning ReserveUnattended Controller panicked: a broken clock. Retrying in 5m; please report this bug"))
-			m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "b", metav1.GetOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			m := a.stored("b")
 			Expect(m.Annotations).NotTo(HaveKey(api.ReserveAnnotation), "it serves")
 		})
 	})

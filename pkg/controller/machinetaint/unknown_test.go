@@ -118,9 +118,7 @@ func (a *alone) retire(do func()) (marked bool) {
 
 func (a *alone) isMarked(name string) bool {
 	GinkgoHelper()
-	m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), name, metav1.GetOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	return pool.Marked(m)
+	return pool.Marked(a.stored(name))
 }
 
 // occupies binds a pod to a machine, on-c to c.
@@ -275,8 +273,7 @@ var _ = Describe("The state of a machine in reserve (11)", func() {
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
 			state := func() string {
-				m, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
-				Expect(err).NotTo(HaveOccurred())
+				m := a.stored("c")
 				return m.Annotations[api.ReserveStateAnnotation]
 			}
 			before := state()

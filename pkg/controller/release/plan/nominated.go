@@ -4,8 +4,8 @@ package plan
 
 import "github.com/evenkeel/evenkeel/pkg/fit"
 
-// placeNominated places the pods that are nominated for machines claimed by their owners, and returns
-// the others: until such a machine opens, its room is not for them.
+// placeNominated places the pods that are nominated for machines which their owners have claimed, and
+// returns the other pods. Each such pod keeps its machine until that opens.
 func (r *round) placeNominated(pods []*fit.Pod) []*fit.Pod {
 	var left []*fit.Pod
 	for _, p := range pods {

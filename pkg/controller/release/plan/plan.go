@@ -39,8 +39,8 @@ var Outcomes = []Outcome{Released, Coming, HasRoom, NoReserve, Unclear, Doubtful
 // Plan is what to write, and the outcome of each pod.
 type Plan struct {
 	Raises []Raise
-	// Nominations are the pods whose machines are claimed already: they have lost their nominations,
-	// or need these machines instead of others.
+	// Nominations are for machines that are claimed already and have not opened yet: of pods that have
+	// lost their nominations, and of pods that use a machine in place of others.
 	Nominations []Nomination
 	// Pods are the outcomes of pods that count, by namespace/name.
 	Pods map[string]Outcome
@@ -103,7 +103,7 @@ type round struct {
 	groups  []group
 	// raises are those that are decided, by pool, and opened those that release a node.
 	raises, opened map[string]*Raise
-	// nominated are the pods that are nominated for claimed machines, by node.
+	// nominated are the pods that keep their nominations for claimed machines, by node.
 	nominated map[string][]*fit.Pod
 	// readyNodes is set on first use.
 	readyNodes map[string]*corev1.Node

@@ -22,8 +22,8 @@ type View struct {
 	// Waiting are pods without a node, the most important first. Beyond is how many more there are.
 	Waiting []*fit.Pod
 	Beyond  int
-	// Nominated are the nodes that waiting pods are nominated for, by UID, where these cannot take
-	// them now.
+	// Nominated are the nodes that waiting pods are nominated for, by the UID of the pod. None of
+	// these can take its pod now.
 	Nominated map[types.UID]string
 	// Uncreated is what the ReplicaSets and Jobs of waiting pods have yet to create, by UID.
 	Uncreated map[types.UID]Uncreated
