@@ -32,7 +32,8 @@ type metrics struct {
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
-// serveMetrics registers the server until the container of specs ends.
+// serveMetrics registers the server until the container of specs ends. A cluster has one server of each
+// API, so only one container of those that call this may run beside others; the rest have to be Serial.
 func serveMetrics(ctx context.Context, apis dynamic.Interface) *metrics {
 	GinkgoHelper()
 	m := &metrics{external: map[string]int64{}, cpu: map[string]int64{}}

@@ -89,7 +89,7 @@ func (p pool) kept(ctx context.Context) ([]int32, error) {
 	return []int32{r.Status.DesiredReplicas, r.Status.ReadyReplicas}, err
 }
 
-var _ = Describe("A Reserve that autoscalers drive", Label("ours", "long"), func() {
+var _ = Describe("A Reserve that autoscalers drive", Label("ours", "long"), Serial, func() {
 	It("scales from 0 to 5 and back to 0 with a queue: KEDA activates it, a HorizontalPodAutoscaler scales it, KEDA deactivates it", func(ctx context.Context) {
 		measured := serveMetrics(ctx, apis)
 		p := newPool(ctx, "driven", 1, withBounds("1:9"))
