@@ -36,6 +36,11 @@ func NodeOf(m *mcm.Machine, source Source) *corev1.Node {
 // IsReserveTaint reports whether a taint is the reserve taint, whatever its effect.
 func IsReserveTaint(t corev1.Taint) bool { return t.Key == machine.ReserveTaintKey }
 
+// HasReserveTaint reports whether the reserve taint is among taints.
+func HasReserveTaint(taints []corev1.Taint) bool {
+	return slices.ContainsFunc(taints, IsReserveTaint)
+}
+
 // NodeReady reports whether pods can be bound to a Node. A Node that has just become ready is still
 // tainted for a moment.
 func NodeReady(n *corev1.Node) bool {

@@ -4,7 +4,6 @@ package pool
 
 import (
 	"cmp"
-	"maps"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -60,11 +59,4 @@ func Parsed[T any](annotations map[string]string, key string, parse func(string)
 		return nil, err
 	}
 	return &value, nil
-}
-
-// OnlyStatusDiffers reports whether two versions of a MachineDeployment differ at most in their status.
-// Each of them may be nil.
-func OnlyStatusDiffers(before, after *machine.MachineDeployment) bool {
-	return before != nil && after != nil && before.UID == after.UID && before.Generation == after.Generation &&
-		maps.Equal(before.Annotations, after.Annotations) && maps.Equal(before.Labels, after.Labels)
 }

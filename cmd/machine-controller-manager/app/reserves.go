@@ -88,9 +88,9 @@ func concerns(item any) bool {
 			hasOurs(o.Annotations) || hasOurs(template.Annotations) || hasOurs(template.Spec.NodeTemplateSpec.Annotations)
 	case *mcm.Machine:
 		template := o.Spec.NodeTemplateSpec
-		return hasOurs(o.Annotations) || hasOurs(template.Annotations) || slices.ContainsFunc(template.Spec.Taints, pool.IsReserveTaint)
+		return hasOurs(o.Annotations) || hasOurs(template.Annotations) || pool.HasReserveTaint(template.Spec.Taints)
 	case *corev1.Node:
-		return hasOurs(o.Annotations) || slices.ContainsFunc(o.Spec.Taints, pool.IsReserveTaint)
+		return hasOurs(o.Annotations) || pool.HasReserveTaint(o.Spec.Taints)
 	}
 	return false
 }

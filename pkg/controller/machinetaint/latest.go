@@ -3,7 +3,6 @@
 package machinetaint
 
 import (
-	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -158,7 +157,7 @@ func (l *latest) showsPods(version string) bool {
 // were bound there before.
 func (l *latest) showsLastPods(node string) bool {
 	n := l.Node(node)
-	return n != nil && slices.ContainsFunc(n.Spec.Taints, pool.IsReserveTaint) && l.showsPods(n.ResourceVersion)
+	return n != nil && pool.HasReserveTaint(n.Spec.Taints) && l.showsPods(n.ResourceVersion)
 }
 
 // mayHavePods reports whether pods that no store shows may run on a Machine in reserve: its Node may

@@ -46,11 +46,7 @@ func (c *Controller) deploymentChanged(was, is any) {
 	if d == nil {
 		return
 	}
-	if pool.OnlyStatusDiffers(before, after) {
-		c.loop.AddAfter(keyOf(d), gatherTime)
-	} else {
-		c.loop.Add(keyOf(d))
-	}
+	c.add(keyOf(d), !pool.OnlyStatusDiffers(before, after))
 	c.states.notify(keyOf(d))
 }
 
@@ -70,7 +66,7 @@ func (c *Controller) setChanged(was, is any) {
 	for _, item := range []any{was, is} {
 		if set, ok := item.(*mcm.MachineSet); ok {
 			if key, found := keyOfSet(set); found {
-				c.addGathered(key, was, is)
+				c.add(key, was == nil || is == nil)
 			}
 		}
 	}
@@ -83,7 +79,7 @@ func (c *Controller) machineChanged(was, is any) {
 				if is == nil && pool.Marked(m) {
 					c.states.noteDeparture(key, m.Name, c.clock.Now())
 				}
-				c.addGathered(key, was, is)
+				c.add(key, was == nil || is == nil)
 			}
 		}
 	}
@@ -99,17 +95,16 @@ func (c *Controller) classChanged(was, is any) {
 		}
 		for d := range stores.All[*v1alpha1.MachineDeployment](c.stores.deployments) {
 			if d.Namespace == class.Namespace && d.Spec.Template.Spec.Class.Name == class.Name {
-				c.loop.AddAfter(keyOf(d), gatherTime)
+				c.add(keyOf(d), false)
 			}
 		}
 		return
 	}
 }
 
-// addGathered queues a key at once if an object is new or gone, and otherwise together with what
-// changes until then.
-func (c *Controller) addGathered(key string, was, is any) {
-	if was == nil || is == nil {
+// add queues a key at once if a change is urgent, and otherwise together with what changes until then.
+func (c *Controller) add(key string, urgent bool) {
+	if urgent {
 		c.loop.Add(key)
 		return
 	}
@@ -132,23 +127,16 @@ func (c *Controller) nodeChanged(was, is any) {
 		equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) {
 		return
 	}
-	urgent := before == nil || after == nil || hasReserveTaint(before) && (!hasReserveTaint(after) || slices.ContainsFunc(nodeAnnotations, differs))
+	urgent := before == nil || after == nil ||
+		pool.HasReserveTaint(before.Spec.Taints) && (!pool.HasReserveTaint(after.Spec.Taints) || slices.ContainsFunc(nodeAnnotations, differs))
 	for _, node := range []*corev1.Node{before, after} {
 		if node == nil {
 			continue
 		}
 		for _, key := range c.stores.deploymentsOfNode(node.Name) {
-			if urgent {
-				c.loop.Add(key)
-			} else {
-				c.loop.AddAfter(key, gatherTime)
-			}
+			c.add(key, urgent)
 		}
 	}
-}
-
-func hasReserveTaint(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, pool.IsReserveTaint)
 }
 
 // podChanged causes a sync if a machine may have become busy or empty, or if its pods may be
@@ -165,7 +153,7 @@ func (c *Controller) podChanged(was, is any) {
 			continue
 		}
 		for _, key := range c.stores.deploymentsOfNode(node) {
-			c.loop.AddAfter(key, gatherTime)
+			c.add(key, false)
 		}
 	}
 }

@@ -3,8 +3,6 @@
 package release
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -40,7 +38,7 @@ func withoutNomination(pod *corev1.Pod) *corev1.Pod {
 // openNode returns the node that a pod is nominated for, nil if it is gone or in reserve.
 func (c *Controller) openNode(pod *corev1.Pod) *corev1.Node {
 	node := stores.Find[corev1.Node](c.stores.nodes, pod.Status.NominatedNodeName)
-	if node == nil || slices.ContainsFunc(node.Spec.Taints, pool.IsReserveTaint) {
+	if node == nil || pool.HasReserveTaint(node.Spec.Taints) {
 		return nil
 	}
 	return node

@@ -60,7 +60,7 @@ func nodeChanges(v View, machines []MachineChange) []NodeChange {
 
 // nodeMarked reports whether a Node has any part of a reserve mark.
 func nodeMarked(n *corev1.Node) bool {
-	return n.Annotations[v1alpha1.ReserveAnnotation] != "" || slices.ContainsFunc(n.Spec.Taints, pool.IsReserveTaint)
+	return n.Annotations[v1alpha1.ReserveAnnotation] != "" || pool.HasReserveTaint(n.Spec.Taints)
 }
 
 // holdNode puts the whole mark on a Node, in one write. It keeps what other clients put there. The

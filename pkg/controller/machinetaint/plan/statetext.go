@@ -78,7 +78,7 @@ func (m Machine) nodeState(taints []corev1.Taint) string {
 	switch {
 	case m.Node == nil:
 		return ""
-	case slices.ContainsFunc(taints, pool.IsReserveTaint):
+	case pool.HasReserveTaint(taints):
 		return fmt.Sprintf("; node %s carries the reserve taint", m.Node.Name)
 	}
 	return fmt.Sprintf("; node %s does not carry the reserve taint", m.Node.Name)

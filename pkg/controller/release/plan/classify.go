@@ -70,10 +70,11 @@ func (r *round) classify(p Pool) {
 	for i, m := range p.Reserve.Machines {
 		machines[m.Name] = m
 		if node := p.NodeOf[m.Name]; node != "" {
-			r.roles[node] = nodeRole{kind: kinds[i], machine: m.Name}
-			if kinds[i] == coming {
-				r.roles[node] = nodeRole{kind: coming, machine: m.Name, claimedBy: owners[i]}
+			role := nodeRole{kind: kinds[i], machine: m.Name}
+			if role.kind == coming {
+				role.claimedBy = owners[i]
 			}
+			r.roles[node] = role
 		}
 	}
 	for _, name := range next {

@@ -97,11 +97,7 @@ var _ = DescribeTable("A plan with dedicated machines (9)",
 var _ = It("nominates the pods of an owner for the machines that are claimed for them, and no other pods (9)", func() {
 	p := New(tell().pool("a", 1, 3, 10, dedicated("shop", 2)).full().waits(Pods(2, "p", 4000, ofWeb)...).waits(Pod("q", 4000)).View)
 	Expect(claims(p)).To(Equal("a+3(a-1 a-2 a-3) of these a-1 a-2"))
-	var nominated []string
-	for _, n := range p.Raises[0].Nominations {
-		nominated = append(nominated, n.Pod.Name()+" "+n.Node)
-	}
-	Expect(nominated).To(ConsistOf("shop/p-0 a-1", "shop/p-1 a-2"))
+	Expect(nominations(p.Raises[0].Nominations)).To(Equal("shop/p-0 a-1, shop/p-1 a-2"))
 })
 
 // ownerName is the name of a namespace that machines are dedicated to.
