@@ -85,10 +85,10 @@ func runInLab(ctx context.Context, contestant localcluster.Program, n size, do f
 	return do(l)
 }
 
-// heartbeats returns flags with which at most 100 Leases of Nodes are renewed per second. Otherwise,
-// kwok could not renew those of 5,000 Nodes in time, and the Nodes would become Unknown.
+// heartbeats returns flags with which at most 20 Leases of Nodes are renewed per second. Otherwise,
+// kwok could not renew those of 5,000 Nodes in time while they are created, and they would become Unknown.
 func heartbeats(nodes int) map[string][]string {
-	lease := max(40, 4*nodes/100) // kwok renews it four times as often
+	lease := max(40, 4*nodes/20) // kwok renews it four times as often
 	return map[string][]string{
 		localcluster.Kwok:              {fmt.Sprintf("--node-lease-duration-seconds=%d", lease)},
 		localcluster.ControllerManager: {fmt.Sprintf("--node-monitor-grace-period=%ds", lease+10)},
