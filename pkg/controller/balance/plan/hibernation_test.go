@@ -90,7 +90,7 @@ var _ = Describe("Hibernation without the right to read the Cluster", func() {
 	)
 
 	It("ends the reserve also when the process has just started, and Nodes do not show yet what machines offer", func() {
-		v := stockRights(view(shoot(says(v1alpha1.BoundsAnnotation, "0:9:cpu=8"), 0, 0)...))
+		v := stockRights(view(shoot(says(v1alpha1.PoolExcessAnnotation, "cpu=8"), 0, 0)...))
 		v.Starting = true
 		for i := range v.Members {
 			share(1)(&v.Members[i])
