@@ -89,15 +89,17 @@ var _ = Describe("Hibernation without the right to read the Cluster", func() {
 		Entry("what its Cluster says", Garden{Known: true, Here: true, ClusterAwaited: true}),
 	)
 
-	It("ends the reserve also when the process has just started, and Nodes do not show yet what machines offer", func() {
-		v := stockRights(view(shoot(says(v1alpha1.PoolExcessAnnotation, "cpu=8"), 0, 0)...))
-		v.Starting = true
+	DescribeTable("ends the reserve also when the process has just started, and Nodes do not show yet what machines offer", func(key, value string) {
+		v := stockRights(starting(shoot(says(key, value), 0, 0)...))
 		for i := range v.Members {
 			share(1)(&v.Members[i])
-			v.Members[i].Settling = true
+			settling(&v.Members[i])
 		}
 		Expect(asleep(v)).To(Equal("True Hibernated"))
-	})
+	},
+		Entry("of bounds", v1alpha1.BoundsAnnotation, "0:9:cpu=8"),
+		Entry("of a pool's excess", v1alpha1.PoolExcessAnnotation, "cpu=8"),
+	)
 
 	It("is nothing that clusters without a Gardener know", func() {
 		v := view(shoot(reserve, 0, 0)...)

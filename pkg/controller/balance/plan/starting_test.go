@@ -24,10 +24,10 @@ func starting(members ...Member) View {
 var _ = Describe("A process that has just started", func() {
 	// uneven gives the first member three shares and the others none.
 	uneven := func(members []Member) []Member {
-		share(3)(&members[0])
-		for i := range members[1:] {
-			share(0)(&members[1+i])
+		for i := range members {
+			share(0)(&members[i])
 		}
+		share(3)(&members[0])
 		return members
 	}
 
