@@ -102,13 +102,16 @@ func (r *reading) outlook(p *corev1.Pod, known map[string]outlook) outlook {
 
 func (r *reading) helplessness(pods int, obstacle fit.Obstacle) string {
 	what := plural.Of(pods, "pod") + " cannot be scheduled, and "
+	unknown := what + "it is not known whether the reserve can hold them"
 	switch {
+	case r.MachinesUnknown:
+		return unknown
 	case len(r.samples) == 0 && !r.unseen && r.dedicated:
 		return what + "all reserve machines that are ready are dedicated"
 	case len(r.samples) == 0 && !r.unseen:
 		return what + "no reserve machine is ready"
 	case obstacle == fit.Fits || obstacle == fit.Undecided:
-		return what + "it is not known whether the reserve can hold them"
+		return unknown
 	}
 	return what + fmt.Sprintf("no reserve machine can hold them (%s)", obstacle)
 }

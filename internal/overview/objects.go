@@ -38,8 +38,9 @@ type Objects struct {
 	Buffers []*v1beta1.CapacityBuffer
 	Nodes   []*corev1.Node
 	Pods    []*corev1.Pod
-	// NodesUnknown and PodsUnknown report whether these could not be read.
-	NodesUnknown, PodsUnknown bool
+	// NodesUnknown and PodsUnknown report whether these could not be read, MachinesUnknown whether
+	// MachineDeployments, MachineSets or Machines could not.
+	NodesUnknown, PodsUnknown, MachinesUnknown bool
 
 	// Missing describes what could not be read, one per line.
 	Missing []string

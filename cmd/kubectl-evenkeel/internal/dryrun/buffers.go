@@ -67,7 +67,7 @@ func (w *world) prepareBuffers(ctx context.Context) error {
 
 func (w *world) showBuffers() error {
 	return w.chunks.SetObjects(capacitybuffer.Objects{
-		Buffers: w.buffers.sorted(), Reserves: inNamespace(w.chunksIn, w.reserves.sorted()), Deployments: inNamespace(w.chunksIn, w.deployments.sorted()),
+		Buffers: w.buffers.sorted(), Reserves: w.reserves.sorted(), Deployments: w.deployments.sorted(),
 		Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes, Nodes: w.nodes.sorted(), Pods: w.pods.sorted(), Daemons: w.still.Daemons,
 	}, w.now)
 }

@@ -108,10 +108,10 @@ func (w *world) poolEnd(d, was *machine.MachineDeployment) PoolEnd {
 		e.Reason, e.Message = c.Reason, c.Message
 	}
 	there := w.beforehand(d)
-	tied := w.tiesOf(d, there, &e)
+	tied := w.tiesOf(there, &e)
 	e.Same = len(tied) == 0 && was != nil && int(was.Spec.Replicas) == e.Replicas
 	for _, m := range there {
-		if tied[m.Name] {
+		if tied[keyOf(m)] {
 			continue
 		}
 		now, left := w.machines[keyOf(m)]
@@ -149,26 +149,19 @@ func (w *world) beforehand(d *machine.MachineDeployment) []*mcm.Machine {
 	return sorted(all)
 }
 
-// tiesOf returns the machines that are in a tie, and adds the ties to the end.
-func (w *world) tiesOf(d *machine.MachineDeployment, there []*mcm.Machine, e *PoolEnd) map[string]bool {
-	in := map[string]bool{}
-	known := map[string]bool{}
-	for _, m := range there {
-		known[m.Name] = true
-	}
-	left := func(name string) bool { return w.machines[d.Namespace+"/"+name] != nil }
-	for _, names := range w.ties.undecided(left) {
-		if !known[names[0]] {
-			continue
-		}
+// tiesOf returns the keys of the machines that are in a tie, and adds the ties to the end.
+func (w *world) tiesOf(there []*mcm.Machine, e *PoolEnd) map[string]bool {
+	in, before := map[string]bool{}, newShelf(there)
+	left := func(key string) bool { return w.machines[key] != nil }
+	for _, keys := range w.ties.undecided(left) {
 		tie := Tie{}
-		for _, name := range names {
-			if !known[name] {
-				continue // created after all, with an unknown name
+		for _, key := range keys {
+			if before[key] == nil {
+				continue // another MachineDeployment's, or created after all, with an unknown name
 			}
-			in[name] = true
-			tie.Machines = append(tie.Machines, name)
-			switch m := w.machines[d.Namespace+"/"+name]; {
+			in[key] = true
+			tie.Machines = append(tie.Machines, before[key].Name)
+			switch m := w.machines[key]; {
 			case m == nil:
 				tie.Leave++
 			case pool.Marked(m):
@@ -177,7 +170,9 @@ func (w *world) tiesOf(d *machine.MachineDeployment, there []*mcm.Machine, e *Po
 				tie.Serve++
 			}
 		}
-		e.Ties = append(e.Ties, tie)
+		if len(tie.Machines) > 0 {
+			e.Ties = append(e.Ties, tie)
+		}
 	}
 	return in
 }

@@ -3,6 +3,7 @@
 package dryrun
 
 import (
+	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -72,4 +74,28 @@ type Objects struct {
 // seesTarget reports whether Nodes and pods are known. Without pods, machines would seem to be empty.
 func (o Objects) seesTarget() bool {
 	return o.Target && o.Unread["nodes"] == "" && o.Unread["pods"] == ""
+}
+
+// budgets returns the PodDisruptionBudgets. If they could not be read, each namespace has one that
+// allows no eviction: none that they may refuse is predicted.
+func (o Objects) budgets() []*policyv1.PodDisruptionBudget {
+	if o.Unread["poddisruptionbudgets"] == "" {
+		return o.Budgets
+	}
+	var all []*policyv1.PodDisruptionBudget
+	for _, p := range o.Pods {
+		all = append(all, &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "could-not-be-read"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
+		})
+	}
+	return slices.CompactFunc(sorted(all), func(a, b *policyv1.PodDisruptionBudget) bool { return a.Namespace == b.Namespace })
+}
+
+// storageClasses returns the StorageClasses, or none if the drivers could not be read: what a class
+// needs depends on its driver.
+func (o Objects) storageClasses() []*storagev1.StorageClass {
+	if o.Unread["csidrivers"] != "" {
+		return nil
+	}
+	return o.StorageClasses
 }

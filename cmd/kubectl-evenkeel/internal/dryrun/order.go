@@ -20,8 +20,8 @@ func inOrder(machines []*mcm.Machine) []*mcm.Machine {
 	return machines
 }
 
-// tiedMachines returns the machines on both sides of the cut that the order does not distinguish,
-// or none.
+// tiedMachines returns the keys of the machines on both sides of the cut that the order does not
+// distinguish, or none.
 func tiedMachines(machines []*mcm.Machine, cut int) []string {
 	if cut <= 0 || cut >= len(machines) {
 		return nil
@@ -33,29 +33,29 @@ func tiedMachines(machines []*mcm.Machine, cut int) []string {
 	if !same(cut-1, cut) {
 		return nil
 	}
-	var names []string
+	var keys []string
 	for i, m := range machines {
 		if same(i, cut) {
-			names = append(names, m.Name)
+			keys = append(keys, keyOf(m))
 		}
 	}
-	return names
+	return keys
 }
 
-// ties are sets of machines. Some machines of each are deleted; it cannot be predicted which.
+// ties are sets of machines by key. Some machines of each are deleted; it cannot be predicted which.
 type ties []map[string]bool
 
 // merge adds a set, and joins all sets that share a machine.
-func (t ties) merge(names []string) ties {
-	if len(names) == 0 {
+func (t ties) merge(keys []string) ties {
+	if len(keys) == 0 {
 		return t
 	}
 	joined, rest := map[string]bool{}, ties{}
-	for _, name := range names {
-		joined[name] = true
+	for _, key := range keys {
+		joined[key] = true
 	}
 	for _, set := range t {
-		if slices.ContainsFunc(names, func(name string) bool { return set[name] }) {
+		if slices.ContainsFunc(keys, func(key string) bool { return set[key] }) {
 			maps.Copy(joined, set)
 			continue
 		}
@@ -65,18 +65,18 @@ func (t ties) merge(names []string) ties {
 }
 
 // undecided returns the sets that are left in part, sorted.
-func (t ties) undecided(left func(name string) bool) [][]string {
+func (t ties) undecided(left func(key string) bool) [][]string {
 	var all [][]string
 	for _, set := range t {
-		names := slices.Sorted(maps.Keys(set))
-		if slices.ContainsFunc(names, left) && !allOf(names, left) {
-			all = append(all, names)
+		keys := slices.Sorted(maps.Keys(set))
+		if slices.ContainsFunc(keys, left) && !allOf(keys, left) {
+			all = append(all, keys)
 		}
 	}
 	slices.SortFunc(all, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
 	return all
 }
 
-func allOf(names []string, is func(string) bool) bool {
-	return !slices.ContainsFunc(names, func(name string) bool { return !is(name) })
+func allOf(keys []string, is func(string) bool) bool {
+	return !slices.ContainsFunc(keys, func(key string) bool { return !is(key) })
 }

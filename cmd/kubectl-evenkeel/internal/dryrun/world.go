@@ -128,9 +128,6 @@ func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 	for resource, objects := range o.Workloads {
 		w.workloads[resource] = newShelf(objects)
 	}
-	if !o.seesTarget() {
-		s.Zones.Enabled = false
-	}
 	var errTaint, errShares, errRelease, errZones error
 	w.taint, errTaint = machinetaint.NewPreview(s.Reserve, o.seesTarget())
 	w.shares, errShares = balancer.NewPreview(clients)

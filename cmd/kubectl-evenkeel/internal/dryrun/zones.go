@@ -48,8 +48,8 @@ func (w *world) spread(context.Context) (moved bool, again time.Duration, err er
 
 func (w *world) zoneObjects(namespace string) balance.Objects {
 	o := balance.Objects{
-		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(), Budgets: w.still.Budgets, Claims: w.still.Claims, Volumes: w.still.Volumes,
-		StorageClasses: w.still.StorageClasses, Drivers: w.still.Drivers,
+		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(), Budgets: w.still.budgets(), Claims: w.still.Claims, Volumes: w.still.Volumes,
+		StorageClasses: w.still.storageClasses(), Drivers: w.still.Drivers,
 		Garden: w.still.Garden, Workers: inNamespace(namespace, w.still.Workers), Clusters: w.still.Clusters,
 	}
 	o.Deployments, o.Sets = inNamespace(namespace, w.deployments.sorted()), inNamespace(namespace, w.sets.sorted())

@@ -26,8 +26,8 @@ func Deployment(o overview.Objects, name string) (Account, error) {
 	if err != nil {
 		return Account{}, err
 	}
-	a := Account{Title: "MachineDeployment " + name + ": " + standing(z)}
-	deploymentFacts(&a, d, z)
+	a := Account{Title: "MachineDeployment " + name + ": " + standing(z, o)}
+	deploymentFacts(&a, d, z, o)
 	deploymentWhy(&a, d, z, o.Draining[d.Namespace])
 	a.addMissing(o)
 	if err := predict(&a, oracle, z); err != nil {
@@ -46,6 +46,10 @@ func predict(a *Account, o *oracle, z overview.Zone) error {
 		a.addNext("It is being deleted, since %s: machine-controller-manager deletes its machines, and no controller keeps its reserve.", formatPast(at.Time, o.objects.At))
 		return nil
 	}
+	if o.objects.MachinesUnknown {
+		a.addNext("It depends on its machines, which could not be read.")
+		return nil
+	}
 	plan, err := o.currentPlan()
 	if err != nil {
 		return err
@@ -54,7 +58,10 @@ func predict(a *Account, o *oracle, z overview.Zone) error {
 	return changes(a, o, z)
 }
 
-func standing(z overview.Zone) string {
+func standing(z overview.Zone, o overview.Objects) string {
+	if o.MachinesUnknown {
+		return "its machines could not be read"
+	}
 	text := fmt.Sprintf("%d of %d machines work", z.Count[overview.Working], z.Replicas)
 	if z.Excess > 0 || z.ReserveReady.Status != "" {
 		text += fmt.Sprintf(", %d of %d in reserve ready", z.Count[overview.ReserveReady], z.Excess)
@@ -62,7 +69,7 @@ func standing(z overview.Zone) string {
 	return text
 }
 
-func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone) {
+func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone, o overview.Objects) {
 	a.addFact("Replicas (R)", "%d, for workload", z.Replicas)
 	a.addFact("Excess (X)", "%d desired beyond that", z.Excess)
 	a.addFact("Applied (A)", "%d run on top of R now", z.Applied)
@@ -72,13 +79,7 @@ func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone)
 	if z.Dedicated != "" {
 		a.addFact("Dedicated", "%s: only pods of these owners can use this many machines of the reserve", z.Dedicated)
 	}
-	var states []string
-	for _, state := range overview.States {
-		if n := z.Count[state]; n > 0 {
-			states = append(states, fmt.Sprintf("%d %s", n, state))
-		}
-	}
-	a.addFact("Machines", "%s", orNone(strings.Join(states, ", ")))
+	a.addFact("Machines", "%s", countsText(z, o))
 	if c := z.ReserveReady; c.Status != "" {
 		a.addFact("ReserveReady", "%s, %s: %s", c.Status, c.Reason, c.Message)
 	}
@@ -88,6 +89,20 @@ func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone)
 	if mode := cmp.Or(d.Annotations[v1alpha1.BalanceAnnotation], d.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.BalanceAnnotation]); mode != "" {
 		a.addFact("Balance", "%s", mode)
 	}
+}
+
+// countsText counts machines by their state.
+func countsText(z overview.Zone, o overview.Objects) string {
+	if o.MachinesUnknown {
+		return "cannot be read"
+	}
+	var states []string
+	for _, state := range overview.States {
+		if n := z.Count[state]; n > 0 {
+			states = append(states, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	return orNone(strings.Join(states, ", "))
 }
 
 // deploymentWhy describes where the excess comes from, and the state of the reserve. Draining reports

@@ -38,9 +38,9 @@ func Reserve(o overview.Objects, name string) (Account, error) {
 		return a, nil
 	}
 	d := p.Decisions[i]
-	a.Title = fmt.Sprintf("Reserve %s: %s, %s", name, d.Reason, readiness(d))
-	reserveFacts(&a, d, o.At)
-	reserveWhy(&a, d, p)
+	a.Title = "Reserve " + name + ": " + readiness(d, o)
+	reserveFacts(&a, d, o)
+	reserveWhy(&a, d, p, o)
 	a.addMissing(o)
 	reserveNext(&a, d, p, o)
 	return a, nil
@@ -63,28 +63,33 @@ func inNamespace[T metav1.Object](objects []T, namespace string) []T {
 	return slices.DeleteFunc(slices.Clone(objects), func(o T) bool { return o.GetNamespace() != namespace })
 }
 
-func readiness(d plan.Decision) string {
-	if d.Desired == 0 {
-		return "no machines requested"
+func readiness(d plan.Decision, o overview.Objects) string {
+	switch {
+	case o.MachinesUnknown:
+		return "its machines could not be read"
+	case d.Desired == 0:
+		return d.Reason + ", no machines requested"
 	}
 	ready := 0
 	for _, p := range d.Parts {
 		ready += p.Ready
 	}
-	return fmt.Sprintf("%d of %s ready", min(ready, d.Desired), plural.Of(d.Desired, "machine"))
+	return fmt.Sprintf("%s, %d of %s ready", d.Reason, min(ready, d.Desired), plural.Of(d.Desired, "machine"))
 }
 
-func reserveFacts(a *Account, d plan.Decision, now time.Time) {
+func reserveFacts(a *Account, d plan.Decision, o overview.Objects) {
 	a.addFact("Requests", "%s", plural.Of(d.Desired, "machine"))
 	for _, p := range d.Parts {
 		text := fmt.Sprintf("%d requested, %d exist, %d ready", p.Machines, p.Exist, p.Ready)
 		if p.Blocked {
 			text += "; machines cannot be created there now"
 		}
-		a.addFact(p.Deployment.Name, "%s", text)
+		if !o.MachinesUnknown { // where they are requested depends on them, too
+			a.addFact(p.Deployment.Name, "%s", text)
+		}
 	}
 	for _, s := range d.Reserve.Spec.Schedules {
-		a.addFact("Schedule "+s.Name, "%s", scheduleText(d, s, now))
+		a.addFact("Schedule "+s.Name, "%s", scheduleText(d, s, o.At))
 	}
 	if who := d.Reserve.Annotations[machinev1alpha1.DedicatedAnnotation]; who != "" {
 		a.addFact("Dedicated", "%s", who)
@@ -129,12 +134,15 @@ func formatDate(at, now time.Time) string {
 }
 
 // reserveWhy describes where the number comes from, what competes with it, and the state.
-func reserveWhy(a *Account, d plan.Decision, p reservesPlan) {
+func reserveWhy(a *Account, d plan.Decision, p reservesPlan, o overview.Objects) {
 	if d.Reserve.Labels[v1beta1.ReserveLabel] != "" {
 		a.addReason("The controller of CapacityBuffers created it, and keeps its number: kubectl evenkeel explain capacitybuffer NAME.")
 	}
 	if sum := termsText(d); sum != "" {
 		a.addReason("%s", sum)
+	}
+	if o.MachinesUnknown {
+		return
 	}
 	if known := reason.Reserve[v1alpha1.ConditionReady].Find(d.Reason); known.Meaning != "" {
 		a.addReason("%s", known.Explain())
@@ -246,6 +254,10 @@ func rivals(d plan.Decision, part plan.Part, p reservesPlan) (all []request, err
 // reserveNext describes what the controller is about to write, the next change by a schedule, and
 // what to do.
 func reserveNext(a *Account, d plan.Decision, p reservesPlan, o overview.Objects) {
+	if o.MachinesUnknown {
+		a.addNext("It depends on machines, which could not be read.")
+		return
+	}
 	for _, r := range p.Requests {
 		was := r.Deployment.Annotations[machinev1alpha1.RequestedExcessAnnotation]
 		if was != r.Text && slices.ContainsFunc(d.Parts, func(q plan.Part) bool { return q.Deployment == r.Deployment }) {

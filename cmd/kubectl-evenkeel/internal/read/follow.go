@@ -241,9 +241,9 @@ func (f *Follower) Changed() <-chan struct{} { return f.changed }
 func (f *Follower) Objects() overview.Objects {
 	o := f.missing()
 	o.At, o.Missing = f.clusters.Clock.Now(), append(f.behind(), o.Missing...)
-	o.NodesUnknown, o.PodsUnknown = o.NodesUnknown || f.leaves(nodes), o.PodsUnknown || f.leaves(pods)
 	for name, informer := range f.stores {
 		if f.leaves(name) {
+			markUnknown(&o, name)
 			continue
 		}
 		for _, item := range informer.GetStore().List() {

@@ -18,11 +18,26 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// The kinds that are easiest to do without, and most often missing.
+// The kinds of whose absence something would be concluded.
 const (
-	nodes = "nodes"
-	pods  = "pods"
+	deployments = "machinedeployments"
+	sets        = "machinesets"
+	machines    = "machines"
+	nodes       = "nodes"
+	pods        = "pods"
 )
+
+// markUnknown records that not all objects of a kind were read.
+func markUnknown(o *overview.Objects, kind string) {
+	switch kind {
+	case deployments, sets, machines:
+		o.MachinesUnknown = true
+	case nodes:
+		o.NodesUnknown = true
+	case pods:
+		o.PodsUnknown = true
+	}
+}
 
 // kind is one kind of objects to read.
 type kind struct {
@@ -52,12 +67,12 @@ func newKind[L runtime.Object](name string, control bool, example runtime.Object
 
 // kinds returns all kinds to read.
 func (c Clusters) kinds() []kind {
-	machines := c.Control.MachineV1alpha1()
+	machine := c.Control.MachineV1alpha1()
 	all := []kind{
-		newKind("machinedeployments", true, &v1alpha1.MachineDeployment{}, machines.MachineDeployments(c.Namespace)),
-		newKind("machinesets", true, &mcm.MachineSet{}, machines.MachineSets(c.Namespace)),
-		newKind("machines", true, &mcm.Machine{}, machines.Machines(c.Namespace)),
-		newKind("machineclasses", true, &mcm.MachineClass{}, machines.MachineClasses(c.Namespace)),
+		newKind(deployments, true, &v1alpha1.MachineDeployment{}, machine.MachineDeployments(c.Namespace)),
+		newKind(sets, true, &mcm.MachineSet{}, machine.MachineSets(c.Namespace)),
+		newKind(machines, true, &mcm.Machine{}, machine.Machines(c.Namespace)),
+		newKind("machineclasses", true, &mcm.MachineClass{}, machine.MachineClasses(c.Namespace)),
 		newKind("balancers", true, &balancer.Balancer{}, c.Control.BalancerV1alpha1().Balancers(c.Namespace)),
 		newKind("federatedhorizontalpodautoscalers", true, &autoscaling.FederatedHorizontalPodAutoscaler{},
 			c.Control.AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(c.Namespace)),

@@ -124,7 +124,9 @@ func (c Clusters) absent(o *overview.Objects, kinds []kind, errs []error) error 
 		if err == nil || k.optional && apierrors.IsNotFound(err) {
 			continue
 		}
-		o.NodesUnknown, o.PodsUnknown = o.NodesUnknown || k.name == nodes, o.PodsUnknown || k.name == pods
+		if !apierrors.IsNotFound(err) { // what is not installed has no objects
+			markUnknown(o, k.name)
+		}
 		why := reason(k, err)
 		if why == "" && k.control {
 			return fmt.Errorf("list %s: %w", k.name, err)
