@@ -88,6 +88,9 @@ func (z *sizeOptions) traceOfCluster(ctx context.Context, clusters read.Clusters
 	}
 	t.pods, t.notes = history.Cluster(objects)
 	t.notes = append(missing, t.notes...)
+	if pool.Name != "" && pool.Nodes == nil {
+		t.notes = append(t.notes, "pods of all Nodes count, because the machines of MachineDeployment "+pool.Name+" could not be read")
+	}
 	return t, nil
 }
 

@@ -255,7 +255,7 @@ func rivals(d plan.Decision, part plan.Part, p reservesPlan) (all []request, err
 // what to do.
 func reserveNext(a *Account, d plan.Decision, p reservesPlan, o overview.Objects) {
 	if o.MachinesUnknown {
-		a.addNext("It depends on machines, which could not be read.")
+		a.addNext("%s", cmp.Or(nextText(d, o.At), "It depends on machines, which could not be read."))
 		return
 	}
 	for _, r := range p.Requests {

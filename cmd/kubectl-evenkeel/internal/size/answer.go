@@ -133,6 +133,9 @@ func (a Answer) limitations(q Question) []string {
 	if len(q.Setup.Boot) == 1 {
 		notes = append(notes, "all machines boot in the same time: set several with --boot-time if they differ")
 	}
+	if q.Pool.DaemonsUnknown {
+		notes = append(notes, "pods could not be read, so it is not known what DaemonSets use of a machine: set --machine to what is left")
+	}
 	if q.Pool.Namespace != "" && q.Setup.Max == 0 { // it was read, and has none
 		notes = append(notes, fmt.Sprintf("MachineDeployment %s has no bounds, so instant release does not raise its replicas, and pods wait as without a reserve: give it bounds", q.Pool.Name))
 	}

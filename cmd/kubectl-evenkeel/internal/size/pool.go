@@ -48,8 +48,11 @@ type Pool struct {
 	Current, Own int
 	Where        string
 	// Nodes are the names of the Nodes of its machines, as the Machines name them: a user may have
-	// no right to read Nodes.
+	// no right to read Nodes. Nil if the Machines could not be read.
 	Nodes map[string]bool
+	// DaemonsUnknown reports whether Machine includes what DaemonSets use, because pods could not be
+	// read.
+	DaemonsUnknown bool
 }
 
 // ErrNotFound is returned for a MachineDeployment that does not exist.
@@ -79,7 +82,11 @@ func ReadPool(o overview.Objects, name string) (Pool, error) {
 			p.Nodes[m.Object.Labels[mcm.NodeLabelKey]] = true
 		}
 	}
+	if o.MachinesUnknown {
+		p.Nodes = nil
+	}
 	p.readExcess(s)
+	p.DaemonsUnknown = o.PodsUnknown && s.Allocatable != nil
 	p.Machine, p.Boot = freeCapacity(s, source), bootTimes(s.Machines)
 	return p, nil
 }

@@ -183,6 +183,26 @@ var _ = It("Quotas are shared out, the oldest buffer first (law 3)", func() {
 	Expect(Outcome(p.Decisions[1])).To(Equal("3"))
 })
 
+var _ = DescribeTable("Quotas are shared out by what chunks request, to an older buffer and a younger one (law 3)",
+	func(older, younger plan.Buffer, want string, quotas ...*corev1.ResourceQuota) {
+		older.Object.Name, younger.Object.Name = "older", "a-younger" // the name does not matter
+		older.Object.CreationTimestamp.Time = Now.Add(-time.Hour)
+		p := plan.New(plan.View{Quotas: quotas, Buffers: []plan.Buffer{younger, older}, Pools: []plan.Pool{Site("a", "cpu=4,memory=16Gi", 99)}})
+		Expect(Outcome(p.Decisions[1]) + "; " + Outcome(p.Decisions[0]) + "; " + Requests(p)).To(Equal(want))
+	},
+	Entry("large chunks first", Chunks("", 3, "cpu=2"), Chunks("", 3, "cpu=1"), "2 of 3 by q; 1 of 3 by q; a=2", Quota("q", "cpu=5", "")),
+	Entry("small chunks first", Chunks("", 3, "cpu=1"), Chunks("", 3, "cpu=2"), "3; 1 of 3 by q; a=2", Quota("q", "cpu=5", "")),
+	Entry("large chunks of which none fits take nothing", Chunks("", 3, "cpu=4"), Chunks("", 3, "cpu=1"), "0 of 3 by q; 3; a=1", Quota("q", "cpu=3", "")),
+	Entry("chunks take of each quota as many as there are, not as many as are asked for", Chunks("", 3, "cpu=1,memory=1Gi"), Chunks("", 4, "cpu=1"),
+		"2 of 3 by memory; 3 of 4 by cpu; a=2", Quota("cpu", "cpu=5", ""), Quota("memory", "memory=2Gi", "")),
+	Entry("chunks take of a quota that does not limit them", Chunks("", 2, "cpu=2"), Chunks("", 2, "cpu=1"), "2; 1 of 2 by q; a=2", Quota("q", "requests.cpu=5", "")),
+	Entry("chunks take under both names", Chunks("", 2, "cpu=2"), Chunks("", 2, "cpu=1"), "2; 1 of 2 by q; a=2", Quota("q", "requests.cpu=9,cpu=5", "")),
+	Entry("chunks take nothing of a quota of other pods", Chunks("", 2, "cpu=2"), NewBuffer("", "{"+ByTemplate+", replicas: 2}", WithTemplate(PodSpec("cpu=1", important))), "2; 1 of 2 by q; a=2",
+		Quota("q", "cpu=1", "", WithClasses(corev1.ScopeSelectorOpIn, "important"))),
+	Entry("chunks take nothing of a quota of the same name in another namespace", Chunks("", 2, "cpu=2"), Chunks("", 2, "cpu=1", func(b *plan.Buffer) { b.Object.Namespace = "a" }), "2; 1 of 2 by q; a=2",
+		Quota("q", "cpu=4", ""), Quota("q", "cpu=1", "", func(q *corev1.ResourceQuota) { q.Namespace = "a" })),
+)
+
 var _ = It("Quotas count up to 32 of a namespace, the first by name (law 8)", func() {
 	var all []*corev1.ResourceQuota
 	for i := range 32 {
