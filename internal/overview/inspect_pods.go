@@ -54,7 +54,7 @@ func (r *reading) inspectWaiting() {
 		case o.at != "":
 			held[o.at] = append(held[o.at], p)
 		default:
-			if len(helpless) == 0 {
+			if len(helpless) == 0 || unknown(o.obstacle) {
 				obstacle = o.obstacle
 			}
 			helpless = append(helpless, p)
@@ -71,6 +71,9 @@ func (r *reading) inspectWaiting() {
 		}
 	}
 }
+
+// unknown reports whether it is not known what keeps a pod from the reserve.
+func unknown(o fit.Obstacle) bool { return o == fit.Fits || o == fit.Undecided }
 
 // outlook is what the reserve is to a pod: the MachineDeployment that could hold it, or the first
 // obstacle.
@@ -102,16 +105,16 @@ func (r *reading) outlook(p *corev1.Pod, known map[string]outlook) outlook {
 
 func (r *reading) helplessness(pods int, obstacle fit.Obstacle) string {
 	what := plural.Of(pods, "pod") + " cannot be scheduled, and "
-	unknown := what + "it is not known whether the reserve can hold them"
+	doubt := what + "it is not known whether the reserve can hold them"
 	switch {
 	case r.MachinesUnknown:
-		return unknown
+		return doubt
 	case len(r.samples) == 0 && !r.unseen && r.dedicated:
 		return what + "all reserve machines that are ready are dedicated"
 	case len(r.samples) == 0 && !r.unseen:
 		return what + "no reserve machine is ready"
-	case obstacle == fit.Fits || obstacle == fit.Undecided:
-		return unknown
+	case unknown(obstacle):
+		return doubt
 	}
 	return what + fmt.Sprintf("no reserve machine can hold them (%s)", obstacle)
 }

@@ -129,6 +129,16 @@ var _ = DescribeTable("Pods that wait",
 		w.Nodes = nil
 		w.waiter("p")
 	}, "pod/default/p: 1 pod cannot be scheduled, and it is not known whether the reserve can hold them -> kubectl -n default describe pod p"),
+	Entry("beside machines that cannot be read", func(w *world) {
+		w.MachinesUnknown = true
+		w.waiter("p")
+	}, "pod/default/p: 1 pod cannot be scheduled, and it is not known whether the reserve can hold them -> kubectl -n default describe pod p"),
+	Entry("beside a reserve that is partly dedicated, of which another Node cannot be read", func(w *world) {
+		reserved(w, bounds("1:5:1"))
+		w.machine("a", "l", held(time.Hour), noted(v1alpha1.DedicatedAnnotation, "shop/Deployment/web"))
+		w.Nodes = w.Nodes[1:]
+		w.waiter("p")
+	}, "pod/default/p: 1 pod cannot be scheduled, and it is not known whether the reserve can hold them -> kubectl -n default describe pod p"),
 	Entry("beside a reserve that is dedicated to others", func(w *world) {
 		reserved(w, bounds("1:5:1"))
 		w.Machines[0].Annotations[v1alpha1.DedicatedAnnotation] = "shop/Deployment/web"

@@ -28,6 +28,8 @@ type metered struct {
 	node                  string
 	// waited is one that was seen before it was bound: its container has a series without a Node, and another with it.
 	waited bool
+	// namespace is "shop" unless set. Such a pod has no UID, as kube-state-metrics showed pods once.
+	namespace string
 	// restarted is one that runs on although one of its containers has ended.
 	restarted bool
 }
@@ -74,10 +76,17 @@ func (s *server) series(r *http.Request) (all []string) {
 			}
 		}
 		if len(values) > 0 {
-			all = append(all, fmt.Sprintf(`{"metric":{"namespace":"shop","pod":%q,"uid":"uid-%s"},"values":[%s]}`, p.name, p.name, strings.Join(values, ",")))
+			all = append(all, fmt.Sprintf(`{"metric":{%s},"values":[%s]}`, p.labels(), strings.Join(values, ",")))
 		}
 	}
 	return all
+}
+
+func (p metered) labels() string {
+	if p.namespace != "" {
+		return fmt.Sprintf(`"namespace":%q,"pod":%q`, p.namespace, p.name)
+	}
+	return fmt.Sprintf(`"namespace":"shop","pod":%q,"uid":"uid-%s"`, p.name, p.name)
 }
 
 func ago(d time.Duration) float64 { return float64(noon.Add(-d).Unix()) }
@@ -157,6 +166,15 @@ var _ = Describe("Prometheus", func() {
 		trace, _, err := newServer(metered{name: "waited", created: time.Hour, until: -time.Hour, waited: true}).traced()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(trace).To(HaveExactElements(large(time.Hour, 0)))
+	})
+
+	It("counts pods of the same name in two namespaces", func() {
+		trace, _, err := newServer(
+			metered{name: "db-0", namespace: "shop", created: 2 * time.Hour, until: -time.Hour},
+			metered{name: "db-0", namespace: "elsewhere", created: time.Hour, until: -time.Hour},
+		).traced()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(trace).To(HaveExactElements(large(2*time.Hour, 0), large(time.Hour, 0)))
 	})
 
 	It("shows how long pods ran, without the time in which they waited", func() {

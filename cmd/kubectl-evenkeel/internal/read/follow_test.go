@@ -56,6 +56,7 @@ var _ = Describe("Following", func() {
 			time.Sleep(time.Second)
 			o = f.Objects()
 			Expect(o.Deployments).To(BeEmpty())
+			Expect([]bool{o.MachinesUnknown, o.NodesUnknown}).To(Equal([]bool{true, false}))
 			Expect(o.Missing).To(Equal([]string{"machinedeployments: there are more than 2, too many to follow; all are left out", pods}))
 		})
 	})

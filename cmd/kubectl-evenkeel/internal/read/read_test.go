@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	. "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
 	"github.com/evenkeel/evenkeel/internal/fixture"
@@ -126,6 +127,7 @@ var _ = Describe("A look", func() {
 			Expect(o.Missing).To(Equal([]string{
 				"balancers, federatedhorizontalpodautoscalers, machineclasses, machinedeployments, machines, machinesets, reserves: not installed in this cluster",
 			}))
+			Expect(o.MachinesUnknown).To(BeFalse(), "there are none")
 			Expect(o.Pods).To(HaveLen(1))
 		})
 	})
@@ -166,6 +168,23 @@ var _ = Describe("A look", func() {
 			}
 		})
 	})
+
+	DescribeTable("does without machines that it may not list, and takes none for missing", func(kind string, unknown bool) {
+		play(everything(), func(s scene) {
+			c, err := New(refusing(s.ConfigFor("reader"), kind, http.StatusForbidden), s.ConfigFor("reader"), fixture.Namespace)
+			Expect(err).NotTo(HaveOccurred())
+			c.Clock = clock.RealClock{}
+			f, err := c.Follow(s)
+			Expect(err).NotTo(HaveOccurred())
+			for _, o := range []overview.Objects{once(s, c), f.Objects()} {
+				Expect(o.Missing).To(Equal([]string{kind + ": no rights to list them"}))
+				Expect([]bool{o.MachinesUnknown, o.NodesUnknown, o.PodsUnknown}).To(Equal([]bool{unknown, false, false}))
+			}
+		})
+	},
+		Entry(nil, "machinedeployments", true), Entry(nil, "machinesets", true), Entry(nil, "machines", true),
+		Entry(nil, "machineclasses", false), Entry(nil, "reserves", false),
+	)
 
 	It("does without a target cluster", func() {
 		play(everything(), func(s scene) {

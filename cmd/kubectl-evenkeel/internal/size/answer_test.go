@@ -105,6 +105,7 @@ var _ = Describe("An answer", func() {
 		Entry(nil, "MachineDeployment pool has no bounds, so instant release does not raise its replicas", func(q *size.Question) {
 			q.Pool = size.Pool{Namespace: "shop", Name: "pool"}
 		}),
+		Entry(nil, "it is not known what DaemonSets use of a machine", func(q *size.Question) { q.Pool.DaemonsUnknown = true }),
 		Entry(nil, "MachineDeployment pool itself requests 9, by spec.excessReplicas", func(q *size.Question) {
 			q.Pool = size.Pool{Name: "pool", Own: 9, Where: "spec.excessReplicas"}
 		}),

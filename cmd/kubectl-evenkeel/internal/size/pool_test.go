@@ -90,6 +90,22 @@ var _ = Describe("A MachineDeployment", func() {
 		Expect(err).To(MatchError(ContainSubstring("could not read: machinedeployments: no rights to list them")))
 	})
 
+	It("counts pods of no Nodes if its machines could not be read, rather than none", func() {
+		o := booted(time.Minute)
+		Expect(pooled(o).Nodes).NotTo(BeEmpty())
+		o.Machines, o.MachinesUnknown = nil, true
+		Expect(pooled(o).Nodes).To(BeNil())
+	})
+
+	It("says whether it is known what DaemonSets use", func() {
+		o := booted(time.Minute)
+		Expect(pooled(o).DaemonsUnknown).To(BeFalse())
+		o.PodsUnknown = true
+		Expect(pooled(o).DaemonsUnknown).To(BeTrue())
+		o.Nodes = nil
+		Expect(pooled(o).DaemonsUnknown).To(BeFalse(), "nothing is known of a machine")
+	})
+
 	It("is an error if there are several of that name", func() {
 		o := booted()
 		o.Deployments = append(o.Deployments, o.Deployments[0])
