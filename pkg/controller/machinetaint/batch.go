@@ -63,11 +63,10 @@ func (c *Controller) writeMachines(ctx context.Context, v plan.View, p plan.Plan
 				moved = append(moved, r.change)
 			}
 		case <-raised:
-			w.retirements = nil
-			w.releaseMore(ctx)
+			w.raise(ctx)
 		}
 		if w.pending == 0 {
-			w.retire()
+			w.retire(ctx, raised)
 		}
 	}
 	c.announceMoves(v.Deployment, moved)
@@ -93,6 +92,13 @@ func (w *batch) writeAll(ctx context.Context, v plan.View, p plan.Plan) {
 			w.start(plan.MachineChange{}, func() error { return w.c.writeNode(ctx, w.key, n) })
 		}
 	}
+}
+
+// raise gives up the retirements, and releases the machines that are needed after a change of the
+// MachineDeployment.
+func (w *batch) raise(ctx context.Context) {
+	w.retirements = nil
+	w.releaseMore(ctx)
 }
 
 // releaseMore observes again while the batch releases machines, and releases the machines that are
@@ -127,8 +133,14 @@ func (w *batch) startMachine(ctx context.Context, v plan.View, change plan.Machi
 	w.start(change, func() error { return w.c.writeMachine(ctx, v, change, n, withNode) })
 }
 
-// retire starts the retirements that wait for other writes.
-func (w *batch) retire() {
+// retire starts the retirements that wait for other writes, unless replicas were raised as the last
+// of these ended: if both are to be received, a select receives either first.
+func (w *batch) retire(ctx context.Context, raised <-chan struct{}) {
+	select {
+	case <-raised:
+		w.raise(ctx)
+	default:
+	}
 	for _, start := range w.retirements {
 		start()
 	}

@@ -53,6 +53,19 @@ func (c *Controller) Reduce(d *v1alpha1.MachineDeployment, shown, asked int) (en
 	return c.guards.reduce(d, shown, asked)
 }
 
+// Retires reports whether retirements start after the last of the other writes of a batch has ended,
+// if the MachineDeployment has changed by then, or has not.
+func (c *Controller) Retires(key string, changed bool) (started bool) {
+	raised, done := c.states.listen(key)
+	defer done()
+	if changed {
+		c.states.notify(key)
+	}
+	w := &batch{c: c, key: key, retirements: []func(){func() { started = true }}}
+	w.retire(context.Background(), raised)
+	return started
+}
+
 // Doubt records that a Machine may have entered the reserve.
 func (c *Controller) Doubt(key string, m *mcm.Machine) { c.states.noteDoubt(key, m, c.clock.Now()) }
 

@@ -122,6 +122,13 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("lets no machine enter the reserve if replicas were raised as the last one left it", func() {
+		onItsOwn(1, 0, none, func(a *alone) {
+			Expect(a.taint.Retires("elsewhere/pool", false)).To(BeTrue())
+			Expect(a.taint.Retires("elsewhere/pool", true)).To(BeFalse())
+		})
+	})
+
 	It("frees a machine as soon as it is told that replicas were raised, whatever a watch shows", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			ctx := context.Background()

@@ -150,6 +150,7 @@ var _ = DescribeTable("What quotas leave of three chunks with one CPU each (law 
 	Entry("all, by a quota of a resource of which they request 0", "3", PodSpec("cpu=0,memory=1Gi"), Quota("q", "cpu=0", "")),
 	Entry("all, by a quota of limits and of pods", "3", one, Quota("q", "limits.cpu=0,pods=0", "")),
 	Entry("the least of two quotas", "1 of 3 by p,q", one, Quota("q", "cpu=1", ""), Quota("p", "memory=2Gi", "")),
+	Entry("the least of two quotas, also if the other one is read last", "1 of 3 by p,q", one, Quota("p", "cpu=1", ""), Quota("q", "memory=2Gi", "")),
 	Entry("all, by a quota of another namespace", "3", one, Quota("q", "cpu=0", "", func(q *corev1.ResourceQuota) { q.Namespace = Namespace })),
 	Entry("all, by a quota of pods without requests", "3", one, Quota("q", "cpu=0", "", WithScopes(corev1.ResourceQuotaScopeBestEffort))),
 	Entry("some, by a quota of pods with requests", "0 of 3 by q", one, Quota("q", "cpu=0", "", WithScopes(corev1.ResourceQuotaScopeNotBestEffort))),
