@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
@@ -153,6 +154,37 @@ var _ = It("Small pods need hardly more machines because there are many sizes of
 	o := outcome(trace, usual(), sizing.Fixed(0))
 	Expect(o.Peak).To(BeNumerically("<=", 14), "50,850 thousandths of a CPU fill almost 13")
 	Expect([]int{o.Pods, o.TooLarge}).To(Equal([]int{300, 300}))
+})
+
+// kinds are large pods of different sizes from 3,001 thousandths of a CPU on, each for a machine of its
+// own, and later a small one that has room beside the smallest of them, or not.
+func kinds(n int, small int64) demand.Trace {
+	var trace demand.Trace
+	for i := range n - 1 {
+		trace = append(trace, demand.Pods{Created: synthetic.Monday.Add(time.Hour), CPU: 3001 + int64(i), Count: 1})
+	}
+	return append(trace, demand.Pods{Created: synthetic.Monday.Add(2 * time.Hour), CPU: small, Count: 1})
+}
+
+var _ = DescribeTable("Many sizes of pods are told apart", func(trace demand.Trace, late int) {
+	o := outcome(trace, usual(), sizing.Fixed(0))
+	Expect(o.Unbound).To(BeZero())
+	Expect(o.Late).To(Equal(late), "those that wait for a machine to boot")
+},
+	Entry("exactly, if they are 256", kinds(256, 999), 255),
+	Entry("exactly, also where they have no room by one thousandth", kinds(256, 1000), 256),
+	Entry("rounded up, if they are more", kinds(257, 999), 257),
+	Entry("rounded up to eight binary digits, and not more", kinds(257, 992), 256),
+)
+
+var _ = It("Pods of many sizes that need almost all of a machine have room on one", func() {
+	o := outcome(kinds(990, 1), usual(func(s *sizing.Setup) { s.Machine["cpu"] = resource.MustParse("3990m") }), sizing.Fixed(0))
+	Expect([]int{o.Pods, o.Unbound, o.TooLarge}).To(Equal([]int{990, 0, 0}))
+})
+
+var _ = It("A machine runs as many pods as its Node says, however small they are", func() {
+	Expect(outcome(demand.Trace{pods(time.Hour, 110, 1, 0)}, usual(func(s *sizing.Setup) { s.Machine["memory"] = resource.MustParse("1Ti") }), sizing.Fixed(0)).Peak).To(Equal(1))
+	Expect(outcome(demand.Trace{pods(time.Hour, 111, 1, 0)}, usual(func(s *sizing.Setup) { s.Machine["memory"] = resource.MustParse("1Ti") }), sizing.Fixed(0)).Peak).To(Equal(2))
 })
 
 var _ = DescribeTable("Stories",
