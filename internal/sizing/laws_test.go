@@ -182,10 +182,12 @@ var _ = It("Pods of many sizes that need almost all of a machine have room on on
 	Expect([]int{o.Pods, o.Unbound, o.TooLarge}).To(Equal([]int{990, 0, 0}))
 })
 
-var _ = It("A machine runs as many pods as its Node says, however small they are", func() {
-	Expect(outcome(demand.Trace{pods(time.Hour, 110, 1, 0)}, usual(func(s *sizing.Setup) { s.Machine["memory"] = resource.MustParse("1Ti") }), sizing.Fixed(0)).Peak).To(Equal(1))
-	Expect(outcome(demand.Trace{pods(time.Hour, 111, 1, 0)}, usual(func(s *sizing.Setup) { s.Machine["memory"] = resource.MustParse("1Ti") }), sizing.Fixed(0)).Peak).To(Equal(2))
-})
+var _ = DescribeTable("A machine runs as many pods as its Node says, however small they are", func(before, late int) {
+	setup := usual(func(s *sizing.Setup) { s.Machine["memory"] = resource.MustParse("1Ti") })
+	Expect(outcome(demand.Trace{pods(time.Hour, before, 1, 0), pods(2*time.Hour, 1, 1, 0)}, setup, sizing.Fixed(0)).Late).To(Equal(late))
+},
+	Entry("one more than 109", 109, 109), Entry("and none more than 110", 110, 111),
+)
 
 var _ = DescribeTable("Stories",
 	func(trace demand.Trace, setup sizing.Setup, amount int, late int, longest time.Duration) {
