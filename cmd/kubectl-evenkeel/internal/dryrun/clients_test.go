@@ -192,6 +192,63 @@ var _ = Describe("The clients of a forecast", func() {
 		Entry(nil, "machinesets"), Entry(nil, "machines"),
 	)
 
+	It("predict nothing where there is nothing that may be read", func(ctx context.Context) {
+		server.secret = "machinedeployments"
+		_, err := c.Read(ctx, fixture.Namespace)
+		Expect(err).To(MatchError(ContainSubstring("list machinedeployments: ")), "there are no Balancers either")
+	})
+
+	It("predict nothing from a part of a kind", func(ctx context.Context) {
+		running := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasSuffix(r.URL.Path, "/pods") {
+				server.ServeHTTP(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			body := `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"more"},"items":[{"metadata":{"name":"a","namespace":"default"}}]}`
+			if r.URL.Query().Get("continue") != "" {
+				w.WriteHeader(http.StatusForbidden)
+				body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
+			}
+			_, _ = w.Write([]byte(body))
+		}))
+		DeferCleanup(running.Close)
+		config := &rest.Config{Host: running.URL}
+		c, err := NewClients(config, config)
+		Expect(err).NotTo(HaveOccurred())
+		o, err := c.Read(ctx, fixture.Namespace)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(o.Pods).To(BeEmpty())
+		Expect(o.Unread).To(HaveKey("pods"))
+	})
+
+	It("do not take workloads for gone that may not be read", func(ctx context.Context) {
+		running := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/balancers"):
+				_, _ = w.Write([]byte(`{"kind":"BalancerList","apiVersion":"balancer.x-k8s.io/v1alpha1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"shop","namespace":"default"},
+					"spec":{"targets":[{"name":"a","scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"a"}}]}}]}`))
+			case strings.HasSuffix(r.URL.Path, "/apis/apps/v1"):
+				_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[{"name":"deployments","kind":"Deployment","namespaced":true,"verbs":["list"]},
+					{"name":"deployments/scale","kind":"Scale","namespaced":true,"verbs":["get"]}]}`))
+			default:
+				server.ServeHTTP(w, r)
+			}
+		}))
+		DeferCleanup(running.Close)
+		config := &rest.Config{Host: running.URL}
+		c, err := NewClients(config, config)
+		Expect(err).NotTo(HaveOccurred())
+		o, err := c.Read(ctx, fixture.Namespace)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(o.Workloads).To(HaveLen(1))
+		server.secret = "deployments"
+		o, err = c.Read(ctx, fixture.Namespace)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(o.Workloads).To(BeEmpty())
+	})
+
 	It("read what buffers refer to, if there are buffers of Evenkeel, and say what they may not read", func(ctx context.Context) {
 		o := Objects{Target: true, Buffers: []*v1beta1.CapacityBuffer{{Spec: v1beta1.CapacityBufferSpec{PodTemplateRef: &v1beta1.LocalObjectRef{Name: "a"}}}}}
 		_, err := c.ReadReferences(ctx, o)

@@ -76,6 +76,16 @@ func (o Objects) seesTarget() bool {
 	return o.Target && o.Unread["nodes"] == "" && o.Unread["pods"] == ""
 }
 
+// ownPods is the name of the pods of the control cluster where the target cluster is another one.
+const ownPods = "pods" + ofControl
+
+// seesWorkloads reports whether pods and autoscalers of what Balancers scale are known. Without pods,
+// all that are late would seem to be ready.
+func (o Objects) seesWorkloads() bool {
+	podsUnread := o.Unread[ownPods] != "" || o.Unread["pods"] != "" && len(o.Own) == 0
+	return !podsUnread && o.Unread["horizontalpodautoscalers"] == ""
+}
+
 // budgets returns the PodDisruptionBudgets. If they could not be read, each namespace has one that
 // allows no eviction: none that they may refuse is predicted.
 func (o Objects) budgets() []*policyv1.PodDisruptionBudget {

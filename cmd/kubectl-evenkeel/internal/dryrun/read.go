@@ -33,6 +33,9 @@ import (
 
 var buffersResource = v1beta1.SchemeGroupVersion.WithResource("capacitybuffers")
 
+// ofControl tells pods of the control cluster from those of the target cluster.
+const ofControl = " of the control cluster"
+
 // patience limits how long a single request may take.
 const patience = 30 * time.Second
 
@@ -77,7 +80,7 @@ func (c Clients) readControl(r *reading, namespace string, machines func(string)
 	listInto(r, c.Control, autoscaling.SchemeGroupVersion.WithResource("reserves"), namespace, &r.o.Reserves)
 	listInto(r, c.Control, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), namespace, &r.o.Autoscalers)
 	if !c.Same {
-		r.where = " of the control cluster"
+		r.where = ofControl
 		listInto(r, c.Control, corev1.SchemeGroupVersion.WithResource("pods"), namespace, &r.o.Own)
 		r.where = ""
 	}

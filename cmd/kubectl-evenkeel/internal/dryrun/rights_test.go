@@ -43,7 +43,11 @@ func unread(o *Objects, kind string) *Objects {
 	case "nodes":
 		o.Nodes = nil
 	case "pods":
-		o.Pods, o.Own = nil, nil
+		if o.Pods != nil {
+			o.Pods, o.Own = nil, nil
+		}
+	case "pods of the control cluster":
+		o.Own = nil
 	case "poddisruptionbudgets":
 		o.Budgets = nil
 	case "csidrivers":
@@ -97,6 +101,26 @@ var _ = Describe("A forecast of what may not be read", func() {
 			Expect(f.End.Pools[0].Replicas).To(Equal(replicas), kind+": "+text)
 		}
 	})
+
+	DescribeTable("omits Balancers, and reports that", func(kind string, same, omitted bool) {
+		o := shop(2, 2)
+		o.Balancers[0].Spec.Replicas = ptr.To[int32](9)
+		if !same {
+			o.Pods = nil
+		}
+		f, _ := told(*unread(o, kind), "")
+		if !omitted {
+			Expect(f.End.Balancers).To(HaveLen(1))
+			return
+		}
+		Expect(f.End.Balancers).To(BeEmpty())
+		Expect(f.Notes).To(ContainElement("Balancers are omitted: pods or autoscalers of what they scale could not be read"))
+	},
+		Entry("where pods of both clusters are not known", "pods", true, true),
+		Entry("where pods of the control cluster are not known", "pods of the control cluster", false, true),
+		Entry("where autoscalers are not known", "horizontalpodautoscalers", true, true),
+		Entry("but not where pods of the target cluster are not known", "pods", false, false),
+	)
 
 	DescribeTable("leaves the machines of CapacityBuffers as they are", func(kind string, gone func(*Objects)) {
 		o := buffered(map[string]int{"z1": 1})

@@ -32,6 +32,10 @@ func (w *world) lookAtBalancers(ctx context.Context) error {
 	if len(w.balancers) == 0 {
 		return nil
 	}
+	if !w.still.seesWorkloads() {
+		w.addNote("Balancers are omitted: pods or autoscalers of what they scale could not be read")
+		return nil
+	}
 	objects, err := w.balancerObjects()
 	if err != nil {
 		return err
