@@ -110,9 +110,9 @@ var _ = DescribeTable("The pods of a cluster",
 		Pods: []*corev1.Pod{aged("web-1-x", time.Hour), aged("web-1-x", 2*time.Hour, func(p *corev1.Pod) {
 			p.Namespace, p.UID = "elsewhere", "elsewhere"
 			p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("7")
-		}, ownedBy("DaemonSet"))},
+		})},
 		Events: []*corev1.Event{bound("web-1-y", "n", 20*time.Minute)},
-	}, created(time.Hour, 0), created(20*time.Minute, 20*time.Minute)),
+	}, demand.Pods{Created: noon.Add(-2 * time.Hour), CPU: 7000, Count: 1}, created(time.Hour, 0), created(20*time.Minute, 20*time.Minute)),
 	Entry("that is gone from another Node", history.Objects{Pods: []*corev1.Pod{aged("web-1-x", time.Hour)}, Events: []*corev1.Event{bound("web-1-y", "other", 20*time.Minute)}, Nodes: map[string]bool{"n": true}}, created(time.Hour, 0)),
 	Entry("that is there, and its events", history.Objects{Pods: []*corev1.Pod{aged("web-1-x", time.Hour)}, Events: []*corev1.Event{bound("web-1-x", "n", time.Hour)}}, created(time.Hour, 0)),
 	Entry("of other events", history.Objects{Pods: []*corev1.Pod{aged("web-1-x", time.Hour)}, Events: []*corev1.Event{event("Pulled", "web-1-y", "", time.Minute)}}, created(time.Hour, 0)),
