@@ -63,6 +63,9 @@ func move(o *Objects) *Objects {
 	for _, b := range o.Balancers {
 		meta(b)
 	}
+	for _, w := range o.Workers {
+		w.SetNamespace(elsewhere)
+	}
 	for _, all := range o.Workloads {
 		for _, w := range all {
 			meta(w)
@@ -80,6 +83,7 @@ func join(a, b *Objects) *Objects {
 	if a.Own != nil || b.Own != nil {
 		all.Own = all.Pods
 	}
+	all.Garden, all.Workers = a.Garden || b.Garden, slices.Concat(a.Workers, b.Workers)
 	all.Workloads = map[schema.GroupVersionResource][]*unstructured.Unstructured{}
 	for _, o := range []*Objects{a, b} {
 		for r, objects := range o.Workloads {
@@ -148,6 +152,21 @@ func classed(cpu string) func() *Objects {
 	}
 }
 
+// gardened has a pool whose bounds come from a Worker.
+func gardened(maximum int64) func() *Objects {
+	return func() *Objects {
+		GinkgoHelper()
+		o := stringAt()
+		pool(o, "p", 1, 0)
+		o.Garden = true
+		o.Workers = append(o.Workers, &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": "w", "namespace": fixture.Namespace},
+			"status":   map[string]any{"machineDeployments": []any{map[string]any{"name": "p", "minimum": int64(1), "maximum": maximum}}},
+		}})
+		return o
+	}
+}
+
 // balanced has a Balancer over two Deployments.
 func balanced(a, b int, replicas int32) func() *Objects {
 	return func() *Objects {
@@ -190,6 +209,7 @@ var _ = DescribeTable("A forecast of all namespaces is that of each, whatever ha
 	Entry("ties, of machines with the same names", tied(3, 0), tied(4, 1)),
 	Entry("zones of a pool of the same name", evened("2", 4), evened("4", 1)),
 	Entry("machines of a class of the same name", classed("2"), classed("4")),
+	Entry("bounds of Workers of the same name", gardened(4), gardened(7)),
 	Entry("Reserves of the same name", wishing(nil, "{"+everyZone+", replicas: 2}"), wishing(map[string]int{"z1": 2}, "{pools: {names: [z2]}, replicas: 3}")),
 	Entry("Balancers, workloads and pods of the same names", balanced(2, 2, 9), balanced(4, 1, 3)),
 	Entry("one that is drained", pooled(3, 2, 3), pooled(3, 2, 3, func(d *api.MachineDeployment) { d.Annotations[api.DrainReserveAnnotation] = "true" })),

@@ -53,6 +53,6 @@ func (w *world) zoneObjects(namespace string) balance.Objects {
 		Garden: w.still.Garden, Workers: inNamespace(namespace, w.still.Workers), Clusters: w.still.Clusters,
 	}
 	o.Deployments, o.Sets = inNamespace(namespace, w.deployments.sorted()), inNamespace(namespace, w.sets.sorted())
-	o.Machines, o.Classes = inNamespace(namespace, w.machines.sorted()), inNamespace(namespace, w.still.Classes)
+	o.Machines, o.Classes = inNamespace(namespace, w.machines.sorted()), w.still.Classes
 	return o
 }
