@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -40,22 +41,13 @@ func (r *reading) pools() []Pool {
 func (r *reading) byPoolName(deployments []*v1alpha1.MachineDeployment) (pools map[string][]*v1alpha1.MachineDeployment, rest []*v1alpha1.MachineDeployment) {
 	pools = map[string][]*v1alpha1.MachineDeployment{}
 	for _, d := range deployments {
-		if name := r.poolOf(d); name != "" {
+		if name := pool.NameOf(d, r.PoolLabels...); name != "" {
 			pools[name] = append(pools[name], d)
 		} else {
 			rest = append(rest, d)
 		}
 	}
 	return pools, rest
-}
-
-func (r *reading) poolOf(d *v1alpha1.MachineDeployment) string {
-	for _, key := range r.PoolLabels {
-		if pool := cmp.Or(d.Labels[key], d.Spec.Template.Spec.NodeTemplateSpec.Labels[key]); pool != "" {
-			return pool
-		}
-	}
-	return ""
 }
 
 // similarGroups returns groups of MachineDeployments whose machines differ only in the zone. A

@@ -9,6 +9,11 @@ type Group struct {
 	Nodes []string
 	// Limit is how many of them may be opened.
 	Limit int
+	// Set is the name of a set of similar groups; empty if the group is similar to no other. Of a set,
+	// the group with the smallest Size opens its next machine first. Size is how many machines it has
+	// beside these.
+	Set  string
+	Size int
 }
 
 // Place is the place of a pod.

@@ -2,7 +2,10 @@
 
 package fit
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // greedy opens machines until no remaining pod fits any of them.
 func (k *packer) greedy() {
@@ -27,11 +30,40 @@ func (k *packer) tryWaiting() {
 	}
 }
 
+// offer is what the next machine of a group would hold.
+type offer struct {
+	group        int
+	amount, used float64
+}
+
+// sameAmount is the difference of amounts that come from adding the same parts in another order.
+const sameAmount = 1e-9
+
 // bestGroup returns the group whose next machine holds most, or -1 if none holds anything. Among
-// equals, it returns the one whose machine is better used, then the one with more machines left.
+// equals, it prefers the one whose machine is better used, then the one with more machines left. But
+// of those that are similar to this one and hold as much, it returns the smallest.
 func (k *packer) bestGroup() int {
-	best := -1
-	var bestAmount, bestUsed float64
+	offers := k.offers()
+	if len(offers) == 0 {
+		return -1
+	}
+	best := slices.MaxFunc(offers, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(a.amount, b.amount), cmp.Compare(a.used, b.used), cmp.Compare(k.machinesLeft(a.group), k.machinesLeft(b.group)))
+	})
+	if k.groups[best.group].Set == "" {
+		return best.group
+	}
+	offers = slices.DeleteFunc(offers, func(o offer) bool {
+		return k.groups[o.group].Set != k.groups[best.group].Set || best.amount-o.amount > sameAmount
+	})
+	return slices.MinFunc(offers, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(k.size(a.group), k.size(b.group)), cmp.Compare(k.machinesLeft(b.group), k.machinesLeft(a.group)))
+	}).group
+}
+
+// offers returns the groups whose next machine holds something, in their order.
+func (k *packer) offers() []offer {
+	var all []offer
 	for g := range k.groups {
 		if !k.canOpen(g) {
 			continue
@@ -39,15 +71,15 @@ func (k *packer) bestGroup() int {
 		before := len(k.steps)
 		amount, used := k.openMachine(g)
 		k.undoTo(before)
-		if amount == 0 {
-			continue
-		}
-		if best < 0 || cmp.Or(cmp.Compare(amount, bestAmount), cmp.Compare(used, bestUsed), cmp.Compare(k.machinesLeft(g), k.machinesLeft(best))) > 0 {
-			best, bestAmount, bestUsed = g, amount, used
+		if amount > 0 {
+			all = append(all, offer{g, amount, used})
 		}
 	}
-	return best
+	return all
 }
+
+// size returns how many machines a group has, with those that are open.
+func (k *packer) size(g int) int { return k.groups[g].Size + k.opened[g] }
 
 // openMachine opens the next machine of a group and fills it. It returns how much it holds, in
 // parts of the largest machine, and the part of it that is used.

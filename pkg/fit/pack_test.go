@@ -28,6 +28,15 @@ func group(name string, n int, change ...func(*corev1.Node)) func() ([]Node, Gro
 	return func() ([]Node, Group) { return reserve(name, n, change...) }
 }
 
+// sized is a group of a set of similar ones with so many other machines.
+func sized(set string, size int, of func() ([]Node, Group)) func() ([]Node, Group) {
+	return func() ([]Node, Group) {
+		nodes, g := of()
+		g.Set, g.Size = set, size
+		return nodes, g
+	}
+}
+
 var _ = DescribeTable("Packing",
 	func(want string, opened []int, pods []*Pod, groups ...func() ([]Node, Group)) {
 		nodes, all := reserves(groups...)
@@ -58,6 +67,22 @@ var _ = DescribeTable("Packing",
 	Entry("from the group that has more", "b-0: p-0", []int{0, 1}, many(1, "p", "cpu=1"), group("a", 1), group("b", 2)),
 	Entry("from the group whose machine has its device used up, rather than the one that has more", "b-0: p-0", []int{0, 1},
 		many(1, "p", "cpu=1 example.com/gpu=1"), group("a", 2, has("example.com/gpu=4")), group("b", 1, has("example.com/gpu=1"))),
+	Entry("from the smallest of similar groups, rather than the one that has more", "c-0: p-0", []int{0, 0, 1},
+		many(1, "p", "cpu=1"), sized("s", 6, group("a", 5)), sized("s", 3, group("b", 3)), sized("s", 1, group("c", 1))),
+	Entry("from similar groups until they are even", "b-0: p-2, b-1: p-4, c-0: p-0, c-1: p-1, c-2: p-3", []int{0, 2, 3},
+		many(5, "p", "cpu=4"), sized("s", 6, group("a", 9)), sized("s", 3, group("b", 9)), sized("s", 1, group("c", 8))),
+	Entry("from the similar group that has more, if they are even", "b-0: p-0", []int{0, 1},
+		many(1, "p", "cpu=1"), sized("s", 3, group("a", 1)), sized("s", 3, group("b", 2))),
+	Entry("from the smallest of similar groups, though the machine of another is used a little better", "a-0: p-0", []int{1, 0},
+		many(1, "p", "cpu=1"), sized("s", 1, group("a", 1, has("memory=33Gi"))), sized("s", 2, group("b", 1, has("memory=32Gi")))),
+	Entry("from the similar group whose machine holds more, though it is larger", "b-0: p-0 p-1", []int{0, 1},
+		many(2, "p", "cpu=4"), sized("s", 1, group("a", 3)), sized("s", 9, group("b", 3, has("cpu=8")))),
+	Entry("from the larger of similar groups where the smallest is at its limit", "a-0: p-1, b-0: p-0", []int{1, 1},
+		many(2, "p", "cpu=4"), sized("s", 6, group("a", 9)), sized("s", 1, group("b", 1))),
+	Entry("not from the smallest of groups that are not similar", "a-0: p-0", []int{1, 0},
+		many(1, "p", "cpu=1"), sized("s", 6, group("a", 2)), sized("t", 1, group("b", 1))),
+	Entry("not from the smallest of groups without a set", "a-0: p-0", []int{1, 0},
+		many(1, "p", "cpu=1"), sized("", 6, group("a", 2)), sized("", 1, group("b", 1))),
 	Entry("beside one that takes the same port, which another like it cannot", "a-0: p-0 p-2, left: p-1", []int{1},
 		reads(pod("p-0", "", listening(80)), pod("p-1", "", listening(80)), pod("p-2", "")), group("a", 1)),
 	Entry("one per node", "a-0: p-0, a-1: p-1, a-2: p-2", []int{3}, many(3, "p", "cpu=1", apart(hostname, "p")), group("a", 4)),

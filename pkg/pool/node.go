@@ -17,8 +17,17 @@ const WorkerPoolLabel = "worker.gardener.cloud/pool"
 
 // WorkerPoolOf returns the Gardener worker pool of a MachineDeployment, by its own label or by that
 // of its Nodes; empty if there is none.
-func WorkerPoolOf(d *machine.MachineDeployment) string {
-	return cmp.Or(d.Labels[WorkerPoolLabel], d.Spec.Template.Spec.NodeTemplateSpec.Labels[WorkerPoolLabel])
+func WorkerPoolOf(d *machine.MachineDeployment) string { return NameOf(d, WorkerPoolLabel) }
+
+// NameOf returns the name of a MachineDeployment's pool, by the first of these labels that it has
+// itself or that its Nodes have; empty if there is none.
+func NameOf(d *machine.MachineDeployment, labels ...string) string {
+	for _, key := range labels {
+		if name := cmp.Or(d.Labels[key], d.Spec.Template.Spec.NodeTemplateSpec.Labels[key]); name != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // NodeOf returns the Node of a Machine, nil until it has registered; see [IsNodeOf].

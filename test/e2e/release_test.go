@@ -72,6 +72,19 @@ var _ = Describe("Waiting pods", Label("ours"), func() {
 		p.rests(ctx, 3, 2, "AtMax")
 	})
 
+	It("get machines of the smallest of similar zones first, so that zones become as even as they can", func(ctx context.Context) {
+		z := newZones(ctx, "released-even", []int32{6, 1, 3}, excess(3))
+		z.rest(ctx, 3, 6, 1, 3)
+		w := z.work(ctx, 10)
+		w.runs(ctx)
+		z.annotate(ctx, machine.BoundsAnnotation, "1:20:3")
+		z.rest(ctx, 3, 6, 1, 3)
+		w.scale(ctx, 14)
+		w.runs(ctx)
+		Expect(z.replicas(ctx)).To(Equal("6/4/4"))
+		z.rest(ctx, 3, 6, 4, 4)
+	})
+
 	It("get no machine without bounds, because nothing would remove it again", func(ctx context.Context) {
 		p := newPool(ctx, "unbounded", 1, excess(1))
 		p.rests(ctx, 1, 1, "Complete")

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
@@ -52,6 +54,14 @@ func (w *workload) list(ctx context.Context) ([]corev1.Pod, error) {
 		return nil, err
 	}
 	return list.Items, nil
+}
+
+// scale changes how many pods there are.
+func (w *workload) scale(ctx context.Context, pods int32) {
+	GinkgoHelper()
+	_, err := kube.AppsV1().Deployments(namespace).Patch(ctx, w.name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, pods), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	w.pods = pods
 }
 
 // runs waits until all pods run.

@@ -81,7 +81,9 @@ func (p *planOptions) settings(mode v1alpha1.BalanceMode, garden bool) (dryrun.S
 			Enabled: p.zones, Mode: mode, Similar: p.similar.Options(), BootPatience: p.bootZones, PoolLabels: labels, Bounds: bounds, Drain: p.drain,
 		},
 		Instant: p.release,
-		Release: releaseplan.Settings{Schedulers: p.schedulers, Cutoff: p.cutoff, Patience: p.pods},
+		Release: releaseplan.Settings{
+			Schedulers: p.schedulers, Cutoff: p.cutoff, Patience: p.pods, Even: p.zones, Similar: p.similar.Options(), PoolLabels: labels,
+		},
 	}, nil
 }
 

@@ -37,7 +37,7 @@ type BalanceOptions struct {
 
 func (o *BalanceOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Enabled, "balance-similar-node-groups", true,
-		"Keep similar MachineDeployments of different zones even if their annotation or --balance-mode requests it. If false, replicas are not changed, whatever the annotations say; the excess of pools is still spread.")
+		"Keep similar MachineDeployments of different zones even if their annotation or --balance-mode requests it. If false, replicas are not changed, whatever the annotations say, and instant release does not prefer the smallest of them; the excess of pools is still spread.")
 	flags.StringVar(&o.Mode, "balance-mode", string(v1alpha1.BalanceOff),
 		"Mode of MachineDeployments without the annotation "+v1alpha1.BalanceAnnotation+": Off, ScaleUp (growth is split) or Continuous (uneven replicas are evened out too).")
 	flags.DurationVar(&o.BootPatience, "balance-boot-patience", 10*time.Minute,

@@ -83,9 +83,18 @@ func (p *process) runRelease(ctx context.Context) error {
 	return nil
 }
 
+// settings returns the settings of the controller. What is similar is set by the flags of the balance
+// controller.
+func (o *ReleaseOptions) settings(zones *BalanceOptions) releaseplan.Settings {
+	return releaseplan.Settings{
+		Schedulers: o.Schedulers, Cutoff: o.Cutoff, Patience: o.Patience,
+		Even: zones.Enabled, Similar: zones.Similar.Options(), PoolLabels: zones.PoolLabels,
+	}
+}
+
 func (o *ReleaseOptions) options(p *process, pods corev1client.PodsGetter) release.Options {
 	return release.Options{
-		Settings: releaseplan.Settings{Schedulers: o.Schedulers, Cutoff: o.Cutoff, Patience: o.Patience},
+		Settings: o.settings(&p.options.Balance),
 		Raised: func(ctx context.Context, d *v1alpha1.MachineDeployment) {
 			if k := p.keeper.Load(); k != nil {
 				k.controller.ObserveUpdate(ctx, d)

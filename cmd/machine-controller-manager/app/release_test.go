@@ -17,6 +17,16 @@ var _ = Describe("Instant release", func() {
 		Expect(parsed("--release-schedulers=mine").Release.Schedulers).To(Equal([]string{"mine"}))
 	})
 
+	It("prefers the smallest of similar MachineDeployments, by the flags of the balance controller", func() {
+		o := parsed("--balancing-label=team", "--pool-label=pool")
+		s := o.Release.settings(&o.Balance)
+		Expect(s.Even).To(BeTrue())
+		Expect(s.Similar.BalancingLabels).To(Equal([]string{"team"}))
+		Expect(s.PoolLabels).To(Equal([]string{"pool"}))
+		o = parsed("--balance-similar-node-groups=false")
+		Expect(o.Release.settings(&o.Balance).Even).To(BeFalse())
+	})
+
 	It("refuses a patience that is none", func() {
 		Expect(parsed("--release-patience=0s").Validate()).To(MatchError(ContainSubstring("--release-patience")))
 	})

@@ -30,7 +30,8 @@
 //     which there is no other room. If the scheduler has refused a pod, the pods that its
 //     ReplicaSet or Job has yet to create count, too, after waiting pods of the same priority.
 //     Serving machines count as room, and so do those that are about to be released, and those that
-//     boot for replicas that are already requested.
+//     boot for replicas that are already requested. Of similar MachineDeployments whose machines hold
+//     as much, the one with the fewest replicas comes first, then the one with the most in reserve.
 //  2. A raise is bounded by max and by the ready machines in reserve, and each released machine has
 //     a pod to run.
 //  3. Each pod counts once, however often it is considered, until it is bound: a machine that was

@@ -20,6 +20,7 @@ func (c *Controller) readPool(d *v1alpha1.MachineDeployment, bounds v1alpha1.Bou
 		Key:      d.Namespace + "/" + d.Name,
 		Basis:    plan.BasisOf(d),
 		Replicas: s.Requested, Max: int(bounds.Max), Reserve: reserve.ViewOf(s), NodeOf: make(map[string]string, len(s.Machines)), Sample: pool.SampleNode(s),
+		WorkerPool: pool.NameOf(d, c.settings.PoolLabels...), Taints: d.Spec.Template.Spec.NodeTemplateSpec.Spec.Taints,
 	}
 	if _, valid := pool.AppliedReplicas(d); valid {
 		p.Applied = ptr.To(pool.Workload(d, d.Spec.Replicas))

@@ -43,7 +43,7 @@ func settings() Settings {
 		Reserve: machinetaintplan.Settings{SurplusPatience: machinetaint.DefaultSurplusPatience, BootPatience: machinetaint.DefaultBootPatience, SafetyUp: 2},
 		Zones:   balanceplan.Settings{Enabled: true, Mode: api.BalanceOff, Similar: similar.Defaults(), BootPatience: 10 * time.Minute, PoolLabels: []string{"pool"}},
 		Instant: true,
-		Release: releaseplan.Settings{Schedulers: releaseplan.DefaultSchedulers(), Cutoff: releaseplan.DefaultCutoff, Patience: releaseplan.DefaultPatience},
+		Release: releaseplan.Settings{Schedulers: releaseplan.DefaultSchedulers(), Cutoff: releaseplan.DefaultCutoff, Patience: releaseplan.DefaultPatience, Even: true, Similar: similar.Defaults(), PoolLabels: []string{"pool"}},
 	}
 }
 

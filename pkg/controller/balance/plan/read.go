@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -88,7 +87,7 @@ type draft struct {
 // are reported.
 func readMember(m Member, s Settings) *zone {
 	d := m.Object
-	z := &zone{Member: m, name: d.Name, mode: s.Mode, pool: poolOf(d, s.PoolLabels), replicas: int(pool.Requested(d))}
+	z := &zone{Member: m, name: d.Name, mode: s.Mode, pool: pool.NameOf(d, s.PoolLabels...), replicas: int(pool.Requested(d))}
 	z.readWishes(s)
 	z.applied = max(0, int(pool.Workload(d, d.Spec.Replicas)))
 	_, z.held = pool.AppliedReplicas(d)
@@ -166,16 +165,6 @@ func (z *zone) readWorker() {
 
 func (z *zone) worker() map[string]string {
 	return z.Object.Spec.Template.Spec.NodeTemplateSpec.Annotations
-}
-
-// poolOf returns the name of a MachineDeployment's pool, if any.
-func poolOf(d *v1alpha1.MachineDeployment, keys []string) string {
-	for _, key := range keys {
-		if pool := cmp.Or(d.Labels[key], d.Spec.Template.Spec.NodeTemplateSpec.Labels[key]); pool != "" {
-			return pool
-		}
-	}
-	return ""
 }
 
 // derived reports whether a share, or bounds with a third part, take precedence over the field for

@@ -58,7 +58,7 @@ type nodeRole struct {
 func (r *round) classify(p Pool) {
 	due := reserve.ReleaseOrder(p.Reserve, p.Replicas)
 	next := reserve.ReleaseOrder(p.Reserve, max(p.Max, p.Replicas))
-	shared := group{Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas-pool.Dedicated(p.Reserve.Dedicated))}}
+	shared := group{Group: fit.Group{Name: p.Key, Size: p.Replicas, Limit: max(0, p.Max-p.Replicas-pool.Dedicated(p.Reserve.Dedicated))}}
 	ready := r.readyNodesByName()
 	usable := func(m reserve.Machine) bool {
 		node := ready[p.NodeOf[m.Name]]
@@ -94,7 +94,7 @@ func (r *round) classify(p Pool) {
 // addDedicated adds the machines of each owner that can be used.
 func (r *round) addDedicated(p Pool, usable func(name string) bool) {
 	for owner, names := range reserve.DedicatedOrder(p.Reserve) {
-		kept := group{owner: owner, Group: fit.Group{Name: p.Key, Limit: max(0, p.Max-p.Replicas)}}
+		kept := group{owner: owner, Group: fit.Group{Name: p.Key, Size: p.Replicas, Limit: max(0, p.Max-p.Replicas)}}
 		for _, name := range names {
 			if usable(name) {
 				node := p.NodeOf[name]

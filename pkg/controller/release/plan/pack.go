@@ -18,6 +18,7 @@ const maxOwners = 64
 // first, on these. Then all that have no place yet are packed onto the machines that are for all
 // pods. Pods that do not exist yet cannot be nominated, so no dedicated machine is opened for them.
 func (r *round) packPods(all fit.Demand) {
+	r.setSimilar()
 	room := fit.NewRoom(r.nodes)
 	owners := r.owners()
 	for _, owner := range owners {
@@ -75,7 +76,7 @@ func (r *round) groupsOf(owner v1alpha1.Owner) []fit.Group {
 	for _, g := range r.groups {
 		if g.owner == owner {
 			if raise := r.raises[g.Name]; raise != nil {
-				g.Limit = max(0, g.Limit-raise.By)
+				g.Limit, g.Size = max(0, g.Limit-raise.By), g.Size+raise.By
 			}
 			all = append(all, g.Group)
 		}

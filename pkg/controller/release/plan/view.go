@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // View is the whole input of a decision.
@@ -48,6 +49,11 @@ type Settings struct {
 	Cutoff int32
 	// Patience is how long a pod may wait although there is room, until it is considered doubtful.
 	Patience time.Duration
+	// Even reports whether the smallest of similar MachineDeployments releases a machine first. They
+	// are similar by the options, if they are of the same worker pool, which the labels name.
+	Even       bool
+	Similar    similar.Options
+	PoolLabels []string
 }
 
 // Defaults of the settings.
@@ -95,6 +101,9 @@ type Pool struct {
 	NodeOf map[string]string
 	// Sample is what the Node of a new machine would look like, nil if that is unknown.
 	Sample *corev1.Node
+	// WorkerPool is the name of its worker pool, if any. Taints are those of all its machines.
+	WorkerPool string
+	Taints     []corev1.Taint
 }
 
 // Basis is what must not have changed for a raise to be right. Other changes do not matter, such as

@@ -19,13 +19,18 @@ import (
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // Noon is when plans are made.
 var Noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // UsualSettings are the defaults for pods of Kubernetes' own scheduler.
-var UsualSettings = plan.Settings{Schedulers: []string{"default-scheduler"}, Cutoff: plan.DefaultCutoff, Patience: plan.DefaultPatience}
+var UsualSettings = plan.Settings{
+	Schedulers: []string{"default-scheduler"}, Cutoff: plan.DefaultCutoff, Patience: plan.DefaultPatience,
+	Even: true, Similar: similar.Defaults(), PoolLabels: []string{pool.WorkerPoolLabel},
+}
 
 // Zone is the label of Nodes with their zone.
 const Zone = corev1.LabelTopologyZone
