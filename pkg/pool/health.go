@@ -8,17 +8,33 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A cluster is unhealthy if more Nodes than both of these are not ready. cluster-autoscaler 0.5 had
-// the same limits.
-const (
-	toleratedUnready        = 3
-	toleratedUnreadyPercent = 33
-)
+// UnreadyLimits are cluster-autoscaler's limits for Nodes that are not ready: too many are more than
+// both.
+type UnreadyLimits struct {
+	// Count is a number of Nodes.
+	Count int
+	// Percentage is a part of all Nodes, from 0 to 100.
+	Percentage float64
+}
 
-// TooManyUnready reports whether so many of a cluster's Nodes are not ready that no pod should be
-// evicted: its replacement may find no place, and new Nodes may have the same problem.
-func TooManyUnready(unready, nodes int) bool {
-	return unready > toleratedUnready && unready*100 > nodes*toleratedUnreadyPercent
+// DefaultUnreadyLimits returns cluster-autoscaler's defaults.
+func DefaultUnreadyLimits() UnreadyLimits { return UnreadyLimits{Count: 3, Percentage: 45} }
+
+// Exceeded reports whether so many of a cluster's Nodes are not ready that no pod should be evicted:
+// its replacement may find no place, and new Nodes may have the same problem.
+func (l UnreadyLimits) Exceeded(unready, nodes int) bool {
+	return unready > l.Count && l.exceedsPercentage(unready, nodes)
+}
+
+// ZoneExceeded reports whether so many Nodes of one zone are not ready that new ones there may have the
+// same problem: too many, as in a cluster, or most of them. A zone has few Nodes, often no more than
+// Count.
+func (l UnreadyLimits) ZoneExceeded(unready, nodes int) bool {
+	return l.exceedsPercentage(unready, nodes) && (unready > l.Count || 2*unready > nodes)
+}
+
+func (l UnreadyLimits) exceedsPercentage(unready, nodes int) bool {
+	return float64(unready)*100 > float64(nodes)*l.Percentage
 }
 
 // Unready reports whether a Node's Ready condition is False or Unknown. A Node without the

@@ -25,7 +25,7 @@ var _ = Describe("In the long run, more machines that serve than replicas", Labe
 		c := another(ctx, localcluster.Options{Name: "e2e-surplus"})
 		Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
 		runProgram(ctx, c, localcluster.Program{Name: machineController, Flags: rates})
-		runProgram(ctx, c, localcluster.Program{Name: mcm, Flags: slices.Concat(rates, []string{managerControllers, "--surplus-patience=10s"})})
+		runProgram(ctx, c, localcluster.Program{Name: mcm, Flags: slices.Concat(rates, []string{managerControllers, "--surplus-patience=10s", "--max-total-unready-percentage=20", "--ok-total-unready-count=2"})})
 		moveTo(c, c)
 	})
 
@@ -48,14 +48,14 @@ var _ = Describe("In the long run, more machines that serve than replicas", Labe
 		Expect(p.busy(ctx)).To(ConsistOf(busy[1]), "its successor waits")
 	})
 
-	It("stay while many Nodes of the cluster are not ready, as do those of uneven zones; both move when that has passed", func(ctx context.Context) {
+	It("stay while more Nodes of the cluster are not ready than flags allow, as do those of uneven zones; both move when that has passed", func(ctx context.Context) {
 		z := newZones(ctx, "braked", []int32{3, 1})
 		z.settle(ctx, 3, 1)
 		w := z.work(ctx, 4)
 		w.runs(ctx)
 		p := newPool(ctx, "surplus", 3, excess(1), repairedAfter(10*time.Minute))
 		p.rests(ctx, 3, 1, "Complete")
-		lift := brake(ctx, 8)
+		lift := brake(ctx, 3)
 		z.annotate(ctx, machine.BalanceAnnotation, string(machine.BalanceContinuous))
 		p.surplus(ctx, func() { p.work(ctx, 3) }, func() { p.moreWork(ctx, 4) })
 		before, busy := namesOf(p.machines(ctx)), p.busy(ctx)

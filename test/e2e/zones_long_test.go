@@ -96,6 +96,32 @@ var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
 		Expect(w.evictions(ctx)).To(BeEmpty(), "no pod was disturbed")
 	})
 
+	It("take over growth and reserve of one whose Nodes are not ready within a minute, and it gets them back", func(ctx context.Context) {
+		z := newZones(ctx, "unready", []int32{4, 4, 4}, balanced(machine.BalanceScaleUp), poolExcess("6"), repairedAfter(20*time.Minute))
+		z.reserves(ctx, "2/2/2")
+		ready := z[1].reserve(ctx)[0]
+		begun := time.Now()
+		for _, m := range must(z[1].machines(ctx)) {
+			if m.Name != ready {
+				setFault(ctx, "machines", m.Name, "ready: Unknown")
+			}
+		}
+		Eventually(func() string { return z.condition(ctx, 1, "ZonesBalanced") }).WithContext(ctx).WithTimeout(time.Minute).Should(Equal("False NodesNotReady"))
+		AddReportEntry("noticed after", time.Since(begun))
+		Expect(z.condition(ctx, 0, "PoolExcessSpread")).To(Equal("True FailedOver"))
+		Eventually(z.readyReserves).WithContext(ctx).Should(Or(Equal("3/0/3"), Equal("3/1/3")), "one is tried, the others have the rest")
+		z[0].scale(ctx, 10)
+		Eventually(z.replicas).WithContext(ctx).Should(Equal("7/5/6"), "one is tried, the others have the rest")
+		for _, m := range must(z[1].machines(ctx)) {
+			setFault(ctx, "machines", m.Name, "")
+		}
+		Eventually(func() string { return z.condition(ctx, 1, "ZonesBalanced") }).WithContext(ctx).WithTimeout(10 * time.Minute).Should(Equal("True Even"))
+		AddReportEntry("well again after", time.Since(begun))
+		z.reserves(ctx, "2/2/2")
+		z[0].scale(ctx, 10)
+		Eventually(z.replicas).WithContext(ctx).Should(Equal("7/7/7"))
+	})
+
 	It("get their bounds from a Gardener's Worker", Serial, Label("gardener"), func(ctx context.Context) {
 		restart := func() { // it asks for a Gardener when it starts, and seldom after that
 			GinkgoHelper()

@@ -73,7 +73,7 @@ func (p *planOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if err != nil {
 		return fmt.Errorf("--balance-mode: %w", err)
 	}
-	if err := errors.Join(settings.CheckAccounting(p.accounting), p.similar.Validate()); err != nil {
+	if err := errors.Join(settings.CheckAccounting(p.accounting), p.similar.Validate(), p.unready.Validate()); err != nil {
 		return err
 	}
 	if err := p.fleet.complete(); err != nil {

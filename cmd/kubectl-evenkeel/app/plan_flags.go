@@ -33,6 +33,7 @@ type planOptions struct {
 	nodes, schedulers                     []string
 	cutoff                                int32
 	similar                               settings.Similar
+	unready                               settings.Unready
 	fleet                                 fleetOptions
 }
 
@@ -54,6 +55,7 @@ func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&p.schedulers, "release-schedulers", releaseplan.DefaultSchedulers(), "the value of the controllers' flag")
 	flags.Int32Var(&p.cutoff, "release-priority-cutoff", releaseplan.DefaultCutoff, "the value of the controllers' flag")
 	p.similar.AddFlags(flags)
+	p.unready.AddFlags(flags)
 	p.fleet.addFlags(flags)
 }
 
@@ -74,11 +76,12 @@ func (p *planOptions) settings(mode v1alpha1.BalanceMode, garden bool) (dryrun.S
 	}
 	return dryrun.Settings{
 		Reserve: machinetaintplan.Settings{
-			SurplusPatience: p.surplus, BootPatience: p.bootReserve, SafetyUp: p.safetyUp, Drain: p.drain,
+			SurplusPatience: p.surplus, BootPatience: p.bootReserve, SafetyUp: p.safetyUp, Drain: p.drain, Unready: p.unready.UnreadyLimits,
 			Accounting: func(d *v1alpha1.MachineDeployment) v1alpha1.Accounting { return p.accountingOf(d, garden) },
 		},
 		Zones: balanceplan.Settings{
 			Enabled: p.zones, Mode: mode, Similar: p.similar.Options(), BootPatience: p.bootZones, PoolLabels: labels, Bounds: bounds, Drain: p.drain,
+			Unready: p.unready.UnreadyLimits,
 		},
 		Instant: p.release,
 		Release: releaseplan.Settings{

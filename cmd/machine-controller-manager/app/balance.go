@@ -102,7 +102,7 @@ func (p *process) runBalance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	settings.Drain = p.options.Reserve.Drain
+	settings.Drain, settings.Unready = p.options.Reserve.Drain, p.options.Unready.UnreadyLimits
 	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/evenkeel/evenkeel/internal/daemon"
+	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/internal/tracing/export"
 )
 
@@ -35,6 +36,8 @@ type Options struct {
 	NodeGroups NodeGroupOptions
 	// Balance applies if that controller runs.
 	Balance BalanceOptions
+	// Unready applies to the machine-taint controller and to the balance controller.
+	Unready settings.Unready
 	// Balancer applies if that controller runs.
 	Balancer BalancerOptions
 	// Federated applies if that controller runs.
@@ -73,6 +76,7 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 	o.Release.addFlags(flags)
 	o.NodeGroups.addFlags(flags)
 	o.Balance.addFlags(flags)
+	o.Unready.AddFlags(flags)
 	o.Balancer.addFlags(flags)
 	o.Federated.addFlags(flags)
 	o.Metrics.addFlags(flags)
@@ -82,7 +86,7 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 
 // Validate returns everything that is wrong at once.
 func (o *Options) Validate() error {
-	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.Release.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Balancer.validate(), o.Federated.validate(), o.Metrics.validate(), o.Tracing.Validate()}
+	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.Release.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Unready.Validate(), o.Balancer.validate(), o.Federated.validate(), o.Metrics.validate(), o.Tracing.Validate()}
 	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
 		errs = append(errs, fmt.Errorf("--bind-address: %q is not an IP address", o.BindAddress))
 	}

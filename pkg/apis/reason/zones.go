@@ -8,6 +8,7 @@ var ZonesBalanced = Table{
 	{Name: "Moving", Status: False, Passing: true, Meaning: "Replicas are being moved."},
 	{Name: "Waiting", Status: False, Passing: true, Meaning: "Another operation must end before the next machine moves. The message names it."},
 	{Name: "NoRoom", Status: False, Meaning: "Only the scaled MachineDeployment had room for the growth.", Remedy: "raise max in the bounds of the others, or see why their machines fail"},
+	{Name: "NodesNotReady", Status: False, Meaning: "Too many Nodes of this MachineDeployment are not ready. Similar ones get its growth, except for one machine that is tried.", Remedy: "see why the Nodes are not ready: kubectl get nodes"},
 	{Name: "PodsBound", Status: False, Meaning: "Pods cannot run in the other zone.", Remedy: "check node selectors, affinity and zonal volumes of the pods that the message names"},
 	{Name: "PodDisruptionBudget", Status: False, Meaning: "A PodDisruptionBudget allows no eviction, or a pod has two of them.",
 		Remedy: "raise maxUnavailable of the budget, or the replicas of its pods; if a pod has two budgets, remove one"},

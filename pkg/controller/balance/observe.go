@@ -48,6 +48,9 @@ func (c *Controller) observe() (v plan.View, current bool) {
 	c.observeMembers(&v, deployments)
 	c.templates.forgetOthers(v.Members)
 	v.Starting = v.Now.Sub(c.templates.began) < similar.Settling
+	if c.concerned.Load() {
+		c.countNodes(&v)
+	}
 	switch {
 	case !moving:
 	case c.stores.nodes == nil:
@@ -59,6 +62,18 @@ func (c *Controller) observe() (v plan.View, current bool) {
 		c.observePods(&v)
 	}
 	return v, true
+}
+
+// countNodes adds how many Nodes of the cluster are not ready, if that is known.
+func (c *Controller) countNodes(v *plan.View) {
+	if c.stores.nodes == nil || c.options.Target.Err(c.stores.nodes) != nil {
+		return
+	}
+	unready, _ := c.stores.nodes.IndexKeys(target.ByReadiness, target.Unready) // the index is there
+	v.NodesKnown, v.UnreadyCount = true, len(unready)
+	if len(unready) > 0 { // seldom: in a large cluster, counting all takes long
+		v.NodeCount = len(c.stores.nodes.ListKeys())
+	}
 }
 
 // observeMembers adds the members. Where machines concern no decision, it reads neither these nor what

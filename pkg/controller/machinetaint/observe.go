@@ -103,7 +103,7 @@ func (c *Controller) unhealthy() bool {
 	if len(unready) == 0 {
 		return false // as nearly always: counting all takes a large cluster longer than the whole decision
 	}
-	return pool.TooManyUnready(len(unready), len(c.stores.nodes.ListKeys()))
+	return c.settings.Unready.Exceeded(len(unready), len(c.stores.nodes.ListKeys()))
 }
 
 // compareSeen compares with what machine-controller-manager has seen.

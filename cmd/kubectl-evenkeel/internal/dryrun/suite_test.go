@@ -40,8 +40,8 @@ var noon = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 // settings are the controllers' defaults.
 func settings() Settings {
 	return Settings{
-		Reserve: machinetaintplan.Settings{SurplusPatience: machinetaint.DefaultSurplusPatience, BootPatience: machinetaint.DefaultBootPatience, SafetyUp: 2},
-		Zones:   balanceplan.Settings{Enabled: true, Mode: api.BalanceOff, Similar: similar.Defaults(), BootPatience: 10 * time.Minute, PoolLabels: []string{"pool"}},
+		Reserve: machinetaintplan.Settings{SurplusPatience: machinetaint.DefaultSurplusPatience, BootPatience: machinetaint.DefaultBootPatience, SafetyUp: 2, Unready: pools.DefaultUnreadyLimits()},
+		Zones:   balanceplan.Settings{Enabled: true, Mode: api.BalanceOff, Similar: similar.Defaults(), BootPatience: 10 * time.Minute, PoolLabels: []string{"pool"}, Unready: pools.DefaultUnreadyLimits()},
 		Instant: true,
 		Release: releaseplan.Settings{Schedulers: releaseplan.DefaultSchedulers(), Cutoff: releaseplan.DefaultCutoff, Patience: releaseplan.DefaultPatience, Even: true, Similar: similar.Defaults(), PoolLabels: []string{"pool"}},
 	}

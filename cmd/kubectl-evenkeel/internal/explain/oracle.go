@@ -27,7 +27,7 @@ type oracle struct {
 func newOracle(o overview.Objects, d *v1alpha1.MachineDeployment) (*oracle, error) {
 	preview, err := machinetaint.NewPreview(machinetaintplan.Settings{
 		Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: machinetaint.DefaultSurplusPatience,
-		BootPatience: o.BootLimit(), SafetyUp: safetyUp, Drain: o.Draining[d.Namespace],
+		BootPatience: o.BootLimit(), SafetyUp: safetyUp, Drain: o.Draining[d.Namespace], Unready: pool.DefaultUnreadyLimits(),
 	}, !o.NodesUnknown && !o.PodsUnknown)
 	if err != nil {
 		return nil, fmt.Errorf("preview: %w", err)

@@ -14,7 +14,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
-	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
 // continuous is a member whose replicas are applied and may move.
@@ -181,9 +180,7 @@ var _ = Describe("The condition of uneven members", func() {
 
 	It("says that many Nodes are not ready", func() {
 		v := view(zones(Continuous, 4, 1)...)
-		for _, name := range []string{"u", "v", "w", "x"} {
-			v.Nodes = append(v.Nodes, fit.Node{Object: unready(name)})
-		}
+		v.NodesKnown, v.NodeCount, v.UnreadyCount = true, 8, 4
 		Expect(message(New(v), "a", ConditionBalanced)).To(Equal("too many Nodes of the cluster are not ready"))
 	})
 

@@ -27,8 +27,13 @@ const (
 
 // health summarizes a member's machines.
 type health struct {
-	// blocked: the member fails to create machines. probing: one may be tried all the same.
+	// blocked: the member fails to create machines, or too many of its Nodes are not ready. probing: one
+	// machine may be tried all the same.
 	blocked, probing bool
+	// unready: too many of its Nodes are not ready. changes is when that may change without an event;
+	// zero means never.
+	unready bool
+	changes time.Time
 	// serving and reserve are the ready machines. Stuck are those that serve, cannot be created, and
 	// would be deleted before any other; working are all others that serve, ready or not.
 	serving, reserve, working, stuck int
@@ -43,8 +48,9 @@ type health struct {
 	leaving int
 }
 
-// examine returns the health of a member, and what to remember about it.
-func examine(z *zone, was Failure, now time.Time, patience time.Duration) (health, Failure) {
+// examine sets the health of a member, and what to remember about it.
+func (r *round) examine(z *zone) {
+	was, now, patience := r.Memory.Failing[z.name], r.Now, r.Settings.BootPatience
 	var h health
 	var stuckOnes, working []Machine
 	bad, recovered := false, false
@@ -65,22 +71,25 @@ func examine(z *zone, was Failure, now time.Time, patience time.Duration) (healt
 			}
 		}
 		if bad = bad || stuck; m.Ready() {
-			h.countReady(m)
+			h.countReady(m, was, now)
 			recovered = recovered || m.joinedAfter(was.Since)
 		}
 	}
 	h.stuck = countFirst(stuckOnes, working)
 	h.working = len(working) + len(stuckOnes) - h.stuck
-	is := was.nextState(bad, recovered, now)
+	h.unready, h.changes = r.isUnready(z, was)
+	is := was.nextState(bad, h.unready, recovered, now)
 	h.blocked, h.probing = is.Failures > 0, is.Probing
-	return h, is
+	z.health, r.failing[z.name] = h, is
 }
 
-// countReady counts a ready machine.
-func (h *health) countReady(m Machine) {
-	switch {
+// countReady counts a ready machine, unless it is in reserve and its Node is not ready for good.
+func (h *health) countReady(m Machine, was Failure, now time.Time) {
+	switch unready, _, _ := m.nodeState(was, now); {
 	case !m.Reserve():
 		h.serving++
+		return
+	case unready:
 		return
 	case !m.Cordoned():
 		h.open++
@@ -96,14 +105,20 @@ func (m Machine) joinedAfter(t time.Time) bool {
 	return m.Object.CreationTimestamp.After(t) || last.Type == mcm.MachineOperationCreate && last.LastUpdateTime.After(t)
 }
 
-// nextState returns what to remember if machines are bad, or if one has become ready since.
-func (i Failure) nextState(bad, recovered bool, now time.Time) Failure {
+// nextState returns what to remember if machines are bad, if too many Nodes are not ready, or if a
+// machine has become ready since. Where only Nodes are not ready, nothing was tried yet, so that one
+// machine may be at once.
+func (i Failure) nextState(bad, unready, recovered bool, now time.Time) Failure {
+	cured := !unready && (i.Unready || recovered)
+	i.Unready = unready
 	switch {
 	case bad && (i.Failures == 0 || i.Probing):
-		return Failure{Since: now, Failures: i.Failures + 1, Until: now.Add(retryDelay(i.Failures))}
+		return Failure{Since: now, Failures: i.Failures + 1, Until: now.Add(retryDelay(i.Failures)), Unready: unready}
+	case unready && i.Failures == 0:
+		return Failure{Since: now, Failures: 1, Until: now, Probing: true, Unready: true}
 	case bad || i.Failures == 0:
 		return i
-	case recovered:
+	case cured:
 		return Failure{}
 	}
 	i.Probing = i.Probing || !now.Before(i.Until)

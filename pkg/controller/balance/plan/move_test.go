@@ -3,7 +3,6 @@
 package plan_test
 
 import (
-	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -179,13 +178,11 @@ var _ = Describe("What is uneven", func() {
 		for i := range w.Members {
 			changes[i](&w.Members[i])
 		}
-		for i := range 4 {
-			w.Nodes = append(w.Nodes, fit.Node{Object: unready("stranger-" + strconv.Itoa(i))})
-		}
+		w.NodesKnown, w.NodeCount, w.UnreadyCount = true, 8, 4
 		p := New(w.View)
 		Expect(writes(p)).To(BeEmpty())
 		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False Waiting"))
-		w.Nodes = w.Nodes[1:]
+		w.UnreadyCount = 3
 		Expect(writes(New(w.View))).NotTo(BeEmpty())
 	},
 		Entry("before it asks for a machine", func(*Member) {}, func(*Member) {}),
@@ -213,12 +210,6 @@ var _ = Describe("What is uneven", func() {
 func stuckBoot(m *Member) {
 	phase("Pending")(&m.Machines[0])
 	bornAt(Noon.Add(-time.Minute))(&m.Machines[0])
-}
-
-func unready(name string) *corev1.Node {
-	n := node(name)
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
-	return n
 }
 
 func node(name string) *corev1.Node {

@@ -150,19 +150,6 @@ func (r *round) victim(from, to *zone, promised string) (name, why string) {
 	return "", cmp.Or(why, "no machine of "+from.name+" may go")
 }
 
-// unhealthy is why no machine moves while so many Nodes of the cluster are not ready.
-const unhealthy = "too many Nodes of the cluster are not ready"
-
-func (r *round) unhealthy() bool {
-	unready := 0
-	for _, n := range r.Nodes {
-		if pool.Unready(n.Object) {
-			unready++
-		}
-	}
-	return pool.TooManyUnready(unready, len(r.Nodes))
-}
-
 // compareTrueFirst orders true before false.
 func compareTrueFirst(a, b bool) int {
 	switch {

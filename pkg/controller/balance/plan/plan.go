@@ -82,7 +82,7 @@ func New(v View) Plan {
 		z := readMember(m, v.Settings)
 		r.zones = append(r.zones, z)
 		r.byName[z.name] = z
-		z.health, r.failing[z.name] = examine(z, v.Memory.Failing[z.name], v.Now, v.Settings.BootPatience)
+		r.examine(z)
 		if until := v.Memory.Paused[z.name]; v.Now.Before(until) {
 			r.paused[z.name] = until
 		}
@@ -94,6 +94,7 @@ func New(v View) Plan {
 	slices.SortFunc(r.zones, byName)
 	r.readBounds()
 	r.buildGroups()
+	r.keepOneHealthy()
 	r.holdGrowth()
 	r.continueMoves()
 	for _, group := range r.groups {
@@ -105,6 +106,7 @@ func New(v View) Plan {
 	}
 	r.spreadShares()
 	r.giveBounds()
+	r.reportUnready()
 	return r.buildPlan()
 }
 
@@ -287,6 +289,7 @@ func (r *round) nextCheck() time.Duration {
 			at(r.Now.Add(similar.Settling))
 		}
 		at(z.overdue)
+		at(z.health.changes)
 		if ill := r.failing[z.name]; !ill.Probing {
 			at(ill.Until)
 		}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -19,11 +20,12 @@ import (
 // spreadShares gives each member its share of its pool's excess. Without one, a member has a share
 // only while the cluster is hibernated, which is 0, or while a machine is created for a move to it.
 // Shares stay as they are while the cluster may be hibernated, or it is not known what machines offer,
-// and that will soon be known.
+// and that will soon be known, or while other members stand in for one whose Nodes do not show whether it
+// is well again.
 func (r *round) spreadShares() {
 	asleep := r.hibernated()
 	for _, pool := range r.pools {
-		if asleep && r.Garden.awaitsCluster() || !asleep && r.awaitsTemplates(pool) {
+		if asleep && r.Garden.awaitsCluster() || !asleep && (r.awaitsTemplates(pool) || r.nodesUnclear() && slices.ContainsFunc(pool, (*zone).isUnready)) {
 			keepShares(pool)
 			continue
 		}
@@ -253,13 +255,22 @@ func spreadVerdict(pool []*zone, total int, short int64) verdict {
 	return verdict{status: true, reason: "Spread", message: fmt.Sprintf("the pool's excess of %d is spread over %d MachineDeployments", total, len(pool))}
 }
 
-// failingText names the members that fail to create machines, as the end of a sentence.
+// failingText names the members that fail to create machines, and those with too many Nodes that are not
+// ready, as the end of a sentence.
 func failingText(zones []*zone) string {
-	blocked := slices.DeleteFunc(slices.Clone(zones), func(z *zone) bool { return !z.health.blocked })
-	if len(blocked) == 0 {
+	var causes []string
+	add := func(cause string, unready bool) {
+		those := slices.DeleteFunc(slices.Clone(zones), func(z *zone) bool { return !z.health.blocked || z.health.unready != unready })
+		if len(those) > 0 {
+			causes = append(causes, cause+" in "+joinNames(those))
+		}
+	}
+	add("machines cannot be created", false)
+	add("too many Nodes are not ready", true)
+	if len(causes) == 0 {
 		return ""
 	}
-	return ", because machines cannot be created in " + joinNames(blocked)
+	return ", because " + strings.Join(causes, ", and ")
 }
 
 // byName orders members independently of the input.

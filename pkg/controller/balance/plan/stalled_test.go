@@ -10,7 +10,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
-	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
 // keepsFailed is a member with a preserved machine that ran and failed, so that nothing replaces it.
@@ -88,9 +87,7 @@ var _ = Describe("A promised machine", func() {
 	It("holds up no growth while many Nodes are not ready, those of its taker among them", func() {
 		v := view(NewMember("a", 4, ScaleUp, Applied(4), promises("a", "b"), asked(6)),
 			NewMember("b", 3, ScaleUp, Applied(3), took("1", "a"), func(m *Member) { phase(mcm.MachineUnknown)(&m.Machines[2]) }))
-		for _, name := range []string{"u", "v", "w", "x"} {
-			v.Nodes = append(v.Nodes, fit.Node{Object: unready(name)})
-		}
+		v.NodesKnown, v.NodeCount, v.UnreadyCount = true, 8, 4
 		Expect(writes(New(v))).To(Equal("a: applied-replicas=6"))
 	})
 

@@ -28,6 +28,10 @@ type View struct {
 	Budgets []Budget
 	// Unreachable is why Nodes, pods and budgets may be out of date, if they may.
 	Unreachable string
+	// NodesKnown reports whether the readiness of Nodes is known now. UnreadyCount is how many Nodes of
+	// the cluster are not ready, and NodeCount how many there are; it is set only if some are not.
+	NodesKnown              bool
+	NodeCount, UnreadyCount int
 	// Starting reports whether the process began so recently that Nodes which have been ready for long
 	// do not show yet what a fresh machine offers.
 	Starting bool
@@ -96,6 +100,8 @@ type Settings struct {
 	Drain bool
 	// BootPatience is how long a machine may take to become ready.
 	BootPatience time.Duration
+	// Unready are the limits of Nodes that are not ready.
+	Unready pool.UnreadyLimits
 	// Bounds by name, for MachineDeployments that have no others.
 	Bounds map[string]v1alpha1.Bounds
 	// PoolLabels are labels with the name of the pool. The first one that a MachineDeployment has
@@ -105,13 +111,14 @@ type Settings struct {
 
 // Memory is kept from plan to plan. Without it, a zone is tried once more than necessary.
 type Memory struct {
-	// Failing are the members that fail to create machines, by name.
+	// Failing are the members that fail to create machines, or have too many Nodes that are not ready,
+	// by name.
 	Failing map[string]Failure
 	// Paused members take no machine until this time, by name.
 	Paused map[string]time.Time
 }
 
-// Failure describes a member that fails to create machines.
+// Failure describes a member that fails to create machines, or has too many Nodes that are not ready.
 type Failure struct {
 	// Since is when it last began to fail.
 	Since time.Time
@@ -121,4 +128,6 @@ type Failure struct {
 	Until time.Time
 	// Probing reports whether this machine may be requested.
 	Probing bool
+	// Unready reports whether too many of its Nodes are not ready.
+	Unready bool
 }

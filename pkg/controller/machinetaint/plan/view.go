@@ -39,7 +39,7 @@ type View struct {
 	// Targetless reports whether there is no target cluster, so that no Node is ever seen.
 	Targetless bool
 	// Unhealthy reports whether many of the target cluster's Nodes are not ready; see
-	// [pool.TooManyUnready].
+	// [pool.UnreadyLimits].
 	Unhealthy bool
 	// Accounting is where the reserve is counted unless the MachineDeployment defines it; empty to
 	// leave it where it is.
@@ -121,6 +121,8 @@ type Settings struct {
 	// BootPatience is how long a machine in reserve may take to become ready; 0 means without
 	// limit.
 	BootPatience time.Duration
+	// Unready are the limits of Nodes that are not ready, beyond which no machine is drained.
+	Unready pool.UnreadyLimits
 	// SafetyUp is machine-controller-manager's flag: how many machines beyond replicas and surge
 	// make it freeze a MachineDeployment.
 	SafetyUp int

@@ -36,7 +36,7 @@ const PoolLabel = "worker.gardener.cloud/pool"
 
 // NewSettings returns settings that balance only members with a mode of their own.
 func NewSettings() plan.Settings {
-	return plan.Settings{Enabled: true, Mode: v1alpha1.BalanceOff, Similar: similar.Defaults(), BootPatience: 10 * time.Minute, PoolLabels: []string{PoolLabel}}
+	return plan.Settings{Enabled: true, Mode: v1alpha1.BalanceOff, Similar: similar.Defaults(), BootPatience: 10 * time.Minute, PoolLabels: []string{PoolLabel}, Unready: pool.DefaultUnreadyLimits()}
 }
 
 // Change is one change of a member.
