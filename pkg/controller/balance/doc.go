@@ -47,13 +47,14 @@
 //     none waits, so can at least one of the pods that run there, if any.
 //  4. One machine of a group moves at a time. Its replacement is ready before it is deleted. A
 //     machine stays if one of its pods must not be evicted or could not run in the other zone. No
-//     machine moves while many Nodes of the cluster are not ready. The replica of a machine that
+//     machine moves while too many Nodes of the cluster are not ready. The replica of a machine that
 //     cannot be created goes elsewhere only if machine-controller-manager would delete that machine
 //     before any that serves.
 //  5. Only replicas count for skew; reserve machines do not.
 //  6. Shares of a pool add up to its excess, or to the available room. A member that fails to
 //     create machines keeps those that it has and, from time to time, gets one more as a probe.
-//     Others keep its share until its machines are ready again. A member that is being deleted has
+//     The same applies to one with too many Nodes that are not ready, and at once. Others keep its
+//     share until its machines are ready again, and its Nodes for a while. A member that is being deleted has
 //     no share, and that of a member whose bounds are invalid stays as it is.
 //  7. Between equal members, the one with fewer machines in total has the larger share. Names and
 //     order decide only ties.
