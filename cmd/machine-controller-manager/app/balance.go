@@ -88,6 +88,13 @@ func (o *BalanceOptions) settings(namespace string) (plan.Settings, error) {
 	}, err
 }
 
+// zoneSettings returns the settings of the balance controller.
+func (p *process) zoneSettings() (plan.Settings, error) {
+	s, err := p.options.Balance.settings(p.options.Namespace)
+	s.Drain, s.Unready = p.options.Reserve.Drain, p.options.Unready.UnreadyLimits
+	return s, err
+}
+
 // runBalance runs the controller that keeps zones even.
 func (p *process) runBalance(ctx context.Context) error {
 	ours, err := connect.Evenkeel(p.control)
@@ -98,11 +105,10 @@ func (p *process) runBalance(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make client for a Gardener's kinds: %w", err)
 	}
-	settings, err := p.options.Balance.settings(p.options.Namespace)
+	settings, err := p.zoneSettings()
 	if err != nil {
 		return err
 	}
-	settings.Drain, settings.Unready = p.options.Reserve.Drain, p.options.Unready.UnreadyLimits
 	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 var _ = Describe("Flags of the balance controller", func() {
@@ -40,6 +41,16 @@ var _ = Describe("Flags of the balance controller", func() {
 		Expect(parsed("--balancing-label=team").Balance.Similar.Options().BalancingLabels).To(Equal([]string{"team"}))
 	})
 
+	It("limit Nodes that are not ready as cluster-autoscaler does, for the machine-taint controller, too", func() {
+		Expect(parsed().Unready.UnreadyLimits).To(Equal(pool.UnreadyLimits{Count: 3, Percentage: 45}))
+		p := &process{options: parsed("--max-total-unready-percentage=12.5", "--ok-total-unready-count=7")}
+		want := pool.UnreadyLimits{Count: 7, Percentage: 12.5}
+		zones, err := p.zoneSettings()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(zones.Unready).To(Equal(want))
+		Expect(p.options.Reserve.options(p, &accounting{}).Settings.Unready).To(Equal(want))
+	})
+
 	DescribeTable("are refused where they make no sense",
 		func(mention string, arguments ...string) {
 			Expect(parsed(arguments...).Validate()).To(MatchError(ContainSubstring(mention)))
@@ -50,6 +61,10 @@ var _ = Describe("Flags of the balance controller", func() {
 		Entry("labels that exclude each other", "--balancing-label", "--balancing-label=a", "--balancing-ignore-label=b"),
 		Entry("bounds of another namespace", "namespace", "--nodes=1:2:3:other.pool"),
 		Entry("bounds that are no bounds", "min must not be above max", "--nodes=3:2:default.pool"),
+		Entry("a percentage beyond 100", "--max-total-unready-percentage", "--max-total-unready-percentage=100.1"),
+		Entry("a percentage below 0", "--max-total-unready-percentage", "--max-total-unready-percentage=-1"),
+		Entry("a percentage that is no number", "--max-total-unready-percentage", "--max-total-unready-percentage=NaN"),
+		Entry("a negative number of Nodes", "--ok-total-unready-count", "--ok-total-unready-count=-1"),
 		Entry("bounds twice", "twice", "--nodes=1:2:default.pool", "--nodes=1:3:default.pool"),
 	)
 })

@@ -178,14 +178,16 @@ func (c *Controller) machineChanged(_, _ any) {
 }
 
 // nodeChanged causes a sync if pods matter, or if machines do and a Node shows something else of what
-// they offer.
+// they offer, or begins or ceases to count as not ready.
 func (c *Controller) nodeChanged(was, is any) {
 	before, _ := was.(*corev1.Node)
 	after, _ := is.(*corev1.Node)
-	if c.moving.Load() || c.concerned.Load() && !sameOffer(before, after) {
+	if c.moving.Load() || c.concerned.Load() && !(sameOffer(before, after) && isUnready(before) == isUnready(after)) {
 		c.gather(gatherPods)
 	}
 }
+
+func isUnready(n *corev1.Node) bool { return n != nil && pool.Unready(n) }
 
 func (c *Controller) podChanged(_, _ any) {
 	if c.moving.Load() {

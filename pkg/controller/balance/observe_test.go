@@ -3,6 +3,7 @@
 package balance_test
 
 import (
+	"fmt"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -171,6 +172,25 @@ var _ = Describe("What is observed", func() {
 		Expect(reserve(tolerant)).To(BeTrue())
 		Expect(reserve(manyClaims)).To(BeTrue())
 	})
+
+	DescribeTable("is how many Nodes of the cluster are not ready", func(hasTarget bool, ready, not int, known bool, nodes, unready int) {
+		s := newScene()
+		o := s.Objects
+		o.Deployments, o.Nodes = shown(plan.Member{Object: s.d}).Deployments, nil
+		for i := range ready + not {
+			o.Nodes = append(o.Nodes, fixture.Node(fmt.Sprint("n", i), func(n *corev1.Node) {
+				if i >= ready {
+					n.Status.Conditions[0].Status = corev1.ConditionFalse
+				}
+			}))
+		}
+		_, v, _ := watched(o, hasTarget)
+		Expect([]any{v.NodesKnown, v.NodeCount, v.UnreadyCount}).To(Equal([]any{known, nodes, unready}))
+	},
+		Entry("if some are not", true, 2, 3, true, 5, 3),
+		Entry("which are not counted if all are ready", true, 2, 0, true, 0, 0),
+		Entry("unless there is no target cluster", false, 0, 0, false, 0, 0),
+	)
 
 	It("is a rollout while another MachineSet has machines that stay, whatever the status of the set says", func() {
 		s := newScene()

@@ -58,12 +58,19 @@ var _ = DescribeTable("A change of a Node, while a pool has an excess,",
 	Entry("not if it reports how it is", false, ready, offering(func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() })),
 	Entry("not if it shows nothing before and after", false, cordoned, offering(func(n *corev1.Node) { n.Spec.Unschedulable, n.Labels["l"] = true, "2" })),
 	Entry("nor if it comes and shows nothing", false, nil, cordoned),
+	Entry("if it is not ready any more, though it shows nothing", true, cordoned, lost),
+	Entry("if it is ready again, though it shows nothing", true, lost, cordoned),
+	Entry("if it comes and is not ready", true, nil, lost),
+	Entry("not if it is still not ready", false, lost, offering(func(n *corev1.Node) { unschedulable(n); n.Status.Conditions[0].Status = corev1.ConditionFalse })),
 )
 
 var (
 	ready    = offering(func(*corev1.Node) {})
-	cordoned = offering(func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	cordoned = offering(unschedulable)
+	lost     = offering(func(n *corev1.Node) { unschedulable(n); n.Status.Conditions[0].Status = corev1.ConditionUnknown })
 )
+
+func unschedulable(n *corev1.Node) { n.Spec.Unschedulable = true }
 
 var _ = DescribeTable("A change of a MachineDeployment",
 	func(want []time.Duration, changes ...[2]any) {

@@ -25,6 +25,7 @@ import (
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -152,6 +153,24 @@ var _ = Describe("A preview", func() {
 			Expect([]bool{ok, v.Targetless}).To(Equal([]bool{true, !hasTarget}))
 		}
 	})
+
+	DescribeTable("sees whether more Nodes are not ready than its limits allow", func(limits pool.UnreadyLimits, want bool) {
+		preview, err := machinetaint.NewPreview(plan.Settings{Unready: limits}, true)
+		Expect(err).NotTo(HaveOccurred())
+		d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{api.AppliedExcessAnnotation: "1"}}}
+		nodes := []*corev1.Node{fixture.Node("a")}
+		for _, name := range []string{"b", "c", "d", "e"} {
+			nodes = append(nodes, fixture.Node(name, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }))
+		}
+		Expect(preview.SetObjects(machinetaint.Objects{Deployments: []*api.MachineDeployment{d}, Nodes: nodes}, time.Now())).To(Succeed())
+		v, _, ok := preview.Plan(fixture.Namespace, "pool")
+		Expect(ok).To(BeTrue())
+		Expect(v.Unhealthy).To(Equal(want))
+	},
+		Entry("by default", pool.DefaultUnreadyLimits(), true),
+		Entry("by their number", pool.UnreadyLimits{Count: 4, Percentage: 45}, false),
+		Entry("by their percentage", pool.UnreadyLimits{Count: 3, Percentage: 80}, false),
+	)
 
 	DescribeTable("puts no machine that serves in reserve where there is no target cluster, since its pods cannot be seen", func(phase mcmapi.MachinePhase) {
 		preview, err := machinetaint.NewPreview(plan.Settings{}, false)
