@@ -10,9 +10,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 )
@@ -20,14 +24,7 @@ import (
 var _ = Describe("While the target cluster does not answer", func() {
 	It("the controller notices by itself, and goes on when it is back", func() {
 		play(func(c *cluster) {
-			var cut atomic.Bool
-			target := reachability.New("target", func(context.Context) (string, error) {
-				if cut.Load() {
-					return "", errors.New("cut off")
-				}
-				return "", nil
-			}, reachability.Options{})
-			c.Start("probe", func(ctx context.Context, _ *rest.Config) error { return target.Run(ctx) })
+			cut, target := c.probe()
 			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
 			c.Start("balance", reaching(target))
 			c.settle()
@@ -45,4 +42,48 @@ var _ = Describe("While the target cluster does not answer", func() {
 			Expect(c.condition("a", plan.ConditionBalanced)).To(Equal("True Even"))
 		})
 	})
+
+	It("no zone stands in for one whose Nodes fail, until it is back", func() {
+		play(func(c *cluster) {
+			cut, target := c.probe()
+			c.deployAll([]Change{Labelled("p"), Excess("3")}, 2, 2, 2)
+			c.Start("balance", reaching(target))
+			c.settle()
+			cut.Store(true)
+			time.Sleep(time.Minute)
+			c.nodesFail("b")
+			time.Sleep(10 * time.Minute)
+			Expect(c.annotations(v1alpha1.ShareAnnotation, abc...)).To(Equal("1/1/1"))
+			cut.Store(false)
+			time.Sleep(time.Minute)
+			Expect(c.annotations(v1alpha1.ShareAnnotation, abc...)).To(Equal("2/1/1"))
+			Expect(c.condition("a", plan.ConditionShare)).To(Equal("True FailedOver"))
+		})
+	})
 })
+
+// probe asks a target cluster whether it answers: not while it is cut off.
+func (c *cluster) probe() (cut *atomic.Bool, target *reachability.Cluster) {
+	cut = &atomic.Bool{}
+	target = reachability.New("target", func(context.Context) (string, error) {
+		if cut.Load() {
+			return "", errors.New("cut off")
+		}
+		return "", nil
+	}, reachability.Options{})
+	c.Start("probe", func(ctx context.Context, _ *rest.Config) error { return target.Run(ctx) })
+	return cut, target
+}
+
+// nodesFail has no Node of a zone be ready any more.
+func (c *cluster) nodesFail(zone string) {
+	GinkgoHelper()
+	for _, n := range world.List[corev1.Node](c, corev1.SchemeGroupVersion.WithResource("nodes")) {
+		if n.Labels[corev1.LabelTopologyZone] != zone {
+			continue
+		}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.Now()}}
+		_, err := c.core.CoreV1().Nodes().UpdateStatus(context.Background(), n, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+}

@@ -191,6 +191,14 @@ var _ = Describe("A zone with too many Nodes that are not ready", func() {
 		Entry("while too many of the whole cluster are not ready", func(v *View) { v.NodeCount, v.UnreadyCount = 8, 4 }),
 	)
 
+	It("is not named where something else is to be done", func() {
+		w := outage(4)
+		w.Unreachable = "silent"
+		p := New(w.View)
+		Expect(condition(p, "b", ConditionBalanced)).To(Equal("False " + ReasonUnreachable))
+		Expect(p.Blocks).To(BeEmpty())
+	})
+
 	It("is named beside one that cannot create machines", func() {
 		w := outage(6)
 		w.member("c").Machines = append(w.member("c").Machines, NewMachine("c-x", inReserve, exhausted))
