@@ -160,7 +160,7 @@ func (w *MoveWorld) reserveView(i int) reserve.View {
 			m.Phase, m.Failing = mcm.MachineCrashLoopBackOff, true
 		}
 		if u.pinned {
-			m.Pods, m.Pinned = 1, true
+			m.Pods, m.Pinned = 1, pool.NotSafeToEvict
 		}
 		v.Machines = append(v.Machines, m)
 	}

@@ -19,6 +19,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -102,9 +103,27 @@ func (i *Informers) Nodes() cache.SharedIndexInformer {
 	})
 }
 
-// Budgets returns the informer of PodDisruptionBudgets.
+// Budgets returns the informer of PodDisruptionBudgets, which waits while the process lacks the right
+// to read them. Do not wait for it: see [Informers.BudgetsUnknown].
 func (i *Informers) Budgets() cache.SharedIndexInformer {
-	return i.factory.Policy().V1().PodDisruptionBudgets().Informer()
+	return access.Informer(i.factory.InformerFor, i.rights, budgetsRule, &policyv1.PodDisruptionBudget{}, func(c kubernetes.Interface) access.Reader[*policyv1.PodDisruptionBudgetList] {
+		return c.PolicyV1().PodDisruptionBudgets(corev1.NamespaceAll)
+	})
+}
+
+// BudgetsUnknown returns why PodDisruptionBudgets are not known; empty if they are.
+func (i *Informers) BudgetsUnknown() string {
+	switch {
+	case i.rights.Lacks(budgetsRule):
+		return "Evenkeel may not read them in the target cluster"
+	case !i.Budgets().HasSynced():
+		return "they have not been read yet"
+	}
+	return ""
+}
+
+var budgetsRule = access.Rule{
+	Cluster: "target", Resource: policyv1.Resource("poddisruptionbudgets"), Without: "No machine is drained or moved while pods run on it",
 }
 
 // DaemonSets returns the informer of DaemonSets.

@@ -62,7 +62,7 @@ func StripAll[T any](items []T) ([]T, error) {
 // Without values, presence counts.
 var podAnnotations = map[string][]string{
 	corev1.MirrorPodAnnotationKey: nil,
-	pool.SafeToEvict:              {"true", "false"},
+	pool.SafeToEvict:              {"true", "false", pool.OnCompletion},
 	similar.DaemonSetPod:          {"true"},
 }
 
@@ -83,7 +83,22 @@ func StripPod(pod *corev1.Pod) *corev1.Pod {
 			metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, value)
 		}
 	}
+	keepEviction(slim, pod)
 	return slim
+}
+
+// onDisk stands for whatever makes a volume local.
+var onDisk = corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+
+// keepEviction keeps what else decides whether a pod may be evicted: one local volume is enough, and
+// its grace period matters only while it is being deleted. Pods that have no Node are not evicted.
+func keepEviction(slim, pod *corev1.Pod) {
+	if pod.DeletionTimestamp != nil {
+		slim.Spec.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds
+	}
+	if name, local := pool.LocalVolume(pod); local && pod.Spec.NodeName != "" {
+		slim.Spec.Volumes = append(slices.Clip(slim.Spec.Volumes), corev1.Volume{Name: name, VolumeSource: onDisk})
+	}
 }
 
 // stripNode drops what no controller reads and no write of the main resource changes, because

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -65,7 +66,21 @@ var podReaders = map[string]func(*corev1.Pod) any{
 		return nil
 	},
 	"workload": func(p *corev1.Pod) any { return pool.IsWorkload(p) },
-	"pin":      func(p *corev1.Pod) any { return pool.PinOf(p) },
+	"eviction": func(p *corev1.Pod) any {
+		if p.Spec.NodeName == "" {
+			return nil
+		}
+		budgets := []pool.Budget{
+			{Namespace: p.Namespace, Name: "a", Selector: labels.SelectorFromSet(labels.Set{"app": "a"})},
+			{Namespace: p.Namespace, Name: "b", Selector: labels.SelectorFromSet(labels.Set{"app": "b"}), Allowed: 1},
+		}
+		var all []string
+		for _, after := range []time.Duration{0, 45 * time.Second, time.Hour, 2 * time.Hour} {
+			now := time.Unix(1e9, 0).Add(after)
+			all = append(all, pool.NewEvictor(pool.EvictionRule{}, budgets, "", now).WhyNot(p), pool.NewEvictor(pool.EvictionRule{LocalStorage: true}, nil, "", now).WhyNot(p))
+		}
+		return all
+	},
 	"free": func(p *corev1.Pod) any {
 		return similar.Free(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")}, []*corev1.Pod{p})
 	},
@@ -91,8 +106,9 @@ func drawPod(t *rapid.T) *corev1.Pod {
 		p.UID, p.ResourceVersion, p.CreationTimestamp = "uid", "7", now
 		p.Labels = map[string]string{"app": pick("app", "a", "b")}
 		p.Annotations = map[string]string{"note": "x"}
+		p.Namespace = pick("namespace", "default", metav1.NamespaceSystem)
 		for _, key := range []string{corev1.MirrorPodAnnotationKey, pool.SafeToEvict, similar.DaemonSetPod} {
-			if value := pick(key, "none", "true", "false", "falsehood", ""); value != "none" {
+			if value := pick(key, "none", "true", "false", pool.OnCompletion, "falsehood", ""); value != "none" {
 				p.Annotations[key] = value
 			}
 		}
@@ -102,6 +118,10 @@ func drawPod(t *rapid.T) *corev1.Pod {
 		if rapid.Bool().Draw(t, "going") {
 			p.DeletionTimestamp = &now
 		}
+		if rapid.Bool().Draw(t, "patient") {
+			p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](3600)
+		}
+		drawVolumes(t, p)
 		p.Spec.NodeName, p.Spec.SchedulerName = pick("node", "", "n"), pick("scheduler", "", "default-scheduler")
 		p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: pick("zone", "a", "b")}
 		p.Spec.Priority = rapid.SampledFrom([]*int32{nil, ptr.To[int32](-20), ptr.To[int32](5)}).Draw(t, "priority")
@@ -121,6 +141,20 @@ func drawPod(t *rapid.T) *corev1.Pod {
 		}
 		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(pick("cpu", "1", "250m"))}
 	})
+}
+
+// drawVolumes draws volumes, and which of them are safe.
+func drawVolumes(t *rapid.T, p *corev1.Pod) {
+	sources := []corev1.VolumeSource{
+		{EmptyDir: &corev1.EmptyDirVolumeSource{}}, {EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
+		{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}, {PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}},
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "volumes") {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", i), VolumeSource: rapid.SampledFrom(sources).Draw(t, "source")})
+	}
+	if safe := rapid.SampledFrom([]string{"", "v0", "v0,v1", "v1, v2"}).Draw(t, "safe volumes"); safe != "" {
+		p.Annotations[pool.SafeToEvictLocalVolumes] = safe
+	}
 }
 
 var _ = Describe("A stripped pod", func() {
@@ -153,6 +187,12 @@ var _ = Describe("A stripped pod", func() {
 		Entry("in constraints", "n", func(p *corev1.Pod) {
 			for range 100 {
 				p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{WhenUnsatisfiable: corev1.DoNotSchedule, TopologyKey: "k"})
+			}
+		}),
+		Entry("in volumes and what it says of them", "n", func(p *corev1.Pod) {
+			p.Annotations = map[string]string{pool.SafeToEvictLocalVolumes: huge}
+			for i := range 500 {
+				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", i), VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: huge[:1000]}}})
 			}
 		}),
 		Entry("in containers", "", func(p *corev1.Pod) {

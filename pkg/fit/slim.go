@@ -59,6 +59,9 @@ func Slim(pod *corev1.Pod) *corev1.Pod {
 	return slim
 }
 
+// LabelsKnown reports whether a slim pod has the labels of the whole one.
+func LabelsKnown(pod *corev1.Pod) bool { return pod.Annotations[unread] == "" }
+
 // SlimMovable is [Slim], and also keeps what decides where else a pod that has a node could run. If
 // only that exceeds a limit, the pod is undecided as a waiting pod, and counts for other pods as
 // usual.

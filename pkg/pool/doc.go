@@ -4,8 +4,8 @@
 // [Snapshot]. It also contains the functions that write the number of machines for workload,
 // [Resize], [Release] and [Apply], and those that put a machine in reserve or let it serve, [Mark]
 // and [Unmark]. It reads, in the same way as machine-controller-manager, which machines are named
-// for deletion and how early a machine is deleted ([Named], [Priority]), and from pods what may be
-// evicted ([PinOf]).
+// for deletion and how early a machine is deleted ([Named], [Priority]), and, in the same way as
+// cluster-autoscaler, which pods may be evicted ([Evictor]).
 //
 //	informers' stores ---+
 //	lists of a client ---+-> Source -> Read -> Snapshot: plain values, to decide by or to print

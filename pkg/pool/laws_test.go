@@ -87,7 +87,7 @@ var _ = Describe("A snapshot", func() {
 			want := w.read()
 			for i := range want.Machines {
 				if m := &want.Machines[i]; !m.Marked() {
-					m.Pods, m.NonTolerating, m.Pinned = 0, 0, false
+					m.Pods, m.NonTolerating = 0, 0
 				}
 			}
 			if got := pool.ReadReserve(w.deployment, pool.NewList(w.Objects), noon); !reflect.DeepEqual(got, want) {
@@ -117,7 +117,7 @@ var _ = Describe("A snapshot", func() {
 				t.Fatalf("T %d, R %d, A %+v, visible %d", s.Replicas, s.Workload, s.Applied, visible)
 			}
 			for _, m := range s.Machines {
-				if m.NonTolerating > m.Pods || m.Pinned && m.Pods == 0 || m.Unseen && m.Pods > 0 || m.Reserve() && !m.Marked() {
+				if m.NonTolerating > m.Pods || m.Unseen && m.Pods > 0 || m.Reserve() && !m.Marked() {
 					t.Fatalf("%+v", m)
 				}
 			}

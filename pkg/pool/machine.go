@@ -26,10 +26,8 @@ type Machine struct {
 	Preserved bool
 
 	// Pods are the pods on it that make it busy; see [IsWorkload]. NonTolerating is how many of
-	// them do not tolerate the reserve taint. Pinned reports whether one of them must not be
-	// evicted; see [PinOf].
+	// them do not tolerate the reserve taint.
 	Pods, NonTolerating int
-	Pinned              bool
 	// Unseen reports whether it may have pods that cannot be seen, because its Node cannot.
 	Unseen bool
 }
@@ -67,6 +65,15 @@ func (m Machine) Phase() mcm.MachinePhase { return m.Object.Status.CurrentStatus
 
 // Leaving reports whether the machine is being deleted or named for deletion, by any client.
 func (m Machine) Leaving() bool { return m.Named || BeingDeleted(m.Object) }
+
+// Going reports whether the pods of the machine are about to be evicted, or have been: it is leaving,
+// or it serves and is deleted first.
+func (m Machine) Going() bool {
+	return m.Leaving() || !m.Marked() && Priority(m.Object) <= priorityVictim
+}
+
+// priorityVictim is the deletion priority of machines that are chosen to go.
+const priorityVictim = 2
 
 // Ready reports whether workload can run on the machine now.
 func (m Machine) Ready() bool { return Ready(m.Phase()) }
@@ -167,7 +174,6 @@ func (m *Machine) countPods(source Source) {
 			effects = ReserveEffects(m.Object)
 		}
 		m.Pods++
-		m.Pinned = m.Pinned || PinOf(pod) != Unpinned
 		if !ToleratesReserve(pod, effects) {
 			m.NonTolerating++
 		}

@@ -105,18 +105,6 @@ var _ = Describe("A snapshot", func() {
 		Expect(w.one("b").Preserved).To(BeFalse())
 	})
 
-	It("knows which machines hold a pod that must not be evicted", func() {
-		w := newWorld()
-		w.machine("new", "a")
-		w.node("a")
-		w.pod("a")
-		Expect(w.one("a").Pinned).To(BeFalse())
-		w.pod("a", func(p *corev1.Pod) { p.OwnerReferences = nil })
-		Expect(w.one("a").Pinned).To(BeTrue())
-		w.pod("a")
-		Expect(w.one("a").Pinned).To(BeTrue(), "whatever other pods it has")
-	})
-
 	It("leaves out pods that are promised a place on a Node and are not there", func() {
 		w := newWorld()
 		w.machine("new", "a")

@@ -46,9 +46,9 @@
 //     for this.
 //  5. Surplus. If more than R machines serve, none of them is empty and nothing is leaving, for as
 //     long as patience, then the machines with the fewest pods become victims and A falls by as
-//     many. It rises again when they are gone. A machine with a pod that must not be evicted is
-//     never one of them: if all have such pods, all stay. While many Nodes of the cluster are not
-//     ready, nothing is drained and patience does not run.
+//     many. It rises again when they are gone. A machine with a pod that must not be evicted now is
+//     never one of them, nor more machines than budgets allow together: if none is left, all stay.
+//     While many Nodes of the cluster are not ready, nothing is drained and patience does not run.
 //  6. The gate. Victims of a smaller X are those that are not ready first, then those whose Nodes
 //     are cordoned, then the newest. They get priority 2 and keep the mark. A falls only as far as
 //     the lens' store shows that every machine that MCM would delete for it, in MCM's own order, is a

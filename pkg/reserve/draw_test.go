@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	. "github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -33,7 +34,9 @@ func drawMachine(t *rapid.T, name string) Machine {
 		Pods:      rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "pods"),
 	}
 	m.Doubtful = !m.Reserve && !often.Draw(t, "certain")
-	m.Pinned = m.Pods > 0 && rapid.Bool().Draw(t, "pinned")
+	if m.Pods > 0 {
+		m.Pinned = drawPin(t)
+	}
 	m.SeenPriority = m.Priority
 	if !often.Draw(t, "seen") {
 		m.SeenPriority = 3
@@ -42,6 +45,10 @@ func drawMachine(t *rapid.T, name string) Machine {
 	m.Open = m.Reserve && !m.Unhealthy() && rapid.Bool().Draw(t, "open")
 	m.Registered = m.Ready() || m.Unhealthy() || m.HasProviderID && rapid.Bool().Draw(t, "registered")
 	return m
+}
+
+func drawPin(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"", "NotSafeToEvict: pod a/b must not be evicted"}).Draw(t, "pinned")
 }
 
 func drawView(t *rapid.T) View {
@@ -78,6 +85,13 @@ func drawView(t *rapid.T) View {
 		}
 		m.Owner, m.Claimed = rapid.SampledFrom([]machine.Owner{"", "", "shop", "ci"}).Draw(t, "owner"), rapid.IntRange(0, 4).Draw(t, "claimed") == 0
 		v.Machines = append(v.Machines, m)
+	}
+	if rapid.Bool().Draw(t, "budgets") {
+		b := pool.SharedBudget{Allowed: rapid.IntRange(-1, 4).Draw(t, "allowed"), Pods: map[string]int{}}
+		for _, m := range v.Machines {
+			b.Pods[m.Name] = rapid.IntRange(0, m.Pods).Draw(t, "of the budget")
+		}
+		v.Budgets = []pool.SharedBudget{b}
 	}
 	return v
 }

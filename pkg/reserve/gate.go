@@ -32,8 +32,10 @@ func (r *round) chooseVictims() {
 		}
 		r.addVictim(i, why)
 	}
-	for _, i := range r.emptiest()[:r.surplus] {
-		r.addVictim(i, Surplus)
+	if r.surplus > 0 {
+		for _, i := range r.emptiest()[:r.surplus] {
+			r.addVictim(i, Surplus)
+		}
 	}
 	slices.SortFunc(r.plan.Victims, func(a, b Victim) int { return cmp.Compare(a.Name, b.Name) })
 }

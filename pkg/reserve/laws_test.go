@@ -31,7 +31,7 @@ var _ = Describe("laws", func() {
 		v.Machines = slices.Clone(v.Machines)
 		for i := range v.Machines {
 			if m := &v.Machines[i]; !m.Reserve {
-				m.Pods, m.Pinned = 0, false
+				m.Pods, m.Pinned = 0, ""
 			}
 		}
 		if got := ReleaseOrder(v, n); !reflect.DeepEqual(got, want) {
@@ -93,7 +93,7 @@ var _ = Describe("laws", func() {
 			other.Machines = slices.Clone(v.Machines)
 			for i := range other.Machines {
 				other.Machines[i].Pods = rapid.IntRange(0, 3).Draw(t, "other pods")
-				other.Machines[i].Pinned = rapid.Bool().Draw(t, "other pinned")
+				other.Machines[i].Pinned = drawPin(t)
 			}
 			if again := NewPlan(other); !reflect.DeepEqual(again, p) {
 				t.Fatalf("with other pods %+v instead of %+v", again, p)
@@ -250,8 +250,22 @@ var _ = Describe("laws", func() {
 
 	law("5: a machine that holds a pod that must not be evicted is no surplus", func(t *rapid.T, v View, p Plan) {
 		for _, victim := range p.Victims {
-			if m := find(v, victim.Name); m.Pinned && victim.Why == Surplus {
+			if m := find(v, victim.Name); m.Pinned != "" && victim.Why == Surplus {
 				t.Fatalf("%+v is to go: %+v", m, p)
+			}
+		}
+	})
+
+	law("5: budgets allow the evictions of a surplus together", func(t *rapid.T, v View, p Plan) {
+		for _, b := range v.Budgets {
+			evicted := 0
+			for _, victim := range p.Victims {
+				if victim.Why == Surplus {
+					evicted += b.Pods[victim.Name]
+				}
+			}
+			if evicted > max(0, b.Allowed) {
+				t.Fatalf("%+v loses %d: %+v", b, evicted, p)
 			}
 		}
 	})

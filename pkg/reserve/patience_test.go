@@ -9,8 +9,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	. "github.com/evenkeel/evenkeel/pkg/reserve"
 )
+
+// pin is why pods of a machine must not be evicted.
+const pin = "NotSafeToEvict: pod default/x must not be evicted"
 
 var _ = Describe("Patience (5)", func() {
 	overstaying := func() *world {
@@ -38,7 +42,7 @@ var _ = Describe("Patience (5)", func() {
 			w := overstaying()
 			w.view.SurplusSince = start.Add(-time.Hour)
 			for _, name := range pinned {
-				w.machine(name).Pinned = true
+				w.machine(name).Pinned = pin
 			}
 			Expect(NewPlan(w.view).Victims).To(Equal(victims))
 		},
@@ -46,6 +50,25 @@ var _ = Describe("Patience (5)", func() {
 		Entry("the emptiest of the others", []Victim{{"a", Surplus}}, "b"),
 		Entry("though it is the fullest", []Victim{{"c", Surplus}}, "b", "a", "d"),
 		Entry("none, if all are pinned", nil, "a", "b", "c", "d"),
+	)
+
+	DescribeTable("takes no more machines than budgets allow together",
+		func(victims []Victim, budgets ...pool.SharedBudget) {
+			w := overstaying()
+			w.setReplicas(1)
+			w.setWish(3)
+			w.view.Applied.Excess = 3
+			w.view.SurplusSince, w.view.Budgets = start.Add(-time.Hour), budgets
+			Expect(NewPlan(w.view).Victims).To(Equal(victims))
+		},
+		Entry("without budgets all that are too many", []Victim{{"a", Surplus}, {"b", Surplus}, {"d", Surplus}}),
+		Entry("as many as one budget allows, the emptiest first", []Victim{{"a", Surplus}, {"b", Surplus}},
+			pool.SharedBudget{Allowed: 3, Pods: map[string]int{"a": 1, "b": 2, "c": 1, "d": 1}}),
+		Entry("one that fits beside others, though it is fuller", []Victim{{"b", Surplus}, {"c", Surplus}},
+			pool.SharedBudget{Allowed: 1, Pods: map[string]int{"a": 1, "b": 1, "d": 1}}),
+		Entry("only those whom each budget allows", []Victim{{"b", Surplus}},
+			pool.SharedBudget{Allowed: 2, Pods: map[string]int{"a": 1, "b": 1, "d": 1}}, pool.SharedBudget{Allowed: 1, Pods: map[string]int{"a": 1, "b": 1, "c": 1, "d": 1}}),
+		Entry("none, if a budget allows none", nil, pool.SharedBudget{Pods: map[string]int{"a": 1, "b": 1, "c": 1, "d": 1}}),
 	)
 
 	DescribeTable("takes before others",
@@ -62,18 +85,18 @@ var _ = Describe("Patience (5)", func() {
 	It("says why no machine goes", func() {
 		w := overstaying()
 		for i := range w.view.Machines {
-			w.view.Machines[i].Pinned = !w.view.Machines[i].Reserve
+			w.view.Machines[i].Pinned = pin
 		}
 		plan := NewPlan(w.view)
 		Expect(plan.Summary.Reason).To(Equal(SurplusServing))
-		Expect(plan.Summary.Message).To(HaveSuffix("; no machine is drained, because each candidate runs a pod that must not be evicted; the first empty one enters the reserve"))
-		w.machine("a").Preserved, w.machine("a").Pinned = true, false
+		Expect(plan.Summary.Message).To(HaveSuffix("; no machine is drained, because each candidate runs a pod that must not be evicted now (NotSafeToEvict: pod default/x must not be evicted, on machine b); the first empty one enters the reserve"))
+		w.machine("a").Preserved, w.machine("a").Pinned = true, ""
 		Expect(NewPlan(w.view).Summary.Message).To(Equal(plan.Summary.Message), "a machine that must stay anyway changes nothing")
 		w.machine("b").Preserved, w.machine("c").Preserved = true, true
-		Expect(NewPlan(w.view).Summary.Message).To(Equal(plan.Summary.Message), "one candidate is enough")
+		Expect(NewPlan(w.view).Summary.Message).To(ContainSubstring("on machine d"), "one candidate is enough")
 		w.machine("d").Preserved = true
 		Expect(NewPlan(w.view).Summary.Message).To(HaveSuffix("after --surplus-patience, one is drained"), "there is none")
-		w.machine("d").Preserved, w.machine("d").Pinned = false, false
+		w.machine("d").Preserved, w.machine("d").Pinned = false, ""
 		Expect(NewPlan(w.view).Summary.Message).To(HaveSuffix("after --surplus-patience, one is drained"))
 	})
 

@@ -138,7 +138,7 @@ func newRound(v View) *round {
 	})
 	for i := range r.machines {
 		if v.NodesUnknown {
-			r.machines[i].Pods, r.machines[i].Pinned = 0, false // nothing below may depend on them
+			r.machines[i].Pods, r.machines[i].Pinned = 0, "" // nothing below may depend on them
 		}
 	}
 	r.dedicate()

@@ -37,7 +37,7 @@ func MachineOf(m pool.Machine) Machine {
 	one := Machine{
 		Name: o.Name, Created: o.CreationTimestamp.Time, Phase: m.Phase(), Set: m.Set, Reserve: m.Reserve(), HasProviderID: o.Spec.ProviderID != "",
 		Failing: failing, Priority: priority, SeenPriority: priority, Named: m.Named, Deleted: o.DeletionTimestamp != nil,
-		Preserved: m.Preserved, Pods: m.Pods, Pinned: m.Pinned, Registered: m.Registered(), Open: m.Open(), Cordoned: m.Cordoned(), Tainted: m.Tainted(),
+		Preserved: m.Preserved, Pods: m.Pods, Registered: m.Registered(), Open: m.Open(), Cordoned: m.Cordoned(), Tainted: m.Tainted(),
 		Owner: machine.Owner(m.Object.Annotations[machine.DedicatedAnnotation]),
 	}
 	if m.Unseen {

@@ -24,7 +24,7 @@ var _ = Describe("A view of a snapshot", func() {
 	read := pool.Machine{Object: fixture.Machine("m", func(m *mcm.Machine) {
 		m.Annotations = map[string]string{machine.ReserveAnnotation: "marked", machineutils.MachinePriority: "5"}
 		m.Spec.ProviderID, m.Status.CurrentStatus.Phase = "virtual:///m", mcm.MachineRunning
-	}), Set: "set", Pods: 2, Pinned: true, Preserved: true, Named: true}
+	}), Set: "set", Pods: 2, Preserved: true, Named: true}
 
 	It("has its numbers and its machines", func() {
 		noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -34,7 +34,7 @@ var _ = Describe("A view of a snapshot", func() {
 		})
 		Expect(v.Machines).To(Equal([]reserve.Machine{{
 			Name: "m", Phase: mcm.MachineRunning, Set: "set", Reserve: true, HasProviderID: true, Priority: 5, SeenPriority: 5, Named: true,
-			Preserved: true, Pods: 2, Pinned: true, Registered: true, Open: true,
+			Preserved: true, Pods: 2, Registered: true, Open: true,
 		}}))
 		v.Machines = nil
 		Expect(v).To(Equal(reserve.View{

@@ -82,10 +82,10 @@ func empty(names ...string) func(*world) {
 	}
 }
 
-func pinned(is bool, names ...string) func(*world) {
+func pinned(why string, names ...string) func(*world) {
 	return func(w *world) {
 		for _, name := range names {
-			w.machine(name).Pinned = is
+			w.machine(name).Pinned = why
 		}
 	}
 }
@@ -130,8 +130,8 @@ var _ = DescribeTable("Stories", story,
 	Entry("hot spare: it comes back, and patience ends: the emptiest goes whose pods may be evicted, or none until one may (5)", settled(3, 2, Unbounded),
 		step{"b is Unknown", all(func(w *world) { w.healthy = true }, phase("b", mcm.MachineUnknown)), "d Released", 3, 1, Unhealthy},
 		step{"b is back, and all are pinned", all(func(w *world) { w.machine("a").Pods, w.machine("b").Pods, w.machine("d").Pods = 2, 3, 1 },
-			pinned(true, "a", "b", "c", "d"), phase("b", mcm.MachineRunning)), "", 4, 1, SurplusServing},
-		step{"b and a may be moved", pinned(false, "b", "a"), "A 2 -> 1, a deleted, A 1 -> 2, f born, serves false", 3, 2, Complete}),
+			pinned(pin, "a", "b", "c", "d"), phase("b", mcm.MachineRunning)), "", 4, 1, SurplusServing},
+		step{"b and a may be moved", pinned("", "b", "a"), "A 2 -> 1, a deleted, A 1 -> 2, f born, serves false", 3, 2, Complete}),
 	Entry("hot spare: it comes back while too many Nodes are not ready, and another one is empty (4)", settled(3, 2, Unbounded),
 		step{"b is Unknown", all(func(w *world) { w.healthy = true }, phase("b", mcm.MachineUnknown)), "d Released", 3, 1, Unhealthy},
 		step{"b is back", all(func(w *world) { w.view.Unhealthy = true; w.machine("d").Pods = 1 }, empty("a"), phase("b", mcm.MachineRunning)), "a Retired", 3, 2, Complete}),

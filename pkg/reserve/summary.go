@@ -176,11 +176,11 @@ func (r *round) message(t counts, reason Reason) string {
 
 // surplusMessage describes how a surplus ends.
 func (r *round) surplusMessage() string {
-	switch {
-	case r.view.Unhealthy:
+	if r.view.Unhealthy {
 		return "no machine is drained while so many Nodes of the cluster are not ready; the first empty one enters the reserve"
-	case r.pinned():
-		return "no machine is drained, because each candidate runs a pod that must not be evicted; the first empty one enters the reserve"
+	}
+	if why := r.pinned(); why != "" {
+		return "no machine is drained, because each candidate runs a pod that must not be evicted now (" + why + "); the first empty one enters the reserve"
 	}
 	return "the first empty machine enters the reserve; after --surplus-patience, one is drained"
 }

@@ -4,6 +4,7 @@ package reserve
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -99,23 +100,53 @@ func (r *round) removeSurplus(t counts) {
 	}
 }
 
-// emptiest returns the serving machines that may be drained, in the order to drain them.
+// emptiest returns the serving machines that may be drained together, in the order to drain them.
 func (r *round) emptiest() []int {
-	return r.selectMachines(
-		func(m Machine) bool { return m.drainable() && !m.Pinned },
-		func(a, b Machine) int {
-			return cmp.Or(
-				deletedAnyway(a, b),
-				cmp.Compare(a.Pods, b.Pods),
-				compareFalseFirst(a.Ready(), b.Ready()),
-				newestFirst(a, b),
-			)
-		})
+	left := make([]int, len(r.view.Budgets))
+	for i, b := range r.view.Budgets {
+		left[i] = b.Allowed
+	}
+	return slices.DeleteFunc(r.candidates(), func(i int) bool { return r.machines[i].Pinned != "" || !r.spend(left, r.machines[i].Name) })
 }
 
-// pinned reports whether only pods that must not be evicted keep machines from being drained.
-func (r *round) pinned() bool {
-	return len(r.emptiest()) == 0 && len(r.selectMachines(Machine.drainable, byName)) > 0
+// spend takes the pods of a machine from what is left of budgets; false if that is not enough.
+func (r *round) spend(left []int, machine string) bool {
+	for i, b := range r.view.Budgets {
+		if b.Pods[machine] > left[i] {
+			return false
+		}
+	}
+	for i, b := range r.view.Budgets {
+		left[i] -= b.Pods[machine]
+	}
+	return true
+}
+
+// candidates returns the serving machines that may be removed, whatever runs on them, in the order
+// to drain them.
+func (r *round) candidates() []int {
+	return r.selectMachines(Machine.drainable, func(a, b Machine) int {
+		return cmp.Or(
+			deletedAnyway(a, b),
+			cmp.Compare(a.Pods, b.Pods),
+			compareFalseFirst(a.Ready(), b.Ready()),
+			newestFirst(a, b),
+		)
+	})
+}
+
+// pinned returns why no machine can be drained, if only pods prevent that: the reason of the one that
+// would be the first.
+func (r *round) pinned() string {
+	if len(r.emptiest()) > 0 {
+		return ""
+	}
+	for _, i := range r.candidates() {
+		if m := r.machines[i]; m.Pinned != "" {
+			return m.Pinned + ", on machine " + m.Name
+		}
+	}
+	return ""
 }
 
 // drainable reports whether a surplus machine may be removed, whatever runs on it.

@@ -59,8 +59,8 @@ type Machine struct {
 	Preserved bool
 	// Pods is the number of its pods that are not a DaemonSet's, mirror pods or finished.
 	Pods int
-	// Pinned reports whether one of these must not be evicted.
-	Pinned bool
+	// Pinned is why these cannot all be evicted now; empty if they can.
+	Pinned string
 	// Owner is whom the machine is dedicated to, as far as that is written; empty if to nobody.
 	// Claimed reports whether a pod of its owner needs it.
 	Owner   machine.Owner
@@ -135,6 +135,8 @@ type View struct {
 	// Unhealthy reports whether so many Nodes of the cluster are not ready that no machine is
 	// drained (law 5).
 	Unhealthy bool
+	// Budgets limit how many pods of several machines may be evicted together.
+	Budgets []pool.SharedBudget
 	// FreezeMargin is how far above its replicas machine-controller-manager freezes a
 	// MachineDeployment: surge plus its --safety-up. With 0 or less, it does not limit anything.
 	FreezeMargin int

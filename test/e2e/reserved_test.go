@@ -127,13 +127,7 @@ func (p pool) work(ctx context.Context, pods int32, changes ...func(*corev1.PodT
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "work-" + p.name}}
 	d.Spec.Replicas, d.Spec.Selector = &pods, &metav1.LabelSelector{MatchLabels: labels}
 	d.Spec.Template.Labels = labels
-	d.Spec.Template.Spec = corev1.PodSpec{
-		NodeSelector:                  map[string]string{corev1.LabelTopologyZone: p.name},
-		TerminationGracePeriodSeconds: ptr.To[int64](0),
-		Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{"cpu": resource.MustParse("3")},
-		}}},
-	}
+	d.Spec.Template.Spec = wholeMachine(p.name)
 	for _, change := range changes {
 		change(&d.Spec.Template)
 	}
@@ -143,6 +137,17 @@ func (p pool) work(ctx context.Context, pods int32, changes ...func(*corev1.PodT
 		Expect(kube.AppsV1().Deployments(namespace).Delete(ctx, d.Name, metav1.DeleteOptions{})).To(Succeed())
 	})
 	Eventually(func() int { return len(p.busy(ctx)) }).WithContext(ctx).Should(Equal(int(pods)))
+}
+
+// wholeMachine is a pod that takes a machine of this zone for itself.
+func wholeMachine(zone string) corev1.PodSpec {
+	return corev1.PodSpec{
+		NodeSelector:                  map[string]string{corev1.LabelTopologyZone: zone},
+		TerminationGracePeriodSeconds: ptr.To[int64](0),
+		Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("3")},
+		}}},
+	}
 }
 
 func (p pool) moreWork(ctx context.Context, pods int32) {

@@ -10,10 +10,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -46,6 +49,26 @@ var _ = Describe("In the long run, more machines that serve than replicas", Labe
 		p.rests(ctx, 3, 1, "Complete")
 		Expect(namesOf(p.machines(ctx))).To(And(ContainElements(slices.DeleteFunc(before, func(name string) bool { return name == busy[0] })), Not(ContainElement(busy[0]))))
 		Expect(p.busy(ctx)).To(ConsistOf(busy[1]), "its successor waits")
+	})
+
+	It("stay while each holds a pod that cluster-autoscaler does not evict; then the one is drained whose budget allows it", func(ctx context.Context) {
+		p := newPool(ctx, "careful", 3, excess(1), repairedAfter(10*time.Minute))
+		p.rests(ctx, 3, 1, "Complete")
+		p.surplus(ctx, func() {
+			p.replicated(ctx, metav1.NamespaceSystem, "system-careful")
+			guarded := p.replicated(ctx, namespace, "guarded-careful")
+			p.budget(ctx, guarded, 0)
+			p.work(ctx, 1, onLocalStorage)
+		}, func() { p.moreWork(ctx, 2) })
+		before, busy := namesOf(p.machines(ctx)), p.busy(ctx)
+		p.undisturbed(ctx, before, busy)
+		Eventually(p.message(ctx)).WithContext(ctx).Should(ContainSubstring("no machine is drained, because each candidate runs a pod that must not be evicted now"))
+
+		p.budget(ctx, "guarded-careful", 1)
+		p.rests(ctx, 3, 1, "Complete")
+		Expect(p.busy(ctx)).To(Equal(busy))
+		Expect(p.runs(ctx, metav1.NamespaceSystem, "system-careful")).To(BeTrue())
+		Expect(p.runs(ctx, namespace, "guarded-careful")).To(BeFalse(), "its successor waits")
 	})
 
 	It("stay while more Nodes of the cluster are not ready than flags allow, as do those of uneven zones; both move when that has passed", func(ctx context.Context) {
@@ -120,18 +143,55 @@ func (p pool) message(ctx context.Context) func() (string, error) {
 func (p pool) bare(ctx context.Context, number int) {
 	GinkgoHelper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bare-%s-%d", p.name, number)}}
-	pod.Spec = corev1.PodSpec{
-		NodeSelector:                  map[string]string{corev1.LabelTopologyZone: p.name},
-		TerminationGracePeriodSeconds: new(int64),
-		Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}}}},
-	}
+	pod.Spec = wholeMachine(p.name)
 	_, err := kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) {
 		Expect(kube.CoreV1().Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
 	})
 	Eventually(func() (string, error) { return podState(ctx, pod.Name) }).WithContext(ctx).Should(Equal("Running"))
+}
+
+// replicated makes a ReplicaSet with one pod that takes a whole machine, waits until the pod runs, and returns the name of both's app.
+func (p pool) replicated(ctx context.Context, in, name string) string {
+	GinkgoHelper()
+	labels := map[string]string{"app": name}
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	set.Spec.Selector, set.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
+	set.Spec.Template.Spec = wholeMachine(p.name)
+	_, err := kube.AppsV1().ReplicaSets(in).Create(ctx, set, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx context.Context) {
+		Expect(kube.AppsV1().ReplicaSets(in).Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+	})
+	Eventually(func() bool { return p.runs(ctx, in, name) }).WithContext(ctx).Should(BeTrue())
+	return name
+}
+
+// runs reports whether the only pod of an app runs.
+func (p pool) runs(ctx context.Context, in, app string) bool {
+	GinkgoHelper()
+	list, err := kube.CoreV1().Pods(in).List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
+	Expect(err).NotTo(HaveOccurred())
+	return len(list.Items) == 1 && list.Items[0].Status.Phase == corev1.PodRunning
+}
+
+// budget lets so many pods of an app be evicted now, if all of them run.
+func (p pool) budget(ctx context.Context, app string, unavailable int) {
+	GinkgoHelper()
+	budgets := kube.PolicyV1().PodDisruptionBudgets(namespace)
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: app}}
+	b.Spec.MaxUnavailable, b.Spec.Selector = ptr.To(intstr.FromInt(unavailable)), &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	if _, err := budgets.Create(ctx, b, metav1.CreateOptions{}); err == nil {
+		DeferCleanup(func(ctx context.Context) { Expect(budgets.Delete(ctx, app, metav1.DeleteOptions{})).To(Succeed()) })
+		return
+	}
+	_, err := budgets.Patch(ctx, app, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"maxUnavailable":%d}}`, unavailable), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func onLocalStorage(t *corev1.PodTemplateSpec) {
+	t.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 }
 
 func notSafeToEvict(t *corev1.PodTemplateSpec) {

@@ -34,6 +34,7 @@ type planOptions struct {
 	cutoff                                int32
 	similar                               settings.Similar
 	unready                               settings.Unready
+	eviction                              settings.Eviction
 	fleet                                 fleetOptions
 }
 
@@ -56,6 +57,7 @@ func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
 	flags.Int32Var(&p.cutoff, "release-priority-cutoff", releaseplan.DefaultCutoff, "the value of the controllers' flag")
 	p.similar.AddFlags(flags)
 	p.unready.AddFlags(flags)
+	p.eviction.AddFlags(flags)
 	p.fleet.addFlags(flags)
 }
 
@@ -76,12 +78,12 @@ func (p *planOptions) settings(mode v1alpha1.BalanceMode, garden bool) (dryrun.S
 	}
 	return dryrun.Settings{
 		Reserve: machinetaintplan.Settings{
-			SurplusPatience: p.surplus, BootPatience: p.bootReserve, SafetyUp: p.safetyUp, Drain: p.drain, Unready: p.unready.UnreadyLimits,
+			SurplusPatience: p.surplus, Eviction: p.eviction.Rule(), BootPatience: p.bootReserve, SafetyUp: p.safetyUp, Drain: p.drain, Unready: p.unready.UnreadyLimits,
 			Accounting: func(d *v1alpha1.MachineDeployment) v1alpha1.Accounting { return p.accountingOf(d, garden) },
 		},
 		Zones: balanceplan.Settings{
 			Enabled: p.zones, Mode: mode, Similar: p.similar.Options(), BootPatience: p.bootZones, PoolLabels: labels, Bounds: bounds, Drain: p.drain,
-			Unready: p.unready.UnreadyLimits,
+			Eviction: p.eviction.Rule(), Unready: p.unready.UnreadyLimits,
 		},
 		Instant: p.release,
 		Release: releaseplan.Settings{

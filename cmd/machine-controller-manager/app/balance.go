@@ -91,7 +91,7 @@ func (o *BalanceOptions) settings(namespace string) (plan.Settings, error) {
 // zoneSettings returns the settings of the balance controller.
 func (p *process) zoneSettings() (plan.Settings, error) {
 	s, err := p.options.Balance.settings(p.options.Namespace)
-	s.Drain, s.Unready = p.options.Reserve.Drain, p.options.Unready.UnreadyLimits
+	s.Drain, s.Eviction, s.Unready = p.options.Reserve.Drain, p.options.Eviction.Rule(), p.options.Unready.UnreadyLimits
 	return s, err
 }
 

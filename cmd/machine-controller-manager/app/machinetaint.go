@@ -103,7 +103,7 @@ func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
 func (o *ReserveOptions) options(p *process, a *accounting) machinetaint.Options {
 	settings := plan.Settings{
 		SurplusPatience: o.SurplusPatience, BootPatience: o.BootPatience, Drain: o.Drain, SafetyUp: int(p.options.SafetyOptions.SafetyUp), Accounting: a.accountingOf,
-		Unready: p.options.Unready.UnreadyLimits,
+		Eviction: p.options.Eviction.Rule(), Unready: p.options.Unready.UnreadyLimits,
 	}
 	for _, effect := range o.TaintEffects {
 		settings.Effects = append(settings.Effects, corev1.TaintEffect(effect))

@@ -30,6 +30,8 @@ type Options struct {
 	Controllers []string
 	// Reserve applies if the machine-taint controller runs.
 	Reserve ReserveOptions
+	// Eviction applies to the reserve and to balance.
+	Eviction settings.Eviction
 	// Release applies if that controller runs.
 	Release ReleaseOptions
 	// NodeGroups applies if that server runs.
@@ -73,6 +75,7 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 		"IP address that serves /healthz, /readyz and /metrics. Default: --address if set, otherwise 0.0.0.0 in a pod and 127.0.0.1 elsewhere.")
 	flags.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "Controllers to run: '*' enables all, 'name' enables one, '-name' disables one. Known: "+knownNames()+".")
 	o.Reserve.addFlags(flags)
+	o.Eviction.AddFlags(flags)
 	o.Release.addFlags(flags)
 	o.NodeGroups.addFlags(flags)
 	o.Balance.addFlags(flags)

@@ -142,10 +142,14 @@ func (c *Controller) attach(i Informers) error {
 	c.written = written.NewCache[*v1alpha1.MachineDeployment](s.deployments, c.clock)
 	s.sets, s.machines, s.classes = listen(i.Machines.Sets(), c.machineChanged), listen(i.Machines.Machines(), c.machineChanged), listen(i.Machines.Classes(), c.machineChanged)
 	if i.Target != nil {
-		s.nodes, s.pods, s.budgets = listen(i.Target.Nodes(), c.nodeChanged), listen(i.Target.Pods(), c.podChanged), listen(i.Target.Budgets(), c.podChanged)
+		s.nodes, s.pods = listen(i.Target.Nodes(), c.nodeChanged), listen(i.Target.Pods(), c.podChanged)
 		listen(i.Target.Claims(), c.podChanged)
 		listen(i.Target.Volumes(), c.podChanged)
 		s.storage = i.Target.Storage()
+		budgets := i.Target.Budgets()
+		_, err := budgets.AddEventHandler(handlers.OnChange(c.podChanged))
+		errs = append(errs, err)
+		s.budgets, s.budgetsUnknown = budgets.GetIndexer(), i.Target.BudgetsUnknown
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("attach to informers: %w", err)

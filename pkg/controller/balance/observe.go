@@ -9,9 +9,9 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -25,7 +25,9 @@ import (
 type caches struct {
 	deployments, sets, machines, classes cache.Indexer
 	nodes, pods, budgets                 cache.Indexer
-	storage                              target.Storage
+	// budgetsUnknown returns why budgets are not known; empty if they are.
+	budgetsUnknown func() string
+	storage        target.Storage
 }
 
 func (c caches) source() pool.Source {
@@ -56,7 +58,7 @@ func (c *Controller) observe() (v plan.View, current bool) {
 	case c.stores.nodes == nil:
 		v.Unreachable = "there is no target cluster"
 	default:
-		if err := c.options.Target.Err(c.stores.nodes, c.stores.pods, c.stores.budgets); err != nil {
+		if err := c.options.Target.Err(c.targetStores()...); err != nil {
 			v.Unreachable = err.Error()
 		}
 		c.observePods(&v)
@@ -74,6 +76,16 @@ func (c *Controller) countNodes(v *plan.View) {
 	if len(unready) > 0 { // seldom: in a large cluster, counting all takes long
 		v.NodeCount = len(c.stores.nodes.ListKeys())
 	}
+}
+
+// targetStores returns the stores of the target cluster that decide about pods. Budgets that are not
+// known are never up to date.
+func (c *Controller) targetStores() []reachability.Store {
+	all := []reachability.Store{c.stores.nodes, c.stores.pods}
+	if c.stores.budgetsUnknown() == "" {
+		all = append(all, c.stores.budgets)
+	}
+	return all
 }
 
 // observeMembers adds the members. Where machines concern no decision, it reads neither these nor what
@@ -143,7 +155,7 @@ func (c *Controller) observePods(v *plan.View) {
 			}
 		}
 	}
-	v.Budgets = budgets(c.stores)
+	v.Budgets, v.BudgetsUnknown = pool.BudgetsOf(stores.List[*policyv1.PodDisruptionBudget](c.stores.budgets)), c.stores.budgetsUnknown()
 }
 
 // isUnschedulable reports whether a pod is unschedulable and not nominated for a Node.
@@ -154,18 +166,4 @@ func isUnschedulable(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 	})
-}
-
-func budgets(s caches) []plan.Budget {
-	var all []plan.Budget
-	for _, b := range stores.List[*policyv1.PodDisruptionBudget](s.budgets) {
-		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-		if err == nil {
-			all = append(all, plan.Budget{Namespace: b.Namespace, Name: b.Name, Selector: selector, Allowed: int(b.Status.DisruptionsAllowed)})
-		}
-	}
-	slices.SortFunc(all, func(a, b plan.Budget) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	return all
 }

@@ -26,8 +26,9 @@ import (
 // Preview is a controller over given objects that writes nothing. The caller applies its plans: see
 // [After]. It assumes that no machine has left the reserve recently.
 type Preview struct {
-	c     *Controller
-	clock *still.Clock
+	c              *Controller
+	clock          *still.Clock
+	budgetsUnknown string
 }
 
 // Objects of one namespace and of the target cluster. None of them is changed.
@@ -37,9 +38,11 @@ type Objects struct {
 	Machines    []*mcm.Machine
 	Classes     []*mcm.MachineClass
 
-	Nodes          []*corev1.Node
-	Pods           []*corev1.Pod
-	Budgets        []*policyv1.PodDisruptionBudget
+	Nodes   []*corev1.Node
+	Pods    []*corev1.Pod
+	Budgets []*policyv1.PodDisruptionBudget
+	// BudgetsUnknown is why Budgets are not known; empty if they are.
+	BudgetsUnknown string
 	Claims         []*corev1.PersistentVolumeClaim
 	Volumes        []*corev1.PersistentVolume
 	StorageClasses []*storagev1.StorageClass
@@ -62,6 +65,7 @@ func NewPreview(namespace string, s plan.Settings, hasTarget bool) (*Preview, er
 		return nil, err
 	}
 	p.c.stores.storage.DriversKnown = func() bool { return true }
+	p.c.stores.budgetsUnknown = func() string { return p.budgetsUnknown }
 	p.c.Run(still.EndedContext())
 	return p, nil
 }
@@ -69,6 +73,7 @@ func NewPreview(namespace string, s plan.Settings, hasTarget bool) (*Preview, er
 // SetObjects replaces the objects of the preview.
 func (p *Preview) SetObjects(o Objects, now time.Time) error {
 	p.clock.Set(now)
+	p.budgetsUnknown = o.BudgetsUnknown
 	s := p.c.stores
 	errs := []error{
 		still.Replace(s.deployments, o.Deployments), still.Replace(s.sets, o.Sets),

@@ -4,8 +4,12 @@ package machinetaint
 
 import (
 	"maps"
+	"slices"
+	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -44,6 +48,9 @@ func (c *Controller) observe(key string) (plan.View, bool) {
 	v.Machines = c.withPriorities(s.Machines)
 	v.CurrentSet, v.Rollout, v.Allocatable = s.Rollout.Set, s.Rollout.Replacing, s.Allocatable
 	v.SetReplicas, v.MaxSetReplicas, v.Behind = c.compareSeen(d, v.Machines)
+	if v.NeedsEvictions() && c.stores.nodes != nil {
+		v.Evictions = c.evictions(key, v)
+	}
 	v.Unreachable, v.Unhealthy, v.Targetless = c.unreachable(), c.unhealthy(), c.stores.nodes == nil
 	c.states.setDoubtful(key, v.Machines, v.Now)
 	c.states.setOpened(key, v, c.latest)
@@ -91,6 +98,46 @@ func (c *Controller) unreachable() string {
 		return err.Error()
 	}
 	return ""
+}
+
+// evictions reads which pods decide about a surplus.
+func (c *Controller) evictions(key string, v plan.View) *plan.Evictions {
+	e := &plan.Evictions{BudgetsUnknown: c.stores.budgetsUnknown(), Pods: map[string][]*corev1.Pod{}}
+	if err := c.cluster.Err(c.stores.budgets); e.BudgetsUnknown == "" && err != nil {
+		e.BudgetsUnknown = err.Error()
+	}
+	namespaces, chosen := map[string]bool{}, false
+	for _, m := range v.Machines {
+		if m.Reserve() || m.Leaving() || m.Node == nil {
+			continue
+		}
+		chosen = chosen || m.Going()
+		e.Pods[m.Object.Name] = c.latest.Pods(m.Node.Name)
+		for _, pod := range e.Pods[m.Object.Name] {
+			namespaces[pod.Namespace] = true
+		}
+	}
+	e.Budgets = pool.BudgetsOf(slices.DeleteFunc(stores.List[*policyv1.PodDisruptionBudget](c.stores.budgets), func(b *policyv1.PodDisruptionBudget) bool {
+		return !namespaces[b.Namespace]
+	}))
+	e.Expected = c.expectedEvictions(key, chosen, v.Now)
+	return e
+}
+
+// expectedEvictions returns the pods on machines of other MachineDeployments that are about to go. If
+// two MachineDeployments have chosen a machine at the same time, the first by name goes on with it.
+func (c *Controller) expectedEvictions(key string, chosen bool, now time.Time) (pods []*corev1.Pod) {
+	for d := range stores.All[*v1alpha1.MachineDeployment](c.stores.deployments) {
+		if keyOf(d) == key {
+			continue
+		}
+		for _, m := range pool.Outline(d, c.latest, now).Machines {
+			if m.Node != nil && m.Going() && (m.Leaving() || !chosen || keyOf(d) < key) {
+				pods = append(pods, c.latest.Pods(m.Node.Name)...)
+			}
+		}
+	}
+	return pods
 }
 
 // unhealthy reports whether many Nodes of the target cluster are not ready, whatever they belong

@@ -11,6 +11,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	stockinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,8 +27,9 @@ import (
 // Preview is a controller over given objects that writes nothing. It assumes that
 // machine-controller-manager is up to date. The caller applies its plans: see [AfterPlan].
 type Preview struct {
-	c     *Controller
-	clock *still.Clock
+	c              *Controller
+	clock          *still.Clock
+	budgetsUnknown string
 }
 
 // Objects are everything that the preview reads. None of them is changed.
@@ -38,6 +40,9 @@ type Objects struct {
 	Classes     []*mcm.MachineClass
 	Nodes       []*corev1.Node
 	Pods        []*corev1.Pod
+	Budgets     []*policyv1.PodDisruptionBudget
+	// BudgetsUnknown is why Budgets are not known; empty if they are.
+	BudgetsUnknown string
 }
 
 // NewPreview returns a preview without objects. Without hasTarget, there is no target cluster.
@@ -54,6 +59,7 @@ func NewPreview(s plan.Settings, hasTarget bool) (*Preview, error) {
 	if p.c, err = New(Clients{}, i, nil, Options{Settings: s, Clock: p.clock}); err != nil {
 		return nil, err
 	}
+	p.c.stores.budgetsUnknown = func() string { return p.budgetsUnknown }
 	p.c.Run(still.EndedContext())
 	return p, nil
 }
@@ -61,13 +67,14 @@ func NewPreview(s plan.Settings, hasTarget bool) (*Preview, error) {
 // SetObjects replaces the objects of the preview.
 func (p *Preview) SetObjects(o Objects, now time.Time) error {
 	p.clock.Set(now)
+	p.budgetsUnknown = o.BudgetsUnknown
 	s := p.c.stores
 	errs := []error{
 		still.Replace(s.deployments, o.Deployments), still.Replace(s.sets, o.Sets), still.Replace(s.machines, o.Machines),
 		still.Replace(s.classes, o.Classes), still.Replace(s.seenSets, o.Sets), still.Replace(s.seenMachines, o.Machines),
 	}
 	if s.nodes != nil {
-		errs = append(errs, still.Replace(s.nodes, o.Nodes), still.Replace(s.pods, o.Pods))
+		errs = append(errs, still.Replace(s.nodes, o.Nodes), still.Replace(s.pods, o.Pods), still.Replace(s.budgets, o.Budgets))
 	}
 	return errors.Join(errs...)
 }

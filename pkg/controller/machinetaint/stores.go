@@ -18,7 +18,9 @@ import (
 // caches of both clusters. Those of the target cluster are nil if there is none.
 type caches struct {
 	deployments, sets, machines, classes cache.Indexer
-	nodes, pods                          cache.Indexer
+	nodes, pods, budgets                 cache.Indexer
+	// budgetsUnknown returns why budgets are not known; empty if they are.
+	budgetsUnknown func() string
 	// Those that machine-controller-manager's controllers see. These controllers write into the
 	// specs there, so only metadata, status and replicas may be read.
 	seenDeployments, seenMachines, seenSets cache.Indexer
@@ -40,6 +42,7 @@ func (c *Controller) attach(i Informers) error {
 		all = append(all,
 			subscription{i.Target.Nodes(), nil, c.nodeChanged, &c.stores.nodes},
 			subscription{i.Target.Pods(), nil, c.podChanged, &c.stores.pods})
+		c.stores.budgets, c.stores.budgetsUnknown = i.Target.Budgets().GetIndexer(), i.Target.BudgetsUnknown
 	}
 	var errs []error
 	for _, s := range all {

@@ -145,7 +145,7 @@ func (c *Controller) podChanged(was, is any) {
 	before, _ := was.(*corev1.Pod)
 	after, _ := is.(*corev1.Pod)
 	from, to := busyNode(before), busyNode(after)
-	if from == to && (to == "" || pool.PinOf(before) == pool.PinOf(after)) {
+	if from == to && (to == "" || c.pin(before) == c.pin(after)) {
 		return
 	}
 	for _, node := range []string{from, to} {
@@ -156,6 +156,11 @@ func (c *Controller) podChanged(was, is any) {
 			c.add(key, false)
 		}
 	}
+}
+
+// pin returns why a pod must not be evicted, as far as that does not depend on budgets.
+func (c *Controller) pin(pod *corev1.Pod) string {
+	return pool.NewEvictor(c.settings.Eviction, nil, "", c.clock.Now()).WhyNot(pod)
 }
 
 // busyNode returns the Node that a pod makes busy; empty if the pod does not count.

@@ -3,7 +3,6 @@
 package dryrun
 
 import (
-	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -13,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -84,21 +82,6 @@ const ownPods = "pods" + ofControl
 func (o Objects) seesWorkloads() bool {
 	podsUnread := o.Unread[ownPods] != "" || o.Unread["pods"] != "" && len(o.Own) == 0
 	return !podsUnread && o.Unread["horizontalpodautoscalers"] == ""
-}
-
-// budgets returns the PodDisruptionBudgets. If they could not be read, each namespace has one that
-// allows no eviction: none that they may refuse is predicted.
-func (o Objects) budgets() []*policyv1.PodDisruptionBudget {
-	if o.Unread["poddisruptionbudgets"] == "" {
-		return o.Budgets
-	}
-	var all []*policyv1.PodDisruptionBudget
-	for _, p := range o.Pods {
-		all = append(all, &policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "could-not-be-read"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
-		})
-	}
-	return slices.CompactFunc(sorted(all), func(a, b *policyv1.PodDisruptionBudget) bool { return a.Namespace == b.Namespace })
 }
 
 // storageClasses returns the StorageClasses, or none if the drivers could not be read: what a class

@@ -263,6 +263,9 @@ func (w *world) reserve(context.Context) (moved bool, again time.Duration, err e
 func (w *world) showReserve() error {
 	return w.taint.SetObjects(machinetaint.Objects{
 		Deployments: w.deployments.sorted(), Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes,
-		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(),
+		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(), Budgets: w.still.Budgets, BudgetsUnknown: w.budgetsUnknown(),
 	}, w.now)
 }
+
+// budgetsUnknown returns why PodDisruptionBudgets are not known; empty if they are.
+func (w *world) budgetsUnknown() string { return w.still.Unread["poddisruptionbudgets"] }

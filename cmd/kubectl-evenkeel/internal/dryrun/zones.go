@@ -48,7 +48,7 @@ func (w *world) spread(context.Context) (moved bool, again time.Duration, err er
 
 func (w *world) zoneObjects(namespace string) balance.Objects {
 	o := balance.Objects{
-		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(), Budgets: w.still.budgets(), Claims: w.still.Claims, Volumes: w.still.Volumes,
+		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(), Budgets: w.still.Budgets, BudgetsUnknown: w.budgetsUnknown(), Claims: w.still.Claims, Volumes: w.still.Volumes,
 		StorageClasses: w.still.storageClasses(), Drivers: w.still.Drivers,
 		Garden: w.still.Garden, Workers: inNamespace(namespace, w.still.Workers), Clusters: w.still.Clusters,
 	}

@@ -49,7 +49,7 @@ func (o *oracle) planWith(change func(*v1alpha1.MachineDeployment)) (machinetain
 	deployments[slices.Index(deployments, o.deployment)] = d
 	err := o.preview.SetObjects(machinetaint.Objects{
 		Deployments: deployments, Sets: o.objects.Sets, Machines: o.objects.Machines, Classes: o.objects.Classes,
-		Nodes: o.objects.Nodes, Pods: o.objects.Pods,
+		Nodes: o.objects.Nodes, Pods: o.objects.Pods, BudgetsUnknown: "they are not read here",
 	}, o.objects.At)
 	if err != nil {
 		return machinetaintplan.Plan{}, fmt.Errorf("preview: %w", err)

@@ -14,6 +14,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // failingReserve has a machine in reserve that cannot be created.
@@ -151,8 +152,8 @@ var _ = DescribeTable("The condition says why no machine of a member may go", fu
 )
 
 // budgeted is a view with a budget.
-func budgeted(b Budget, members ...Member) View {
+func budgeted(b pool.Budget, members ...Member) View {
 	v := view(members...)
-	v.Budgets = []Budget{b}
+	v.Budgets = []pool.Budget{b}
 	return v
 }

@@ -16,6 +16,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 var _ = Describe("What is uneven", func() {
@@ -149,13 +150,13 @@ var _ = Describe("What is uneven", func() {
 			w.put("a", i, pod(name, name, app("q")))
 			w.Nodes = append(w.Nodes, fit.Node{Object: node(name), Pods: w.Members[0].Machines[i].Workload})
 		}
-		w.Budgets = []Budget{budget("q", 1)}
+		w.Budgets = []pool.Budget{budget("q", 1)}
 		w.carry()
 		Expect(w.moves()).To(ContainSubstring("reserve"))
-		w.Budgets = []Budget{budget("q", 0)}
+		w.Budgets = []pool.Budget{budget("q", 0)}
 		w.carry()
 		Expect(w.moves()).To(Equal("-/-"), "no machine may go any more")
-		w.Budgets = []Budget{budget("q", 1)}
+		w.Budgets = []pool.Budget{budget("q", 1)}
 		w.Now = w.Now.Add(4 * time.Minute)
 		Expect(w.carry()).To(BeFalse())
 		w.Now = w.Now.Add(2 * time.Minute)

@@ -17,6 +17,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 func aged(d time.Duration) func(*corev1.Pod) {
@@ -29,6 +30,16 @@ func safe(text string) func(*corev1.Pod) {
 	}
 }
 
+func local(p *corev1.Pod) {
+	p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+}
+
+// ofSystem is a pod of kube-system that was created a minute ago.
+func ofSystem(p *corev1.Pod) {
+	aged(time.Minute)(p)
+	p.Namespace = metav1.NamespaceSystem
+}
+
 func alone(p *corev1.Pod) { p.OwnerReferences = nil }
 
 func app(name string) func(*corev1.Pod) {
@@ -36,12 +47,12 @@ func app(name string) func(*corev1.Pod) {
 }
 
 // budget of the pods of an app.
-func budget(app string, allowed int) Budget {
-	return Budget{Namespace: "default", Name: app, Selector: labels.SelectorFromSet(labels.Set{"app": app}), Allowed: allowed}
+func budget(app string, allowed int) pool.Budget {
+	return pool.Budget{Namespace: "default", Name: app, Selector: labels.SelectorFromSet(labels.Set{"app": app}), Allowed: allowed}
 }
 
 // second is another budget of the same pods.
-func second(b Budget) Budget {
+func second(b pool.Budget) pool.Budget {
 	b.Name += "-2"
 	return b
 }
@@ -50,7 +61,7 @@ var _ = Describe("The machine that goes", func() {
 	// gone is the machine that a would lose to b, or why there is none.
 	gone := func(v View) string {
 		w := newWorld(v.Members...)
-		w.Nodes, w.Budgets = v.Nodes, v.Budgets
+		w.Nodes, w.Budgets, w.BudgetsUnknown, w.Settings = v.Nodes, v.Budgets, v.BudgetsUnknown, v.Settings
 		w.Members[1].Machines = append(w.Members[1].Machines, NewMachine("b-r", inReserve))
 		share(1)(&w.Members[1])
 		move(v1alpha1.Move{ID: "1", From: "a", Reserve: 1})(&w.Members[1])
@@ -80,7 +91,7 @@ var _ = Describe("The machine that goes", func() {
 		return v
 	}
 
-	DescribeTable("is", func(want string, v View, budgets ...Budget) {
+	DescribeTable("is", func(want string, v View, budgets ...pool.Budget) {
 		v.Budgets = budgets
 		Expect(gone(v)).To(Equal(want))
 	},
@@ -99,9 +110,42 @@ var _ = Describe("The machine that goes", func() {
 		Entry("none where a budget lets one pod go of two", "PodDisruptionBudget", three(some(pod("x", "a-0", app("q")), pod("u", "a-0", app("q"))), some(pod("y", "a-1", app("q")), pod("v", "a-1", app("q"))), some(pod("z", "a-2", app("q")), pod("w", "a-2", app("q")))), budget("q", 1)),
 		Entry("not one with a pod that two budgets select, which Kubernetes never evicts", "a-1",
 			three(some(pod("x", "a-0", app("q"))), some(pod("y", "a-1", app("s"))), some(pod("z", "a-2", app("q")))), budget("q", 1), second(budget("q", 1))),
+		Entry("not one with a pod on local storage", "a-1", three(some(pod("x", "a-0", local)), some(pod("y", "a-1")), some(pod("z", "a-2")))),
+		Entry("not one with a young pod of kube-system", "a-1", three(some(pod("x", "a-0", ofSystem)), some(pod("y", "a-1")), some(pod("z", "a-2")))),
 		Entry("none where none could run there", "PodsBound", three(some(pod("x", "a-0", InZone("a"))), some(pod("y", "a-1", InZone("a"))), some(pod("z", "a-2", InZone("a"))))),
 		Entry("none where none is to be evicted", "NotSafeToEvict", three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1", safe("false"))), some(pod("z", "a-2", safe("false"))))),
 	)
+
+	DescribeTable("is none where budgets are needed for machines that are about to go elsewhere", func(change func(*Machine)) {
+		v := three(some(pod("x", "a-0", app("q"))), some(pod("y", "a-1", app("q"))), some(pod("z", "a-2", app("q"))))
+		v.Budgets = []pool.Budget{budget("q", 1)}
+		other := NewMember("other", 1)
+		hold(&other.Machines[0], pod("u", "other-0", app("q")))
+		v.Members = append(v.Members, other)
+		Expect(gone(v)).To(Equal("a-0"))
+		change(&v.Members[2].Machines[0])
+		Expect(gone(v)).To(Equal("PodDisruptionBudget"))
+	},
+		Entry("since they are named", func(m *Machine) { m.Named = true }),
+		Entry("since they are chosen", func(m *Machine) { m.Object.Annotations["machinepriority.machine.sapcloud.io"] = "2" }),
+	)
+
+	It("may have pods on local storage and of kube-system, if the settings say so", func() {
+		v := three(some(pod("x", "a-0", local)), some(pod("y", "a-1", ofSystem)), some(pod("z", "a-2", safe("false"))))
+		Expect(gone(v)).To(Equal("LocalStorage"))
+		v.Settings.Eviction.LocalStorage = true
+		Expect(gone(v)).To(Equal("a-0"))
+		v.Settings.Eviction = pool.EvictionRule{SystemPods: true}
+		Expect(gone(v)).To(Equal("a-1"))
+	})
+
+	It("is one without pods while budgets are not known", func() {
+		v := three(some(pod("x", "a-0")), some(), some(pod("z", "a-2")))
+		v.BudgetsUnknown = "they have not been read yet"
+		Expect(gone(v)).To(Equal("a-1"))
+		hold(&v.Members[0].Machines[1], pod("y", "a-1"))
+		Expect(gone(v)).To(Equal("PodDisruptionBudget"))
+	})
 
 	It("is none that may have pods which cannot be seen", func() {
 		v := three(some(), some(pod("x", "a-1")), some(pod("y", "a-2"), pod("z", "a-2")))

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"k8s.io/apimachinery/pkg/labels"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -24,9 +24,6 @@ const (
 	maxShapes = 500
 	// maxCandidates is how many machines are considered for deletion.
 	maxCandidates = 100
-	// maxBudgets is how many PodDisruptionBudgets of a namespace are considered. If there are more,
-	// its pods stay.
-	maxBudgets = 1000
 )
 
 // places determines where pods could run. Rooms are created on first use.
@@ -206,41 +203,27 @@ func (r *round) whyNotMovable(m Machine, to *zone) string {
 }
 
 // whyNotEvictable returns why a machine's pods must not be evicted; empty if they may be.
-func (r *round) whyNotEvictable(m Machine) string {
-	evicted := map[string]int{}
-	for _, pod := range m.Workload {
-		switch pin := pool.PinOf(pod.Object); pin {
-		case pool.NotSafeToEvict:
-			return fmt.Sprintf("%s: pod %s must not be evicted", pin, pod.Name())
-		case pool.NotReplicated:
-			return fmt.Sprintf("%s: pod %s has no controller and would not be recreated", pin, pod.Name())
-		}
-		budgets := r.budgets[pod.Object.Namespace]
-		if len(budgets) > maxBudgets {
-			return fmt.Sprintf("PodDisruptionBudget: namespace %s has more than %d of them, too many to check", pod.Object.Namespace, maxBudgets)
-		}
-		matching := budgetsOf(pod, budgets)
-		for _, b := range matching {
-			key := b.Namespace + "/" + b.Name
-			if evicted[key]++; evicted[key] > b.Allowed {
-				return fmt.Sprintf("PodDisruptionBudget: %s/%s allows no eviction of pod %s", b.Namespace, b.Name, pod.Name())
+func (r *round) whyNotEvictable(m Machine) string { return r.evictor.WhyNot(objects(m.Workload)...) }
+
+// newEvictor returns an evictor that expects the pods of machines that are about to go.
+func newEvictor(v View) *pool.Evictor {
+	e := pool.NewEvictor(v.Settings.Eviction, v.Budgets, v.BudgetsUnknown, v.Now)
+	for _, member := range v.Members {
+		for _, m := range member.Machines {
+			if m.Going() {
+				e.Expect(objects(m.Workload)...)
 			}
 		}
-		if len(matching) > 1 {
-			return fmt.Sprintf("PodDisruptionBudget: pod %s has two, %s and %s, and Kubernetes evicts no such pod", pod.Name(), matching[0].Name, matching[1].Name)
-		}
 	}
-	return ""
+	return e
 }
 
-// budgetsOf returns the budgets that select a pod, out of those of its namespace.
-func budgetsOf(pod *fit.Pod, budgets []Budget) (matching []Budget) {
-	for _, b := range budgets {
-		if b.Selector.Matches(labels.Set(pod.Object.Labels)) {
-			matching = append(matching, b)
-		}
+func objects(pods []*fit.Pod) []*corev1.Pod {
+	all := make([]*corev1.Pod, len(pods))
+	for i, pod := range pods {
+		all[i] = pod.Object
 	}
-	return matching
+	return all
 }
 
 // reasonOf returns the reason at the beginning of a message.

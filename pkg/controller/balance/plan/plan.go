@@ -9,6 +9,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -64,9 +65,9 @@ type round struct {
 	places        places
 	// portions are the bounds of members from the annotation of their worker, by name.
 	portions map[string]v1alpha1.Bounds
-	// shapes are the kinds of waiting pods; budgets are by namespace.
+	// shapes are the kinds of waiting pods.
 	shapes  []*fit.Pod
-	budgets map[string][]Budget
+	evictor *pool.Evictor
 	failing map[string]Failure
 	paused  map[string]time.Time
 	blocks  map[string]string
@@ -75,7 +76,7 @@ type round struct {
 // New decides. It returns a plan for any view.
 func New(v View) Plan {
 	r := &round{
-		View: v, byName: map[string]*zone{}, places: places{nodes: v.Nodes}, shapes: shapesOf(v.Waiting), budgets: map[string][]Budget{},
+		View: v, byName: map[string]*zone{}, places: places{nodes: v.Nodes}, shapes: shapesOf(v.Waiting), evictor: newEvictor(v),
 		failing: map[string]Failure{}, paused: map[string]time.Time{}, blocks: map[string]string{},
 	}
 	for _, m := range v.Members {
@@ -87,9 +88,6 @@ func New(v View) Plan {
 			r.paused[z.name] = until
 		}
 		r.setReminder(z)
-	}
-	for _, b := range v.Budgets {
-		r.budgets[b.Namespace] = append(r.budgets[b.Namespace], b)
 	}
 	slices.SortFunc(r.zones, byName)
 	r.readBounds()

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
@@ -25,7 +24,9 @@ type View struct {
 	// pods are needed.
 	Waiting []*fit.Pod
 	Nodes   []fit.Node
-	Budgets []Budget
+	// Budgets are the PodDisruptionBudgets; BudgetsUnknown is why they are not known, if they are not.
+	Budgets        []pool.Budget
+	BudgetsUnknown string
 	// Unreachable is why Nodes, pods and budgets may be out of date, if they may.
 	Unreachable string
 	// NodesKnown reports whether the readiness of Nodes is known now. UnreadyCount is how many Nodes of
@@ -65,14 +66,6 @@ type Machine struct {
 	Workload []*fit.Pod
 }
 
-// Budget is a PodDisruptionBudget.
-type Budget struct {
-	Namespace, Name string
-	Selector        labels.Selector
-	// Allowed is how many of the pods may be evicted now.
-	Allowed int
-}
-
 // Garden is what is known from Gardener about this namespace.
 type Garden struct {
 	// Known is false until it is known whether there is a Gardener and which bounds its Worker
@@ -96,6 +89,8 @@ type Settings struct {
 	// Mode of MachineDeployments without the annotation.
 	Mode    v1alpha1.BalanceMode
 	Similar similar.Options
+	// Eviction is by which rule pods may be evicted.
+	Eviction pool.EvictionRule
 	// Drain reports whether all reserves are given up, so that no machine is created for a move.
 	Drain bool
 	// BootPatience is how long a machine may take to become ready.

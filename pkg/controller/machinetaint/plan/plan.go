@@ -113,7 +113,7 @@ func New(v View) Plan {
 		SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry, Lowered: p.Rule.Lowered, FieldConflict: w.fieldConflict,
 		Applied: after.Annotations[v1alpha1.AppliedExcessAnnotation], UID: v.Deployment.UID,
 	}
-	p.Again = requeue.Sooner(p.Rule.Again, w.fieldConflict.Until.Sub(v.Now))
+	p.Again = requeue.Sooner(requeue.Sooner(p.Rule.Again, w.fieldConflict.Until.Sub(v.Now)), recheck(v, p.Rule))
 	p.Machines = machineChanges(v, p.Rule)
 	p.Nodes = nodeChanges(v, p.Machines)
 	p.Machines = withStates(v, p.Machines, p.Nodes)
@@ -173,6 +173,7 @@ func ruleView(v View, w desired) reserve.View {
 		one.Claimed, one.Open = claims.Has(one.Name, view.Replicas), one.Open && !v.Targetless
 		view.Machines = append(view.Machines, one)
 	}
+	v.addEvictions(&view)
 	return view
 }
 

@@ -9,9 +9,13 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/fixture"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -151,20 +155,83 @@ var _ = Describe("Patience", func() {
 		Expect(p.Rule.Victims).To(BeEmpty())
 	})
 
+	// overdue is a surplus whose patience has ended.
+	overdue := func(e *plan.Evictions, change ...viewChange) plan.View {
+		return crowded(append([]viewChange{func(v *plan.View) { v.Memory.SurplusSince, v.Evictions = eleven, e }}, change...)...)
+	}
+	surplus := func(v plan.View) (names []string) {
+		for _, victim := range plan.New(v).Rule.Victims {
+			Expect(victim.Why).To(Equal(reserve.Surplus))
+			names = append(names, victim.Name)
+		}
+		return names
+	}
+	// each machine that serves has a pod like this.
+	each := func(change ...func(*corev1.Pod)) map[string][]*corev1.Pod {
+		all := map[string][]*corev1.Pod{}
+		for _, name := range []string{"r1", "s1", "s2", "s3"} {
+			all[name] = []*corev1.Pod{fixture.Pod("on-"+name, append([]func(*corev1.Pod){func(p *corev1.Pod) {
+				p.Labels = map[string]string{"app": "web"}
+				p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Controller: ptr.To(true)}}
+			}}, change...)...)}
+		}
+		return all
+	}
+	budget := func(allowed int) []pool.Budget {
+		return []pool.Budget{{Namespace: fixture.Namespace, Name: "web", Selector: labels.SelectorFromSet(labels.Set{"app": "web"}), Allowed: allowed}}
+	}
+	onDisk := func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	}
+
 	It("ends after the time of the settings", func() {
-		p := plan.New(crowded(func(v *plan.View) { v.Memory.SurplusSince = eleven }))
-		Expect(p.Rule.Victims).To(ConsistOf(HaveField("Why", reserve.Surplus)))
+		Expect(surplus(overdue(&plan.Evictions{}))).To(Equal([]string{"r1"}))
 	})
 
-	It("spares machines whose pods must not be evicted", func() {
-		p := plan.New(crowded(func(v *plan.View) {
-			v.Memory.SurplusSince = eleven
-			for i := range v.Machines {
-				v.Machines[i].Pinned = true
-			}
-		}))
+	It("spares machines whose pods must not be evicted, asks again every minute, and names a pod", func() {
+		pods := each(onDisk)
+		p := plan.New(overdue(&plan.Evictions{Pods: pods}))
 		Expect(p.Rule.Victims).To(BeEmpty())
-		Expect(p.Report.Message).To(ContainSubstring("runs a pod that must not be evicted"))
+		Expect(p.Again).To(Equal(time.Minute))
+		Expect(p.Report.Message).To(ContainSubstring("runs a pod that must not be evicted now (LocalStorage: pod default/on-r1 has local storage in its volume data, on machine r1)"))
+		pods["s2"][0].Spec.Volumes = nil
+		Expect(surplus(overdue(&plan.Evictions{Pods: pods}))).To(Equal([]string{"s2"}))
+		Expect(surplus(overdue(&plan.Evictions{Pods: each(onDisk)}, func(v *plan.View) { v.Settings.Eviction.LocalStorage = true }))).To(Equal([]string{"r1"}))
+	})
+
+	It("spares machines whose pods no budget lets go, also with others that are expected to go", func() {
+		Expect(surplus(overdue(&plan.Evictions{Pods: each(), Budgets: budget(0)}))).To(BeEmpty())
+		Expect(surplus(overdue(&plan.Evictions{Pods: each(), Budgets: budget(1)}))).To(Equal([]string{"r1"}))
+		elsewhere := each(func(p *corev1.Pod) { p.Name = "elsewhere" })["s1"]
+		Expect(surplus(overdue(&plan.Evictions{Pods: each(), Budgets: budget(1), Expected: elsewhere}))).To(BeEmpty())
+		Expect(surplus(overdue(&plan.Evictions{Pods: each(), Budgets: budget(2), Expected: elsewhere}))).To(Equal([]string{"r1"}))
+	})
+
+	It("spares more machines than a budget of theirs lets go together", func() {
+		two := func(allowed int) []string {
+			v := fleet(2, 3, held("r1", occupied), held("r2"), serving("s1"), serving("s2"), serving("s3"))
+			v.Memory.SurplusSince, v.Evictions = eleven, &plan.Evictions{Pods: each(), Budgets: budget(allowed)}
+			return surplus(v)
+		}
+		Expect(two(2)).To(Equal([]string{"r1", "s3"}))
+		Expect(two(1)).To(Equal([]string{"r1"}))
+	})
+
+	It("spares all machines while their pods or budgets are not known", func() {
+		Expect(surplus(overdue(nil))).To(BeEmpty())
+		Expect(surplus(overdue(&plan.Evictions{Pods: each(), BudgetsUnknown: "they have not been read yet"}))).To(BeEmpty())
+		Expect(plan.New(overdue(&plan.Evictions{Pods: each(), BudgetsUnknown: "they have not been read yet"})).Report.Message).To(ContainSubstring("(PodDisruptionBudget: they have not been read yet, on machine r1)"))
+		unseen := func(m *plan.Machine) { m.Node, m.Unseen, m.Pods = nil, true, 0 }
+		Expect(surplus(overdue(&plan.Evictions{}, machine("s1", unseen), machine("s2", unseen), machine("s3", unseen), machine("r1", unseen, func(m *plan.Machine) { m.NonTolerating = 1 })))).To(BeEmpty())
+		Expect(surplus(overdue(nil, func(v *plan.View) { v.Targetless = true }))).To(Equal([]string{"r1"}), "without a target cluster, there are no pods")
+	})
+
+	It("needs to know pods and budgets only while more machines serve than replicas, or did", func() {
+		Expect(atRest().NeedsEvictions()).To(BeFalse())
+		Expect(crowded().NeedsEvictions()).To(BeTrue())
+		Expect(crowded(machine("s1", leaving)).NeedsEvictions()).To(BeFalse())
+		Expect(crowded(machine("s1", in(mcm.MachineUnknown))).NeedsEvictions()).To(BeFalse())
+		Expect(atRest(func(v *plan.View) { v.Memory.SurplusSince = eleven }).NeedsEvictions()).To(BeTrue())
 	})
 
 	It("does not run while many Nodes of the cluster are not ready", func() {

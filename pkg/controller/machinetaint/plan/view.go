@@ -41,6 +41,8 @@ type View struct {
 	// Unhealthy reports whether many of the target cluster's Nodes are not ready; see
 	// [pool.UnreadyLimits].
 	Unhealthy bool
+	// Evictions is nil unless the view [View.NeedsEvictions].
+	Evictions *Evictions
 	// Accounting is where the reserve is counted unless the MachineDeployment defines it; empty to
 	// leave it where it is.
 	Accounting pool.Accounting
@@ -118,6 +120,8 @@ type Settings struct {
 	// SurplusPatience is how long more machines than replicas may serve while none of them is
 	// empty; in the controller, DefaultSurplusPatience unless set.
 	SurplusPatience time.Duration
+	// Eviction is by which rule pods may be evicted.
+	Eviction pool.EvictionRule
 	// BootPatience is how long a machine in reserve may take to become ready; 0 means without
 	// limit.
 	BootPatience time.Duration
