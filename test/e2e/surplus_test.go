@@ -95,6 +95,29 @@ var _ = Describe("In the long run, more machines that serve than replicas", Labe
 	})
 })
 
+var _ = DescribeTable("In the long run, a machine is drained", Label("long", "ours"), Serial,
+	func(ctx context.Context, flag string, systemStays, localStays bool) {
+		c := another(ctx, localcluster.Options{Name: "e2e-evict"})
+		Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
+		runProgram(ctx, c, localcluster.Program{Name: machineController, Flags: rates})
+		runProgram(ctx, c, localcluster.Program{Name: mcm, Flags: slices.Concat(rates, []string{managerControllers, "--surplus-patience=10s", flag})})
+		moveTo(c, c)
+		p := newPool(ctx, "evict", 3, excess(1), repairedAfter(10*time.Minute))
+		p.rests(ctx, 3, 1, "Complete")
+		p.surplus(ctx, func() {
+			p.replicated(ctx, metav1.NamespaceSystem, "system-evict")
+			p.replicated(ctx, namespace, "local-evict", onLocalStorage)
+			p.work(ctx, 1, notSafeToEvict)
+		}, func() { p.moreWork(ctx, 2) })
+		p.rests(ctx, 3, 1, "Complete")
+		Expect(p.runs(ctx, metav1.NamespaceSystem, "system-evict")).To(Equal(systemStays))
+		Expect(p.runs(ctx, namespace, "local-evict")).To(Equal(localStays))
+		Expect(p.busy(ctx)).To(HaveLen(2))
+	},
+	Entry("with a pod of kube-system, if --skip-nodes-with-system-pods is false", "--skip-nodes-with-system-pods=false", false, true),
+	Entry("with a pod on local storage, if --skip-nodes-with-local-storage is false", "--skip-nodes-with-local-storage=false", true, false),
+)
+
 // surplus has one machine more serve than replicas: the reserve stands in for one that is sick for a while. The first pods run before,
 // the others when it does.
 func (p pool) surplus(ctx context.Context, first, others func()) {
@@ -153,12 +176,15 @@ func (p pool) bare(ctx context.Context, number int) {
 }
 
 // replicated makes a ReplicaSet with one pod that takes a whole machine, waits until the pod runs, and returns the name of both's app.
-func (p pool) replicated(ctx context.Context, in, name string) string {
+func (p pool) replicated(ctx context.Context, in, name string, changes ...func(*corev1.PodTemplateSpec)) string {
 	GinkgoHelper()
 	labels := map[string]string{"app": name}
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	set.Spec.Selector, set.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
 	set.Spec.Template.Spec = wholeMachine(p.name)
+	for _, change := range changes {
+		change(&set.Spec.Template)
+	}
 	_, err := kube.AppsV1().ReplicaSets(in).Create(ctx, set, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) {

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package machinetaint_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/access"
+	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
+)
+
+// budget lets so many pods be evicted, of all that there are.
+func (c *cluster) budget(allowed int) {
+	GinkgoHelper()
+	ctx, budgets := context.Background(), c.core.PolicyV1().PodDisruptionBudgets(ns)
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}}}
+	if _, err := budgets.Get(ctx, b.Name, metav1.GetOptions{}); err != nil {
+		world.Create(budgets, b)
+	}
+	_, err := budgets.Patch(ctx, b.Name, types.MergePatchType, fmt.Appendf(nil, `{"status":{"disruptionsAllowed":%d}}`, allowed), metav1.PatchOptions{}, "status")
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// overstays expects that a surplus stays for a day, and that the condition says so.
+func (c *cluster) overstays(why string) {
+	GinkgoHelper()
+	time.Sleep(24 * time.Hour)
+	Expect(c.numbers()).To(Equal("4+1 status 1/1 False SurplusServing"))
+	Expect(c.deployment().Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("must not be evicted now ("+why))))
+	Expect(c.deleted()).To(BeEmpty())
+}
+
+// ends expects that a surplus ends within a time.
+func (c *cluster) ends(within time.Duration) {
+	GinkgoHelper()
+	time.Sleep(within)
+	Expect(c.deleted()).To(HaveLen(1))
+	c.settle()
+	Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+	Expect(c.deleted()).To(HaveLen(1))
+}
+
+// oneOfEach is a machine that serves of each MachineSet.
+func (c *cluster) oneOfEach() map[string]bool {
+	names, sets := map[string]bool{}, map[string]bool{}
+	for _, m := range c.machines() {
+		if set := m.OwnerReferences[0].Name; !marked(m) && !sets[set] {
+			names[m.Name], sets[set] = true, true
+		}
+	}
+	return names
+}
+
+var _ = Describe("A surplus that no machine is empty of", func() {
+	It("stays while budgets let no pod go, and ends within a minute when one does", func() {
+		story(func(c *cluster) {
+			c.budget(0)
+			c.overstay()
+			c.overstays("PodDisruptionBudget: default/all allows no eviction of pod default/")
+			written := len(c.Writes())
+			time.Sleep(time.Hour)
+			ours := slices.DeleteFunc(c.written(written), func(w string) bool { return strings.HasPrefix(w, "update") })
+			Expect(ours).To(BeEmpty(), "it is looked at every minute, and nothing is written")
+			c.budget(1)
+			c.ends(time.Minute + 2*time.Second)
+		})
+	})
+
+	It("stays while the process may not read budgets, and ends when it may", func() {
+		story(func(c *cluster) {
+			c.Trouble("poddisruptionbudgets", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, evenkeel)
+			c.process.Crash()
+			c.process.Restart()
+			c.overstay()
+			c.overstays("PodDisruptionBudget: Evenkeel may not read them in the target cluster")
+			c.Trouble("poddisruptionbudgets", sim.Trouble{}, evenkeel)
+			c.ends(access.RetryEvery + time.Minute)
+		})
+	})
+
+	It("does not take the same eviction from a budget as that of another MachineDeployment at the same time", func() {
+		play(func(c *cluster) {
+			c.work(6)
+			c.pool(3, excess(1))
+			world.Create(c.user.MachineV1alpha1().MachineDeployments(ns), world.MachineDeployment("other", 3, excess(1)))
+			c.settle()
+			c.cloud.set(func() { c.cloud.sick = c.oneOfEach() })
+			time.Sleep(3 * time.Second)
+			c.work(2)
+			time.Sleep(3 * time.Second)
+			c.budget(1)
+			c.cloud.set(func() { c.cloud.sick = nil })
+			for range int(machinetaint.DefaultSurplusPatience/time.Second) + 10 {
+				time.Sleep(time.Second)
+				if len(c.deleted()) > 0 {
+					c.budget(0)
+					break
+				}
+			}
+			time.Sleep(24 * time.Hour)
+			Expect(c.deleted()).To(HaveLen(1))
+			c.budget(1)
+			time.Sleep(2 * time.Minute)
+			Expect(c.deleted()).To(HaveLen(2))
+		})
+	})
+})
+
+// overstaying is a MachineDeployment with two machines that serve, though it has one replica, with their pods. Chosen is the one that is to
+// go, empty if none is yet; leaving reports whether it is on its way.
+func overstaying(o *machinetaint.Objects, name, chosen string, leaving bool) {
+	plain := fixture.MachineDeployment(name, 1)
+	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec, ExcessReplicas: ptr.To[int32](1)}}
+	d.UID, d.ResourceVersion, d.Annotations = types.UID(name), "5", map[string]string{api.AppliedExcessAnnotation: "1", api.WantedExcessAnnotation: "1"}
+	set, machines := fixture.Spares(d, 2, 2)
+	set.Spec.Replicas, set.Spec.Template = 2, d.Spec.Template
+	for _, m := range machines {
+		m.UID, m.Spec.ProviderID, m.Labels = types.UID(m.Name), "virtual:///"+m.Name, map[string]string{mcm.NodeLabelKey: m.Name}
+		m.Annotations = map[string]string{}
+		if m.Name == chosen {
+			m.Annotations[machineutils.MachinePriority] = "2"
+		}
+		if m.Name == chosen && leaving {
+			m.DeletionTimestamp = ptr.To(metav1.Now())
+		}
+		o.Nodes = append(o.Nodes, fixture.Node(m.Name))
+		o.Pods = append(o.Pods, fixture.Pod("on-"+m.Name, replicated, func(p *corev1.Pod) { p.Spec.NodeName = m.Name }))
+	}
+	o.Deployments, o.Sets, o.Machines = append(o.Deployments, d), append(o.Sets, set), append(o.Machines, machines...)
+}
+
+var _ = DescribeTable("Of two MachineDeployments that may evict one pod in all, those choose a machine", func(chosenOfA, chosenOfB string, leaving bool, want []string) {
+	o := machinetaint.Objects{Budgets: []*policyv1.PodDisruptionBudget{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "all"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
+		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1},
+	}}}
+	overstaying(&o, "a", chosenOfA, leaving)
+	overstaying(&o, "b", chosenOfB, leaving)
+	preview, err := machinetaint.NewPreview(plan.Settings{SurplusPatience: time.Minute}, true)
+	Expect(err).NotTo(HaveOccurred())
+	now := time.Now()
+	Expect(preview.SetObjects(o, now)).To(Succeed())
+	choose := []string{}
+	for _, d := range o.Deployments {
+		preview.Remember(plan.View{Deployment: d}, plan.Plan{Memory: plan.Memory{UID: d.UID, SurplusSince: now.Add(-time.Hour)}})
+		_, p, ok := preview.Plan(d.Namespace, d.Name)
+		Expect(ok).To(BeTrue())
+		if len(p.Rule.Victims) > 0 {
+			choose = append(choose, d.Name)
+		}
+	}
+	Expect(choose).To(Equal(want))
+},
+	Entry("both, that look at the same moment", "", "", false, []string{"a", "b"}),
+	Entry("the one that has chosen", "a-spare-0", "", false, []string{"a"}),
+	Entry("the one that has chosen, though it is the last", "", "b-spare-0", false, []string{"b"}),
+	Entry("the first, where both have chosen", "a-spare-0", "b-spare-0", false, []string{"a"}),
+	Entry("none, while the machine of the last leaves", "", "b-spare-0", true, []string{}),
+)
