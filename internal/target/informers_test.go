@@ -87,6 +87,16 @@ var _ = Describe("Informers", func() {
 		}
 	})
 
+	It("tell whether budgets are known", func(ctx SpecContext) {
+		i := target.New(fake.NewClientset(), nil)
+		DeferCleanup(i.Shutdown)
+		filled := i.Budgets().HasSyncedChecker()
+		Expect(i.BudgetsUnknown()).To(Equal("they have not been read yet"))
+		i.Start(ctx)
+		Expect(cache.WaitFor(ctx, "", filled)).To(BeTrue())
+		Expect(i.BudgetsUnknown()).To(BeEmpty())
+	})
+
 	It("have the indexes that controllers look into", func() {
 		i := target.New(nil, nil)
 		pods, nodes := i.Pods().GetIndexer(), i.Nodes().GetIndexer()

@@ -202,6 +202,27 @@ var _ = Describe("A stripped pod", func() {
 		}),
 	)
 
+	DescribeTable("keeps what prevents its eviction", func(change func(*corev1.Pod)) {
+		whole := fixture.Pod("p", func(p *corev1.Pod) {
+			p.Spec.NodeName, p.Spec.TerminationGracePeriodSeconds = "n", ptr.To[int64](3600)
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "o", Controller: ptr.To(true)}}
+		}, change)
+		evictor := pool.NewEvictor(pool.EvictionRule{}, nil, "", time.Unix(1e9, 0).Add(30*time.Minute))
+		Expect(evictor.WhyNot(whole)).NotTo(BeEmpty())
+		Expect(evictor.WhyNot(strip(GinkgoT(), whole))).To(Equal(evictor.WhyNot(whole)))
+	},
+		Entry("an annotation", func(p *corev1.Pod) { p.Annotations = map[string]string{pool.SafeToEvict: "false"} }),
+		Entry("until it has finished", func(p *corev1.Pod) { p.Annotations = map[string]string{pool.SafeToEvict: pool.OnCompletion} }),
+		Entry("the kind of its controller", func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "Workflow" }),
+		Entry("its namespace and its age", func(p *corev1.Pod) {
+			p.Namespace, p.CreationTimestamp = metav1.NamespaceSystem, metav1.NewTime(time.Unix(1e9, 0))
+		}),
+		Entry("local storage for as long as it may take to end", func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
+			p.DeletionTimestamp = ptr.To(metav1.NewTime(time.Unix(1e9, 0)))
+		}),
+	)
+
 	It("tolerates the reserve taint also if it has more tolerations than are kept", func() {
 		slim := strip(GinkgoT(), fixture.Pod("p", func(p *corev1.Pod) {
 			p.Spec.NodeName = "n"

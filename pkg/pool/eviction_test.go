@@ -176,7 +176,7 @@ var _ = Describe("An evictor", func() {
 	It("takes evictions that are expected from budgets, once, and no pod that a drain leaves alone or that ends", func() {
 		e := pool.NewEvictor(pool.EvictionRule{}, webBudget(2), "", noon)
 		gone := web(func(p *corev1.Pod) { p.Name = "gone" })
-		e.Expect(gone, web(owned("DaemonSet")), web(terminating(time.Second)))
+		e.Expect(gone, web(owned("DaemonSet")), web(terminating(time.Second), func(p *corev1.Pod) { p.Name = "ends" }))
 		Expect(e.WhyNot(web())).To(BeEmpty())
 		Expect(e.WhyNot(web(), web(func(p *corev1.Pod) { p.Name = "more" }))).To(HavePrefix("PodDisruptionBudget"))
 		Expect(e.WhyNot(web(), gone)).To(BeEmpty(), "it is taken already")

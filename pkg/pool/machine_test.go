@@ -6,6 +6,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +51,25 @@ var _ = DescribeTable("A machine", func(node *corev1.Node, cordoned, tainted boo
 		n.Spec.Taints = []corev1.Taint{dedicated, taint("maintenance", "", corev1.TaintEffectNoSchedule)}
 	}), false, true),
 )
+
+var _ = DescribeTable("A machine is about to go", func(is bool, changes ...func(*pool.Machine)) {
+	m := pool.Machine{Object: fixture.Machine("m")}
+	m.Object.Annotations = map[string]string{}
+	for _, change := range changes {
+		change(&m)
+	}
+	Expect(m.Going()).To(Equal(is))
+},
+	Entry("if it is named", true, func(m *pool.Machine) { m.Named = true }),
+	Entry("if it is deleted", true, func(m *pool.Machine) { m.Object.DeletionTimestamp = &metav1.Time{} }),
+	Entry("if it serves and is deleted first", true, ranked("2")),
+	Entry("unless it is in reserve and deleted first", false, ranked("2"), func(m *pool.Machine) { m.Object.Annotations[machine.ReserveAnnotation] = "marked" }),
+	Entry("unless it serves as others do", false, ranked("3")),
+)
+
+func ranked(priority string) func(*pool.Machine) {
+	return func(m *pool.Machine) { m.Object.Annotations[machineutils.MachinePriority] = priority }
+}
 
 var _ = DescribeTable("A MachineDeployment's reserve counts a marked machine", func(exist, ready int, change func(*world, *mcm.Machine)) {
 	w := newWorld()

@@ -24,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
@@ -51,13 +52,13 @@ func (c *cluster) overstays(why string) {
 	Expect(c.deleted()).To(BeEmpty())
 }
 
-// ends expects that a surplus ends within a time.
-func (c *cluster) ends(within time.Duration) {
+// ends expects that a surplus ends within a time, with these numbers.
+func (c *cluster) ends(within time.Duration, numbers string) {
 	GinkgoHelper()
 	time.Sleep(within)
 	Expect(c.deleted()).To(HaveLen(1))
 	c.settle()
-	Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
+	Expect(c.numbers()).To(Equal(numbers))
 	Expect(c.deleted()).To(HaveLen(1))
 }
 
@@ -83,7 +84,7 @@ var _ = Describe("A surplus that no machine is empty of", func() {
 			ours := slices.DeleteFunc(c.written(written), func(w string) bool { return strings.HasPrefix(w, "update") })
 			Expect(ours).To(BeEmpty(), "it is looked at every minute, and nothing is written")
 			c.budget(1)
-			c.ends(time.Minute + 2*time.Second)
+			c.ends(time.Minute+2*time.Second, "3+2 status 2/2 True Complete")
 		})
 	})
 
@@ -95,7 +96,36 @@ var _ = Describe("A surplus that no machine is empty of", func() {
 			c.overstay()
 			c.overstays("PodDisruptionBudget: Evenkeel may not read them in the target cluster")
 			c.Trouble("poddisruptionbudgets", sim.Trouble{}, evenkeel)
-			c.ends(access.RetryEvery + time.Minute)
+			c.ends(access.RetryEvery+time.Minute, "3+2 status 2/2 True Complete")
+		})
+	})
+
+	It("stays after a silence of the target cluster until the budgets are up to date", func() {
+		storm.Bubble(suite, func() {
+			c := adopt(storm.NewApart(sim.Options{Seed: 1, Resources: served}), machinetaint.Options{Settings: plan.Settings{SurplusPatience: 30 * time.Second}})
+			defer c.End()
+			c.Latency(2 * time.Millisecond)
+			c.work(3)
+			c.pool(3, excess(1))
+			c.settle()
+			c.budget(1)
+			c.overstay()
+			c.cut(true)
+			time.Sleep(time.Minute)
+			c.Target.Hold("poddisruptionbudgets", evenkeel)
+			c.budget(0)
+			c.cut(false)
+			time.Sleep(35 * time.Second)
+			touch(c.core, c.busy()[0])
+			c.safeToEvict("true", c.busy()...) // Nodes and pods are up to date
+			time.Sleep(80 * time.Second)
+			Expect(c.deleted()).To(BeEmpty())
+			Expect(c.reason()).To(HaveSuffix("False SurplusServing"))
+			c.Target.Release("poddisruptionbudgets", evenkeel)
+			time.Sleep(time.Hour)
+			Expect(c.deleted()).To(BeEmpty())
+			c.budget(1)
+			c.ends(time.Minute+2*time.Second, "3+1 status 1/1 True Complete")
 		})
 	})
 

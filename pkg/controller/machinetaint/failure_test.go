@@ -54,6 +54,8 @@ var _ = Describe("A reserve", func() {
 			Expect(c.deployment().Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("runs a pod that must not be evicted"))))
 			Expect(c.deleted()).To(BeEmpty())
 			c.safeToEvict("true", serving[1])
+			time.Sleep(2 * time.Second)
+			Expect(c.deleted()).To(ConsistOf(serving[1]), "at once")
 			c.settle()
 			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
 			Expect(c.deleted()).To(ConsistOf(serving[1]))
