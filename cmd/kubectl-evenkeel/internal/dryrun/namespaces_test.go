@@ -177,11 +177,13 @@ func balanced(a, b int, replicas int32) func() *Objects {
 	}
 }
 
+// wishing has a Reserve that requests one machine more than its controller has seen.
 func wishing(requested map[string]int, spec string) func() *Objects {
 	return func() *Objects {
 		GinkgoHelper()
 		o := zones(requested)
 		keep(o, "shop", spec)
+		o.Reserves[0].Spec.Replicas++
 		return o
 	}
 }
