@@ -131,7 +131,7 @@ func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 	var errTaint, errShares, errRelease, errZones error
 	w.taint, errTaint = machinetaint.NewPreview(s.Reserve, o.seesTarget())
 	w.shares, errShares = balancer.NewPreview(clients)
-	if s.Instant && o.seesTarget() {
+	if s.Instant && o.Target {
 		w.release, errRelease = release.NewPreview(s.Release)
 	}
 	for _, d := range o.Deployments {
