@@ -12,6 +12,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -72,6 +73,9 @@ func drawMember(t *rapid.T, name string) Member {
 		x := NewMachine(fmt.Sprintf("%s-x%d", name, i), rapid.SampledFrom([]func(*Machine){inReserve, exhausted, leaving, phase(""), phase(mcm.MachineUnknown), phase(mcm.MachinePending)}).Draw(t, "machine"))
 		m.Machines = append(m.Machines, x)
 	}
+	for i := range m.Machines {
+		rapid.SampledFrom([]func(*Machine){func(*Machine) {}, isReady, isNotReady, readiness(corev1.ConditionTrue, time.Minute)}).Draw(t, "node")(&m.Machines[i])
+	}
 	return m
 }
 
@@ -83,6 +87,8 @@ var _ = Describe("A plan, by law", func() {
 		}
 		v := view(members...)
 		v.Garden.Known = rapid.Bool().Draw(t, "known")
+		v.NodesKnown, v.UnreadyCount = rapid.Bool().Draw(t, "nodes known"), rapid.IntRange(0, 9).Draw(t, "unready")
+		v.NodeCount = v.UnreadyCount + rapid.IntRange(0, 9).Draw(t, "ready")
 		v.Garden.Hibernated = rapid.IntRange(0, 9).Draw(t, "asleep") == 0
 		v.Garden.Here = rapid.Bool().Draw(t, "here")
 		v.Garden.Forbidden, v.Garden.ClusterKnown = rapid.Bool().Draw(t, "forbidden"), rapid.Bool().Draw(t, "cluster known")
@@ -151,6 +157,7 @@ var _ = Describe("A plan, by law", func() {
 			v := draw(t)
 			w := newWorld(v.Members...)
 			w.Garden, w.Settings = v.Garden, v.Settings
+			w.NodesKnown, w.NodeCount, w.UnreadyCount = v.NodesKnown, v.NodeCount, v.UnreadyCount
 			for i := range w.Members {
 				for _, x := range w.Members[i].Machines {
 					x.Object.CreationTimestamp = metav1.NewTime(w.Now)
