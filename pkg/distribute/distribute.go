@@ -35,6 +35,9 @@ type Options struct {
 type Result struct {
 	// Replicas contains one number per target, in the order of the targets.
 	Replicas []int64
+	// Fallback contains, for each target, the number of replicas that others run instead, or that are
+	// a part of Overflow: those that a blocked target is not expected to run.
+	Fallback []int64
 	// Deficit is by how much the minima exceed the total. The minima are met nevertheless.
 	Deficit int64
 	// Overflow is the number of replicas that no target can take.
@@ -61,7 +64,7 @@ func placeTiers(total int64, targets []Target, health []Health, o Options) (Resu
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Replicas: make([]int64, len(targets)), Deficit: max(0, minima-total)}
+	result := Result{Replicas: make([]int64, len(targets)), Fallback: make([]int64, len(targets)), Deficit: max(0, minima-total)}
 	rest, worst := max(0, total-minima), 0.0
 	for len(lanes) > 0 {
 		var tier []*lane
@@ -70,7 +73,7 @@ func placeTiers(total int64, targets []Target, health []Health, o Options) (Resu
 		worst = max(worst, gap)
 		rest = coverBlocked(tier, health, left)
 		for _, l := range tier {
-			result.Replicas[l.target] = l.at
+			result.Replicas[l.target], result.Fallback[l.target] = l.at, l.lacking
 		}
 	}
 	result.Overflow = rest

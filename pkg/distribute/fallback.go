@@ -11,16 +11,33 @@ import (
 type Health struct {
 	// Blocked reports whether some of the target's replicas did not start in time.
 	Blocked bool
-	// Usable is the number of replicas that a blocked target runs: the observed ones without those
-	// that did not start.
+	// Usable is the number of replicas that a blocked target is known to run.
 	Usable int64
-	// Probe is the number of replicas that a blocked target keeps beyond Usable, so that its
-	// recovery becomes visible. Below 0, it keeps all that it would have if it were healthy.
+	// Failed is the number of replicas that did not start in time; 0 if that is not known. It limits
+	// what others take over from a target of which more replicas run than failed.
+	Failed int64
+	// Probe is the number of replicas that a blocked target keeps beyond those that it is expected to
+	// run, so that its recovery becomes visible. Below 0, it keeps all that it would have if it were
+	// healthy.
 	Probe int64
 }
 
-// WithFallback distributes total as Distribute does, and gives what blocked targets cannot run to
-// others: first to the healthy ones of the same tier, then to later tiers. What no target has room
+// Expected returns how many of a number of replicas a target runs, or will run: all of a healthy one.
+// If at least as many replicas of a blocked target run as have failed, its other replicas, which are
+// still in time or not requested yet, will run as well. Otherwise, nothing speaks for them.
+func (h Health) Expected(replicas int64) int64 {
+	if !h.Blocked {
+		return replicas
+	}
+	lacking := max(0, replicas-h.Usable)
+	if h.Failed > 0 && h.Failed <= h.Usable {
+		lacking = min(lacking, h.Failed)
+	}
+	return replicas - lacking
+}
+
+// WithFallback distributes total as Distribute does, and gives what blocked targets are not expected
+// to run to others: first to the healthy ones of the same tier, then to later tiers. What no target has room
 // for is Overflow; it can occur together with a Deficit. MaxShareError is computed before the
 // fallback of each tier, because fallback deviates from the shares on purpose.
 //
@@ -28,10 +45,12 @@ type Health struct {
 //
 //	no target gets less than without fallback;
 //	a blocked target gets no more than if its whole tier were healthy;
-//	a higher Usable raises neither any target nor Overflow;
-//	what is usable, and Overflow, add up to total or more;
+//	a higher Usable raises neither any target nor Overflow, and neither does a lower Failed;
+//	what is expected to run, and Overflow, add up to the total and the Deficit;
+//	so the surplus is what blocked targets are not expected to run: of each, at most Failed if at
+//	least as many run;
 //	one more in total takes from no target, whatever the Probe;
-//	Probe never changes what is usable, what others get or Overflow.
+//	Probe never changes what is expected to run, what others get or Overflow.
 func WithFallback(total int64, targets []Target, health []Health, o Options) (Result, error) {
 	if len(health) != len(targets) {
 		return Result{}, fmt.Errorf("distribute with fallback: health of %d for %d targets: %w", len(health), len(targets), ErrMalformed)
@@ -39,6 +58,9 @@ func WithFallback(total int64, targets []Target, health []Health, o Options) (Re
 	for i, h := range health {
 		if h.Blocked && h.Usable < 0 {
 			return Result{}, fmt.Errorf("distribute with fallback to target %q: usable %d is below 0: %w", targets[i].Key, h.Usable, ErrMalformed)
+		}
+		if h.Blocked && h.Failed < 0 {
+			return Result{}, fmt.Errorf("distribute with fallback to target %q: failed %d is below 0: %w", targets[i].Key, h.Failed, ErrMalformed)
 		}
 	}
 	return placeTiers(total, targets, health, o)
@@ -59,17 +81,19 @@ func coverBlocked(tier []*lane, health []Health, left int64) int64 {
 			healthy = append(healthy, l)
 			continue
 		}
-		missing += max(0, l.at-h.Usable)
-		l.at = h.blockedLimit(l)
+		expected := h.Expected(l.at)
+		l.lacking = l.at - expected
+		missing += l.lacking
+		l.at = h.blockedLimit(l, expected)
 	}
 	left, _ = fillTier(healthy, left+missing)
 	return left
 }
 
 // blockedLimit returns how many replicas a blocked lane keeps.
-func (h Health) blockedLimit(l *lane) int64 {
-	if h.Probe < 0 || h.Probe > math.MaxInt64-h.Usable {
+func (h Health) blockedLimit(l *lane, expected int64) int64 {
+	if h.Probe < 0 || h.Probe > math.MaxInt64-expected {
 		return l.at
 	}
-	return min(l.at, max(l.from, h.Usable+h.Probe))
+	return min(l.at, max(l.from, expected+h.Probe))
 }

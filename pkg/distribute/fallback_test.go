@@ -70,6 +70,11 @@ var _ = Describe("fallback", func() {
 		Entry("nothing usable, no probe, but a minimum", int64(10), half(atLeast(2).blocked(5, 5).probe(0), free), "2/10"),
 		Entry("R18 with a probe of one", int64(10), half(free.blocked(5, 2).probe(1), free), "4/7"),
 		Entry("a probe without end", int64(10), half(free.blocked(math.MaxInt64, 0).probe(math.MaxInt64), free), "5/5"),
+		Entry("one of a hundred", int64(300), half(free.blocked(100, 1), free.now(100)), "150/151"),
+		Entry("one of a hundred, with a probe of one", int64(300), half(free.blocked(100, 1).probe(1), free.now(100)), "150/151"),
+		Entry("as many as run", int64(300), half(free.blocked(100, 50), free.now(100)), "150/200"),
+		Entry("more than run", int64(300), half(free.blocked(100, 51), free.now(100)), "150/251"),
+		Entry("an unknown number", int64(300), half(free.blocked(100, 0), free.now(100)), "150/200"),
 		Entry("a deficit and an overflow", int64(1), half(between(1, 1).blocked(1, 1), between(1, 1)), "1/1 D1 O1"),
 	)
 
@@ -89,6 +94,7 @@ var _ = Describe("fallback", func() {
 	sick("reference", func(t *rapid.T, p problem, health []Health) {
 		got, want := p.recover(t, health), slowlyWithFallback(p.total, p.targets, health, p.o)
 		same(t, p, got.Replicas, want.Replicas)
+		same(t, p, got.Fallback, want.Fallback)
 		if got.Deficit != want.Deficit || got.Overflow != want.Overflow {
 			t.Fatalf("%+v, %+v: %+v, want %+v", p, health, got, want)
 		}
@@ -117,10 +123,14 @@ var _ = Describe("fallback", func() {
 		}
 	})
 
-	sick("more usable raises neither a target nor the overflow", func(t *rapid.T, p problem, health []Health) {
+	sick("more usable, or fewer failed, raises neither a target nor the overflow", func(t *rapid.T, p problem, health []Health) {
 		health = probing(health, -1)
 		before := p.recover(t, health)
-		health[p.drawIndex(t)].Usable += rapid.Int64Range(0, 20).Draw(t, "more")
+		i := p.drawIndex(t)
+		health[i].Usable += rapid.Int64Range(0, 20).Draw(t, "more")
+		if health[i].Failed > 0 {
+			health[i].Failed = rapid.Int64Range(1, health[i].Failed).Draw(t, "fewer failed")
+		}
 		after := p.recover(t, health)
 		for i := range before.Replicas {
 			if after.Replicas[i] > before.Replicas[i] || after.Overflow > before.Overflow {
@@ -129,10 +139,28 @@ var _ = Describe("fallback", func() {
 		}
 	})
 
-	sick("what is usable and the overflow add up to the total", func(t *rapid.T, p problem, health []Health) {
+	sick("what is expected and the overflow add up to the total", func(t *rapid.T, p problem, health []Health) {
+		health = probing(health, -1)
 		r := p.recover(t, health)
-		if added(usable(r.Replicas, health))+r.Overflow < p.total {
+		if added(willRun(r.Replicas, health))+r.Overflow != p.total+r.Deficit {
 			t.Fatalf("%+v, %+v: %+v", p, health, r)
+		}
+	})
+
+	sick("the surplus is no more than failed where as many run", func(t *rapid.T, p problem, health []Health) {
+		health = probing(health, -1)
+		r, most := p.recover(t, health), int64(0)
+		for i, h := range health {
+			switch {
+			case !h.Blocked:
+			case h.Failed > 0 && h.Failed <= h.Usable:
+				most += h.Failed
+			default:
+				most += max(0, r.Replicas[i]-h.Usable)
+			}
+		}
+		if surplus := added(r.Replicas) + r.Overflow - p.total - r.Deficit; surplus > most {
+			t.Fatalf("%+v, %+v: %+v, a surplus of %d, not %d", p, health, r, surplus, most)
 		}
 	})
 
@@ -149,7 +177,13 @@ var _ = Describe("fallback", func() {
 
 	sick("a probe changes nothing that is usable", func(t *rapid.T, p problem, health []Health) {
 		full, some := p.recover(t, probing(health, -1)), p.recover(t, health)
-		same(t, p, usable(some.Replicas, health), usable(full.Replicas, health))
+		// With a probe, what is expected of a target is still what it would be with all.
+		all := willRun(full.Replicas, health)
+		for i := range all {
+			if min(some.Replicas[i], all[i]) != all[i] || !health[i].Blocked && some.Replicas[i] != full.Replicas[i] {
+				t.Fatalf("%+v, %+v: %v, with all probing %v", p, health, some.Replicas, full.Replicas)
+			}
+		}
 		if full.Overflow != some.Overflow {
 			t.Fatalf("%+v, %+v: overflow %d, with all probing %d", p, health, some.Overflow, full.Overflow)
 		}
@@ -169,6 +203,7 @@ func drawHealth(t *rapid.T, n int) []Health {
 		health[i] = Health{
 			Blocked: rapid.Bool().Draw(t, "blocked"),
 			Usable:  rapid.Int64Range(0, 20).Draw(t, "usable"),
+			Failed:  rapid.Int64Range(0, 20).Draw(t, "failed"),
 			Probe:   rapid.Int64Range(-1, 5).Draw(t, "probe"),
 		}
 	}
@@ -191,13 +226,11 @@ func probing(health []Health, probe int64) []Health {
 	return health
 }
 
-// usable is how many of the replicas are believed to run.
-func usable(replicas []int64, health []Health) []int64 {
+// willRun is how many of the replicas are believed to run.
+func willRun(replicas []int64, health []Health) []int64 {
 	run := slices.Clone(replicas)
 	for i, h := range health {
-		if h.Blocked {
-			run[i] = min(run[i], h.Usable)
-		}
+		run[i] = expected(run[i], h)
 	}
 	return run
 }

@@ -27,7 +27,7 @@ func FuzzDistribute(f *testing.F) {
 		var health []Health
 		for len(r) > 0 && len(targets) < 64 {
 			targets = append(targets, r.target(len(targets)))
-			health = append(health, Health{Blocked: r.word(1)%2 == 1, Usable: r.count(), Probe: r.count()})
+			health = append(health, Health{Blocked: r.word(1)%2 == 1, Usable: r.count(), Failed: r.count(), Probe: r.count()})
 		}
 		result, err := Distribute(total, targets, o)
 		if err != nil {
@@ -61,8 +61,11 @@ func checkCover(t *testing.T, total int64, targets []Target, health []Health, o 
 		}
 	}
 	// Each fallback may use the total once more: the sums need more than 64 bits.
-	covered := float64(r.Overflow)
-	for _, x := range usable(r.Replicas, health) {
+	covered, health := float64(r.Overflow), probing(health, -1)
+	if r, err = WithFallback(total, targets, health, o); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range willRun(r.Replicas, health) {
 		covered += float64(x)
 	}
 	if covered < float64(total)*(1-1e-12) {

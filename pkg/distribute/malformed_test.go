@@ -38,6 +38,7 @@ var _ = Describe("malformed input", func() {
 		Entry("health missing", one(Target{Key: "a"}), []Health{{}}, "health of 1 for 2 targets"),
 		Entry("no health at all", one(Target{Key: "a"}), nil, "health of 0 for 2 targets"),
 		Entry("usable below 0", one(Target{Key: "a"}), []Health{{}, {Blocked: true, Usable: -1}}, `target "a": usable -1`),
+		Entry("failed below 0", one(Target{Key: "a"}), []Health{{}, {Blocked: true, Failed: -1}}, `target "a": failed -1`),
 		Entry("a malformed target", one(Target{Key: "a", Min: -1}), []Health{{}, {}}, `target "a": min -1`),
 	)
 

@@ -19,6 +19,7 @@ type lane struct {
 	from    int64
 	to      int64
 	at      int64
+	lacking int64 // of a blocked target: what it is not expected to run
 }
 
 // lineUp returns one lane per target at its minimum, ordered by tier, hash and key.

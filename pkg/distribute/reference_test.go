@@ -107,23 +107,36 @@ func slowlyBy(r rule, total int64, targets []Target) Result {
 func slowlyWithFallback(total int64, targets []Target, health []Health, o Options) Result {
 	s := newSlow(targets, webster(o))
 	minima := added(s.x)
-	rest := max(0, total-minima)
+	rest, whole, lacking := max(0, total-minima), make([]int64, len(targets)), make([]int64, len(targets))
 	for _, tier := range tiersOf(targets) {
 		member := func(i int) bool { return targets[i].Tier == tier }
 		rest = s.add(rest, member)
 		for i, h := range health {
 			if member(i) && h.Blocked {
-				rest += max(0, s.x[i]-h.Usable)
+				whole[i] = expected(s.x[i], h)
+				lacking[i] = s.x[i] - whole[i]
+				rest += lacking[i]
 			}
 		}
 		rest = s.add(rest, func(i int) bool { return member(i) && !health[i].Blocked })
 	}
 	for i, h := range health {
 		if h.Blocked && h.Probe >= 0 {
-			s.x[i] = min(s.x[i], max(targets[i].Min, h.Usable+h.Probe))
+			s.x[i] = min(s.x[i], max(targets[i].Min, whole[i]+h.Probe))
 		}
 	}
-	return Result{Replicas: s.x, Deficit: max(0, minima-total), Overflow: rest}
+	return Result{Replicas: s.x, Fallback: lacking, Deficit: max(0, minima-total), Overflow: rest}
+}
+
+// expected is how many of so many replicas a target is believed to run.
+func expected(replicas int64, h Health) int64 {
+	switch {
+	case !h.Blocked || replicas <= h.Usable:
+		return replicas
+	case h.Failed == 0 || h.Failed > h.Usable:
+		return h.Usable
+	}
+	return max(h.Usable, replicas-h.Failed)
 }
 
 func tiersOf(targets []Target) []int32 {

@@ -75,7 +75,7 @@ var _ = Describe("step", func() {
 	law("the goal is reached, with blocked targets too", func(t *rapid.T, p problem) {
 		health := drawHealth(t, len(p.targets))
 		goal := p.recover(t, health).Replicas
-		want := min(p.total, added(usable(goal, health)))
+		want := min(p.total, added(willRun(goal, health)))
 		cur, ready := make([]int64, len(goal)), make([]int64, len(goal))
 		for i := range cur {
 			cur[i] = rapid.Int64Range(0, 60).Draw(t, "cur")
@@ -90,7 +90,7 @@ var _ = Describe("step", func() {
 			if round > 3*missing {
 				t.Fatalf("%+v, %+v: stuck at %v with %v ready, goal %v", p, health, cur, ready, goal)
 			}
-			for i, run := range usable(cur, health) {
+			for i, run := range willRun(cur, health) {
 				ready[i] = run
 				if round%3 != 0 { // every third time all that can be ready is
 					ready[i] = rapid.Int64Range(0, run).Draw(t, "ready")
@@ -104,12 +104,15 @@ var _ = Describe("step", func() {
 var _ = Describe("replace", func() {
 	law("room, floor and ceiling hold, and what was placed is reached", func(t *rapid.T, p problem) {
 		health := drawHealth(t, len(p.targets))
+		for i := range health {
+			health[i].Failed = 0 // what is ready counts, not what will be
+		}
 		goal := p.recover(t, health).Replicas
 		cur := make([]int64, len(goal))
 		for i := range cur {
 			cur[i] = rapid.Int64Range(0, 60).Draw(t, "cur")
 		}
-		want := min(p.total, added(usable(goal, health)))
+		want := min(p.total, added(willRun(goal, health)))
 		for round := 0; !slices.Equal(cur, goal); round++ {
 			if round > 200 {
 				t.Fatalf("%+v, %+v: stuck at %v, goal %v", p, health, cur, goal)

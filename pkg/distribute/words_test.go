@@ -31,7 +31,7 @@ func (s spot) now(current int64) spot {
 
 // blocked means that of so many observed replicas some have not started, and that all keep being tried.
 func (s spot) blocked(observed, notStarted int64) spot {
-	s.health = Health{Blocked: true, Usable: observed - notStarted, Probe: -1}
+	s.health = Health{Blocked: true, Usable: observed - notStarted, Failed: notStarted, Probe: -1}
 	return s
 }
 
