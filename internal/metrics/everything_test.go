@@ -146,7 +146,7 @@ func (h *house) buffers() {
 func (h *house) balancer() {
 	all := h.ours.Balancer().V1alpha1().Balancers()
 	c, err := balancer.New(balancer.Clients{Dynamic: dynamic.NewForConfigOrDie(nowhere), Discovery: h.core.Discovery(), Balancers: h.client.BalancerV1alpha1()},
-		balancer.Informers{Balancers: all, Pods: h.control.Core().V1().Pods(), Autoscalers: h.control.Autoscaling().V2().HorizontalPodAutoscalers()},
+		balancer.Informers{Balancers: all, Pods: h.control.Core().V1().Pods(), Autoscalers: h.control.Autoscaling().V2().HorizontalPodAutoscalers(), Nodes: h.control.Core().V1().Nodes()},
 		h.events, balancer.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)

@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -38,6 +39,29 @@ var _ = Describe("In the long run, a Balancer", Label("ours", "long"), func() {
 		Expect(story.leastReady()).To(BeNumerically(">=", 10))
 		Expect(story.steps("a")).To(Equal([]int32{0, 5}))
 		Expect(story.steps("b")[:3]).To(Equal([]int32{0, 5, 10}))
+	})
+
+	It("takes over for Nodes that do not respond, long before their pods are evicted, and returns once they have responded for a while", Serial, func(ctx context.Context) {
+		s := newShop(ctx, "dark", 2)
+		story := s.record(ctx)
+		s.balance(ctx, 10, byShare(50, 50), func(b *balancer.Balancer) {
+			b.Spec.Policy.Fallback = &balancer.Fallback{StartupTimeout: &metav1.Duration{Duration: patience}, Probe: ptr.To[int32](1), RecoveryDelaySeconds: ptr.To[int32](5)}
+		})
+		s.comesTo(ctx, "5/5", "5/5")
+		dark := time.Now()
+		over := s.cutOff(ctx, "a")
+		s.comesTo(ctx, "0/10", "5/10")
+		noticed, took := s.turned(ctx, "a", corev1.ConditionUnknown), story.since("b")
+		AddReportEntry("From the last heartbeat to NotReady", noticed.Sub(dark).String())
+		AddReportEntry("From NotReady to the fallback", took.Sub(noticed).String())
+		Expect(took.Sub(noticed)).To(And(BeNumerically(">", patience-time.Second), BeNumerically("<=", patience+2*time.Second)))
+		Expect(story.steps("a")).To(Equal([]int32{0, 5}), "pods that may still run are kept, although only one is to probe")
+		story.watched()
+		over()
+		s.comesTo(ctx, "5/5", "5/5")
+		Expect(story.leastReady()).To(BeNumerically(">=", 10))
+		Expect(story.steps("a")).To(Equal([]int32{0, 5}))
+		Expect(story.since("b").Sub(s.turned(ctx, "a", corev1.ConditionTrue))).To(BeNumerically(">=", 4*time.Second), "the recovery delay")
 	})
 
 	It("continues with two zones of machines while the third has no capacity, and recovers", func(ctx context.Context) {

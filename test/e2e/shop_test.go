@@ -5,7 +5,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -201,4 +203,55 @@ func (s shop) outage(ctx context.Context, zone string) (over func()) {
 	cordon(true)
 	Expect(kube.CoreV1().Pods(s.name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "zone=" + zone})).To(Succeed())
 	return func() { cordon(false) }
+}
+
+// cutOff ends the heartbeats of a zone's node, as if its kubelet could not reach the API server, until it is over. Then
+// it restores the pods' readiness as a kubelet does, which kwok does not.
+func (s shop) cutOff(ctx context.Context, zone string) (over func()) {
+	GinkgoHelper()
+	manage := func(fake string) {
+		GinkgoHelper()
+		_, err := kube.CoreV1().Nodes().Patch(ctx, s.node(zone), types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"kwok.x-k8s.io/node":%s}}}`, fake), metav1.PatchOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+	manage("null")
+	return func() {
+		GinkgoHelper()
+		manage(`"fake"`)
+		Eventually(func() (corev1.ConditionStatus, error) {
+			c, err := s.readiness(ctx, zone)
+			return c.Status, err
+		}).WithContext(ctx).Should(Equal(corev1.ConditionTrue))
+		list, err := kube.CoreV1().Pods(s.name).List(ctx, metav1.ListOptions{LabelSelector: "zone=" + zone})
+		Expect(err).NotTo(HaveOccurred())
+		for i := range list.Items {
+			for j := range list.Items[i].Status.Conditions {
+				list.Items[i].Status.Conditions[j].Status = corev1.ConditionTrue
+			}
+			_, err := kube.CoreV1().Pods(s.name).UpdateStatus(ctx, &list.Items[i], metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+	}
+}
+
+// readiness is the condition Ready of a zone's node.
+func (s shop) readiness(ctx context.Context, zone string) (corev1.NodeCondition, error) {
+	node, err := kube.CoreV1().Nodes().Get(ctx, s.node(zone), metav1.GetOptions{})
+	if err != nil {
+		return corev1.NodeCondition{}, err
+	}
+	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	if at < 0 {
+		return corev1.NodeCondition{}, nil
+	}
+	return node.Status.Conditions[at], nil
+}
+
+// turned is since when a zone's node has been ready, or not ready.
+func (s shop) turned(ctx context.Context, zone string, to corev1.ConditionStatus) time.Time {
+	GinkgoHelper()
+	c, err := s.readiness(ctx, zone)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(c.Status).To(Equal(to))
+	return c.LastTransitionTime.Time
 }

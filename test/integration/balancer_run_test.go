@@ -47,7 +47,7 @@ func runBalancer(config *rest.Config) {
 	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: core.CoreV1().Events("")})
 	c, err := balancer.New(
 		balancer.Clients{Dynamic: dynamic.NewForConfigOrDie(config), Discovery: discovery.NewDiscoveryClientForConfigOrDie(config), Balancers: ours.BalancerV1alpha1()},
-		balancer.Informers{Balancers: balancers.Balancer().V1alpha1().Balancers(), Pods: shared.Core().V1().Pods(), Autoscalers: shared.Autoscaling().V2().HorizontalPodAutoscalers()},
+		balancer.Informers{Balancers: balancers.Balancer().V1alpha1().Balancers(), Pods: shared.Core().V1().Pods(), Autoscalers: shared.Autoscaling().V2().HorizontalPodAutoscalers(), Nodes: shared.Core().V1().Nodes()},
 		events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "balancer"}), balancer.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	shared.StartWithContext(ctx)

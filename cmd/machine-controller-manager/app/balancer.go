@@ -102,6 +102,7 @@ func (p *process) runBalancer(ctx context.Context) error {
 			Balancers:   balancers.Balancer().V1alpha1().Balancers(),
 			Pods:        core.Core().V1().Pods(),
 			Autoscalers: core.Autoscaling().V2().HorizontalPodAutoscalers(),
+			Nodes:       core.Core().V1().Nodes(),
 		},
 		p.recorder, balancer.Options{Namespace: o.Namespace, Kinds: groupKinds(o.Kinds), Workers: o.Syncs, Cluster: p.clusters.control, Registerer: p.registry})
 	if err != nil {

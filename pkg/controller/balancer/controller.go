@@ -49,6 +49,9 @@ type Informers struct {
 	Balancers   balancerinformers.BalancerInformer
 	Pods        coreinformers.PodInformer
 	Autoscalers autoscalinginformers.HorizontalPodAutoscalerInformer
+	// Nodes report which pods are out of reach. Without the right to list them, pods on Nodes that are
+	// not ready count as running until they are evicted.
+	Nodes coreinformers.NodeInformer
 }
 
 // Options of a Controller.
@@ -90,8 +93,9 @@ type Controller struct {
 	refusals  refusals
 	interests interests
 
-	balancers, pods, autoscalers cache.Indexer
-	filled                       []cache.DoneChecker
+	balancers, pods, autoscalers, nodes cache.Indexer
+	nodesKnown                          *nodesKnown
+	filled                              []cache.DoneChecker
 }
 
 // New returns a controller. The caller must call Run. Start the informers after New.
@@ -124,30 +128,31 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 
 // attach reads and listens to the shared informers.
 func (c *Controller) attach(i Informers) error {
-	b, p, a := i.Balancers.Informer(), i.Pods.Informer(), i.Autoscalers.Informer()
+	b, p, a, n := i.Balancers.Informer(), i.Pods.Informer(), i.Autoscalers.Informer(), i.Nodes.Informer()
 	_, onBalancer := b.AddEventHandler(handlers.OnVersions(c.balancerChanged))
 	_, onPod := p.AddEventHandler(handlers.OnVersions(c.podChanged))
 	_, onAutoscaler := a.AddEventHandler(handlers.OnVersions(c.autoscalerChanged))
+	_, onNode := n.AddEventHandler(handlers.OnChange(c.nodeChanged))
+	c.nodesKnown = newNodesKnown(n.HasSyncedChecker())
 	err := errors.Join(
 		b.AddIndexers(cache.Indexers{byTarget: indexByTarget}), b.SetTransform(stripBalancer), onBalancer,
-		p.AddIndexers(cache.Indexers{byLabel: indexByLabel}), p.SetTransform((&podStripper{}).stripObject), onPod,
+		p.AddIndexers(cache.Indexers{byLabel: indexByLabel, byNode: indexByNode}), p.SetTransform((&podStripper{}).stripObject), onPod,
 		a.AddIndexers(cache.Indexers{byTarget: indexByTarget}), a.SetTransform(stripAutoscaler), onAutoscaler,
+		n.SetTransform(stripNode), n.SetWatchErrorHandlerWithContext(c.nodesKnown.failed), onNode,
 	)
 	if err != nil {
 		return fmt.Errorf("attach to informers: %w", err)
 	}
-	c.balancers, c.pods, c.autoscalers = b.GetIndexer(), p.GetIndexer(), a.GetIndexer()
+	c.balancers, c.pods, c.autoscalers, c.nodes = b.GetIndexer(), p.GetIndexer(), a.GetIndexer(), n.GetIndexer()
 	c.written = written.NewCache[*v1alpha1.Balancer](c.balancers, c.clock)
-	c.filled = []cache.DoneChecker{b.HasSyncedChecker(), p.HasSyncedChecker(), a.HasSyncedChecker()}
+	c.filled = []cache.DoneChecker{b.HasSyncedChecker(), p.HasSyncedChecker(), a.HasSyncedChecker(), c.nodesKnown}
 	return nil
 }
-
-// Filled returns the checks that the shared caches are complete.
-func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 
 // Run works until ctx ends, and returns after everything that it started has ended.
 func (c *Controller) Run(ctx context.Context) {
 	defer c.watches.wait()
+	c.watches.running.Go(func() { c.nodesKnown.run(ctx, c.clock) })
 	c.loop.Run(ctx, c.filled...)
 }
 
@@ -182,7 +187,7 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 // silence returns why the caches may not show the cluster as it is now, or nil. A pod that was
 // pending when the API server stopped answering may have been running for long.
 func (c *Controller) silence() error {
-	return c.cluster.Err(append(c.watches.stores(), c.balancers, c.pods, c.autoscalers)...)
+	return c.cluster.Err(append(c.watches.stores(), c.balancers, c.pods, c.autoscalers, c.nodes)...)
 }
 
 // balancerCopy returns a copy of a Balancer, if the cache has seen all of this controller's writes

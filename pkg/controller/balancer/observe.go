@@ -143,7 +143,7 @@ func (c *Controller) lookAround(b *v1alpha1.Balancer, own labels.Selector, targe
 			strange := ""
 			for _, pod := range selected[*cachedPod](c.pods, b.Namespace, l.pods) {
 				if pod.counts {
-					t.Replicas = append(t.Replicas, pod.replica)
+					t.Replicas = append(t.Replicas, pod.replica.OnNode(c.readinessOf(pod.node)))
 					t.NoCPU, t.NoMemory = t.NoCPU || !pod.requestsCPU, t.NoMemory || !pod.requestsMemory
 					if !own.Matches(labels.Set(pod.Labels)) && (strange == "" || pod.Name < strange) {
 						strange = pod.Name

@@ -34,6 +34,8 @@ type Objects struct {
 	Balancers   []*v1alpha1.Balancer
 	Pods        []*corev1.Pod
 	Autoscalers []*autoscalingv2.HorizontalPodAutoscaler
+	// Nodes are those of the pods. Without a Node, its pods count as they are.
+	Nodes []*corev1.Node
 	// Workloads contains the objects of each resource that could be listed; see
 	// [Preview.Resources].
 	Workloads map[schema.GroupVersionResource][]*unstructured.Unstructured
@@ -46,7 +48,7 @@ func NewPreview(clients Clients) (*Preview, error) {
 	var err error
 	p.c, err = New(clients, Informers{
 		Balancers: ours.Balancer().V1alpha1().Balancers(), Pods: core.Core().V1().Pods(),
-		Autoscalers: core.Autoscaling().V2().HorizontalPodAutoscalers(),
+		Autoscalers: core.Autoscaling().V2().HorizontalPodAutoscalers(), Nodes: core.Core().V1().Nodes(),
 	}, nil, Options{Clock: p.clock})
 	if err != nil {
 		return nil, err
@@ -74,7 +76,7 @@ func (p *Preview) Resources(b *v1alpha1.Balancer) []schema.GroupVersionResource 
 // SetObjects replaces the objects of the preview.
 func (p *Preview) SetObjects(o Objects, now time.Time) error {
 	p.clock.Set(now)
-	errs := []error{still.Replace(p.c.balancers, o.Balancers), still.Replace(p.c.pods, stripped(o.Pods)), still.Replace(p.c.autoscalers, o.Autoscalers)}
+	errs := []error{still.Replace(p.c.balancers, o.Balancers), still.Replace(p.c.pods, stripped(o.Pods)), still.Replace(p.c.autoscalers, o.Autoscalers), still.Replace(p.c.nodes, strippedNodes(o.Nodes))}
 	caches := map[schema.GroupVersionResource]*kindCache{}
 	for _, b := range o.Balancers {
 		for _, resource := range p.Resources(b) {
@@ -97,6 +99,15 @@ func stripped(pods []*corev1.Pod) []*cachedPod {
 	var kept []*cachedPod
 	for _, pod := range pods {
 		kept = append(kept, s.stripPod(pod))
+	}
+	return kept
+}
+
+func strippedNodes(nodes []*corev1.Node) []any {
+	var kept []any
+	for _, node := range nodes {
+		slim, _ := stripNode(node) // never fails
+		kept = append(kept, slim)
 	}
 	return kept
 }

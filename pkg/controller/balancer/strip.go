@@ -37,6 +37,8 @@ const (
 type cachedPod struct {
 	metav1.ObjectMeta
 	replica plan.Replica
+	// node is the Node that it is bound to.
+	node string
 	// counts is false for a pod that is no replica: it has finished, or is being deleted.
 	counts bool
 	// requestsCPU and requestsMemory report what the pod requests as a HorizontalPodAutoscaler
@@ -62,6 +64,7 @@ func (s *podStripper) stripPod(pod *corev1.Pod) *cachedPod {
 		Namespace: pod.Namespace, Name: pod.Name, ResourceVersion: pod.ResourceVersion, Labels: s.shareLabels(pod),
 	}}
 	kept.replica, kept.counts = plan.PodReplica(pod)
+	kept.node = pod.Spec.NodeName
 	kept.requestsCPU, kept.requestsMemory = requests(pod, corev1.ResourceCPU), requests(pod, corev1.ResourceMemory)
 	return kept
 }

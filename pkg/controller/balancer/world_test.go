@@ -63,7 +63,7 @@ func watched(o Options, show func(*Controller)) storm.Program {
 		shared, balancers := informers.NewSharedInformerFactory(core, 0), externalversions.NewSharedInformerFactory(ours, 0)
 		c, err := New(
 			Clients{Dynamic: dynamic.NewForConfigOrDie(config), Discovery: discovery.NewDiscoveryClientForConfigOrDie(config), Balancers: ours.BalancerV1alpha1()},
-			Informers{Balancers: balancers.Balancer().V1alpha1().Balancers(), Pods: shared.Core().V1().Pods(), Autoscalers: shared.Autoscaling().V2().HorizontalPodAutoscalers()},
+			Informers{Balancers: balancers.Balancer().V1alpha1().Balancers(), Pods: shared.Core().V1().Pods(), Autoscalers: shared.Autoscaling().V2().HorizontalPodAutoscalers(), Nodes: shared.Core().V1().Nodes()},
 			&world.Recorder{Core: core}, o)
 		if err != nil {
 			return err

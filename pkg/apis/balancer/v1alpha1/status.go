@@ -92,8 +92,14 @@ type TargetStatus struct {
 	// +optional
 	NotStarted int32 `json:"notStarted,omitempty"`
 
+	// Fallback is the number of its replicas that other targets run while it is blocked, as far as
+	// they have room: those that did not start in time, until as many new ones have been ready for the
+	// recovery delay. If more did not start than run, it is all of its share that does not run.
+	// +optional
+	Fallback int32 `json:"fallback,omitempty"`
+
 	// UnstartedSince is the time since which as many replicas as block a target have been missing or
-	// not started, while none has started.
+	// not started, while none has started. Of a blocked target, only replicas beyond NotStarted count.
 	// +optional
 	UnstartedSince *metav1.Time `json:"unstartedSince,omitempty"`
 

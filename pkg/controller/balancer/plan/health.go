@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/distribute"
 )
 
 const (
@@ -21,9 +22,12 @@ type health struct {
 	observed, ready int64
 	// notStarted is how many have failed to start in time, including those that were never created.
 	notStarted int64
-	// usable is how many replicas a blocked target is assumed to run; of others, it is not used.
-	usable  int64
-	blocked bool
+	// usable is how many replicas a blocked target is known to run, and failed how many failed to start
+	// while it was blocked. Of other targets, they are not used.
+	usable, failed int64
+	// unreachable is how many replicas may run although their Nodes are not ready.
+	unreachable int64
+	blocked     bool
 
 	unstartedSince, blockedSince, recoveredAt time.Time
 	blocks                                    int32
@@ -45,7 +49,7 @@ func (d doctor) examine(t Target, memory v1alpha1.TargetStatus, base int64) heal
 	h := d.remembered(memory)
 	if !t.Known && !t.Absent {
 		h.observed, h.ready, h.notStarted = int64(memory.Observed), int64(memory.Ready), int64(memory.NotStarted)
-		h.usable = max(0, h.observed-h.notStarted)
+		h.usable, h.failed = max(0, h.observed-h.notStarted), int64(memory.Fallback)
 		h.blocked = d.fallback != nil && !h.blockedSince.IsZero()
 		return h
 	}
@@ -59,12 +63,20 @@ func (d doctor) examine(t Target, memory v1alpha1.TargetStatus, base int64) heal
 	}
 	started, late := d.countStarted(t, &h)
 	missing := max(0, wanted-started)
-	d.trackMissing(t, &h, missing >= d.quorum(wanted), h.ready > int64(memory.Ready))
-	// A late replica that is not missed, as in a rollout, does not count against the target.
-	if h.notStarted = min(late, missing); d.expired(h.unstartedSince) {
+	// A late replica that is not missed, as in a rollout, does not count against the target. What a
+	// blocked target was already known to miss still counts if it is replaced.
+	h.notStarted = min(late, missing)
+	uncounted := missing >= d.quorum(wanted)
+	if !h.blockedSince.IsZero() {
+		h.notStarted = min(max(late, int64(memory.NotStarted)), missing)
+		uncounted = missing > h.notStarted
+	}
+	if d.trackMissing(t, &h, uncounted, h.ready > int64(memory.Ready)); d.expired(h.unstartedSince) {
 		h.notStarted = missing
 	}
 	d.decideBlocked(t, &h, wanted, late, base)
+	// What others run for it stays until it can be used again.
+	h.failed = max(1, h.notStarted, int64(memory.Fallback))
 	return h
 }
 
@@ -74,6 +86,9 @@ func (d doctor) countStarted(t Target, h *health) (started, late int64) {
 		return h.ready, 0
 	}
 	for _, r := range t.Replicas {
+		if r.Unreachable {
+			h.unreachable++
+		}
 		switch since := d.waitingSince(r); {
 		case d.started(r):
 			started++
@@ -89,11 +104,12 @@ func (d doctor) countStarted(t Target, h *health) (started, late int64) {
 	return started, late
 }
 
-// trackMissing records since when a quorum of replicas is missing without progress. The time belongs
-// to the target: a replica that is replaced does not restart it.
-func (d doctor) trackMissing(t Target, h *health, quorum, progress bool) {
+// trackMissing records since when replicas that count are missing without progress: a quorum, or those
+// that a blocked target was not known to miss. The time belongs to the target: a replica that is
+// replaced does not restart it.
+func (d doctor) trackMissing(t Target, h *health, counts, progress bool) {
 	switch {
-	case !quorum:
+	case !counts:
 		h.unstartedSince = time.Time{}
 	case t.Settling: // requested a moment ago, so not late
 	case h.unstartedSince.IsZero() || progress && t.Counted:
@@ -232,6 +248,21 @@ func (d doctor) probeSize() int64 {
 		return -1
 	}
 	return max(1, int64(*d.fallback.Probe))
+}
+
+// expected returns how many of a number of replicas run, or will run.
+func (h health) expected(replicas int64) int64 {
+	return distribute.Health{Blocked: h.blocked, Usable: h.usable, Failed: h.failed}.Expected(replicas)
+}
+
+// asHealth returns what the distribution has to know. Replicas that may still run are no probes: if all
+// Nodes lose their API server, they are all that runs.
+func (d doctor) asHealth(h health) distribute.Health {
+	probe := d.probeSize()
+	if probe >= 0 {
+		probe += h.unreachable
+	}
+	return distribute.Health{Blocked: h.blocked, Usable: h.usable, Failed: h.failed, Probe: probe}
 }
 
 func (t Target) counts() (observed, ready int64) {

@@ -3,6 +3,7 @@
 package plan_test
 
 import (
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -282,6 +283,128 @@ var _ = Describe("Health", func() {
 		Expect(desired(New(v))).To(Equal("5/6"))
 		v = after(v, 10*time.Second, counts(5, 5))
 		Expect(desired(New(v))).To(Equal("5/5"))
+	})
+
+	Describe("with a hundred replicas in each target, of which one is stuck", func() {
+		many := func(n int, r Replica) []Replica { return slices.Repeat([]Replica{r}, n) }
+		stuck := pending(2 * time.Minute)
+		grown := func(change ...func(*v1alpha1.Fallback)) View {
+			v := story(change...)
+			*v.Balancer.Spec.Replicas = 200
+			v = after(v, 0, has(append(many(99, well), stuck)...))
+			v = after(v, time.Second, has(append(many(99, well), stuck)...))
+			Expect(desired(New(v))).To(Equal("100/101"))
+			return after(v, time.Minute, has(append(many(99, well), stuck)...), func(v *View) { *v.Balancer.Spec.Replicas = 300 })
+		}
+		elsewhere := func(v View) int64 { return New(v).Shares[0].Fallback }
+
+		It("has one more run elsewhere when both grow, from the request until the stuck one runs", func() {
+			v := grown()
+			for _, now := range [][]Replica{
+				append(many(99, well), stuck), slices.Concat(many(99, well), many(50, young), many(1, stuck)), slices.Concat(many(99, well), many(50, running(5*time.Second)), many(1, stuck)),
+				slices.Concat(many(99, well), many(50, running(time.Minute)), many(1, stuck)), slices.Concat(many(99, well), many(50, running(time.Minute)), many(1, running(29*time.Second))),
+			} {
+				Expect(desired(New(v))).To(Equal("150/151"))
+				Expect(elsewhere(v)).To(BeEquivalentTo(1))
+				v = after(v, time.Second, has(now...))
+			}
+			v = after(v, time.Second, has(append(many(149, running(time.Minute)), running(30*time.Second))...))
+			Expect(desired(New(v))).To(Equal("150/150"))
+		})
+
+		It("has those run elsewhere, too, that do not start either", func() {
+			v := grown(func(f *v1alpha1.Fallback) { f.Probe = ptr.To[int32](1) })
+			Expect(desired(New(v))).To(Equal("150/151"))
+			v = after(v, time.Second, has(slices.Concat(many(99, well), many(20, young), many(1, stuck))...))
+			Expect(desired(New(v))).To(Equal("150/151"), "30 are not created yet")
+			v = after(v, 59*time.Second, has(slices.Concat(many(99, well), many(20, young), many(1, stuck))...))
+			Expect(desired(New(v))).To(Equal("150/151"))
+			v = after(v, 2*time.Second, has(slices.Concat(many(99, well), many(20, young), many(1, stuck))...))
+			Expect(desired(New(v))).To(Equal("100/201"), "none of them has started")
+			Expect(elsewhere(v)).To(BeEquivalentTo(51))
+		})
+
+		It("counts what starts one after the other as in time", func() {
+			v := grown()
+			for n := range 10 {
+				v = after(v, 50*time.Second, has(slices.Concat(many(99, well), many(n, running(time.Minute)), many(1, running(time.Second)), many(1, stuck))...))
+				Expect(desired(New(v))).To(Equal("150/151"))
+			}
+		})
+
+		It("has everything that does not run run elsewhere once more fail than run, until that has been ready for a while", func() {
+			v := grown()
+			v = after(v, time.Minute, has(slices.Concat(many(49, well), many(50, stuck), many(51, young))...))
+			Expect(desired(New(v))).To(Equal("150/251"))
+			for _, recovered := range []Replica{young, running(29 * time.Second)} {
+				v = after(v, time.Second, has(append(many(49, well), many(101, recovered)...)...))
+				Expect(desired(New(v))).To(Equal("150/251"))
+			}
+			v = after(v, time.Second, has(slices.Concat(many(49, well), many(60, running(30*time.Second)), many(41, young))...))
+			Expect(desired(New(v))).To(Equal("150/191"), "it ends as they run, and not at once where more run than failed")
+		})
+
+		It("remembers what runs elsewhere while nothing can be done", func() {
+			v := grown()
+			v = after(v, time.Second, has(append(many(99, well), many(51, young)...)...), func(v *View) { v.Rival, v.Contested = "older", "b" })
+			Expect(elsewhere(v)).To(BeEquivalentTo(1))
+			v = after(v, time.Second, has(append(many(99, well), many(51, young)...)...), func(v *View) { v.Rival, v.Contested = "", "" })
+			Expect(desired(New(v))).To(Equal("150/151"))
+		})
+	})
+
+	Describe("of replicas whose Nodes are not ready", func() {
+		lost := func(since time.Duration) []Replica {
+			return slices.Repeat([]Replica{well.OnNode(node(false, since))}, 5)
+		}
+		back := func(since time.Duration) Replica { return well.OnNode(node(true, since)) }
+
+		It("blocks the target after the timeout, and keeps them beside the probe until they are gone", func() {
+			v := story(func(f *v1alpha1.Fallback) { f.Probe = ptr.To[int32](1) })
+			v = after(v, 0, has(lost(0)...))
+			Expect(New(v).Again).To(Equal(time.Minute + time.Millisecond))
+			v = after(v, time.Minute, has(lost(time.Minute)...))
+			Expect(desired(New(v))).To(Equal("5/5"))
+			v = after(v, time.Second, has(lost(61*time.Second)...))
+			for range 3 {
+				Expect(desired(New(v))).To(Equal("5/10"))
+				v = after(v, time.Minute, has(lost(5*time.Minute)...))
+			}
+			v = after(v, time.Minute, has(slices.Repeat([]Replica{young}, 5)...))
+			Expect(desired(New(v))).To(Equal("1/10"), "they were evicted")
+		})
+
+		It("counts them again once their Nodes have been ready for a while, which is longer the next time", func() {
+			v := story()
+			for _, delay := range []time.Duration{30 * time.Second, 60 * time.Second} {
+				for range 2 {
+					v = after(v, 61*time.Second, has(lost(61*time.Second)...))
+				}
+				Expect(desired(New(v))).To(Equal("5/10"))
+				v = after(v, time.Second, has(slices.Repeat([]Replica{back(delay - time.Second)}, 5)...))
+				Expect(desired(New(v))).To(Equal("5/10"))
+				v = after(v, time.Second, has(slices.Repeat([]Replica{back(delay)}, 5)...))
+				Expect(desired(New(v))).To(Equal("5/5"))
+			}
+		})
+
+		It("moves nothing if Nodes come and go, each for less than the timeout", func() {
+			v := story()
+			for range 10 {
+				v = after(v, 50*time.Second, has(append(slices.Repeat([]Replica{well}, 3), back(time.Second), lost(45 * time.Second)[0])...))
+				Expect(desired(New(v))).To(Equal("5/5"))
+				v = after(v, 5*time.Second, has(append(slices.Repeat([]Replica{well}, 3), back(6*time.Second), back(time.Second))...))
+				Expect(desired(New(v))).To(Equal("5/5"))
+			}
+		})
+
+		It("moves nothing if no target has anything else", func() {
+			v := story(func(f *v1alpha1.Fallback) { f.Probe = ptr.To[int32](1) })
+			for range 5 {
+				v = after(v, 61*time.Second, has(lost(61*time.Second)...), func(v *View) { v.Targets[1].Replicas = lost(61 * time.Second) })
+				Expect(next(New(v))).To(HavePrefix("5/5"))
+			}
+		})
 	})
 
 	It("stands still while the target cannot be seen", func() {

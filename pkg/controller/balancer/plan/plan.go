@@ -37,7 +37,9 @@ type Share struct {
 	// Base is its share if all targets are healthy, Desired its goal, Next what it is scaled to now
 	// on the way there, and Current what it was scaled to before.
 	Base, Desired, Next, Current int64
-	health                       health
+	// Fallback is how many of its replicas other targets run instead, as far as they have room.
+	Fallback int64
+	health   health
 }
 
 // Moving reports whether the plan changes the replicas of the target.
@@ -94,6 +96,9 @@ func (p *Plan) examine(v View, d doctor) {
 	for i, t := range v.Targets {
 		s := &p.Shares[i]
 		s.health = d.examine(t, memory(v.Balancer, s.Name), s.Base)
+		if m := memory(v.Balancer, s.Name); s.health.blocked {
+			s.Fallback = int64(m.Fallback)
+		}
 		p.wakeAt(s.health.again, v.Now)
 	}
 }
@@ -178,14 +183,14 @@ func (p *Plan) setGoals(v View, targets []distribute.Target, d doctor) error {
 		if v.Targets[i].Absent {
 			targets[i].Max = s.Base
 		}
-		ills[i] = distribute.Health{Blocked: s.health.blocked, Usable: s.health.usable, Probe: d.probeSize()}
+		ills[i] = d.asHealth(s.health)
 	}
 	placed, err := distribute.WithFallback(p.Total, targets, ills, distribute.Options{})
 	if err != nil {
 		return err
 	}
 	for i := range p.Shares {
-		p.Shares[i].Desired = placed.Replicas[i]
+		p.Shares[i].Desired, p.Shares[i].Fallback = placed.Replicas[i], placed.Fallback[i]
 	}
 	p.Overflow, p.Deficit = placed.Overflow, placed.Deficit
 	return nil

@@ -217,6 +217,45 @@ var _ = Describe("A plan", func() {
 		})
 	})
 
+	It("has others run no more of a target than failed there, where as many run", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := drawView(t)
+			v.Balancer.Spec.Policy.Fallback.Probe = nil
+			p := New(v)
+			surplus := -p.Total - p.Deficit + p.Overflow
+			for i, s := range p.Shares {
+				surplus += s.Desired - s.Fallback
+				late := int64(len(slices.DeleteFunc(slices.Clone(v.Targets[i].Replicas), func(r Replica) bool { return r.Running })))
+				if run := int64(len(v.Targets[i].Replicas)) - late; v.Targets[i].Known && late <= run && s.Fallback > late {
+					t.Fatalf("%d of %s run elsewhere, and only %d failed while %d run", s.Fallback, s.Name, late, run)
+				}
+			}
+			if p.Stop == (Hold{}) && surplus > 0 {
+				t.Fatalf("%d more than all that is asked for and all that fails", surplus)
+			}
+		})
+	})
+
+	It("does not remove what may still run because its Node is not ready", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := drawView(t)
+			unreachable := make([]int64, len(v.Targets))
+			for i := range v.Targets {
+				for j := range v.Targets[i].Replicas {
+					if r := &v.Targets[i].Replicas[j]; !r.Running && rapid.Bool().Draw(t, "unreachable") {
+						r.Unreachable = true
+						unreachable[i]++
+					}
+				}
+			}
+			for i, s := range New(v).Shares {
+				if s.Desired < min(s.Base, unreachable[i]) {
+					t.Fatalf("target %s: %d of %d, although %d may run", s.Name, s.Desired, s.Base, unreachable[i])
+				}
+			}
+		})
+	})
+
 	It("does not depend on the order of replicas, and has no panic in it", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			v := drawView(t)
@@ -277,7 +316,7 @@ func drawMemory(t *rapid.T, v View) v1alpha1.BalancerStatus {
 	for _, target := range v.Targets {
 		status.Targets = append(status.Targets, v1alpha1.TargetStatus{
 			Name: target.Spec.Name, Replicas: int32(target.Current), UnstartedSince: past.Draw(t, "unstarted since"),
-			BlockedSince: past.Draw(t, "blocked since"), RecoveredAt: past.Draw(t, "recovered at"), Blocks: rapid.Int32Range(0, 7).Draw(t, "blocks"),
+			NotStarted: rapid.Int32Range(0, 5).Draw(t, "not started"), Fallback: rapid.Int32Range(0, 5).Draw(t, "fallback"), BlockedSince: past.Draw(t, "blocked since"), RecoveredAt: past.Draw(t, "recovered at"), Blocks: rapid.Int32Range(0, 7).Draw(t, "blocks"),
 		})
 	}
 	return status

@@ -25,6 +25,38 @@ func PodReplica(pod *corev1.Pod) (Replica, bool) {
 	return r, true
 }
 
+// NodeReadiness is what a Node reports about itself: whether it is ready, and since when. The zero
+// value is not known.
+type NodeReadiness struct {
+	Known, Ready bool
+	Since        time.Time
+}
+
+// OnNode returns a replica as its Node allows to see it. One that runs on a Node that is not ready
+// waits to start since that began: Kubernetes itself leaves such a pod in the phase Running until it
+// evicts it. One whose Node is ready again has started then: a kubelet that reconnects restores all
+// times in the status of its pods, and so hides that they were gone.
+func (r Replica) OnNode(n NodeReadiness) Replica {
+	switch {
+	case !n.Known || !r.Running:
+	case !n.Ready:
+		return Replica{Born: latest(r.Born, n.Since), Unreachable: true}
+	default:
+		r.StartedAt = latest(r.StartedAt, n.Since)
+		if r.Ready {
+			r.Since = latest(r.Since, n.Since)
+		}
+	}
+	return r
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // startOf returns when the last container of a running pod started for the first time, as far as
 // that is known. The start time of the pod is earlier: the kubelet sets it before it pulls images.
 func startOf(pod *corev1.Pod) time.Time {
@@ -88,8 +120,8 @@ func MachineReplica(machine *unstructured.Unstructured) (Replica, bool) {
 	}
 	code, _, _ := unstructured.NestedString(machine.Object, "status", "lastOperation", "errorCode")
 	r.OutOfStock = code == "ResourceExhausted"
-	if phase == "Unknown" && r.Since.After(r.Born) {
-		r.Born = r.Since // it ran before, so its problem began after that
+	if r.Unreachable = phase == "Unknown"; r.Unreachable {
+		r.Born = latest(r.Born, r.Since) // it ran before, so its problem began after that
 	}
 	r.Since = time.Time{} // a machine that boots waits since its creation, whatever its phases
 	return r, true

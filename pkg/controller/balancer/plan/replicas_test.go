@@ -85,6 +85,21 @@ var _ = DescribeTable("A pod as a replica",
 	Entry("that is leaving", podIn(corev1.PodRunning, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(before(0)) }), Replica{}, false),
 )
 
+var _ = DescribeTable("A replica on its Node",
+	func(r Replica, n NodeReadiness, want Replica) { Expect(r.OnNode(n)).To(Equal(want)) },
+	Entry("of which nothing is known", running(time.Hour), NodeReadiness{}, running(time.Hour)),
+	Entry("that has been ready for longer than it", running(time.Hour), node(true, 2*time.Hour), running(time.Hour)),
+	Entry("that is ready again", running(time.Hour), node(true, time.Minute), Replica{Born: noon.Add(-time.Hour), Running: true, Ready: true, StartedAt: noon.Add(-time.Minute), Since: noon.Add(-time.Minute)}),
+	Entry("that is ready again, while it is not", crashing(time.Hour), node(true, time.Minute), Replica{Born: noon.Add(-time.Hour), Running: true, StartedAt: noon.Add(-time.Minute), Since: noon.Add(-time.Hour)}),
+	Entry("that is not ready, waits since then", running(time.Hour), node(false, time.Minute), Replica{Born: noon.Add(-time.Minute), Unreachable: true}),
+	Entry("that was not ready before it was created, waits since it was", running(time.Minute), node(false, time.Hour), Replica{Born: noon.Add(-time.Minute), Unreachable: true}),
+	Entry("that is not ready, has never started", pending(time.Hour), node(false, time.Minute), pending(time.Hour)),
+)
+
+func node(ready bool, since time.Duration) NodeReadiness {
+	return NodeReadiness{Known: true, Ready: ready, Since: noon.Add(-since)}
+}
+
 var _ = DescribeTable("A Machine as a replica",
 	func(phase string, updated time.Duration, code string, want Replica, counts bool) {
 		m := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
@@ -105,8 +120,8 @@ var _ = DescribeTable("A Machine as a replica",
 	Entry("booting since it was created", "Pending", time.Minute, "", Replica{Born: noon.Add(-time.Hour)}, true),
 	Entry("out of stock", "CrashLoopBackOff", time.Minute, "ResourceExhausted", Replica{Born: noon.Add(-time.Hour), OutOfStock: true}, true),
 	Entry("failing for another reason", "CrashLoopBackOff", time.Minute, "Internal", Replica{Born: noon.Add(-time.Hour)}, true),
-	Entry("unknown since it ran", "Unknown", time.Minute, "", Replica{Born: noon.Add(-time.Minute)}, true),
-	Entry("unknown, with an update before it was created", "Unknown", 2*time.Hour, "", Replica{Born: noon.Add(-time.Hour)}, true),
+	Entry("unknown since it ran", "Unknown", time.Minute, "", Replica{Born: noon.Add(-time.Minute), Unreachable: true}, true),
+	Entry("unknown, with an update before it was created", "Unknown", 2*time.Hour, "", Replica{Born: noon.Add(-time.Hour), Unreachable: true}, true),
 	Entry("terminating", "Terminating", time.Minute, "", Replica{}, false),
 )
 

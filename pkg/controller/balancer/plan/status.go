@@ -66,7 +66,7 @@ func (s Share) status(asked int64) v1alpha1.TargetStatus {
 	h := s.health
 	t := v1alpha1.TargetStatus{
 		Name: s.Name, Replicas: clampInt32(asked), Desired: clampInt32(s.Desired), Base: clampInt32(s.Base),
-		Observed: clampInt32(h.observed), Ready: clampInt32(h.ready), NotStarted: clampInt32(h.notStarted),
+		Observed: clampInt32(h.observed), Ready: clampInt32(h.ready), NotStarted: clampInt32(h.notStarted), Fallback: clampInt32(s.Fallback),
 		UnstartedSince: metaTime(h.unstartedSince), BlockedSince: metaTime(h.blockedSince), RecoveredAt: metaTime(h.recoveredAt), Blocks: h.blocks,
 	}
 	switch {

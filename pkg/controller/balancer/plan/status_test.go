@@ -128,13 +128,13 @@ var _ = Describe("A status", func() {
 		Entry("garbage", metav1.LabelSelector{MatchLabels: map[string]string{"a": "no such value!"}}, ""),
 	)
 
-	DescribeTable("of the original's stuck pod in a hundred: all that a target has not shown to run is stood in for, or with a quorum nothing",
+	DescribeTable("of the original's stuck pod in a hundred: one more runs elsewhere, or with a quorum none",
 		func(change func(*v1alpha1.Fallback), want string) {
 			v := view(300, plantest.Even(), named("a", pods(100, 1)), named("b", healthy(100)))
 			v.Balancer.Spec.Policy.Fallback = plantest.Fallback(change)
 			Expect(desired(New(v))).To(Equal(want))
 		},
-		Entry("as the original", func(*v1alpha1.Fallback) {}, "150/201"),
+		Entry("one blocks the target", func(*v1alpha1.Fallback) {}, "150/151"),
 		Entry("with a quorum of a tenth", func(f *v1alpha1.Fallback) { f.BlockedWhen = &v1alpha1.BlockedWhen{Percent: ptr.To[int32](10)} }, "150/150"),
 		Entry("with a quorum of two", func(f *v1alpha1.Fallback) { f.BlockedWhen = &v1alpha1.BlockedWhen{MinCount: ptr.To[int32](2)} }, "150/150"),
 	)

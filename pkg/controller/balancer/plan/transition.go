@@ -26,7 +26,7 @@ func (p *Plan) setNext(v View) error {
 		case s.Hold != (Hold{}):
 			usable += min(s.Desired, s.health.ready)
 		case s.health.blocked:
-			usable += min(s.Desired, s.health.usable)
+			usable += min(s.Desired, s.health.expected(max(s.Base, s.Desired)))
 		default:
 			usable += s.Desired
 		}

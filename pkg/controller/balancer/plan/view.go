@@ -100,6 +100,9 @@ type Replica struct {
 	Since time.Time
 	// StartedAt is when a running replica was seen to start.
 	StartedAt time.Time
+	// Unreachable reports that it has run and its Node is not ready. It does not count as running, but
+	// may still run: no probe is a reason to delete it.
+	Unreachable bool
 	// OutOfStock reports whether its cloud has no capacity for it, so that waiting does not help.
 	OutOfStock bool
 }

@@ -28,8 +28,12 @@ type TargetStatusApplyConfiguration struct {
 	// NotStarted is the number of replicas that did not start in time, including those that were
 	// never created.
 	NotStarted *int32 `json:"notStarted,omitempty"`
+	// Fallback is the number of its replicas that other targets run while it is blocked, as far as
+	// they have room: those that did not start in time, until as many new ones have been ready for the
+	// recovery delay. If more did not start than run, it is all of its share that does not run.
+	Fallback *int32 `json:"fallback,omitempty"`
 	// UnstartedSince is the time since which as many replicas as block a target have been missing or
-	// not started, while none has started.
+	// not started, while none has started. Of a blocked target, only replicas beyond NotStarted count.
 	UnstartedSince *v1.Time `json:"unstartedSince,omitempty"`
 	// BlockedSince is the time since which the target has been blocked; absent if it is not.
 	BlockedSince *v1.Time `json:"blockedSince,omitempty"`
@@ -103,6 +107,14 @@ func (b *TargetStatusApplyConfiguration) WithReady(value int32) *TargetStatusApp
 // If called multiple times, the NotStarted field is set to the value of the last call.
 func (b *TargetStatusApplyConfiguration) WithNotStarted(value int32) *TargetStatusApplyConfiguration {
 	b.NotStarted = &value
+	return b
+}
+
+// WithFallback sets the Fallback field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Fallback field is set to the value of the last call.
+func (b *TargetStatusApplyConfiguration) WithFallback(value int32) *TargetStatusApplyConfiguration {
+	b.Fallback = &value
 	return b
 }
 
