@@ -210,6 +210,24 @@ var _ = Describe("A forecast", func() {
 		Expect(f.End.Balancers[0].Is).To(Equal(map[string]int64{"a": 0, "b": 4}))
 	})
 
+	It("of a Balancer has others run what is on Nodes that are not ready", func() {
+		o := shop(2, 2)
+		o.Nodes = append(o.Nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "dark"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}}})
+		for _, p := range o.Own {
+			if p.Labels["in"] == "a" {
+				p.Spec.NodeName = "dark"
+			}
+		}
+		fallback := patched("Balancer", "shop", "spec: {policy: {fallback: {startupTimeoutSeconds: 60}}}")
+		f, _ := told(*o, fallback)
+		Expect(f.End.Balancers[0].Is).To(Equal(map[string]int64{"a": 2, "b": 4}))
+		o.Pods = []*corev1.Pod{}
+		o.OwnNodes, o.Nodes = o.Nodes, nil
+		f, _ = told(*o, fallback)
+		Expect(f.End.Balancers[0].Is).To(Equal(map[string]int64{"a": 2, "b": 4}), "in a control cluster of its own")
+	})
+
 	It("of a Balancer over MachineDeployments makes these create machines", func() {
 		o := stringAt()
 		pool(o, "m1", 1, 0)

@@ -36,17 +36,18 @@ type Objects struct {
 	Federated   []*autoscaling.FederatedHorizontalPodAutoscaler
 	Reserves    []*autoscaling.Reserve
 	// Workloads are what Balancers scale, by resource; machine-controller-manager's kinds are in
-	// the fields above. Own are the pods of these workloads, Autoscalers the autoscalers of the
-	// control cluster.
+	// the fields above. Own are the pods of these workloads, OwnNodes the Nodes of these pods, and
+	// Autoscalers the autoscalers of the control cluster.
 	Workloads   map[schema.GroupVersionResource][]*unstructured.Unstructured
 	Own         []*corev1.Pod
+	OwnNodes    []*corev1.Node
 	Autoscalers []*autoscalingv2.HorizontalPodAutoscaler
 	// Garden reports whether Gardener's kinds are served.
 	Garden            bool
 	Workers, Clusters []*unstructured.Unstructured
 
 	// Target reports whether there is a target cluster, to which the fields below belong. If it is
-	// also the control cluster, Own are the same pods as Pods.
+	// also the control cluster, Own and OwnNodes are the same as Pods and Nodes.
 	Target         bool
 	Nodes          []*corev1.Node
 	Pods           []*corev1.Pod

@@ -63,7 +63,7 @@ func (c Clients) Read(ctx context.Context, namespace string) (Objects, error) {
 		return Objects{}, err
 	}
 	if c.Same {
-		r.o.Own = r.o.Pods
+		r.o.Own, r.o.OwnNodes = r.o.Pods, r.o.Nodes
 	}
 	r.reportMissing()
 	return r.o, nil
@@ -82,6 +82,7 @@ func (c Clients) readControl(r *reading, namespace string, machines func(string)
 	if !c.Same {
 		r.where = ofControl
 		listInto(r, c.Control, corev1.SchemeGroupVersion.WithResource("pods"), namespace, &r.o.Own)
+		listInto(r, c.Control, corev1.SchemeGroupVersion.WithResource("nodes"), "", &r.o.OwnNodes)
 		r.where = ""
 	}
 	c.readGarden(r, namespace)

@@ -79,7 +79,7 @@ func (w *world) balance(ctx context.Context) (moved bool, again time.Duration, e
 
 func (w *world) balancerObjects() (balancer.Objects, error) {
 	o := balancer.Objects{
-		Balancers: w.balancers.sorted(), Pods: w.own.sorted(), Autoscalers: w.still.Autoscalers,
+		Balancers: w.balancers.sorted(), Pods: w.own.sorted(), Nodes: w.ownNodes.sorted(), Autoscalers: w.still.Autoscalers,
 		Workloads: map[schema.GroupVersionResource][]*unstructured.Unstructured{},
 	}
 	for resource, objects := range w.workloads {

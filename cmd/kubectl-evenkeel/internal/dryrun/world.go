@@ -62,6 +62,8 @@ type world struct {
 	// pods are the target cluster's, own the control cluster's; they are the same if there is only
 	// one cluster.
 	pods, own shelf[*corev1.Pod]
+	// ownNodes are the Nodes of own.
+	ownNodes  shelf[*corev1.Node]
 	balancers shelf[*balancerapi.Balancer]
 	reserves  shelf[*autoscaling.Reserve]
 	buffers   shelf[*v1beta1.CapacityBuffer]
@@ -122,8 +124,8 @@ func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 		pods: newShelf(o.Pods), balancers: newShelf(o.Balancers), reserves: newShelf(o.Reserves), buffers: newShelf(o.Buffers), workloads: map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]{},
 		zones: map[string]*balance.Preview{}, unmade: map[string]mcm.LastOperation{}, born: map[string]bool{}, notes: map[string]bool{},
 	}
-	if w.own = w.pods; !sameList(o.Own, o.Pods) {
-		w.own = newShelf(o.Own)
+	if w.own, w.ownNodes = w.pods, w.nodes; !sameList(o.Own, o.Pods) {
+		w.own, w.ownNodes = newShelf(o.Own), newShelf(o.OwnNodes)
 	}
 	for resource, objects := range o.Workloads {
 		w.workloads[resource] = newShelf(objects)

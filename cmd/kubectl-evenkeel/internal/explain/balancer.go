@@ -97,8 +97,8 @@ func explainTarget(a *Account, f *v1alpha1.Fallback, t v1alpha1.TargetStatus, no
 	case t.Message != "":
 		a.addReason("Target %s: %s.", t.Name, strings.TrimSuffix(t.Message, "."))
 	case t.BlockedSince != nil:
-		a.addReason("Target %s has been blocked since %s: %d of its replicas fail to start. Its share is %d; other targets run what it cannot.",
-			t.Name, formatPast(t.BlockedSince.Time, now), t.NotStarted, t.Base)
+		a.addReason("Target %s has been blocked since %s: %d of its replicas fail to start. Its share is %d; other targets run %d of it instead.",
+			t.Name, formatPast(t.BlockedSince.Time, now), t.NotStarted, t.Base, t.Fallback)
 		a.addNext("Target %s gets its share back once its new replicas have been ready for %s.", t.Name, plan.RecoveryDelay(f, t.Blocks))
 	case t.UnstartedSince != nil && f != nil:
 		if patience, ok := startup(f); ok {

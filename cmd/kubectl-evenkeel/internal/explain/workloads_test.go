@@ -50,8 +50,8 @@ var _ = DescribeTable("A Balancer shows",
 	Entry(nil, "a = 3 desired, 2 exist, 1 ready", func(b *balancer.Balancer) {
 		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Desired: 3, Observed: 2, Ready: 1}}
 	}),
-	Entry(nil, "Target a has been blocked since 11:55:00 UTC (5m ago): 2 of its replicas fail to start. Its share is 5", func(b *balancer.Balancer) {
-		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Base: 5, NotStarted: 2, BlockedSince: ptr.To(formatPast(5 * time.Minute))}}
+	Entry(nil, "Target a has been blocked since 11:55:00 UTC (5m ago): 2 of its replicas fail to start. Its share is 5; other targets run 3 of it instead.", func(b *balancer.Balancer) {
+		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Base: 5, NotStarted: 2, Fallback: 3, BlockedSince: ptr.To(formatPast(5 * time.Minute))}}
 	}),
 	Entry(nil, "gets its share back once its new replicas have been ready for 30s.", func(b *balancer.Balancer) {
 		b.Status.Targets = []balancer.TargetStatus{{Name: "a", Blocks: 1, BlockedSince: ptr.To(formatPast(5 * time.Minute))}}
