@@ -17,8 +17,8 @@ import (
 // row is a table row of the page: total, targets, answer.
 var row = regexp.MustCompile("(?m)^\\| (\\d+) \\| `([^`]+)` \\| ([^|]+?) \\|")
 
-// word is a target of the page: a weight, then perhaps bounds, what runs of it, and the probe.
-var word = regexp.MustCompile(`^(\d+)(?:\[(\d*)\.\.(\d*)\])?(?:\(runs (\d+)(?:, probe (\d+))?\))?$`)
+// word is a target of the page: a weight, then perhaps bounds, what runs of it, what failed, and the probe.
+var word = regexp.MustCompile(`^(\d+)(?:\[(\d*)\.\.(\d*)\])?(?:\(runs (\d+)(?:, (\d+) failed)?(?:, probe (\d+))?\))?$`)
 
 var _ = It("gives every answer of its page", func() {
 	page, err := os.ReadFile("../../docs/distribute.md")
@@ -51,7 +51,7 @@ func readLayout(s string) layout {
 			Expect(m).NotTo(BeNil(), target)
 			sp := between(number(m[2], 0), number(m[3], Unbounded))
 			if m[4] != "" {
-				sp.health = Health{Blocked: true, Usable: number(m[4], 0), Probe: number(m[5], -1)}
+				sp.health = Health{Blocked: true, Usable: number(m[4], 0), Failed: number(m[5], 0), Probe: number(m[6], -1)}
 			}
 			weights, spots, tiers = append(weights, number(m[1], 0)), append(spots, sp), append(tiers, int32(tier))
 		}

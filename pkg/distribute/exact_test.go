@@ -79,6 +79,27 @@ var _ = Describe("laws about single answers", func() {
 		Expect(dHondtBreaks).To(Equal(17_546), "of D'Hondt's answers for three")
 	})
 
+	It("distance: a target with the share p of n is off by at most (1+p(n-2))/2, whatever the weights", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			weights := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(1, 9), rapid.Int64Range(1, 1000)), 2, 12).Draw(t, "weights")
+			total, n, sum := rapid.Int64Range(0, 500).Draw(t, "total"), int64(len(weights)), added(weights)
+			for i, x := range answer(total, proportional(weights)).Replicas {
+				// |x - total*w/sum| <= (1 + w/sum*(n-2))/2, in whole numbers
+				if off := 2 * max(x*sum-total*weights[i], total*weights[i]-x*sum); off > sum+weights[i]*(n-2) {
+					t.Fatalf("%d over %v: target %d has %d", total, weights, i, x)
+				}
+			}
+		})
+	})
+
+	DescribeTable("small shares of one size get their first replica late, and together", func(total int64, want string) {
+		Expect(slashed(answer(total, proportional([]int64{96, 1, 1, 1, 1})).Replicas)).To(Equal(want))
+	},
+		Entry(nil, int64(48), "48/0/0/0/0"),
+		Entry(nil, int64(52), "48/1/1/1/1"),
+		Entry(nil, int64(100), "96/1/1/1/1"),
+	)
+
 	DescribeTable("the tie hash never changes", func(seed uint64, key string, want uint64) {
 		Expect(Hash(seed, key)).To(Equal(want), fmt.Sprintf("%#x", Hash(seed, key)))
 	},

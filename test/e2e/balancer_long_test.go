@@ -57,6 +57,7 @@ var _ = Describe("In the long run, a Balancer", Label("ours", "long"), func() {
 		Expect(took.Sub(noticed)).To(And(BeNumerically(">", patience-time.Second), BeNumerically("<=", patience+2*time.Second)))
 		Expect(story.steps("a")).To(Equal([]int32{0, 5}), "pods that may still run are kept, although only one is to probe")
 		story.watched()
+		Consistently(story.ready, 5*time.Second).Should(Equal(10), "no pod is created or deleted")
 		over()
 		s.comesTo(ctx, "5/5", "5/5")
 		Expect(story.leastReady()).To(BeNumerically(">=", 10))

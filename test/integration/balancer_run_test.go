@@ -144,4 +144,33 @@ var _ = Describe("The Balancer's controller, as its service account", func() {
 			return again.ResourceVersion, err
 		}, 2*time.Second).Should(Equal(b.ResourceVersion))
 	})
+
+	It("scales ReplicationControllers, which have no apiVersion but v1", func(ctx context.Context) {
+		Expect(cluster.Apply(ctx, "kubernetes/deploy/balancer/access.yaml")).To(Succeed())
+		core := kubernetes.NewForConfigOrDie(cluster.Config()).CoreV1().ReplicationControllers("default")
+		for _, name := range []string{"shop-a", "shop-b"} {
+			template := workload(name).Spec.Template
+			_, err := core.Create(ctx, &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ReplicationControllerSpec{
+				Replicas: ptr.To[int32](0), Selector: template.Labels, Template: &template}}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(func(ctx context.Context) {
+				Expect(core.Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+			})
+		}
+		runBalancer(as("evenkeel-balancer"))
+		_, err := balancers().Create(ctx, changed(`{replicas: 6, policy: {policyName: even, priorities: null}, targets: [
+			{name: a, scaleTargetRef: {kind: ReplicationController, name: shop-a}, observer: Pods},
+			{name: b, scaleTargetRef: {apiVersion: v1, kind: ReplicationController, name: shop-b}}]}`), metav1.CreateOptions{FieldValidation: "Strict"})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx context.Context) {
+			Expect(balancers().Delete(ctx, "plain", metav1.DeleteOptions{})).To(Succeed())
+		})
+		Eventually(func() (sizes []int32, err error) {
+			list, err := core.List(ctx, metav1.ListOptions{})
+			for _, r := range list.Items {
+				sizes = append(sizes, *r.Spec.Replicas)
+			}
+			return sizes, err
+		}, 10*time.Second).Should(Equal([]int32{3, 3}))
+	})
 })

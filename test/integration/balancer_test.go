@@ -9,12 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
@@ -78,6 +81,11 @@ func try(ctx context.Context, object *unstructured.Unstructured) error {
 
 const twoTargets = `{name: a, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop-a}%s}, {name: b, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop-b}%s}`
 
+// withMachines makes the second target a MachineDeployment.
+func withMachines(more string) string {
+	return "targets: [{name: a, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop-a}}, {name: b, scaleTargetRef: {apiVersion: machine.sapcloud.io/v1alpha1, kind: MachineDeployment, name: pool}" + more + "}]"
+}
+
 func withTargets(a, b string) string { return "targets: [" + fmt.Sprintf(twoTargets, a, b) + "]" }
 
 var _ = Describe("A Balancer", func() {
@@ -90,7 +98,7 @@ var _ = Describe("A Balancer", func() {
 		Entry("with 0 replicas", "replicas: 0"),
 		Entry("with as many as there can be", "replicas: 2147483647"),
 		Entry("with an order that leaves a target out", withTargets("", "")+"\npolicy: {priorities: {targetOrder: [b, a]}}"),
-		Entry("proportional, with an unknown and a negative share", "policy: {policyName: proportional, priorities: null, proportions: {targetProportions: {a: -3, c: 5}}}"),
+		Entry("proportional, with a negative share", "policy: {policyName: proportional, priorities: null, proportions: {targetProportions: {a: -3, b: 5}}}"),
 		Entry("even", "policy: {policyName: even, priorities: null}"),
 		Entry("in tiers", "policy: {policyName: tiers, priorities: null, tiers: [{targets: [a], proportions: {a: 3}}, {targets: [b]}]}"),
 		Entry("with percentages", withTargets(", minReplicas: 20%, maxReplicas: 100%", ", minReplicas: 3, maxReplicas: 50%")),
@@ -98,6 +106,8 @@ var _ = Describe("A Balancer", func() {
 		Entry("with a fallback as a duration, and all else of it", "policy: {fallback: {startupTimeout: 1h30m, startCriterion: Ready, probe: 1, blockedWhen: {minCount: 2, percent: 10}, recoveryDelaySeconds: 0}}"),
 		Entry("with a transition", "transition: {maxSurge: 0, maxUnavailable: 10%}"),
 		Entry("with states and observers", withTargets(", state: Draining, observer: Status", ", state: Drained, observer: Pods")),
+		Entry("with an observer of machines", withMachines(", observer: Machines")),
+		Entry("with an observer of a workload's status, whatever it is", withMachines(", observer: Status")),
 		Entry("with expressions only", "selector: {matchLabels: null, matchExpressions: [{key: app, operator: Exists}]}"),
 		Entry("paused", "paused: true"),
 	)
@@ -111,6 +121,9 @@ var _ = Describe("A Balancer", func() {
 			}
 		},
 		Entry("an unknown name in the order", "policy: {priorities: {targetOrder: [a, c]}}", "targetOrder names a target that is not in targets", "add the target, or remove the name"),
+		Entry("an unknown name in the proportions", "policy: {policyName: proportional, priorities: null, proportions: {targetProportions: {a: 1, c: 5}}}", "targetProportions names a target that is not in targets", "add the target, or remove the name"),
+		Entry("an observer of machines of a Deployment", withTargets(", observer: Machines", ""), "observer Machines is for the kinds of machine.sapcloud.io", "remove observer"),
+		Entry("an observer of pods of machines", withMachines(", observer: Pods"), "observer Pods for all others", "remove observer"),
 		Entry("a name twice in the order", "policy: {priorities: {targetOrder: [a, a, b]}}", "must not contain a target twice"),
 		Entry("an unknown name in a tier", "policy: {policyName: tiers, priorities: null, tiers: [{targets: [c]}]}", "policy.tiers names a target that is not in targets"),
 		Entry("a name in two tiers", "policy: {policyName: tiers, priorities: null, tiers: [{targets: [a]}, {targets: [a, b]}]}", "only one tier"),
@@ -154,6 +167,39 @@ var _ = Describe("A Balancer", func() {
 		}
 		Expect(try(ctx, many(64))).To(Succeed())
 		Expect(try(ctx, many(65))).To(MatchError(ContainSubstring("at most 64")))
+	})
+
+	It("with an unknown name in its proportions, stored by an earlier version, can still be scaled and paused, and is refused once its targets change", func(ctx context.Context) {
+		crds := dynamic.NewForConfigOrDie(cluster.Config()).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+		crd, err := crds.Get(ctx, "balancers.balancer.x-k8s.io", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		Expect(err).NotTo(HaveOccurred())
+		unstructured.RemoveNestedField(versions[0].(map[string]any), "schema", "openAPIV3Schema", "properties", "spec", "x-kubernetes-validations")
+		Expect(unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")).To(Succeed())
+		_, err = crds.Update(ctx, crd, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		stray := func() *unstructured.Unstructured {
+			return changed("policy: {policyName: proportional, priorities: null, proportions: {targetProportions: {a: 1, c: 5}}}")
+		}
+		Eventually(func() error { return try(ctx, stray()) }, 10*time.Second).Should(Succeed())
+		_, err = balancers().Create(ctx, stray(), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx context.Context) {
+			Expect(balancers().Delete(ctx, "plain", metav1.DeleteOptions{})).To(Succeed())
+		})
+		Expect(cluster.Apply(ctx, "kubernetes/crds")).To(Succeed())
+		Eventually(func() error { return try(ctx, stray()) }, 10*time.Second).Should(MatchError(ContainSubstring("targetProportions names a target")))
+
+		out, err := kubectl("", "scale", "balancer/plain", "--replicas=12")
+		Expect(err).NotTo(HaveOccurred(), out)
+		patch := func(merge string) error {
+			_, err := balancers().Patch(ctx, "plain", types.MergePatchType, []byte(merge), metav1.PatchOptions{})
+			return err
+		}
+		Expect(patch(`{"spec":{"paused":true}}`)).To(Succeed())
+		Expect(patch(`{"spec":{"policy":{"proportions":{"targetProportions":{"a":2}}}}}`)).To(MatchError(ContainSubstring("targetProportions names a target")))
+		Expect(patch(`{"spec":{"policy":{"proportions":{"targetProportions":{"b":2,"c":null}}}}}`)).To(Succeed())
 	})
 
 	It("is scaled through its subresource and by kubectl, replicas left out included", func(ctx context.Context) {

@@ -73,7 +73,7 @@ type Options struct {
 // DefaultKinds may be scaled unless others are set.
 var DefaultKinds = []schema.GroupKind{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"},
-	{Group: machineGroup, Kind: "MachineDeployment"}, {Group: machineGroup, Kind: "MachineSet"},
+	{Kind: "ReplicationController"}, {Group: machineGroup, Kind: "MachineDeployment"}, {Group: machineGroup, Kind: "MachineSet"},
 }
 
 // Controller distributes the replicas of Balancers.

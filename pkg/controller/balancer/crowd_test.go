@@ -113,6 +113,7 @@ var _ = Describe("Beside 99 others", func() {
 		Entry("a target that is missing", bad(plantest.Even(), ref("apps/v1", "Deployment", "nowhere")), "5/1", "TargetsResolved", "False NotFound"),
 		Entry("a target of a kind that the flag forbids", bad(plantest.Even(), ref("apps/v1", "DaemonSet", "x")), "5/1", "TargetsResolved", "False KindNotAllowed"),
 		Entry("a kind that the API server does not serve", bad(plantest.Even(), ref("machine.sapcloud.io/v1alpha1", "MachineDeployment", "x")), "5/1", "TargetsResolved", "False NoSuchKind"),
+		Entry("machines where there are none", bad(plantest.Even(), func(b *v1alpha1.Balancer) { b.Spec.Targets[1].Observer = v1alpha1.MachinesObserver }), "9/1", "TargetsResolved", "False NotObservable"),
 		Entry("a minimum above the maximum", bad(plantest.Even(), func(b *v1alpha1.Balancer) {
 			b.Spec.Targets[0].MinReplicas, b.Spec.Targets[0].MaxReplicas = ptr.To(intstr.FromInt32(5)), ptr.To(intstr.FromInt32(3))
 		}), "1/1", "Ready", "False Invalid"),

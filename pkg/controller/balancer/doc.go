@@ -5,9 +5,10 @@
 //	Balancer -+
 //	targets --+-> plan.View -> plan.New -> raises, then lowerings, by scale subresource
 //	pods -----+                  -> status, events
+//	Nodes ----+
 //
-// Watches: Balancers, their pods, HorizontalPodAutoscalers, and each kind that a Balancer targets
-// and that may be scaled; Machines, if a target consists of machines.
+// Watches: Balancers, their pods, the Nodes of these, HorizontalPodAutoscalers, and each kind that a
+// Balancer targets and that may be scaled; Machines, if a target consists of machines.
 // Writes: the scale subresource of targets, the status of Balancers, events.
 // Never: the replicas of a Balancer itself; a target in another namespace, of a kind that may not
 // be scaled, or with another owner of its replicas.
@@ -33,4 +34,7 @@
 //  8. Only one Balancer scales a workload: the oldest one, unless it is invalid, or must itself stand
 //     back for an older one because of another target. The others report this and write nothing.
 //  9. When a Balancer is deleted, its targets stay as they are.
+//  10. Of a blocked target of which at least as many replicas run as failed to start, others run only
+//     the failed ones.
+//  11. Fallback does not remove a replica that may still run although its Node is not ready.
 package balancer

@@ -97,11 +97,12 @@ func (c *Controller) inspect(ctx context.Context, t plan.Target, object *unstruc
 // countReplicas counts the replicas with the observer of the target.
 func (c *Controller) countReplicas(ctx context.Context, t plan.Target, s scale, object *unstructured.Unstructured, again time.Duration) (plan.Target, look, time.Duration, error) {
 	var l look
-	var err error
-	switch observer(t, s) {
-	case v1alpha1.PodsObserver:
+	o, err := observer(t, s)
+	switch {
+	case err != nil:
+	case o == v1alpha1.PodsObserver:
 		l.pods, err = labels.Parse(s.selector)
-	case v1alpha1.MachinesObserver:
+	case o == v1alpha1.MachinesObserver:
 		t.AnyMayGo, t.Machines = true, true
 		if l.machines, err = machineSelector(object); err != nil {
 			break

@@ -5,8 +5,10 @@ package balancer
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -34,7 +36,7 @@ type scale struct {
 func (c *Controller) scaleOf(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured) (scale, error) {
 	s := scale{version: object.GetResourceVersion(), counts: ownCounts(object)}
 	switch resource.Group {
-	case "apps", machineGroup:
+	case "apps", machineGroup, corev1.GroupName: // of the core group, only ReplicationControllers have a scale
 		replicas, found, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
 		if s.replicas = replicas; resource.Group == machineGroup {
 			return s, nil // these types omit a 0
@@ -68,6 +70,13 @@ func ownCounts(object *unstructured.Unstructured) plan.Counts {
 
 // podSelector is the selector of a workload as text; empty if it has none.
 func podSelector(object *unstructured.Unstructured) string {
+	if object.GetAPIVersion() == corev1.SchemeGroupVersion.String() {
+		pairs, _, err := unstructured.NestedStringMap(object.Object, "spec", "selector")
+		if err != nil {
+			return ""
+		}
+		return labels.SelectorFromSet(pairs).String()
+	}
 	selector, err := structuredSelector(object)
 	if err != nil || selector.Empty() {
 		return ""
@@ -91,18 +100,25 @@ func machineSelector(object *unstructured.Unstructured) (labels.Selector, error)
 	return structuredSelector(object)
 }
 
-// observer returns how to observe a target. A workload without a pod selector cannot be observed
-// through its pods: an empty selector would match all of them.
-func observer(t plan.Target, s scale) v1alpha1.Observer {
+// observer returns how to observe a target, and an error if the spec requests what is not possible. A
+// workload without a pod selector cannot be observed through its pods: an empty selector would match
+// all of them.
+func observer(t plan.Target, s scale) (v1alpha1.Observer, error) {
+	possible := v1alpha1.StatusObserver
 	switch {
-	case t.Spec.Observer == v1alpha1.StatusObserver:
-		return v1alpha1.StatusObserver
 	case t.Object.Resource.Group == machineGroup:
-		return v1alpha1.MachinesObserver
+		possible = v1alpha1.MachinesObserver
 	case s.selector != "":
-		return v1alpha1.PodsObserver
+		possible = v1alpha1.PodsObserver
 	}
-	return v1alpha1.StatusObserver
+	switch o := t.Spec.Observer; o {
+	case "", possible:
+		return possible, nil
+	case v1alpha1.StatusObserver:
+		return o, nil
+	default:
+		return possible, fmt.Errorf("it has no %s that the observer %s could select: remove observer from the target, or set it to Status", strings.ToLower(string(o)), o)
+	}
 }
 
 // scales caches the answers of the API server. Each is valid for one version of its object.

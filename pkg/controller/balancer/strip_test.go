@@ -142,6 +142,15 @@ var _ = Describe("The cache of workloads", func() {
 		Expect(PodSelector(item.(*unstructured.Unstructured))).To(BeEmpty())
 	})
 
+	It("keeps the selector of a ReplicationController, which is a map", func() {
+		item, err := StripObject(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ReplicationController", "metadata": map[string]any{"name": "old"},
+			"spec": map[string]any{"replicas": int64(3), "selector": map[string]any{"app": "shop", "run": "old"}}}})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(PodSelector(item.(*unstructured.Unstructured))).To(Equal("app=shop,run=old"))
+		unstructured.RemoveNestedField(item.(*unstructured.Unstructured).Object, "spec", "selector")
+		Expect(PodSelector(item.(*unstructured.Unstructured))).To(BeEmpty())
+	})
+
 	It("keeps of an autoscaler what it scales, and by which utilization", func() {
 		hpa := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"large": strings.Repeat("x", 256<<10-1)}}}
 		hpa.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "w"}

@@ -43,6 +43,7 @@ type Balancer struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.policy.priorities) || self.policy.priorities.targetOrder.all(n, self.targets.exists(t, t.name == n))",message="policy.priorities.targetOrder names a target that is not in targets: add the target, or remove the name"
 // +kubebuilder:validation:XValidation:rule="!has(self.policy.tiers) || self.policy.tiers.all(tier, tier.targets.all(n, self.targets.exists(t, t.name == n)))",message="policy.tiers names a target that is not in targets: add the target, or remove the name"
+// +kubebuilder:validation:XValidation:rule="!has(self.policy.proportions) || self.policy.proportions.targetProportions.all(n, self.targets.exists(t, t.name == n)) || oldSelf.hasValue() && oldSelf.value().policy == self.policy && oldSelf.value().targets == self.targets",optionalOldSelf=true,message="policy.proportions.targetProportions names a target that is not in targets: add the target, or remove the name"
 // +kubebuilder:validation:XValidation:rule="self.targets.all(t, self.targets.exists_one(u, u.scaleTargetRef == t.scaleTargetRef))",message="two targets have the same scaleTargetRef: each workload may be in targets only once"
 type BalancerSpec struct {
 	// Targets are the workloads to distribute replicas over, at least 2 and at most 64. Their names
@@ -83,6 +84,7 @@ type BalancerSpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || type(self.minReplicas) != int || type(self.maxReplicas) != int || int(self.minReplicas) <= int(self.maxReplicas)",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || type(self.minReplicas) != string || type(self.maxReplicas) != string || int(string(self.minReplicas).split('%')[0]) <= int(string(self.maxReplicas).split('%')[0])",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.observer) || self.observer == 'Status' || (self.observer == 'Machines') == (has(self.scaleTargetRef.apiVersion) && self.scaleTargetRef.apiVersion.startsWith('machine.sapcloud.io/'))",message="observer Machines is for the kinds of machine.sapcloud.io, and observer Pods for all others: remove observer, or set it to Status"
 type BalancerTarget struct {
 	// Name of the target within this Balancer.
 	// +kubebuilder:validation:MinLength=1
@@ -116,7 +118,7 @@ type BalancerTarget struct {
 
 	// Observer defines where the health of the target's replicas is read. Default: Machines for the
 	// kinds of machine.sapcloud.io, Pods if the workload publishes a pod selector, otherwise
-	// Status.
+	// Status. Machines and Pods are refused for workloads that do not have them.
 	// +optional
 	Observer Observer `json:"observer,omitempty"`
 }
@@ -128,7 +130,7 @@ type ScaleTargetReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// Kind of the workload, for example Deployment.
+	// Kind of the workload, for example Deployment, or ReplicationController with apiVersion v1.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`

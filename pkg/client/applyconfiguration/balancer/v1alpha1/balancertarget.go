@@ -30,7 +30,7 @@ type BalancerTargetApplyConfiguration struct {
 	State *balancerv1alpha1.TargetState `json:"state,omitempty"`
 	// Observer defines where the health of the target's replicas is read. Default: Machines for the
 	// kinds of machine.sapcloud.io, Pods if the workload publishes a pod selector, otherwise
-	// Status.
+	// Status. Machines and Pods are refused for workloads that do not have them.
 	Observer *balancerv1alpha1.Observer `json:"observer,omitempty"`
 }
 

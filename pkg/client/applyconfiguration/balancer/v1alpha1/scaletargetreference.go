@@ -11,7 +11,7 @@ package v1alpha1
 type ScaleTargetReferenceApplyConfiguration struct {
 	// APIVersion of the workload, for example apps/v1. Empty means v1.
 	APIVersion *string `json:"apiVersion,omitempty"`
-	// Kind of the workload, for example Deployment.
+	// Kind of the workload, for example Deployment, or ReplicationController with apiVersion v1.
 	Kind *string `json:"kind,omitempty"`
 	// Name of the workload.
 	Name *string `json:"name,omitempty"`
