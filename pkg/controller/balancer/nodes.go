@@ -48,15 +48,15 @@ func stripNode(item any) (any, error) {
 	return kept, nil
 }
 
-// readinessOf returns what is known about a Node. Nothing is known about one that the cache does not
-// contain, because it is gone, newer than the cache, or must not be read.
+// readinessOf returns what is known about a Node. One that does not exist has just stopped being ready,
+// as far as is known: its pods stay for a minute until they are deleted, too.
 func (c *Controller) readinessOf(name string) plan.NodeReadiness {
 	if item, found, err := c.nodes.GetByKey(name); found && err == nil {
 		if node, ok := item.(*cachedNode); ok {
 			return node.readiness
 		}
 	}
-	return plan.NodeReadiness{}
+	return plan.NodeReadiness{Known: name != "" && cache.IsDone(c.nodesKnown.synced), Since: c.clock.Now()}
 }
 
 // nodeChanged queues the Balancers with pods on a Node whose readiness has changed.

@@ -79,6 +79,24 @@ var _ = Describe("Pods on Nodes that are not ready", func() {
 		Entry("because their kubelet says so", corev1.ConditionFalse),
 	)
 
+	It("do not run again because their Node is deleted before they are", func() {
+		play(func(c *cluster) {
+			c.onNodes()
+			c.Start("balancer", controller(Options{}))
+			time.Sleep(time.Minute)
+			Expect(c.user.CoreV1().Nodes().Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(63 * time.Second)
+			Expect(c.sizes("a", "b")).To(Equal("5/10"))
+			c.node("a", corev1.ConditionUnknown)
+			time.Sleep(2 * time.Minute)
+			before := len(c.Writes())
+			Expect(c.user.CoreV1().Nodes().Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(10 * time.Minute)
+			Expect(c.writes(before)).NotTo(ContainElement(HavePrefix("scale")))
+			Expect(c.sizes("a", "b")).To(Equal("5/10"))
+		})
+	})
+
 	It("move nothing if their Node comes and goes before the timeout, and nothing is written for other changes of a Node", func() {
 		play(func(c *cluster) {
 			c.onNodes()

@@ -176,6 +176,12 @@ var _ = Describe("What the status remembers of a target", func() {
 		Expect(New(v).Shares[0].Blocked()).To(BeFalse())
 	})
 
+	It("tells how many run elsewhere if nothing can be seen, also where most run", func() {
+		v := recalling(view(200, plantest.Even(), named("a", lost), named("b", healthy(108))), v1alpha1.TargetStatus{
+			Name: "a", Replicas: 100, Observed: 100, NotStarted: 8, Fallback: 8, BlockedSince: ago(time.Hour)})
+		Expect(desired(New(v))).To(Equal("100/108"))
+	})
+
 	DescribeTable("is not all that counts: a workload that never existed lacks its share of five replicas",
 		func(minCount, missing int32, want string) {
 			v := five(absent, v1alpha1.TargetStatus{UnstartedSince: ago(time.Hour)}, func(f *v1alpha1.Fallback) {

@@ -52,6 +52,7 @@ var _ = Describe("Health", func() {
 		v = after(v, 2*time.Second, has(append(four, young)...))
 		for range 30 {
 			Expect(desired(New(v))).To(Equal("5/6"))
+			Expect(told(v).Targets[0].NotStarted).To(BeEquivalentTo(1))
 			v = after(v, 10*time.Second, has(append(four, young)...))
 		}
 	})
@@ -310,6 +311,17 @@ var _ = Describe("Health", func() {
 			}
 			v = after(v, time.Second, has(append(many(149, running(time.Minute)), running(30*time.Second))...))
 			Expect(desired(New(v))).To(Equal("150/150"))
+		})
+
+		It("takes none from the other target for replicas of this one that are in time but do not run yet", func() {
+			v := story()
+			*v.Balancer.Spec.Replicas = 200
+			for range 2 {
+				v = after(v, time.Second, has(append(many(99, well), stuck)...))
+			}
+			v = after(v, time.Minute, has(append(many(99, well), stuck)...), func(v *View) { v.Balancer.Spec.Policy = plantest.Shares(150, 50) })
+			Expect(desired(New(v))).To(Equal("150/51"))
+			Expect(next(New(v))).To(Equal("150/101"))
 		})
 
 		It("has those run elsewhere, too, that do not start either", func() {
