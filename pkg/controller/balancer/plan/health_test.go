@@ -313,6 +313,20 @@ var _ = Describe("Health", func() {
 			Expect(desired(New(v))).To(Equal("150/150"))
 		})
 
+		It("has one more run elsewhere also if the stuck one is replaced again and again", func() {
+			v := story()
+			*v.Balancer.Spec.Replicas = 200
+			v = after(v, time.Second, has(append(many(99, well), stuck)...))
+			for range 30 {
+				v = after(v, 5*time.Second, has(append(many(99, well), young)...))
+				Expect(desired(New(v))).To(Equal("100/101"))
+			}
+			v = after(v, time.Second, has(append(many(99, well), young)...), func(v *View) { *v.Balancer.Spec.Replicas = 300 })
+			Expect(desired(New(v))).To(Equal("150/151"))
+			v = after(v, time.Second, has(append(many(99, well), young)...))
+			Expect(desired(New(v))).To(Equal("150/151"), "the new ones are not created yet")
+		})
+
 		It("takes none from the other target for replicas of this one that are in time but do not run yet", func() {
 			v := story()
 			*v.Balancer.Spec.Replicas = 200
