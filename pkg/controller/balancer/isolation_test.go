@@ -42,7 +42,7 @@ var _ = Describe("What is wrong with one", func() {
 			b.Spec.Policy.Fallback = nil
 			b.Spec.Targets[4].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "e"}
 			b.Spec.Targets[5].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Pod", Name: "f"}
-			b.Spec.Targets[6].ScaleTargetRef = v1alpha1.ScaleTargetReference{Kind: "ReplicationController", Name: "g"}
+			b.Spec.Targets[6].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "g"}
 			c.create(b)
 			c.Start("balancer", controller(Options{Kinds: append([]schema.GroupKind{{Group: "apps", Kind: "DaemonSet"}, {Group: "apps", Kind: "Pod"}}, DefaultKinds...)}))
 			c.settle()
