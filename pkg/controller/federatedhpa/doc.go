@@ -25,7 +25,8 @@
 //  3. A cluster's maximum is never lowered below what it runs, unless maxReplicas was lowered or
 //     its replicas do not start.
 //  4. An unreachable cluster is not changed, and its share is lent only if the object allows it.
-//  5. If no cluster is limited, joins or leaves, nothing is written.
+//  5. If no cluster runs its whole maximum while another has more than it needs, and none is limited,
+//     joins or leaves, nothing is written.
 //  6. A raise never exceeds a preferred maximum.
 //  7. A joining cluster gets a share as soon as one is available that no other cluster needs.
 //  8. Once the minima add up to minReplicas, they still do while they move between clusters.

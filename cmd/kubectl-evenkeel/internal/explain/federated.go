@@ -18,7 +18,7 @@ import (
 // Defaults of a FederatedHorizontalPodAutoscaler, in seconds.
 const (
 	defaultCooldown     = 120
-	defaultStartTimeout = 900
+	defaultStartTimeout = 300
 	defaultQuiet        = 600
 )
 
@@ -47,7 +47,7 @@ func Federated(o overview.Objects, name string) (Account, error) {
 		explainCluster(&a, f.Spec, c, o.At)
 	}
 	if len(a.Next) == 0 {
-		a.addNext("It is at rest: a share moves when a cluster asks for more than its maximum, when clusters join or leave, or when this object changes.")
+		a.addNext("It is at rest: a share moves when a cluster runs its whole maximum or asks for more, when clusters join or leave, or when this object changes.")
 	}
 	return a, nil
 }

@@ -39,9 +39,11 @@ type ClusterPlan struct {
 	entry v1alpha1.ClusterStatus
 	preference
 	// omitted reports whether it is selected beyond what an object can hold.
-	omitted        bool
-	role           role
-	limited, stuck bool
+	omitted bool
+	role    role
+	// limited reports whether its autoscaler asks for more than its maximum, full whether it runs its
+	// whole maximum, and stuck whether replicas have been missing for too long.
+	limited, full, stuck bool
 	// behind reports whether the ledger contains a later version of its autoscaler than this hub
 	// has seen.
 	behind bool
@@ -191,8 +193,16 @@ func (s *ClusterPlan) readSignals(r rules, now time.Time) {
 		s.entry.NotReadySince = &metav1.Time{Time: now.Truncate(time.Second)}
 	}
 	s.stuck = s.entry.NotReadySince != nil && now.Sub(s.entry.NotReadySince.Time) >= r.start
-	s.limited = l.Limit == v1alpha1.ByMax && !s.frozen() && !s.missing()
+	scales := !s.frozen() && !s.missing()
+	s.limited = l.Limit == v1alpha1.ByMax && scales
+	s.full = l.Current == l.Max && l.Desired == l.Max && l.Limit != v1alpha1.ByMin && scales
 }
+
+// asksForMore reports whether its metrics require more than its maximum.
+func (s *ClusterPlan) asksForMore() bool { return s.limited && !s.stuck }
+
+// needsMore reports whether it may soon run more, if its maximum allows that.
+func (s *ClusterPlan) needsMore() bool { return (s.limited || s.full) && !s.stuck }
 
 // unread reports whether the cluster has yet to be asked for the workload.
 func (s *ClusterPlan) unread() bool {

@@ -125,7 +125,7 @@ func (f *fleet) judgeRest(p plan.Plan) error {
 		if m.real.Max > preferred {
 			return fmt.Errorf("%s has %v, its preference is %d", m.name, m.real.Bounds, preferred)
 		}
-		if m.load > m.real.Max && m.real.Max < preferred {
+		if m.load >= m.real.Max && m.real.Max < preferred {
 			limited++
 		}
 		spare += max(0, m.real.Max-max(m.real.Min, m.load)-1)
@@ -134,7 +134,7 @@ func (f *fleet) judgeRest(p plan.Plan) error {
 		return fmt.Errorf("at rest the maxima add up to %d of %d", maxima, limit)
 	}
 	if limited > 0 && spare > 0 {
-		return fmt.Errorf("at rest %d clusters want more, and %d are to spare elsewhere", limited, spare)
+		return fmt.Errorf("at rest %d clusters run their whole maximum, and %d are to spare elsewhere", limited, spare)
 	}
 	if wanted := min(int64(*f.object.Spec.MinReplicas), maxima); minima < wanted && slices.ContainsFunc(f.members, func(m *member) bool { return m.selected }) {
 		return fmt.Errorf("at rest the minima add up to %d of %d", minima, wanted)

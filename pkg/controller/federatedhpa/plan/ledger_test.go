@@ -229,8 +229,8 @@ var _ = Describe("Replicas that do not become ready", func() {
 			Expect(ledgerOf(v, "a").Reason).To(Equal(reason))
 			Expect(plan.New(v).Again).To(Equal(again))
 		},
-		Entry("before it", 14*time.Minute+59*time.Second, "", time.Second),
-		Entry("at its end", 15*time.Minute, "Stuck", time.Duration(0)),
+		Entry("before it", 4*time.Minute+59*time.Second, "", time.Second),
+		Entry("at its end", 5*time.Minute, "Stuck", time.Duration(0)),
 	)
 
 	It("are not waited for while the cluster is out of reach", func() {

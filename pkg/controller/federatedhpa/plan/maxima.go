@@ -10,7 +10,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/requeue"
 )
 
-// divideMaxima moves maximums to the clusters that need them. If no cluster needs more, they stay. What
+// divideMaxima moves maximums to the clusters that need more. If none does, they stay. What
 // runs stays also where there is no room for it before another cluster confirms what is being sent.
 func (p *Plan) divideMaxima(r rules, now time.Time) {
 	room, soon, running, moving := r.max, r.max, int64(0), false
@@ -34,7 +34,7 @@ func (p *Plan) divideMaxima(r rules, now time.Time) {
 	}
 	for _, s := range hands {
 		s.Aim.Min = min(s.Aim.Min, s.Aim.Max)
-		if s.limited && !s.stuck {
+		if s.asksForMore() {
 			p.Missing += max(0, s.cluster.Local.Demand-s.Aim.Max)
 		}
 	}
@@ -46,7 +46,7 @@ func mayRest(hands []*ClusterPlan, room int64, moving bool) bool {
 	var sum, highest int64
 	for _, s := range hands {
 		switch {
-		case s.role == joining, s.limited && !s.stuck && s.Confirmed.Max < s.max, s.Confirmed.Max > s.max, s.Confirmed.Max < s.Aim.Min:
+		case s.role == joining, s.needsMore() && s.Confirmed.Max < s.max, s.Confirmed.Max > s.max, s.Confirmed.Max < s.Aim.Min:
 			return false
 		}
 		sum, highest = sum+s.Confirmed.Max, highest+s.max
@@ -55,10 +55,16 @@ func mayRest(hands []*ClusterPlan, room int64, moving bool) bool {
 	return sum == whole || moving && sum < whole
 }
 
-// partition divides the room: to each what it runs, then what it wants, then the rest to all.
+// partition divides the room: to each what it runs, then what it wants, then the rest to all. Clusters
+// keep their headroom, too, while none joins and none asks for more than its maximum.
 func (p *Plan) partition(r rules, now time.Time, hands []*ClusterPlan) {
-	needed := slices.ContainsFunc(hands, func(s *ClusterPlan) bool { return s.role == joining || s.limited && !s.stuck })
-	for _, hold := range []hold{keepCooling, keepMinima, keepRunning} {
+	asked := slices.ContainsFunc(hands, func(s *ClusterPlan) bool { return s.role == joining || s.asksForMore() })
+	needed := asked || slices.ContainsFunc(hands, (*ClusterPlan).needsMore)
+	holds := []hold{keepHeadroom, keepCooling, keepMinima, keepRunning}
+	if asked {
+		holds = holds[1:]
+	}
+	for _, hold := range holds {
 		var floors int64
 		for _, s := range hands {
 			s.setMaximum(r, now, needed, hold)
@@ -90,9 +96,10 @@ func (p *Plan) partition(r rules, now time.Time, hands []*ClusterPlan) {
 type hold int
 
 const (
-	keepCooling hold = iota // what it was given a moment ago
-	keepMinima              // its minimum and what it runs
-	keepRunning             // what it runs
+	keepHeadroom hold = iota // its headroom and what it was given a moment ago
+	keepCooling              // what it was given a moment ago
+	keepMinima               // its minimum and what it runs
+	keepRunning              // what it runs
 )
 
 // setMaximum sets the bounds of a cluster's part of the maximum.
@@ -104,7 +111,10 @@ func (s *ClusterPlan) setMaximum(r rules, now time.Time, needed bool, hold hold)
 	if hold <= keepMinima {
 		s.floor = max(s.floor, min(s.Aim.Min, s.cap))
 	}
-	if s.role == used && hold == keepCooling {
+	if s.role == used && hold == keepHeadroom {
+		s.floor = max(s.floor, min(s.Confirmed.Max, s.desired()+r.headroom, s.cap))
+	}
+	if s.role == used && hold <= keepCooling {
 		if s.frozen() || s.cooling(r, now) > 0 {
 			s.floor = max(s.floor, min(s.Confirmed.Max, s.cap))
 		}
@@ -112,10 +122,12 @@ func (s *ClusterPlan) setMaximum(r rules, now time.Time, needed bool, hold hold)
 	}
 	s.want = min(s.cap, max(s.floor, s.desired()+r.headroom))
 	switch {
-	case s.frozen() && hold == keepCooling:
+	case s.frozen() && hold <= keepCooling:
 		s.cap, s.want = s.floor, s.floor
-	case s.limited && !s.stuck:
+	case s.asksForMore():
 		s.want = min(s.cap, max(s.floor, s.cluster.Local.Demand, s.Confirmed.Max+1))
+	case s.needsMore():
+		s.want = min(s.cap, max(s.want, s.Confirmed.Max+1))
 	}
 }
 

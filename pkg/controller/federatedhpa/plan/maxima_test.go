@@ -25,7 +25,7 @@ var _ = Describe("Maxima", func() {
 		Entry("if all is given out", view(Federated(2, 20), has("a", 1, 5, 3), has("b", 1, 15, 3)), "5/15"),
 		Entry("if who asks for more may not have more", view(Federated(2, 20, Prefer("a", AtMost(5))), has("a", 1, 5, 5, wants(9)), has("b", 1, 5, 2), has("c", 1, 10, 2)), "5/5/10"),
 		Entry("if who asks for more does not get what it has", late(view(Federated(2, 20), has("a", 1, 5, 5, wants(9), readyCondition(2)), has("b", 1, 15, 2)), "a"), "5/15"),
-		Entry("if one is at its minimum", view(Federated(5, 20), has("a", 4, 4, 4), has("b", 1, 16, 3)), "4/16"),
+		Entry("if one is at its minimum", view(Federated(5, 20), has("a", 4, 4, 4, wantsLess(3)), has("b", 1, 16, 3)), "4/16"),
 		Entry("if more would be left than all may have", view(Federated(2, 20, Prefer("*", AtMost(6))), has("a", 1, 6, 3), has("b", 1, 6, 3)), "6/6"),
 		Entry("while others still move, and what they leave is for those that join", view(Federated(2, 20), has("a", 1, 10, 3, busy(1, 5)), has("b", 1, 10, 3)), "5/10"),
 		Entry("while others still move, whichever comes first", view(Federated(2, 20), has("a", 1, 10, 3), has("b", 1, 10, 3, busy(1, 5))), "10/5"),

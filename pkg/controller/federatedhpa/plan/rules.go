@@ -35,7 +35,7 @@ func rulesOf(s v1alpha1.FederatedHorizontalPodAutoscalerSpec) rules {
 		template: s.Placement != nil && s.Placement.Mode == v1alpha1.Template,
 	}
 	b := ptr.Deref(s.Rebalance, v1alpha1.Rebalance{})
-	r.cooldown, r.start = seconds(b.CooldownSeconds, 120), seconds(b.StartTimeoutSeconds, 900)
+	r.cooldown, r.start = seconds(b.CooldownSeconds, 120), seconds(b.StartTimeoutSeconds, 300)
 	r.step = percent(int64(ptr.Deref(b.MaxStepPercent, 100)), r.max)
 	r.headroom, r.probe, r.minima = int64(ptr.Deref(b.Headroom, 1)), int64(ptr.Deref(b.Probe, 1)), b.Minima
 	j := ptr.Deref(s.Joining, v1alpha1.Joining{})

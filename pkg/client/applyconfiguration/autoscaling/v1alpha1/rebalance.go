@@ -7,8 +7,8 @@ package v1alpha1
 // RebalanceApplyConfiguration represents a declarative configuration of the Rebalance type for use
 // with apply.
 //
-// Rebalance defines how bounds move between clusters. A maximum moves only when a cluster asks for
-// more than its own, when clusters join or leave, or when this object changes.
+// Rebalance defines how bounds move between clusters. A maximum moves only when a cluster runs its
+// whole maximum or asks for more, when clusters join or leave, or when this object changes.
 type RebalanceApplyConfiguration struct {
 	// CooldownSeconds is how long a cluster gives nothing away after its bounds were changed.
 	// Receiving is not delayed. Default 120.
@@ -20,8 +20,8 @@ type RebalanceApplyConfiguration struct {
 	// now. Default 1.
 	Headroom *int32 `json:"headroom,omitempty"`
 	// StartTimeoutSeconds is how long requested replicas may be missing before the cluster counts
-	// as stuck: the replicas that it cannot run are then given to other clusters. Default 900,
-	// because new nodes take minutes.
+	// as stuck: the replicas that it cannot run are then given to other clusters, if these need
+	// them. It should be longer than new nodes take. Default 300.
 	StartTimeoutSeconds *int32 `json:"startTimeoutSeconds,omitempty"`
 	// Probe is the number of replicas that a stuck cluster keeps beyond the ready ones, so that its
 	// recovery becomes visible. Default 1.
