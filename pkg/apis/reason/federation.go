@@ -45,6 +45,11 @@ var Federation = Conditions{
 		{Name: "NotNeeded", Status: False, Meaning: "No cluster waits for a share."},
 		{Name: "NoRoom", Status: True, Meaning: "Other clusters use all of `maxReplicas`, so the clusters that the message names wait.", Remedy: "raise `maxReplicas`"},
 	},
+	"ReplicasLeft": {
+		{Name: "NoneLeft", Status: False, Meaning: "No replicas run without an autoscaler in clusters that have left."},
+		{Name: "WithoutAutoscaler", Status: True, Meaning: "The clusters that the message names have left, and replicas run there without an autoscaler. They count against `maxReplicas`.",
+			Remedy: "scale the workload there to 0, delete it, or let another autoscaler scale it; or set `spec.leavePolicy`, select the cluster again, or list it in `spec.unreachable.released`"},
+	},
 }
 
 // Clusters explains the states of clusters in the status of a FederatedHorizontalPodAutoscaler.
@@ -53,7 +58,8 @@ var Clusters = Table{
 	{Name: "Stuck", Status: "Used", Meaning: "Requested replicas do not become ready.", Remedy: "see why pods do not become ready there"},
 	{Name: "NoWorkload", Status: "Used", Meaning: "The workload does not exist there. After `rebalance.startTimeoutSeconds`, other clusters get its share if they need it.",
 		Remedy: "deploy the workload there, or use `placement`"},
-	{Name: "WorkloadRefused", Status: "Used", Meaning: "The cluster refused to create the workload, to change it as the template requires, or to remove it. In the last case, its state is Leaving or Idle.", Remedy: "see the message"},
+	{Name: "WorkloadRefused", Status: "Used", Meaning: "The cluster refused to create the workload, to change it as the template requires, to scale it to 0, or to remove it. In the last two cases, its state is Leaving or Idle.", Remedy: "see the message"},
+	{Name: "ReplicasLeft", Status: "Left", Meaning: "The cluster has left, and replicas run there without an autoscaler. They count against `maxReplicas`.", Remedy: "see the condition ReplicasLeft"},
 	{Name: "NoRoom", Status: "Waiting", Meaning: "Other clusters use all of `maxReplicas`.", Remedy: "raise `maxReplicas`"},
 	{Name: "NameTaken", Status: "Refused", Meaning: "Another client created the autoscaler there.", Remedy: "remove it, or set `spec.adopt`"},
 	{Name: "AutoscaledTwice", Status: "Refused", Meaning: "Another autoscaler there scales the same workload, and the two disable each other.", Remedy: "remove the other one"},

@@ -86,6 +86,9 @@ func (c *cluster) scale(ctx context.Context, h *autoscalingv2.HorizontalPodAutos
 	load := c.load[d.Name]
 	c.mu.Unlock()
 	lo, hi := *h.Spec.MinReplicas, h.Spec.MaxReplicas
+	if *d.Spec.Replicas == 0 && lo > 0 {
+		return c.disabled(ctx, h)
+	}
 	desired := max(lo, min(int32(load), hi))
 	current := *d.Spec.Replicas
 	before := h.Status.DeepCopy()
@@ -113,6 +116,19 @@ func (c *cluster) scale(ctx context.Context, h *autoscalingv2.HorizontalPodAutos
 		_, failed := c.core.AppsV1().Deployments(ns).Update(ctx, d, metav1.UpdateOptions{})
 		err = errors.Join(err, failed)
 	}
+	return err
+}
+
+// disabled says that 0 replicas turn it off, as the real one does.
+func (c *cluster) disabled(ctx context.Context, h *autoscalingv2.HorizontalPodAutoscaler) error {
+	for _, is := range h.Status.Conditions {
+		if is.Reason == "ScalingDisabled" {
+			return nil
+		}
+	}
+	h.Status.CurrentReplicas, h.Status.DesiredReplicas = 0, 0
+	h.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionFalse, Reason: "ScalingDisabled"}}
+	_, err := c.core.AutoscalingV2().HorizontalPodAutoscalers(ns).UpdateStatus(ctx, h, metav1.UpdateOptions{})
 	return err
 }
 

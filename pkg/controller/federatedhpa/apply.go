@@ -45,7 +45,7 @@ var reasons = map[plan.Operation]string{plan.Create: "Joined", plan.Change: "Mov
 
 func (c *Controller) placeWorkload(v plan.View, p plan.WorkloadWrite, d blueprintSet) {
 	m, _ := c.fleet.memberFor(p.Cluster)
-	if m == nil || d.workload == nil && p.Operation != plan.Remove {
+	if m == nil || d.workload == nil && (p.Operation == plan.Create || p.Operation == plan.Change) {
 		return
 	}
 	key, ref := keyOf(v.Object), v.Object.Spec.ScaleTargetRef

@@ -13,13 +13,14 @@
 // and each kind that an object scales.
 // Writes: status and finalizer of the objects, events; in clusters, the autoscaler with an object's
 // name, and workloads that an object creates there.
-// Never: the replicas of an existing workload; an autoscaler or workload that something else
+// Never: the replicas of an existing workload, except of one without an autoscaler, if leavePolicy
+// requires that; an autoscaler or workload that something else
 // created; anything in a cluster that does not answer.
 //
 // Laws:
 //
-//  1. The maxima that the clusters really have, whatever the hub believes, never add up to more than
-//     maxReplicas. After maxReplicas is lowered, the sum only falls until it fits. While a share is
+//  1. The maxima that the clusters really have, whatever the hub believes, and the replicas that
+//     clusters which left still run, never add up to more than maxReplicas. After maxReplicas is lowered, the sum only falls until it fits. While a share is
 //     lent, the status reports by how much the sum may exceed maxReplicas.
 //  2. In every cluster, 1 <= max and min <= max.
 //  3. A cluster's maximum is never lowered below what it runs, unless maxReplicas was lowered or

@@ -141,7 +141,7 @@ func adopt(w *storm.World, names ...string) *federation {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.stop = cancel
 	for i, name := range names {
-		c := &cluster{Server: sim.New(sim.Options{Seed: w.Seed + uint64(i), Resources: memberServes}), name: name, load: map[string]int64{}, capacity: 1000}
+		c := &cluster{Server: sim.New(sim.Options{Seed: w.Seed + uint64(i), Resources: memberServes, ManagedFields: true}), name: name, load: map[string]int64{}, capacity: 1000}
 		c.core = kubernetes.NewForConfigOrDie(c.ConfigFor("actors"))
 		c.deploy("shop")
 		f.clusters, f.named = append(f.clusters, c), append(f.named, name)

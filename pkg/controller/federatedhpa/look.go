@@ -112,7 +112,9 @@ func (m *member) lookAtAutoscaler(c *plan.Cluster, o *v1alpha1.FederatedHorizont
 	}
 	others, _ := m.hpas.GetIndexer().ByIndex(byTarget, targetOf(o))
 	for _, item := range others {
-		if other, ok := unstructuredOf(item); ok && other.GetName() != o.Name {
+		other, ok := unstructuredOf(item)
+		c.Workload.Autoscaled = c.Workload.Autoscaled || ok && !isOwned(o, other)
+		if ok && other.GetName() != o.Name {
 			c.Foreign = plan.Hold{Reason: "AutoscaledTwice", Message: fmt.Sprintf("autoscaler %s scales the same workload, and two autoscalers disable each other: remove one", other.GetName())}
 		}
 	}
@@ -192,20 +194,22 @@ func (m *member) lookAtWorkload(c *plan.Cluster, o *v1alpha1.FederatedHorizontal
 	w.Exists, w.Version, w.UID = true, u.GetResourceVersion(), string(u.GetUID())
 	ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
 	w.Ready = max(0, min(ready, math.MaxInt32))
-	w.Counted, w.AtZero = countable[ref.Kind] || w.Ready > 0, o.Spec.MinPolicy == v1alpha1.AllowZero && isAtZero(u)
-	w.Ours, w.Terminating = isOwned(o, u), u.GetDeletionTimestamp() != nil
-	if w.Ours {
-		w.Refused = n.placed
-	}
+	w.Requested = requestedBy(u)
+	w.Zeroed = w.Requested == 0 && slices.ContainsFunc(u.GetManagedFields(), scaledByHub)
+	w.Counted, w.AtZero = countable[ref.Kind] || w.Ready > 0, o.Spec.MinPolicy == v1alpha1.AllowZero && w.Requested == 0 && !w.Zeroed
+	w.Ours, w.Terminating, w.Refused = isOwned(o, u), u.GetDeletionTimestamp() != nil, n.placed
 	if w.Drifted = hash != "" && u.GetAnnotations()[templateAnnotation] != hash; w.Drifted {
 		w.Fault = w.Refused
 	}
 }
 
-// isAtZero reports whether a workload is scaled to 0.
-func isAtZero(u *unstructured.Unstructured) bool {
+// requestedBy returns the replicas that a workload asks for, -1 if its kind does not show them.
+func requestedBy(u *unstructured.Unstructured) int64 {
 	replicas, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
-	return found && replicas == 0
+	if !found {
+		return -1
+	}
+	return max(0, replicas)
 }
 
 // hasWorkload reports whether the cluster shows a workload that was created from an object's

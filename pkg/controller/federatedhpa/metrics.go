@@ -22,7 +22,7 @@ type metrics struct {
 
 var (
 	boundsMetric = prometheus.NewDesc("evenkeel_federatedhpa_cluster_replicas",
-		"Replicas of a federated autoscaler in one cluster: min, max, counted (the highest maximum that the cluster can have now), current, desired and ready.",
+		"Replicas of a federated autoscaler in one cluster: min, max, counted (the highest maximum that the cluster can have now), left (without an autoscaler since the cluster left), current, desired and ready.",
 		[]string{"namespace", "name", "cluster", "what"}, nil)
 	reachableMetric = prometheus.NewDesc("evenkeel_federatedhpa_cluster_reachable",
 		"1 while a cluster of a federated autoscaler answers, otherwise 0.", []string{"namespace", "name", "cluster"}, nil)
@@ -86,8 +86,9 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 			if s.Outstanding != nil {
 				counted = max(counted, s.Outstanding.MaxReplicas)
 			}
+			counted = max(counted, s.LeftReplicas)
 			for what, n := range map[string]int32{
-				"min": s.ConfirmedMinReplicas, "max": s.ConfirmedMaxReplicas, "counted": counted,
+				"min": s.ConfirmedMinReplicas, "max": s.ConfirmedMaxReplicas, "counted": counted, "left": s.LeftReplicas,
 				"current": s.CurrentReplicas, "desired": s.DesiredReplicas, "ready": s.ReadyReplicas,
 			} {
 				into <- prometheus.MustNewConstMetric(boundsMetric, prometheus.GaugeValue, float64(n), o.Namespace, o.Name, s.Name, what)

@@ -38,12 +38,23 @@ func (m *member) placeOne(ctx context.Context, key string) {
 		}
 		n.created = cmp.Or(created, n.created)
 		n.placing, n.placed, n.retry = nil, plan.Hold{}, now.Add(settle)
-		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		gone := apierrors.IsNotFound(err) && placing.Operation != plan.Scale // a kind may have no scale
+		if err != nil && !apierrors.IsConflict(err) && !gone {
 			klog.FromContext(ctx).Error(err, "A workload could not be placed", "object", key)
 			n.placed, n.retry = plan.Hold{Reason: "WorkloadRefused", Message: err.Error()}, now.Add(firstRefusal)
 		}
 	})
 	m.changed(key)
+}
+
+// scaleOf returns the scale of a workload that a placement asks for. It has an effect only on the version that was
+// decided on.
+func scaleOf(namespace string, p placement) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "autoscaling/v1", "kind": "Scale",
+		"metadata": map[string]any{"name": p.name, "namespace": namespace, "uid": p.UID, "resourceVersion": p.Version},
+		"spec":     map[string]any{"replicas": p.Replicas},
+	}}
 }
 
 // settle is how long to wait until the cache shows a workload that was written.
@@ -62,7 +73,7 @@ func arrival(err error) time.Duration {
 }
 
 // writeWorkload creates a workload with one replica, and returns its version. Later writes leave replicas
-// out, because they belong to the autoscaler.
+// out, because they belong to the autoscaler; those of a workload without one are scaled.
 func (m *member) writeWorkload(ctx context.Context, p placement, key string) (created string, err error) {
 	namespace, _, _ := cache.SplitMetaNamespaceKey(key)
 	client := m.dynamic.Resource(p.kind.resource).Namespace(namespace)
@@ -93,6 +104,9 @@ func (m *member) writeWorkload(ctx context.Context, p placement, key string) (cr
 		wanted.SetUID(is.GetUID())
 		wanted.SetResourceVersion(is.GetResourceVersion())
 		_, err = client.Apply(ctx, p.name, wanted, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		return "", err
+	case plan.Scale:
+		_, err := client.Update(ctx, scaleOf(namespace, p), metav1.UpdateOptions{FieldManager: fieldManager}, "scale")
 		return "", err
 	default:
 		return "", client.Delete(ctx, p.name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(p.UID))}, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})

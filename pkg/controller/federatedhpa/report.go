@@ -43,7 +43,7 @@ func (c *Controller) report(ctx context.Context, v plan.View, p plan.Plan) error
 var good = map[string]metav1.ConditionStatus{
 	v1alpha1.ConditionReady: metav1.ConditionTrue, v1alpha1.ConditionLimited: metav1.ConditionFalse,
 	v1alpha1.ConditionClustersUnreachable: metav1.ConditionFalse, v1alpha1.ConditionOverCommitted: metav1.ConditionFalse,
-	v1alpha1.ConditionJoiningBlocked: metav1.ConditionFalse,
+	v1alpha1.ConditionJoiningBlocked: metav1.ConditionFalse, v1alpha1.ConditionReplicasLeft: metav1.ConditionFalse,
 }
 
 // newsOf reports whether a change of a condition deserves an event: it turned bad, it is bad for

@@ -74,9 +74,19 @@ func stripWorkload(item any) (any, error) {
 		_ = unstructured.SetNestedField(kept.Object, ready, "status", "readyReplicas")
 	}
 	if wanted, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); found {
-		_ = unstructured.SetNestedField(kept.Object, min(wanted, 1), "spec", "replicas") // only 0 matters
+		_ = unstructured.SetNestedField(kept.Object, wanted, "spec", "replicas")
+	}
+	for _, f := range u.GetManagedFields() {
+		if scaledByHub(f) {
+			kept.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: f.Manager, Subresource: f.Subresource}})
+		}
 	}
 	return kept, nil
+}
+
+// scaledByHub reports whether these fields show that the hub was the last one to scale a workload.
+func scaledByHub(f metav1.ManagedFieldsEntry) bool {
+	return f.Manager == fieldManager && f.Subresource == "scale"
 }
 
 func onlyKey(all map[string]string, key string) map[string]string {

@@ -25,6 +25,7 @@ import (
 
 var _ = Describe("Workloads from a template, in a cluster that is no longer wanted", func() {
 	template := func(s *Spec) {
+		s.LeavePolicy = v1alpha1.LeaveDelete
 		s.Placement = &v1alpha1.Placement{Mode: v1alpha1.Template, Template: &runtime.RawExtension{Raw: fmt.Appendf(nil,
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop"},"spec":{"selector":{"matchLabels":{"app":"shop"}},"template":{"metadata":{"labels":{"app":"shop"}},"spec":{"containers":[{"name":"a","image":"one"}]}}}}`)}}
 	}

@@ -27,6 +27,7 @@ import (
 var _ = Describe("Workloads from a template", func() {
 	template := func(image string) func(*Spec) {
 		return func(s *Spec) {
+			s.LeavePolicy = v1alpha1.LeaveDelete
 			s.Placement = &v1alpha1.Placement{Mode: v1alpha1.Template, Template: &runtime.RawExtension{Raw: fmt.Appendf(nil,
 				`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop"},"spec":{"replicas":7,"selector":{"matchLabels":{"app":"shop"}},"template":{"metadata":{"labels":{"app":"shop"}},"spec":{"containers":[{"name":"a","image":%q}]}}}}`, image)}}
 		}
@@ -58,7 +59,7 @@ var _ = Describe("Workloads from a template", func() {
 			Expect(f.clusters[1].replicas("shop")).To(BeEquivalentTo(4))
 			f.settle()
 			Expect(f.clusters[0].image("shop")).To(BeEmpty(), "it is another client's")
-			Expect(born).To(HaveLen(2))
+			Expect(born).To(HaveLen(3), "it is created, claimed and changed")
 			f.change("shop", func(s *Spec) { s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "c1"}} })
 			f.settle()
 			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())

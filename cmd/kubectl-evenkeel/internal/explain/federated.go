@@ -42,6 +42,7 @@ func Federated(o overview.Objects, name string) (Account, error) {
 		v1alpha1.ConditionReady: metav1.ConditionFalse, v1alpha1.ConditionBalanced: metav1.ConditionFalse, v1alpha1.ConditionLimited: metav1.ConditionTrue,
 		v1alpha1.ConditionClustersUnreachable: metav1.ConditionTrue, v1alpha1.ConditionOverCommitted: metav1.ConditionTrue,
 		v1alpha1.ConditionMinExceeded: metav1.ConditionTrue, v1alpha1.ConditionJoiningBlocked: metav1.ConditionTrue,
+		v1alpha1.ConditionReplicasLeft: metav1.ConditionTrue,
 	})
 	for _, c := range f.Status.Clusters {
 		explainCluster(&a, f.Spec, c, o.At)
@@ -55,6 +56,9 @@ func Federated(o overview.Objects, name string) (Account, error) {
 func clusterText(c v1alpha1.ClusterStatus) string {
 	text := fmt.Sprintf("%s: share %d..%d, runs %d, %d ready, wants %d", cmp.Or(string(c.State), "not seen yet"),
 		c.ConfirmedMinReplicas, c.ConfirmedMaxReplicas, c.CurrentReplicas, c.ReadyReplicas, max(c.DesiredReplicas, c.Demand))
+	if c.LeftReplicas > 0 {
+		text += fmt.Sprintf(", left %d replicas without an autoscaler", c.LeftReplicas)
+	}
 	if c.LimitedBy != "" {
 		text += ", limited by its " + strings.ToLower(string(c.LimitedBy))
 	}
@@ -77,7 +81,9 @@ func explainCluster(a *Account, spec v1alpha1.FederatedHorizontalPodAutoscalerSp
 		a.addNext("Cluster %s should have %d..%d and has confirmed %d..%d: the new share counts once the cluster confirms it.",
 			c.Name, c.MinReplicas, c.MaxReplicas, c.ConfirmedMinReplicas, c.ConfirmedMaxReplicas)
 	}
-	if at := addSeconds(c.MovedAt, rebalance.CooldownSeconds, defaultCooldown); at.After(now) {
+	if c.LeftReplicas > 0 {
+		a.addNext("%s", replicasLeft(spec, c))
+	} else if at := addSeconds(c.MovedAt, rebalance.CooldownSeconds, defaultCooldown); at.After(now) {
 		a.addNext("Cluster %s keeps its whole share until its cooldown ends %s.", c.Name, formatFuture(at, now))
 	}
 	if c.NotReadySince != nil && c.State != v1alpha1.StateUnreachable { // the time of an outage does not count
@@ -88,7 +94,7 @@ func explainCluster(a *Account, spec v1alpha1.FederatedHorizontalPodAutoscalerSp
 		a.addNext("Cluster %s has not been needed since %s. It leaves %s.", c.Name,
 			formatPast(c.QuietSince.Time, now), formatFuture(addSeconds(c.QuietSince, joining.QuietSeconds, defaultQuiet), now))
 	}
-	if c.State == v1alpha1.StateUnreachable {
+	if c.State == v1alpha1.StateUnreachable && c.LeftReplicas == 0 {
 		a.addNext("%s", unreachable(spec.Unreachable, c, now))
 	}
 }
@@ -102,6 +108,20 @@ func addSeconds(at *metav1.Time, seconds *int32, otherwise int32) time.Time {
 		seconds = &otherwise
 	}
 	return at.Add(time.Duration(*seconds) * time.Second)
+}
+
+// replicasLeft describes what happens to replicas that run without an autoscaler.
+func replicasLeft(spec v1alpha1.FederatedHorizontalPodAutoscalerSpec, c v1alpha1.ClusterStatus) string {
+	text := fmt.Sprintf("Cluster %s has no autoscaler, and %d replicas there count against maxReplicas.", c.Name, c.LeftReplicas)
+	switch {
+	case c.State == v1alpha1.StateUnreachable:
+		return text + " It cannot be reached; if it is lost for good, list it in spec.unreachable.released."
+	case c.State == v1alpha1.StateJoining || c.State == v1alpha1.Used:
+		return text + " They belong to its share, because the cluster is used again."
+	case c.State != v1alpha1.StateLeft:
+		return fmt.Sprintf("%s spec.leavePolicy %s applies to them.", text, cmp.Or(spec.LeavePolicy, v1alpha1.LeaveKeep))
+	}
+	return text + " Scale the workload there to 0, delete it, or let another autoscaler scale it; or set spec.leavePolicy, select the cluster again, or list it in spec.unreachable.released."
 }
 
 // unreachable describes what happens to the share of an unreachable cluster.

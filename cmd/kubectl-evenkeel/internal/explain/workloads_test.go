@@ -105,6 +105,20 @@ var _ = DescribeTable("A federated autoscaler shows",
 	Entry(nil, "It leaves in 9m (12:09:00 UTC).", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
 		c.QuietSince = ptr.To(formatPast(time.Minute))
 	}),
+	Entry(nil, "munich = Left: share 0..0, runs 0, 0 ready, wants 0, left 4 replicas without an autoscaler", leftBehind),
+	Entry(nil, "Cluster munich has no autoscaler, and 4 replicas there count against maxReplicas. Scale the workload there to 0, delete it, or let another autoscaler scale it", leftBehind),
+	Entry(nil, "4 replicas there count against maxReplicas. spec.leavePolicy ScaleToZero applies to them.", func(s *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
+		leftBehind(s, c)
+		s.LeavePolicy, c.State = autoscaling.LeaveScaleToZero, autoscaling.Leaving
+	}),
+	Entry(nil, "They belong to its share", func(s *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
+		leftBehind(s, c)
+		c.State = autoscaling.StateJoining
+	}),
+	Entry(nil, "It cannot be reached; if it is lost for good, list it in spec.unreachable.released.", func(s *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
+		leftBehind(s, c)
+		away(s, c)
+	}),
 	Entry(nil, "Its share is kept for it", away),
 	Entry(nil, "Its share is lent to other clusters in 59m (12:59:00 UTC).", func(s *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
 		away(s, c)
@@ -127,6 +141,10 @@ var _ = It("A federated autoscaler does not say when a cluster out of reach coun
 })
 
 func nothing(*autoscaling.FederatedHorizontalPodAutoscalerSpec, *autoscaling.ClusterStatus) {}
+
+func leftBehind(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
+	*c = autoscaling.ClusterStatus{Name: c.Name, State: autoscaling.StateLeft, LeftReplicas: 4, MovedAt: ptr.To(formatPast(time.Minute))}
+}
 
 func away(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
 	c.State, c.UnreachableSince = autoscaling.StateUnreachable, ptr.To(formatPast(time.Minute))

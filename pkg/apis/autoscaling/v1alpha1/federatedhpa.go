@@ -121,6 +121,15 @@ type FederatedHorizontalPodAutoscalerSpec struct {
 	// +optional
 	Placement *Placement `json:"placement,omitempty"`
 
+	// LeavePolicy defines what happens to the workload in a cluster that leaves, because it is no
+	// longer selected or fewer clusters are used. Keep (the default): it continues to run with the
+	// replicas that it has. ScaleToZero: it gets 0 replicas, and one again if the cluster is used
+	// again. Delete: it is deleted if the hub created it, and kept otherwise. What is left runs
+	// without an autoscaler and counts against maxReplicas.
+	// +optional
+	// +kubebuilder:default=Keep
+	LeavePolicy LeavePolicy `json:"leavePolicy,omitempty"`
+
 	// DeletionPolicy defines what happens to the objects in the clusters when this object is
 	// deleted. Delete (the default) deletes them, and waits for clusters that are out of reach.
 	// Orphan leaves them unchanged.
@@ -200,6 +209,18 @@ const (
 	Strict     MinPolicy = "Strict"
 	AtLeastOne MinPolicy = "AtLeastOne"
 	AllowZero  MinPolicy = "AllowZero"
+)
+
+// LeavePolicy defines what happens to the workload in a cluster that leaves.
+//
+// +kubebuilder:validation:Enum=Keep;ScaleToZero;Delete
+type LeavePolicy string
+
+// The policies for workloads in clusters that leave.
+const (
+	LeaveKeep        LeavePolicy = "Keep"
+	LeaveScaleToZero LeavePolicy = "ScaleToZero"
+	LeaveDelete      LeavePolicy = "Delete"
 )
 
 // DeletionPolicy defines what happens to the clusters' autoscalers.

@@ -83,7 +83,8 @@ type Unreachable struct {
 	AfterSeconds *int32 `json:"afterSeconds,omitempty"`
 
 	// Released lists clusters that will not return: while they are out of reach, their share is
-	// given away at once, and a deleted object does not wait for them.
+	// given away at once, and a deleted object does not wait for them. What a cluster that is not
+	// selected has left running no longer counts, whether it is out of reach or not.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
@@ -106,8 +107,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="(has(self.mode) && self.mode == 'Template') == has(self.template)",message="mode Template needs a template, and External does not have one"
 type Placement struct {
 	// Mode External (the default) leaves the workload alone. Template creates it from template,
-	// with one replica, in each used cluster that does not have it, keeps it up to date except for
-	// its replicas, and deletes it from clusters that are no longer used.
+	// with one replica, in each used cluster that does not have it, and keeps it up to date except
+	// for its replicas. In a cluster that leaves, leavePolicy decides about it.
 	// +optional
 	// +kubebuilder:default=External
 	Mode PlacementMode `json:"mode,omitempty"`

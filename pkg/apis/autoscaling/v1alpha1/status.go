@@ -33,7 +33,7 @@ type FederatedHorizontalPodAutoscalerStatus struct {
 	MaxReplicas int32 `json:"maxReplicas,omitempty"`
 
 	// CountedReplicas is the highest sum of the clusters' maxima that is possible at this moment,
-	// including all outstanding requests.
+	// including all outstanding requests, and of the replicas that clusters have left running.
 	// +optional
 	CountedReplicas int32 `json:"countedReplicas,omitempty"`
 
@@ -43,8 +43,8 @@ type FederatedHorizontalPodAutoscalerStatus struct {
 	// +listMapKey=name
 	Clusters []ClusterStatus `json:"clusters,omitempty"`
 
-	// Conditions are Ready, Balanced, Limited, ClustersUnreachable, OverCommitted, MinExceeded and
-	// JoiningBlocked.
+	// Conditions are Ready, Balanced, Limited, ClustersUnreachable, OverCommitted, MinExceeded,
+	// JoiningBlocked and ReplicasLeft.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -69,6 +69,9 @@ const (
 	ConditionMinExceeded = "MinExceeded"
 	// ConditionJoiningBlocked is true while a cluster waits for a share.
 	ConditionJoiningBlocked = "JoiningBlocked"
+	// ConditionReplicasLeft is true while replicas run without an autoscaler in clusters that have
+	// left, and stay there.
+	ConditionReplicasLeft = "ReplicasLeft"
 )
 
 // ClusterState is the state of a cluster for this object.
@@ -88,8 +91,10 @@ const (
 	Frozen ClusterState = "Frozen"
 	// Refused clusters cannot be used: see reason and message.
 	Refused ClusterState = "Refused"
-	// Leaving clusters lose their autoscaler, and the workload that was created from the template.
+	// Leaving clusters lose their autoscaler, and their workload if leavePolicy requires that.
 	Leaving ClusterState = "Leaving"
+	// StateLeft clusters have lost their autoscaler, and their workload continues to run.
+	StateLeft ClusterState = "Left"
 	// StateUnreachable clusters are not touched.
 	StateUnreachable ClusterState = "Unreachable"
 )
@@ -99,7 +104,8 @@ type ClusterStatus struct {
 	// Name of the cluster.
 	Name string `json:"name"`
 
-	// State is one of Idle, Joining, Waiting, Used, Frozen, Refused, Leaving, Unreachable.
+	// State is one of Idle, Joining, Waiting, Used, Frozen, Refused, Leaving, Left,
+	// Unreachable.
 	// +optional
 	State ClusterState `json:"state,omitempty"`
 
@@ -155,11 +161,17 @@ type ClusterStatus struct {
 	// +optional
 	LimitedBy LimitedBy `json:"limitedBy,omitempty"`
 
+	// LeftReplicas run, or may run, without an autoscaler since the cluster left. They count against
+	// maxReplicas until the workload has fewer replicas or is gone, another autoscaler scales it, or
+	// the cluster is used again. Replicas that others add there later do not count.
+	// +optional
+	LeftReplicas int32 `json:"leftReplicas,omitempty"`
+
 	// OnDemand reports whether the cluster has joined because others were at their limits.
 	// +optional
 	OnDemand bool `json:"onDemand,omitempty"`
 
-	// MovedAt is when its bounds were last changed.
+	// MovedAt is when its bounds were last changed, or its autoscaler was last seen to be gone.
 	// +optional
 	MovedAt *metav1.Time `json:"movedAt,omitempty"`
 

@@ -84,10 +84,11 @@ func (s *ClusterPlan) joiningRank() int {
 	}
 }
 
-// newcomer is 1 for a cluster that can join and has no workload that the hub created, otherwise 0.
+// newcomer is 1 for a cluster that can join and has neither a workload that the hub created nor replicas that
+// count, otherwise 0.
 func (s *ClusterPlan) newcomer() int {
 	w := s.cluster.Workload
-	if s.hasAutoscaler() || w.Exists && w.Ours && !w.Terminating {
+	if s.share() > 0 || w.Exists && w.Ours && !w.Terminating {
 		return 0
 	}
 	return 1
@@ -156,11 +157,11 @@ func dispensable(extra *ClusterPlan, base []*ClusterPlan, r rules) bool {
 }
 
 // admitJoining admits joining clusters only as far as there are replicas for them without taking
-// any that run.
+// any that run. What a cluster has left there counts already.
 func (p *Plan) admitJoining(r rules) {
 	room := p.spareReplicas(r)
 	for _, s := range p.byTier() {
-		if s.role != joining {
+		if s.role != joining || s.Left > 0 {
 			continue
 		}
 		if room--; room < 0 {
@@ -176,9 +177,11 @@ func (p *Plan) spareReplicas(r rules) int64 {
 		switch {
 		case s.Lent:
 		case s.isFixed():
-			room -= s.heldBounds().Max
+			room -= max(s.heldBounds().Max, s.Left)
 		case s.role == used:
 			room -= max(1, s.min, min(s.desired(), s.usable(r)))
+		default:
+			room -= s.Left
 		}
 	}
 	return room

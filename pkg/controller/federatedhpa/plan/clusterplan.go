@@ -31,6 +31,8 @@ type ClusterPlan struct {
 	// Confirmed is what was last seen there. Counted is the highest maximum and the lowest minimum
 	// that it may have now, whatever the outcome of what was sent.
 	Confirmed, Counted Bounds
+	// Left is how many replicas run there without an autoscaler since it left.
+	Left int64
 	// Lent reports whether its share does not count while it is unreachable.
 	Lent bool
 
@@ -62,7 +64,7 @@ func newClusterPlan(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.T
 	if o := entry.Outstanding; o != nil && !s.behind && settled(*o, entry.Epoch, c) {
 		s.entry.Outstanding = nil
 	}
-	if c.Alias {
+	if c.Alias || !c.Selected && s.replaced(now) {
 		c.Local, c.Absent = nil, true
 		s.cluster = c
 	}
@@ -79,6 +81,7 @@ func newClusterPlan(c Cluster, entry v1alpha1.ClusterStatus, r rules, now time.T
 	if o := s.entry.Outstanding; o != nil {
 		s.Counted = Bounds{min(s.Confirmed.Min, int64(o.MinReplicas)), max(s.Confirmed.Max, int64(o.MaxReplicas))}
 	}
+	s.Left = s.countLeft(entry, r, now)
 	s.Aim = s.Confirmed
 	s.fresh = c.Reachable && c.InFlight != nil && now.Sub(c.Sent) < awhile
 	s.trackOutage(r, now)
@@ -176,7 +179,7 @@ func (s *ClusterPlan) trackOutage(r rules, now time.Time) {
 	}
 	gone := now.Sub(s.entry.UnreachableSince.Time)
 	early := s.cluster.Unprobed || s.cluster.Young && gone < Youth // the next try may show that it is there
-	s.Lent = s.hasAutoscaler() && !early && (slices.Contains(r.released, s.Name) || r.lend && gone >= r.lendAfter)
+	s.Lent = s.share() > 0 && !early && (slices.Contains(r.released, s.Name) || r.lend && gone >= r.lendAfter)
 }
 
 // readSignals reads the signals of a cluster's autoscaler.
@@ -212,6 +215,9 @@ func (s *ClusterPlan) unread() bool {
 // hasAutoscaler reports whether the cluster has an autoscaler of this object, or may get one from
 // an order that was sent.
 func (s *ClusterPlan) hasAutoscaler() bool { return s.Counted.Max > 0 }
+
+// share returns how many replicas the cluster may run at most, as far as the hub is concerned.
+func (s *ClusterPlan) share() int64 { return max(s.Counted.Max, s.Left) }
 
 // missing reports whether there is certainly no workload to scale. The status of its autoscaler
 // then describes one that no longer exists.
@@ -261,9 +267,10 @@ func (s *ClusterPlan) replaced(now time.Time) bool {
 		(o == nil || o.Base != "") && s.revives(now) <= 0
 }
 
+// desired returns how many replicas run: those that its autoscaler asks for, or those that run without one.
 func (s *ClusterPlan) desired() int64 {
 	if s.cluster.Local == nil {
-		return 0
+		return s.Left
 	}
 	return s.cluster.Local.Desired
 }

@@ -23,6 +23,8 @@ const (
 	Change Operation = "change"
 	// Remove is the removal of the object from the cluster.
 	Remove Operation = "remove"
+	// Scale is a change of the replicas of a workload, and of nothing else.
+	Scale Operation = "scale"
 )
 
 // Order is one write to a cluster's autoscaler. It takes effect only on the version that it was
@@ -53,13 +55,13 @@ func (p *Plan) orderBounds(r rules, now time.Time) {
 		}
 		to := Bounds{Max: s.Aim.Max}
 		switch {
-		case s.Aim.Max > s.Counted.Max:
-			if to.Max = s.Counted.Max + raises[s.Name]; more && to.Max < s.Aim.Max {
-				to.Max = s.Counted.Max // one raise instead of several
+		case s.Aim.Max > s.share():
+			if to.Max = s.share() + raises[s.Name]; more && to.Max < s.Aim.Max {
+				to.Max = s.share() // one raise instead of several
 				p.Again = requeue.Sooner(p.Again, awhile)
 			}
 		case budget < 0 && s.Aim.Max > s.Confirmed.Max: // it counts already, but as too much
-			to.Max = max(1, s.Confirmed.Max)
+			to.Max = max(1, s.Confirmed.Max, min(s.Left, s.Aim.Max))
 		}
 		if to.Min = min(s.Aim.Min, to.Max); to.Min < s.Confirmed.Min {
 			given := min(s.Confirmed.Min-to.Min, spare)
@@ -92,19 +94,19 @@ func (p *Plan) raises(r rules) (granted map[string]int64, budget int64) {
 		if s.Lent {
 			continue
 		}
-		budget -= s.Counted.Max
-		if !s.isFixed() && s.Aim.Max > s.Counted.Max {
-			rising, counted = append(rising, s), counted+s.Counted.Max
+		budget -= s.share()
+		if !s.isFixed() && s.Aim.Max > s.share() {
+			rising, counted = append(rising, s), counted+s.share()
 		}
 	}
 	room := max(0, budget)
 	if p.Starting {
 		room = 0
 	}
-	to := distributeShares(counted+room, targetsOf(rising, func(_ int, s *ClusterPlan) (lo, hi, current int64) { return s.Counted.Max, s.Aim.Max, s.Counted.Max }, true))
+	to := distributeShares(counted+room, targetsOf(rising, func(_ int, s *ClusterPlan) (lo, hi, current int64) { return s.share(), s.Aim.Max, s.share() }, true))
 	granted = map[string]int64{}
 	for i, s := range rising {
-		granted[s.Name] = to[i] - s.Counted.Max
+		granted[s.Name] = to[i] - s.share()
 	}
 	return granted, budget
 }
@@ -131,8 +133,9 @@ func (p *Plan) orderFor(s *ClusterPlan, to Bounds, now time.Time) {
 		return
 	case l == nil && to.Max == 0:
 		// Only an existing autoscaler prevents a creation that was already sent from taking effect.
-		// This one is removed again. Each cluster allows a minimum of 1, and not each one of 0.
-		o.Operation, o.Bounds = Create, Bounds{1, 1}
+		// This one is removed again. Each cluster allows a minimum of 1, and not each one of 0. What runs
+		// there continues to run.
+		o.Operation, o.Bounds = Create, Bounds{1, max(1, s.Left)}
 	case l == nil:
 		o.Operation = Create
 	case to.Max == 0 && s.revives(now) <= 0:
@@ -142,7 +145,7 @@ func (p *Plan) orderFor(s *ClusterPlan, to Bounds, now time.Time) {
 		return
 	case to.Max == 0:
 		p.Again = requeue.Sooner(p.Again, s.revives(now))
-		if o.Bounds = (Bounds{min(1, s.Confirmed.Min), 1}); o.Bounds == s.Confirmed {
+		if o.Bounds = (Bounds{min(1, s.Confirmed.Min), max(1, min(s.desired(), s.Confirmed.Max))}); o.Bounds == s.Confirmed {
 			return
 		}
 		o.Operation, o.Version, o.UID, o.Unclaimed = Change, l.Version, l.UID, l.Unclaimed

@@ -208,7 +208,7 @@ var _ = Describe("A creation of unknown outcome that is not wanted any more", fu
 	})
 
 	removable := func(after time.Duration, lo, hi int64) plan.View {
-		v := view(Federated(1, 12), has("a", lo, hi, hi, unselected, unclaimed))
+		v := view(Federated(1, 12), has("a", lo, hi, 1, unselected, unclaimed))
 		entry(&v, "a").RemovableAfter = ptr.To(*ago(-after))
 		return v
 	}
@@ -221,6 +221,7 @@ var _ = Describe("A creation of unknown outcome that is not wanted any more", fu
 		},
 		Entry("it is small", removable(time.Minute, 1, 1), time.Minute),
 		Entry("it is larger", removable(time.Minute, 1, 9), time.Second, "a 1..1"),
+		Entry("it is larger and runs some", but(removable(time.Minute, 1, 9), func(v *plan.View) { v.Clusters[0].Local.Desired = 4 }), time.Second, "a 1..4"),
 		Entry("its minimum is larger", removable(time.Minute, 5, 9), time.Second, "a 1..1"),
 		Entry("its minimum is smaller", removable(time.Minute, 0, 9), time.Second, "a 0..1"),
 		Entry("not a moment too early", removable(time.Nanosecond, 1, 1), time.Nanosecond),
@@ -259,7 +260,6 @@ var _ = Describe("An autoscaler of which another client took the name", func() {
 		Entry("where others need more", share(view(Federated(2, 20), but(none("a"), taken), has("b", 1, 10, 10, wants(30)))), "10/10"),
 		Entry("where more is there", share(view(Federated(1, 20), but(none("a"), taken))), "10"),
 		Entry("where less is there", share(view(Federated(1, 8), but(none("a"), taken))), "10"),
-		Entry("where it is to leave", share(view(Federated(2, 20), but(none("a"), taken, unselected), has("b", 1, 10, 3))), "10/10"),
 	)
 
 	It("says so", func() {

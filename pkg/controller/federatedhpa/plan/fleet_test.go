@@ -49,6 +49,11 @@ type member struct {
 	rejected int64
 	// late are writes whose sender has given up.
 	late []sent
+	// removed is the last autoscaler, and until is when it may last have an effect.
+	removed plan.Bounds
+	until   time.Time
+	looked  time.Time // when the hub last saw it
+	managed bool      // someone else has another autoscaler scale what is left
 }
 
 // sent is a write under way.
@@ -63,12 +68,14 @@ type local struct {
 	plan.Bounds
 	version          int
 	desired, current int64
+	left             int64 // what runs without an autoscaler since it was removed
 }
 
 func newFleet(seed uint64) *fleet {
 	f := &fleet{random: rand.New(rand.NewPCG(seed, 7)), now: noon}
 	f.object = Federated(int32(1+f.random.IntN(6)), int32(6+f.random.IntN(30)))
 	s := &f.object.Spec
+	s.LeavePolicy = []v1alpha1.LeavePolicy{"", v1alpha1.LeaveKeep, v1alpha1.LeaveScaleToZero}[f.random.IntN(3)]
 	s.MinPolicy = []v1alpha1.MinPolicy{v1alpha1.Strict, v1alpha1.AtLeastOne, v1alpha1.AtLeastOne}[f.random.IntN(3)]
 	s.Rebalance = &v1alpha1.Rebalance{Minima: f.random.IntN(2) == 0, CooldownSeconds: ptr.To(int32(f.random.IntN(3) * 60)), MaxStepPercent: ptr.To(int32(20 + f.random.IntN(81)))}
 	if f.random.IntN(3) == 0 {
@@ -114,6 +121,7 @@ func (f *fleet) view() plan.View {
 			}
 		} else if m.seen != nil {
 			c.Absent = true
+			c.Workload = plan.Workload{Known: true, Exists: !m.gone, Requested: m.shownLeft(f.now), Autoscaled: m.managed, UID: m.name}
 		}
 		if m.inFlight != nil {
 			c.InFlight, c.Sent = ptr.To(m.inFlight.Bounds), m.inFlight.at
@@ -124,6 +132,14 @@ func (f *fleet) view() plan.View {
 		v.Clusters = append(v.Clusters, c)
 	}
 	return v
+}
+
+// shownLeft returns what the hub sees running without an autoscaler. The watch of a workload is late by at most 15 seconds.
+func (m *member) shownLeft(now time.Time) int64 {
+	if m.up && now.Sub(m.looked) >= 15*time.Second {
+		return m.real.left
+	}
+	return m.seen.left
 }
 
 // sync is one of the hub's: it writes the ledger and sends the orders, unless it dies at some point of that.
@@ -139,6 +155,11 @@ func (f *fleet) sync(mayDie bool) (plan.Plan, error) {
 	}
 	f.object = f.object.DeepCopy()
 	f.object.Status = status(v, p)
+	for _, o := range p.Placings {
+		if m := f.member(o.Cluster); o.Operation == plan.Scale && o.Replicas == 0 && m.real.version == 0 && f.random.IntN(2) == 0 {
+			m.real.left, m.until = 0, f.now
+		}
+	}
 	for i, o := range p.Orders {
 		if mayDie && f.random.IntN(20) == 0 {
 			f.crash()
@@ -176,19 +197,29 @@ func (f *fleet) land(m *member, o sent) (bool, error) {
 	}
 	m.versions++
 	if o.Operation == plan.Remove {
-		m.real = local{}
+		m.removed, m.until, m.managed = m.real.Bounds, f.now.Add(15*time.Second), false
+		m.real = local{left: min(m.real.desired, m.room())}
 		return true, f.judge()
 	}
 	if f.steady && o.Max < m.real.Max && o.Max < m.real.desired && o.Max < o.capacity {
 		return true, fmt.Errorf("%s is lowered to %d while it runs %d", m.name, o.Max, m.real.desired)
 	}
-	m.real.Bounds, m.real.version = o.Bounds, m.versions
+	if m.real.version == 0 && f.steady && o.Max < min(m.real.left, o.capacity) {
+		return true, fmt.Errorf("%s gets %d when it is used again and runs %d", m.name, o.Max, m.real.left)
+	}
+	if m.real.version == 0 {
+		m.real.desired = m.real.left
+	}
+	m.real.Bounds, m.real.version, m.real.left = o.Bounds, m.versions, 0
 	f.note("   landed in %s: %v", m.name, o.Bounds)
 	return true, f.judge()
 }
 
 // scale is what the member's own autoscaler does.
-func (m *member) scale() {
+func (m *member) scale(now time.Time) {
+	if m.real.version == 0 && m.real.left > 0 && now.Before(m.until) {
+		m.real.left = max(m.removed.Min, min(m.load, m.removed.Max)) // what it had begun
+	}
 	if m.real.version == 0 || m.gone {
 		return
 	}
@@ -200,9 +231,9 @@ func (m *member) scale() {
 }
 
 // observe returns everything that is known of a cluster about one object.
-func (m *member) observe() {
+func (m *member) observe(now time.Time) {
 	if m.up {
-		m.seen = ptr.To(m.real)
+		m.looked, m.seen = now, ptr.To(m.real)
 	}
 }
 
@@ -220,7 +251,7 @@ func (f *fleet) answer(m *member, how int) error {
 	case 0, 1, 2: // it is carried out, and answered
 		done, err := f.land(m, o)
 		if done {
-			m.observe()
+			m.observe(f.now)
 		} else {
 			m.rejected = o.Epoch
 		}
@@ -243,7 +274,7 @@ func (f *fleet) happen() error {
 	switch f.random.IntN(12) {
 	case 0:
 		m.load = int64(f.random.IntN(2 + f.random.IntN(25)))
-		m.scale()
+		m.scale(f.now)
 	case 1:
 		f.note("%v link of %s: %v", f.now.Format("15:04:05"), m.name, !m.up)
 		m.up = !m.up
@@ -251,11 +282,11 @@ func (f *fleet) happen() error {
 		return f.answer(m, f.random.IntN(6))
 	case 5, 6, 7:
 		for _, m := range f.members {
-			m.scale()
+			m.scale(f.now)
 			if m.up {
 				m.heard = f.now
 				if f.random.IntN(4) > 0 {
-					m.observe()
+					m.observe(f.now)
 				}
 			}
 		}
@@ -273,10 +304,18 @@ func (f *fleet) happen() error {
 			f.crash()
 		}
 	case 10:
+		if m.real.version == 0 && m.real.left > 0 && f.random.IntN(4) == 0 {
+			f.note("%s is taken over", m.name)
+			m.managed, m.until = true, f.now
+			return nil
+		}
 		if m.gone = f.random.IntN(4) == 0; f.random.IntN(3) == 0 {
 			m.capacity = int64(2 + f.random.IntN(10))
 		} else {
 			m.capacity = 100
+		}
+		if m.gone {
+			m.real.left = 0
 		}
 	case 11:
 		f.edit(m)

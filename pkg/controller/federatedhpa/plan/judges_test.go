@@ -17,6 +17,7 @@ func (f *fleet) judge() error {
 	var maxima, minima int64
 	for _, m := range f.members {
 		if m.real.version == 0 {
+			maxima += m.left()
 			continue
 		}
 		if m.real.Min > m.real.Max || m.real.Max < 1 || m.real.Min < 1 {
@@ -35,6 +36,14 @@ func (f *fleet) judge() error {
 		return fmt.Errorf("the maxima add up to %d, and the status counts %d", maxima, counted)
 	}
 	return f.judgeMinima(minima)
+}
+
+// left returns what runs in a member without any autoscaler since it left, as far as it obeyed its last maximum.
+func (m *member) left() int64 {
+	if m.gone || m.managed {
+		return 0
+	}
+	return min(m.real.left, m.removed.Max)
 }
 
 // judgeMinima wants that minima only move, once they have been met and as long as no cluster comes.
@@ -97,8 +106,8 @@ func (f *fleet) calm() (int, error) {
 			if err := f.answer(m, 0); err != nil {
 				return 0, err
 			}
-			m.scale()
-			m.observe()
+			m.scale(f.now)
+			m.observe(f.now)
 		}
 		if quiet++; len(p.Orders) > 0 || !reflect.DeepEqual(before, f.object.Status) {
 			quiet = 0
@@ -112,11 +121,13 @@ func (f *fleet) calm() (int, error) {
 
 // judgeRest holds a fleet at rest against what was asked for.
 func (f *fleet) judgeRest(p plan.Plan) error {
-	var maxima, minima, limited, spare int64
+	var maxima, minima, left, used, limited, spare int64
 	for _, m := range f.members {
 		if m.real.version == 0 {
+			left += m.left()
 			continue
 		}
+		used++
 		if !m.selected {
 			return fmt.Errorf("%s is not selected and was left with %v", m.name, m.real.Bounds)
 		}
@@ -130,8 +141,8 @@ func (f *fleet) judgeRest(p plan.Plan) error {
 		}
 		spare += max(0, m.real.Max-max(m.real.Min, m.load)-1)
 	}
-	if limit := int64(f.object.Spec.MaxReplicas); maxima > limit {
-		return fmt.Errorf("at rest the maxima add up to %d of %d", maxima, limit)
+	if limit := int64(f.object.Spec.MaxReplicas); maxima+left > limit && maxima > used {
+		return fmt.Errorf("at rest the maxima add up to %d of %d, and %d are left running elsewhere", maxima, limit, left)
 	}
 	if limited > 0 && spare > 0 {
 		return fmt.Errorf("at rest %d clusters run their whole maximum, and %d are to spare elsewhere", limited, spare)

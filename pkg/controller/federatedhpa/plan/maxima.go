@@ -21,9 +21,10 @@ func (p *Plan) divideMaxima(r rules, now time.Time) {
 		case s.Lent: // it keeps its bounds
 		case s.role == idle || s.role == waiting || s.role == leaving && !s.isFixed():
 			s.Aim = Bounds{}
+			room, soon = room-s.Left, soon-s.Left
 		case s.isFixed():
 			s.Aim.Max = s.heldBounds().Max
-			room, soon = room-s.Aim.Max, soon-s.leastMaximum()
+			room, soon = room-max(s.Aim.Max, s.Left), soon-max(s.leastMaximum(), s.Left)
 		default:
 			hands, running = append(hands, s), running+min(s.Confirmed.Max, max(1, s.desired()))
 		}

@@ -17,10 +17,12 @@ func (p *Plan) divideMinima(r rules, now time.Time) {
 	var hands []*ClusterPlan
 	for _, s := range p.clusterPlans() {
 		switch {
-		case s.Lent || s.role == idle || s.role == waiting:
+		case s.Lent:
+		case s.role == idle || s.role == waiting:
+			room -= s.Left
 		case s.isFixed():
 			s.Aim.Min = s.heldBounds().Min
-			total, room = total-s.Aim.Min, room-s.leastMaximum()
+			total, room = total-s.Aim.Min, room-max(s.leastMaximum(), s.Left)
 		case s.role == leaving:
 		default:
 			hands = append(hands, s)

@@ -37,7 +37,7 @@ type Plan struct {
 
 // New makes the plan for one object.
 func New(v View) Plan {
-	r := rulesOf(v.Object.Spec)
+	r := rulesOf(v.Object)
 	p := survey(v, r)
 	switch {
 	case v.Object.DeletionTimestamp != nil:
@@ -83,8 +83,7 @@ func survey(v View, r rules) Plan {
 const maxClusters = 256
 
 // omitBeyondLimit omits the last of too many selected clusters, by tier and name. It keeps clusters
-// that have an autoscaler, or may get one from an order, and prefers those with a workload that the
-// hub created. Clusters that are no longer selected take no place of selected ones; those with such
+// that count, and prefers those with a workload that the hub created. Clusters that are no longer selected take no place of selected ones; those with such
 // a workload stay until it is removed. While a deleted object removes everything, that holds for the
 // omitted ones, too.
 func (p *Plan) omitBeyondLimit(r rules, removing bool) {
@@ -96,16 +95,16 @@ func (p *Plan) omitBeyondLimit(r rules, removing bool) {
 	})
 	listed := 0
 	for _, s := range p.clusterPlans() {
-		if s.cluster.Selected || s.hasAutoscaler() || s.mayHaveWorkload(r) {
+		if s.cluster.Selected || s.share() > 0 || s.mayHaveWorkload(r) {
 			listed++
 		}
-		if s.omitted = listed > maxClusters && !s.hasAutoscaler(); s.omitted && s.cluster.Selected {
+		if s.omitted = listed > maxClusters && s.share() == 0; s.omitted && s.cluster.Selected {
 			p.Omitted++
 		}
 	}
 	p.Clusters = slices.DeleteFunc(p.Clusters, func(s ClusterPlan) bool {
 		switch {
-		case s.hasAutoscaler():
+		case s.share() > 0:
 			return false
 		case s.cluster.Selected:
 			return s.omitted && !removing
@@ -117,7 +116,7 @@ func (p *Plan) omitBeyondLimit(r rules, removing bool) {
 // omissionRank is higher for clusters that are omitted first.
 func (s *ClusterPlan) omissionRank() int {
 	switch {
-	case s.hasAutoscaler():
+	case s.share() > 0:
 		return 0
 	case !s.cluster.Selected:
 		return 3
@@ -140,13 +139,16 @@ func (p *Plan) wakeFor(s *ClusterPlan, r rules, now time.Time) {
 	if since := s.entry.NotReadySince; since != nil && s.cluster.Reachable {
 		p.Again = requeue.Sooner(p.Again, r.start-now.Sub(since.Time))
 	}
+	if s.Left > 0 && s.entry.MovedAt != nil {
+		p.Again = requeue.Sooner(p.Again, scalesAfter-now.Sub(s.entry.MovedAt.Time))
+	}
 	if s.cluster.taken() {
 		p.Again = requeue.Sooner(p.Again, s.revives(now))
 	}
 	if s.behind && s.cluster.Reachable || s.cluster.Unprobed {
 		p.Again = requeue.Sooner(p.Again, lookAgainAt)
 	}
-	if since := s.entry.UnreachableSince; since != nil && r.lend && !s.Lent && s.hasAutoscaler() {
+	if since := s.entry.UnreachableSince; since != nil && r.lend && !s.Lent && s.share() > 0 {
 		p.Again = requeue.Sooner(p.Again, r.lendAfter-now.Sub(since.Time))
 	}
 }

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -26,13 +27,21 @@ type rules struct {
 	released         []string
 	preferences      []v1alpha1.ClusterPreference
 	template, orphan bool
+	leave            v1alpha1.LeavePolicy
 }
 
-func rulesOf(s v1alpha1.FederatedHorizontalPodAutoscalerSpec) rules {
+// rulesOf returns the rules of an object. One that is being deleted deletes what it created, unless it is
+// orphaned, whatever happens in clusters that leave.
+func rulesOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) rules {
+	s := o.Spec
 	r := rules{
-		min: int64(ptr.Deref(s.MinReplicas, 1)), max: int64(s.MaxReplicas), policy: s.MinPolicy,
+		leave: cmp.Or(s.LeavePolicy, v1alpha1.LeaveKeep),
+		min:   int64(ptr.Deref(s.MinReplicas, 1)), max: int64(s.MaxReplicas), policy: s.MinPolicy,
 		preferences: s.Clusters, orphan: s.DeletionPolicy == v1alpha1.Orphan,
 		template: s.Placement != nil && s.Placement.Mode == v1alpha1.Template,
+	}
+	if o.DeletionTimestamp != nil {
+		r.leave = v1alpha1.LeaveDelete
 	}
 	b := ptr.Deref(s.Rebalance, v1alpha1.Rebalance{})
 	r.cooldown, r.start = seconds(b.CooldownSeconds, 120), seconds(b.StartTimeoutSeconds, 300)

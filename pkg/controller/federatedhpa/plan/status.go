@@ -23,16 +23,16 @@ func NewStatus(v View, p Plan) v1alpha1.FederatedHorizontalPodAutoscalerStatus {
 		ObservedGeneration: v.Object.Generation,
 		Conditions:         slices.Clone(v.Object.Status.Conditions),
 	}
-	r := rulesOf(v.Object.Spec)
+	r := rulesOf(v.Object)
 	for i := range p.Clusters {
 		seat := &p.Clusters[i]
 		if seat.forgotten(r) {
 			continue
 		}
-		c := seat.status()
+		c := seat.status(r)
 		for total, n := range map[*int32]int32{
 			&s.CurrentReplicas: c.CurrentReplicas, &s.DesiredReplicas: c.DesiredReplicas, &s.ReadyReplicas: c.ReadyReplicas,
-			&s.MinReplicas: c.ConfirmedMinReplicas, &s.MaxReplicas: c.ConfirmedMaxReplicas, &s.CountedReplicas: clampInt32(seat.Counted.Max),
+			&s.MinReplicas: c.ConfirmedMinReplicas, &s.MaxReplicas: c.ConfirmedMaxReplicas, &s.CountedReplicas: clampInt32(seat.share()),
 		} {
 			*total = clampInt32(int64(*total) + int64(n))
 		}
@@ -47,18 +47,18 @@ func NewStatus(v View, p Plan) v1alpha1.FederatedHorizontalPodAutoscalerStatus {
 }
 
 // forgotten reports whether a cluster is no longer listed: the object does not select it, nothing
-// was promised to it and no workload is left there, or it was released for good, or it is one too
+// was promised to it and nothing is left there, or it was released for good, or it is one too
 // many.
 func (s *ClusterPlan) forgotten(r rules) bool {
-	if s.hasAutoscaler() {
+	if s.share() > 0 {
 		return !s.cluster.Registered && slices.Contains(r.released, s.Name)
 	}
 	return s.omitted || !s.cluster.Selected && !s.mayHaveWorkload(r)
 }
 
-func (s *ClusterPlan) status() v1alpha1.ClusterStatus {
+func (s *ClusterPlan) status(r rules) v1alpha1.ClusterStatus {
 	e := s.entry
-	e.MinReplicas, e.MaxReplicas = clampInt32(s.Aim.Min), clampInt32(s.Aim.Max)
+	e.MinReplicas, e.MaxReplicas, e.LeftReplicas = clampInt32(s.Aim.Min), clampInt32(s.Aim.Max), clampInt32(s.Left)
 	was := Bounds{int64(e.ConfirmedMinReplicas), int64(e.ConfirmedMaxReplicas)}
 	e.ConfirmedMinReplicas, e.ConfirmedMaxReplicas = clampInt32(s.Confirmed.Min), clampInt32(s.Confirmed.Max)
 	switch l := s.cluster.Local; {
@@ -81,16 +81,19 @@ func (s *ClusterPlan) status() v1alpha1.ClusterStatus {
 		e.CurrentReplicas, e.DesiredReplicas, e.ReadyReplicas, e.LimitedBy, e.Demand, e.NotReadySince = 0, 0, 0, "", 0, nil
 	}
 	if s.role == idle || s.role == waiting {
-		e.OnDemand, e.QuietSince, e.MovedAt, e.RemovableAfter = false, nil, nil, nil
+		e.OnDemand, e.QuietSince, e.RemovableAfter = false, nil, nil
+		if s.Left == 0 {
+			e.MovedAt = nil
+		}
 	}
 	var why Hold
-	e.State, why = s.clusterState()
+	e.State, why = s.clusterState(r)
 	e.Reason, e.Message = sanitizedReason(why.Reason), sanitized(why.Message)
 	return e
 }
 
 // clusterState returns the state of the cluster that the status shows first.
-func (s *ClusterPlan) clusterState() (v1alpha1.ClusterState, Hold) {
+func (s *ClusterPlan) clusterState(r rules) (v1alpha1.ClusterState, Hold) {
 	c := s.cluster
 	switch {
 	case !c.Registered:
@@ -99,6 +102,8 @@ func (s *ClusterPlan) clusterState() (v1alpha1.ClusterState, Hold) {
 		return v1alpha1.StateUnreachable, cmp.Or(c.Fault, Hold{"NoContact", "the cluster does not answer"})
 	case c.Fault != Hold{}:
 		return v1alpha1.Refused, c.Fault
+	case s.staysLeft(r):
+		return v1alpha1.StateLeft, Hold{"ReplicasLeft", fmt.Sprintf("%d replicas run there without an autoscaler, and count against maxReplicas", s.Left)}
 	case c.Foreign != Hold{}:
 		return v1alpha1.Refused, c.Foreign
 	case s.role == leaving, s.role == idle && !s.cluster.Selected:
@@ -120,12 +125,12 @@ func (s *ClusterPlan) clusterState() (v1alpha1.ClusterState, Hold) {
 func conditions(v View, p Plan, r rules) []metav1.Condition {
 	all := []metav1.Condition{readyCondition(v, p, r), unreachable(p)}
 	if p.Stop != (Hold{}) || v.Object.DeletionTimestamp != nil {
-		for _, t := range []string{v1alpha1.ConditionBalanced, v1alpha1.ConditionLimited, v1alpha1.ConditionOverCommitted, v1alpha1.ConditionMinExceeded, v1alpha1.ConditionJoiningBlocked} {
+		for _, t := range []string{v1alpha1.ConditionBalanced, v1alpha1.ConditionLimited, v1alpha1.ConditionOverCommitted, v1alpha1.ConditionMinExceeded, v1alpha1.ConditionJoiningBlocked, v1alpha1.ConditionReplicasLeft} {
 			all = append(all, metav1.Condition{Type: t, Status: metav1.ConditionUnknown, Reason: cmp.Or(p.Stop.Reason, "Deleting"), Message: "see the condition Ready"})
 		}
 		return all
 	}
-	return append(all, balanced(p), limited(p), overCommitted(p, r), minExceeded(p, r), joiningBlocked(p))
+	return append(all, balanced(p), limited(p), overCommitted(p, r), minExceeded(p, r), joiningBlocked(p), replicasLeft(p, r))
 }
 
 // condition returns a condition with the reason yes or no. The table of reasons defines its status.
@@ -160,7 +165,7 @@ func listed(names []string) string {
 func readyCondition(v View, p Plan, r rules) metav1.Condition {
 	no := p.Stop
 	refused := p.clustersWhere(func(s *ClusterPlan) bool {
-		state, _ := s.clusterState()
+		state, _ := s.clusterState(r)
 		return state == v1alpha1.Refused && s.cluster.Selected
 	})
 	inUse := p.clustersWhere(func(s *ClusterPlan) bool { return s.role == used || s.role == joining })
@@ -205,8 +210,8 @@ func limited(p Plan) metav1.Condition {
 func overCommitted(p Plan, r rules) metav1.Condition {
 	var lent, counted int64
 	for _, s := range p.clusterPlans() {
-		if counted += s.Counted.Max; s.Lent {
-			lent += s.Counted.Max
+		if counted += s.share(); s.Lent {
+			lent += s.share()
 		}
 	}
 	over := counted - r.max
@@ -230,4 +235,18 @@ func joiningBlocked(p Plan) metav1.Condition {
 	return condition(v1alpha1.ConditionJoiningBlocked, len(blocked) > 0,
 		Hold{"NoRoom", "other clusters use all of maxReplicas; these clusters wait: " + listed(blocked)},
 		Hold{"NotNeeded", "no cluster waits for a share"})
+}
+
+func replicasLeft(p Plan, r rules) metav1.Condition {
+	var sum int64
+	clusters := p.clustersWhere(func(s *ClusterPlan) bool {
+		if !s.hasLeft(r) {
+			return false
+		}
+		sum += s.Left
+		return true
+	})
+	return condition(v1alpha1.ConditionReplicasLeft, len(clusters) > 0,
+		Hold{"WithoutAutoscaler", fmt.Sprintf("%d replicas run without an autoscaler, and count against maxReplicas, in clusters that have left: %s", sum, listed(clusters))},
+		Hold{"NoneLeft", "no replicas run without an autoscaler in clusters that have left"})
 }

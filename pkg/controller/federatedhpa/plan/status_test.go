@@ -58,7 +58,7 @@ var _ = Describe("Status", func() {
 			Expect(c.Message).NotTo(BeEmpty())
 			types = append(types, c.Type)
 		}
-		Expect(types).To(Equal([]string{"Balanced", "ClustersUnreachable", "JoiningBlocked", "Limited", "MinExceeded", "OverCommitted", "Ready"}))
+		Expect(types).To(Equal([]string{"Balanced", "ClustersUnreachable", "JoiningBlocked", "Limited", "MinExceeded", "OverCommitted", "Ready", "ReplicasLeft"}))
 	})
 
 	It("is ready with no cluster to use only if it says so", func() {

@@ -36,7 +36,7 @@ func has(name string, lo, hi, desired int64, change ...func(*plan.Cluster)) plan
 	c := none(name)
 	c.Absent = false
 	c.Local = &plan.Local{Bounds: plan.Bounds{Min: lo, Max: hi}, Version: "100", UID: name, Current: desired, Desired: desired, Demand: desired}
-	c.Workload = plan.Workload{Known: true, Exists: true, Counted: true, Ready: desired}
+	c.Workload = plan.Workload{Known: true, Exists: true, Counted: true, Ready: desired, Requested: desired}
 	for _, f := range change {
 		f(&c)
 	}
@@ -169,6 +169,7 @@ func obey(v *plan.View, o plan.Order) {
 			if c.Local.Limit == v1alpha1.ByMax {
 				c.Local.Desired = o.Max
 			}
+			c.Workload.Requested = c.Local.Desired
 			if !stuck[c.Name] {
 				c.Workload.Ready = c.Local.Desired
 			}

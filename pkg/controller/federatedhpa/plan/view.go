@@ -110,6 +110,11 @@ type Workload struct {
 	// AtZero reports whether 0 replicas are requested, and the object allows that. A new autoscaler
 	// with a minimum above 0 would not scale it.
 	AtZero bool
+	// Requested is the number of replicas that it asks for, -1 if its kind does not show that.
+	Requested int64
+	// Zeroed reports whether the hub has scaled it to 0. Autoscaled reports whether an autoscaler of
+	// another client scales it.
+	Zeroed, Autoscaled bool
 	// Ours reports whether it was created from the template; Drifted whether it differs from the
 	// template.
 	Ours, Drifted bool
@@ -121,6 +126,6 @@ type Workload struct {
 	Arriving bool
 	// Fault is why it cannot be found.
 	Fault Hold
-	// Refused is why the cluster refused the last write of one that the hub created.
+	// Refused is why the cluster refused the last write of it.
 	Refused Hold
 }

@@ -11,8 +11,10 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
 )
 
-// withTemplate has the workload created from a template.
-func withTemplate(s *Spec) { s.Placement = &v1alpha1.Placement{Mode: v1alpha1.Template} }
+// withTemplate has the workload created from a template, and deleted from clusters that leave.
+func withTemplate(s *Spec) {
+	s.Placement, s.LeavePolicy = &v1alpha1.Placement{Mode: v1alpha1.Template}, v1alpha1.LeaveDelete
+}
 
 // runs is what a cluster has of the workload: nothing, or version 7 of it.
 func runs(change ...func(*plan.Workload)) func(*plan.Cluster) {

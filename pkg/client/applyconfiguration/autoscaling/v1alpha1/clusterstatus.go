@@ -16,7 +16,8 @@ import (
 type ClusterStatusApplyConfiguration struct {
 	// Name of the cluster.
 	Name *string `json:"name,omitempty"`
-	// State is one of Idle, Joining, Waiting, Used, Frozen, Refused, Leaving, Unreachable.
+	// State is one of Idle, Joining, Waiting, Used, Frozen, Refused, Leaving, Left,
+	// Unreachable.
 	State *autoscalingv1alpha1.ClusterState `json:"state,omitempty"`
 	// MinReplicas is the desired minimum of the cluster.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
@@ -46,9 +47,13 @@ type ClusterStatusApplyConfiguration struct {
 	Demand *int32 `json:"demand,omitempty"`
 	// LimitedBy is Max, Min or Rate, if the cluster's autoscaler reports that it is limited.
 	LimitedBy *autoscalingv1alpha1.LimitedBy `json:"limitedBy,omitempty"`
+	// LeftReplicas run, or may run, without an autoscaler since the cluster left. They count against
+	// maxReplicas until the workload has fewer replicas or is gone, another autoscaler scales it, or
+	// the cluster is used again. Replicas that others add there later do not count.
+	LeftReplicas *int32 `json:"leftReplicas,omitempty"`
 	// OnDemand reports whether the cluster has joined because others were at their limits.
 	OnDemand *bool `json:"onDemand,omitempty"`
-	// MovedAt is when its bounds were last changed.
+	// MovedAt is when its bounds were last changed, or its autoscaler was last seen to be gone.
 	MovedAt *v1.Time `json:"movedAt,omitempty"`
 	// RemovableAfter is the time until which a creation without a response could still arrive: the
 	// autoscaler is not deleted before.
@@ -180,6 +185,14 @@ func (b *ClusterStatusApplyConfiguration) WithDemand(value int32) *ClusterStatus
 // If called multiple times, the LimitedBy field is set to the value of the last call.
 func (b *ClusterStatusApplyConfiguration) WithLimitedBy(value autoscalingv1alpha1.LimitedBy) *ClusterStatusApplyConfiguration {
 	b.LimitedBy = &value
+	return b
+}
+
+// WithLeftReplicas sets the LeftReplicas field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LeftReplicas field is set to the value of the last call.
+func (b *ClusterStatusApplyConfiguration) WithLeftReplicas(value int32) *ClusterStatusApplyConfiguration {
+	b.LeftReplicas = &value
 	return b
 }
 

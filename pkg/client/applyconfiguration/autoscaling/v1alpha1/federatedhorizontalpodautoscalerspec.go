@@ -57,6 +57,12 @@ type FederatedHorizontalPodAutoscalerSpecApplyConfiguration struct {
 	// Placement defines whether the workload is created and deleted together with the cluster's
 	// autoscaler. If unset, the workload is managed elsewhere.
 	Placement *PlacementApplyConfiguration `json:"placement,omitempty"`
+	// LeavePolicy defines what happens to the workload in a cluster that leaves, because it is no
+	// longer selected or fewer clusters are used. Keep (the default): it continues to run with the
+	// replicas that it has. ScaleToZero: it gets 0 replicas, and one again if the cluster is used
+	// again. Delete: it is deleted if the hub created it, and kept otherwise. What is left runs
+	// without an autoscaler and counts against maxReplicas.
+	LeavePolicy *autoscalingv1alpha1.LeavePolicy `json:"leavePolicy,omitempty"`
 	// DeletionPolicy defines what happens to the objects in the clusters when this object is
 	// deleted. Delete (the default) deletes them, and waits for clusters that are out of reach.
 	// Orphan leaves them unchanged.
@@ -174,6 +180,14 @@ func (b *FederatedHorizontalPodAutoscalerSpecApplyConfiguration) WithUnreachable
 // If called multiple times, the Placement field is set to the value of the last call.
 func (b *FederatedHorizontalPodAutoscalerSpecApplyConfiguration) WithPlacement(value *PlacementApplyConfiguration) *FederatedHorizontalPodAutoscalerSpecApplyConfiguration {
 	b.Placement = value
+	return b
+}
+
+// WithLeavePolicy sets the LeavePolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LeavePolicy field is set to the value of the last call.
+func (b *FederatedHorizontalPodAutoscalerSpecApplyConfiguration) WithLeavePolicy(value autoscalingv1alpha1.LeavePolicy) *FederatedHorizontalPodAutoscalerSpecApplyConfiguration {
+	b.LeavePolicy = &value
 	return b
 }
 

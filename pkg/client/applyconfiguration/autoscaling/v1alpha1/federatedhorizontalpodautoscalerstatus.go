@@ -28,12 +28,12 @@ type FederatedHorizontalPodAutoscalerStatusApplyConfiguration struct {
 	// MaxReplicas is the sum of the clusters' maxima, as last confirmed by them.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 	// CountedReplicas is the highest sum of the clusters' maxima that is possible at this moment,
-	// including all outstanding requests.
+	// including all outstanding requests, and of the replicas that clusters have left running.
 	CountedReplicas *int32 `json:"countedReplicas,omitempty"`
 	// Clusters that are selected, or that have something promised to them.
 	Clusters []ClusterStatusApplyConfiguration `json:"clusters,omitempty"`
-	// Conditions are Ready, Balanced, Limited, ClustersUnreachable, OverCommitted, MinExceeded and
-	// JoiningBlocked.
+	// Conditions are Ready, Balanced, Limited, ClustersUnreachable, OverCommitted, MinExceeded,
+	// JoiningBlocked and ReplicasLeft.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

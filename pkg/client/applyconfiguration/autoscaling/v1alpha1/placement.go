@@ -15,8 +15,8 @@ import (
 // Placement defines how the workload gets into a cluster.
 type PlacementApplyConfiguration struct {
 	// Mode External (the default) leaves the workload alone. Template creates it from template,
-	// with one replica, in each used cluster that does not have it, keeps it up to date except for
-	// its replicas, and deletes it from clusters that are no longer used.
+	// with one replica, in each used cluster that does not have it, and keeps it up to date except
+	// for its replicas. In a cluster that leaves, leavePolicy decides about it.
 	Mode *autoscalingv1alpha1.PlacementMode `json:"mode,omitempty"`
 	// Template is the whole workload, without replicas.
 	Template *runtime.RawExtension `json:"template,omitempty"`

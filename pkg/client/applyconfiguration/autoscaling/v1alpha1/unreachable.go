@@ -20,7 +20,8 @@ type UnreachableApplyConfiguration struct {
 	// AfterSeconds is how long a cluster must be out of reach before its share is lent.
 	AfterSeconds *int32 `json:"afterSeconds,omitempty"`
 	// Released lists clusters that will not return: while they are out of reach, their share is
-	// given away at once, and a deleted object does not wait for them.
+	// given away at once, and a deleted object does not wait for them. What a cluster that is not
+	// selected has left running no longer counts, whether it is out of reach or not.
 	Released []string `json:"released,omitempty"`
 }
 

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federatedhpa_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/world"
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
+)
+
+// without deselects a cluster.
+func without(name string) func(*Spec) {
+	return func(s *Spec) {
+		s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{name}}}}
+	}
+}
+
+func everywhere(s *Spec) { s.ClusterSelector = nil }
+
+func zeroing(s *Spec) { s.LeavePolicy = v1alpha1.LeaveScaleToZero }
+
+var _ = Describe("A cluster that leaves and runs replicas", func() {
+	// leaving runs 9 and 3 replicas under an object that no longer selects the first cluster, while the second one could use 40.
+	leaving := func(f *federation, change ...func(*Spec)) {
+		f.guard(20, "shop")
+		f.start()
+		f.create(Federated(2, 20, change...))
+		f.settle()
+		f.loads("shop", 9, 3)
+		f.settle()
+		f.change("shop", without("c1"))
+		f.loads("shop", 9, 40)
+		f.settle()
+	}
+
+	It("keeps them, and they count until they are gone", func() {
+		play(func(f *federation) {
+			leaving(f)
+			Expect(f.maxima("shop")).To(Equal("-/11"))
+			Expect(f.clusters[0].replicas("shop")).To(BeEquivalentTo(9))
+			Expect(f.state("shop", "c1")).To(Equal("Left ReplicasLeft"))
+			Expect(f.condition("shop", "ReplicasLeft")).To(Equal("True WithoutAutoscaler"))
+			Expect(f.condition("shop", "OverCommitted")).To(Equal("False Within"))
+			before := len(f.ours())
+			time.Sleep(2 * time.Hour)
+			Expect(f.ours()[before:]).To(BeEmpty())
+			f.clusters[0].scaleTo("shop", 4)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("-/16"))
+			f.clusters[0].scaleTo("shop", 12)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("-/16"), "what others add does not take from c2")
+			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("-/20"))
+			Expect(f.state("shop", "c1")).To(Equal("absent"))
+			Expect(f.condition("shop", "ReplicasLeft")).To(Equal("False NoneLeft"))
+		}, "c1", "c2")
+	})
+
+	It("is no longer counted once another autoscaler scales them", func() {
+		play(func(f *federation) {
+			leaving(f)
+			other := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: ns}}
+			other.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}
+			other.Spec.MinReplicas, other.Spec.MaxReplicas = new(int32), 10
+			*other.Spec.MinReplicas = 1
+			world.Create(f.clusters[0].core.AutoscalingV2().HorizontalPodAutoscalers(ns), other)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("-/20"))
+			Expect(f.state("shop", "c1")).To(Equal("absent"))
+		}, "c1", "c2")
+	})
+
+	It("counts as last seen while it is out of reach, also for the next process, until it is released", func() {
+		play(func(f *federation) {
+			leaving(f)
+			f.clusters[0].Down(true, "federatedhpa")
+			time.Sleep(time.Minute)
+			f.clusters[0].scaleTo("shop", 1)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("-/11"))
+			Expect(f.state("shop", "c1")).To(Equal("Unreachable NoContact"))
+			f.register("c2")
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("-/11"))
+			Expect(f.condition("shop", "ReplicasLeft")).To(Equal("True WithoutAutoscaler"))
+			f.change("shop", func(s *Spec) { s.Unreachable = &v1alpha1.Unreachable{Released: []string{"c1"}} })
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("-/20"))
+			Expect(f.condition("shop", "ReplicasLeft")).To(Equal("False NoneLeft"))
+		}, "c1", "c2")
+	})
+
+	It("keeps what it runs when it is used again", func() {
+		play(func(f *federation) {
+			leaving(f)
+			least := f.clusters[0].replicas("shop")
+			f.clusters[0].AfterWrite(func(w sim.Write) error {
+				if n, ok := w.Object["spec"].(map[string]any)["replicas"].(int64); ok && w.Resource == "deployments" {
+					least = min(least, int32(n))
+				}
+				return nil
+			})
+			f.change("shop", everywhere)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("9/11"))
+			Expect(least).To(BeEquivalentTo(9))
+			Expect(f.condition("shop", "ReplicasLeft")).To(Equal("False NoneLeft"))
+		}, "c1", "c2")
+	})
+
+	It("is scaled to 0 if that is asked for, and to one when it is used again", func() {
+		play(func(f *federation) {
+			leaving(f, zeroing)
+			Expect(f.clusters[0].replicas("shop")).To(BeZero())
+			Expect(f.maxima("shop")).To(Equal("-/20"))
+			Expect(f.state("shop", "c1")).To(Equal("absent"))
+			f.loads("shop", 9, 3)
+			f.settle()
+			f.change("shop", everywhere)
+			f.settle()
+			Expect(f.clusters[0].replicas("shop")).To(BeEquivalentTo(9))
+			By("leaving it at 0 where a user turned the autoscaler off")
+			f.clusters[0].scaleTo("shop", 0)
+			f.settle()
+			Expect(f.clusters[0].replicas("shop")).To(BeZero())
+		}, "c1", "c2")
+	})
+
+	It("is scaled by the next process, too, once it allows that, and names the refusal until then", func() {
+		play(func(f *federation) {
+			var allowed atomic.Bool
+			f.clusters[0].OnWrite(func(w sim.Write) error {
+				if w.User == "federatedhpa" && w.Resource == "deployments" && !allowed.Load() {
+					return apierrors.NewForbidden(deploymentGVR.GroupResource(), "shop", errors.New("no right to scale"))
+				}
+				return nil
+			})
+			leaving(f, zeroing)
+			Expect(f.state("shop", "c1")).To(Equal("Leaving WorkloadRefused"))
+			Expect(f.condition("shop", "ReplicasLeft")).To(Equal("True WithoutAutoscaler"))
+			Expect(f.maxima("shop")).To(Equal("-/11"))
+			allowed.Store(true)
+			f.settle()
+			Expect(f.clusters[0].replicas("shop")).To(BeZero())
+			Expect(f.maxima("shop")).To(Equal("-/20"))
+		}, "c1", "c2")
+	})
+
+	It("is not scaled to 0 in a version that the hub has not seen", func() {
+		play(func(f *federation) {
+			var once atomic.Bool
+			f.clusters[0].OnWrite(func(w sim.Write) error {
+				if w.User == "federatedhpa" && w.Resource == "deployments" && once.CompareAndSwap(false, true) {
+					return apierrors.NewConflict(deploymentGVR.GroupResource(), "shop", errors.New("it has changed"))
+				}
+				return nil
+			})
+			leaving(f, zeroing)
+			Expect(once.Load()).To(BeTrue())
+			Expect(f.clusters[0].replicas("shop")).To(BeZero())
+		}, "c1", "c2")
+	})
+
+	It("counts as before after the hub was restored to a time before it left", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(Federated(2, 20))
+			f.settle()
+			f.loads("shop", 9, 3)
+			f.settle()
+			f.change("shop", without("c1"))
+			time.Sleep(time.Second)
+			backup := f.Snapshot()
+			f.loads("shop", 9, 40)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("-/11"))
+			f.restoreHub(backup)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("-/11"))
+			Expect(fmt.Sprint(f.object("shop").Status.CountedReplicas)).To(Equal("20"))
+		}, "c1", "c2")
+	})
+})
+
+// scaleTo is what a user does.
+func (c *cluster) scaleTo(name string, replicas int32) {
+	GinkgoHelper()
+	world.Change(c.core.AppsV1().Deployments(ns), name, func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas })
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+)
+
+// scalesAfter is for how long what a cluster shows of a workload is not final after its autoscaler was removed: the
+// autoscaler's last period of 15 seconds may still change it, and the watch may be late by as much.
+const scalesAfter = 30 * time.Second
+
+// countLeft returns how many replicas run in a cluster that has lost its autoscaler: its last maximum, until
+// the cluster has certainly ended to scale, and then what the workload asks for. The number never rises, so
+// that nothing that others do there takes replicas from clusters in use. Of a workload that the hub created and
+// that never had an autoscaler, one replica counts.
+func (s *ClusterPlan) countLeft(before v1alpha1.ClusterStatus, r rules, now time.Time) int64 {
+	c, w, left := s.cluster, s.cluster.Workload, int64(before.LeftReplicas)
+	switch {
+	case c.Local != nil && c.Local.Max < min(left, w.Requested): // it has yet to remove some
+		return left
+	case c.Local != nil, c.Alias && !c.Doubtful, !c.Selected && slices.Contains(r.released, s.Name):
+		return 0
+	case !c.Absent || s.behind:
+		return left
+	case before.ConfirmedMaxReplicas > 0:
+		left = max(left, int64(before.ConfirmedMaxReplicas))
+		if o := before.Outstanding; o != nil {
+			left = max(left, int64(o.MaxReplicas))
+		}
+		left = max(left, min(w.Requested, r.max)) // it may have yet to obey a maximum that was lowered
+		s.entry.MovedAt = &metav1.Time{Time: now.Truncate(time.Second)}
+	case left == 0 && w.Ours && w.Exists:
+		left = 1
+	}
+	switch {
+	case !c.Reachable, !w.Known && w.Fault.Reason != NoSuchKind, w.Arriving:
+		return left
+	case !w.Exists, w.Autoscaled:
+		return 0
+	case w.Requested < 0, s.entry.MovedAt != nil && now.Sub(s.entry.MovedAt.Time) < scalesAfter:
+		return left
+	}
+	return min(left, w.Requested)
+}
+
+// staysLeft reports whether what is left in the cluster stays there: the object asks for nothing else, or the hub
+// cannot do it.
+func (s *ClusterPlan) staysLeft(r rules) bool {
+	if s.Left == 0 || s.role == used || s.role == joining {
+		return false
+	}
+	ours := r.template && s.cluster.Workload.Ours
+	return !s.cluster.Registered || r.leave == v1alpha1.LeaveKeep || r.leave == v1alpha1.LeaveDelete && !ours
+}
+
+// hasLeft reports whether users are told that replicas are left: they stay, or the cluster refuses to change that.
+func (s *ClusterPlan) hasLeft(r rules) bool {
+	return s.staysLeft(r) || s.Left > 0 && s.role != used && s.role != joining && s.cluster.Workload.Refused != Hold{}
+}
