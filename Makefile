@@ -115,7 +115,7 @@ test-tools: ## Run the tests of the release and mutation tools (separate modules
 ##@ Search for faults (each takes hours)
 
 # What nightly runs.
-NIGHT = storms laws soak explore mutants test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-parity e2e-docs e2e-gardener e2e-hostile
+NIGHT = storms laws soak explore mutants test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-rbac-federation e2e-federation-long e2e-parity e2e-docs e2e-gardener e2e-hostile
 
 .PHONY: nightly
 nightly: ## Run these and all long tests one after the other, with one result line for each

@@ -137,6 +137,9 @@ func generateClients(staged string, groups []string) error {
 	if err := run("controller-gen", []string{"crd", "paths=./" + apis + "/...", "output:crd:dir=" + crds}); err != nil {
 		return err
 	}
+	if err := describeCopied(staged); err != nil {
+		return fmt.Errorf("describe copied fields: %w", err)
+	}
 	return setApart(staged, "autoscaling.x-k8s.io_capacitybuffers.yaml")
 }
 

@@ -53,6 +53,27 @@ func changedFederated(patch string) *unstructured.Unstructured {
 	return object
 }
 
+// everyMetric has each field of autoscaling/v2.
+const everyMetric = `
+metrics:
+- {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}
+- {type: ContainerResource, containerResource: {name: memory, container: a, target: {type: AverageValue, averageValue: 1Gi}}}
+- {type: Pods, pods: {metric: {name: requests, selector: {matchLabels: {a: b}, matchExpressions: [{key: c, operator: In, values: [d]}]}}, target: {type: AverageValue, averageValue: 100m}}}
+- {type: Object, object: {describedObject: {apiVersion: networking.k8s.io/v1, kind: Ingress, name: shop}, metric: {name: hits}, target: {type: Value, value: 10k}}}
+- {type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: "30"}}}
+behavior:
+  scaleUp: {stabilizationWindowSeconds: 0, selectPolicy: Max, tolerance: "0.05", policies: [{type: Percent, value: 100, periodSeconds: 15}]}
+  scaleDown: {stabilizationWindowSeconds: 300, selectPolicy: Min, policies: [{type: Pods, value: 4, periodSeconds: 60}]}
+`
+
+// looseMetrics is what autoscaling/v2 takes, too.
+const looseMetrics = `
+metrics:
+- {type: External, external: {metric: {name: queue, selector: null}, target: {type: AverageValue, averageValue: 0.5, value: null}}, resource: null}
+- {type: External, external: {metric: {name: queue}, target: {type: Value, value: 30}}}
+behavior: {scaleUp: null, scaleDown: {tolerance: 0.05, policies: null}}
+`
+
 const workloadTemplate = `placement: {mode: Template, template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: shop}, spec: {selector: {matchLabels: {app: shop}}}}}`
 
 var _ = Describe("A FederatedHorizontalPodAutoscaler", func() {
@@ -68,6 +89,8 @@ var _ = Describe("A FederatedHorizontalPodAutoscaler", func() {
 		Entry("with zero", "{minReplicas: 0, minPolicy: AllowZero}"),
 		Entry("with preferences", `clusters: [{name: '*', maxReplicas: 9}, {name: site, tier: 0, weight: 3, minReplicas: 2, maxReplicas: 2}]`),
 		Entry("with metrics of kinds and fields to come", `metrics: [{type: Rumour, rumour: {louder: true}}]`),
+		Entry("with metrics of every kind and field", everyMetric),
+		Entry("with quantities that are numbers, and empty fields", looseMetrics),
 		Entry("lending", "unreachable: {policy: ReleaseAfter, afterSeconds: 60, released: [old]}"),
 		Entry("with a workload", workloadTemplate),
 		Entry("with all switches", "{joining: {onDemand: true, quietSeconds: 1}, rebalance: {cooldownSeconds: 0, maxStepPercent: 1, headroom: 0, startTimeoutSeconds: 1, probe: 0, minima: true}, deletionPolicy: Orphan, adopt: true, paused: true}"),
@@ -104,6 +127,9 @@ var _ = Describe("A FederatedHorizontalPodAutoscaler", func() {
 		})
 		Expect(kubectl("", "get", "fhpa", "plain")).To(MatchRegexp(`NAME +TARGET +MIN +MAX +CURRENT +DESIRED +READY +LIMITED +AGE\nplain +shop +3 +30 `))
 		Expect(kubectl("", "explain", "fhpa.spec.unreachable.policy")).To(ContainSubstring("OverCommitted"))
+		Expect(kubectl("", "explain", "fhpa.spec.metrics")).To(MatchRegexp(`(?s)containerResource.*external.*object.*pods.*resource.*type`))
+		Expect(kubectl("", "explain", "fhpa.spec.metrics.resource.target.averageUtilization")).To(ContainSubstring("<integer>"))
+		Expect(kubectl("", "explain", "fhpa.spec.behavior.scaleDown")).To(MatchRegexp(`(?s)policies.*stabilizationWindowSeconds.*tolerance`))
 	})
 
 	It("applies from every example, and comes back through the typed client unchanged", func() {

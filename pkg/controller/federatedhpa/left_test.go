@@ -15,6 +15,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/sim/world"
@@ -75,11 +76,7 @@ var _ = Describe("A cluster that leaves and runs replicas", func() {
 	It("is no longer counted once another autoscaler scales them", func() {
 		play(func(f *federation) {
 			leaving(f)
-			other := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: ns}}
-			other.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}
-			other.Spec.MinReplicas, other.Spec.MaxReplicas = new(int32), 10
-			*other.Spec.MinReplicas = 1
-			world.Create(f.clusters[0].core.AutoscalingV2().HorizontalPodAutoscalers(ns), other)
+			world.Create(f.clusters[0].core.AutoscalingV2().HorizontalPodAutoscalers(ns), another("shop"))
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("-/20"))
 			Expect(f.state("shop", "c1")).To(Equal("absent"))
@@ -162,18 +159,26 @@ var _ = Describe("A cluster that leaves and runs replicas", func() {
 		}, "c1", "c2")
 	})
 
-	It("is not scaled to 0 in a version that the hub has not seen", func() {
+	It("is not scaled to 0 in a version that the hub has not seen, as where another autoscaler takes over meanwhile", func() {
 		play(func(f *federation) {
-			var once atomic.Bool
-			f.clusters[0].OnWrite(func(w sim.Write) error {
-				if w.User == "federatedhpa" && w.Resource == "deployments" && once.CompareAndSwap(false, true) {
-					return apierrors.NewConflict(deploymentGVR.GroupResource(), "shop", errors.New("it has changed"))
+			c := f.clusters[0]
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.Writes() && r.Resource == "deployments" && r.User == "federatedhpa" {
+					before = 8 * time.Second
 				}
-				return nil
+				return before, 0
 			})
-			leaving(f, zeroing)
-			Expect(once.Load()).To(BeTrue())
-			Expect(f.clusters[0].replicas("shop")).To(BeZero())
+			f.start()
+			f.create(Federated(2, 20, zeroing))
+			f.settle()
+			f.loads("shop", 9, 3)
+			f.settle()
+			f.change("shop", without("c1"))
+			time.Sleep(4 * time.Second)
+			world.Create(c.core.AutoscalingV2().HorizontalPodAutoscalers(ns), another("shop"))
+			c.scaleTo("shop", 7)
+			f.settle()
+			Expect(c.replicas("shop")).To(BeEquivalentTo(9))
 		}, "c1", "c2")
 	})
 
@@ -197,6 +202,14 @@ var _ = Describe("A cluster that leaves and runs replicas", func() {
 		}, "c1", "c2")
 	})
 })
+
+// another is another client's autoscaler of a workload.
+func another(workload string) *autoscalingv2.HorizontalPodAutoscaler {
+	h := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: ns}}
+	h.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: workload}
+	h.Spec.MinReplicas, h.Spec.MaxReplicas = ptr.To[int32](1), 10
+	return h
+}
 
 // scaleTo is what a user does.
 func (c *cluster) scaleTo(name string, replicas int32) {

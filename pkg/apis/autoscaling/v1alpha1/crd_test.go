@@ -99,6 +99,9 @@ var _ = Describe("The schema and its rules", func() {
 		Entry("zero with its policy", "{minReplicas: 0, minPolicy: AllowZero}"),
 		Entry("preferences", "clusters: [{name: '*', maxReplicas: 9}, {name: site, tier: 0, weight: 3, minReplicas: 2, maxReplicas: 2}]"),
 		Entry("metrics that are yet to come", "metrics: [{type: Rumour, rumour: {louder: true}}]"),
+		Entry("fields of metrics and behavior that are yet to come", "{metrics: [{type: Resource, rumour: 1, resource: {name: cpu, rumour: 1, target: {type: Rumour, rumour: [1]}}}], behavior: {rumour: 1, scaleUp: {rumour: 1, selectPolicy: Rumour, policies: [{type: Rumour, rumour: 1}]}}}"),
+		Entry("quantities that are numbers, and empty fields, as autoscalers do", "{metrics: [{type: External, resource: null, external: {metric: {name: queue, selector: null}, target: {averageValue: 5, value: '1e3', averageUtilization: null}}}], behavior: {scaleUp: null, scaleDown: {tolerance: 0, policies: null}}}"),
+		Entry("each policy for clusters that leave", "leavePolicy: ScaleToZero"),
 		Entry("lending", "unreachable: {policy: ReleaseAfter, afterSeconds: 60, released: [old]}"),
 		Entry("a workload", workload),
 	)
@@ -113,6 +116,7 @@ var _ = Describe("The schema and its rules", func() {
 		Entry("a cluster's minimum above its maximum", "clusters: [{name: a, minReplicas: 3, maxReplicas: 2}]", "lower minReplicas or raise maxReplicas"),
 		Entry("a weight of 0", "clusters: [{name: a, weight: 0}]", "greater than or equal to 1"),
 		Entry("an unknown policy", "minPolicy: Loose", "supported values"),
+		Entry("an unknown policy for clusters that leave", "leavePolicy: Forget", "supported values"),
 		Entry("lending without a time", "unreachable: {policy: ReleaseAfter}", "ReleaseAfter needs afterSeconds"),
 		Entry("a time without lending", "unreachable: {afterSeconds: 3}", "Hold does not have it"),
 		Entry("a mode without its template", "placement: {mode: Template}", "Template needs a template"),
