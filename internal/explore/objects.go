@@ -107,7 +107,7 @@ func (w *World) maxReplicas() int {
 // deployment returns the MachineDeployment.
 func (w *World) deployment() *machineapi.MachineDeployment {
 	d := &machineapi.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: namespace, UID: "pool", Annotations: w.annotations()}}
-	d.Spec.Replicas, d.Spec.ExcessReplicas = int32(w.replicas), ptr.To(int32(w.excess))
+	d.Spec.Replicas, d.Spec.ExcessReplicas, d.Spec.ReserveWitness = int32(w.replicas), ptr.To(int32(w.excess)), w.excess > 0
 	d.Spec.Strategy = rollingUpdate()
 	d.Spec.Template.Spec.Class.Name = setName(w.template)
 	return d

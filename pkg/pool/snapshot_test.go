@@ -91,6 +91,8 @@ var _ = Describe("A snapshot", func() {
 		w := newWorld()
 		w.deployment.Annotations[machine.WantedExcessAnnotation] = "3"
 		Expect(*w.read().Wishes.Field).To(BeEquivalentTo(3))
+		w.deployment.Spec.ReserveWitness = true
+		Expect(w.read().Wishes.Field).To(BeNil(), "who removed it knows it")
 		w.deployment.Spec.ExcessReplicas = ptr.To[int32](0)
 		Expect(*w.read().Wishes.Field).To(BeZero())
 	})

@@ -14,8 +14,8 @@ type Wishes struct {
 	Share *int32
 	// Bounds are nil if there are none.
 	Bounds *machine.Bounds
-	// Field is spec.excessReplicas. If a client that does not know the field has removed it, it is
-	// the field's last value.
+	// Field is spec.excessReplicas. If a client that does not know the field has removed it, with
+	// its witness, it is the field's last value.
 	Field *int32
 	// Requested is what a Reserve requests, nil if none does.
 	Requested *machine.RequestedExcess
@@ -38,7 +38,7 @@ func Drained(d *machine.MachineDeployment) bool {
 // WishesOf reads the requested excess of a MachineDeployment. The error names an invalid
 // annotation; the others are still used.
 func WishesOf(d *machine.MachineDeployment) (w Wishes, err error) {
-	if w.Field = d.Spec.ExcessReplicas; w.Field == nil {
+	if w.Field = d.Spec.ExcessReplicas; w.Field == nil && !d.Spec.ReserveWitness {
 		w.Field, _ = Parsed(d.Annotations, machine.WantedExcessAnnotation, machine.ParseShare)
 	}
 	var errs [3]error

@@ -5,9 +5,11 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
@@ -16,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -123,6 +124,33 @@ var _ = Describe("A reserve", Label("ours"), func() {
 		p.rests(ctx, 3, 0, "")
 	})
 
+	DescribeTable("ends when a user removes its field, also after a client that does not know the field dropped it, with", func(ctx context.Context, verb string, remove func(context.Context, pool)) {
+		p := newPool(ctx, "removed-by-"+verb, 1)
+		p.apply(ctx, `{"excessReplicas":1}`)
+		p.rests(ctx, 1, 1, "Complete")
+		stockScales(ctx, p.name, 2)
+		p.rests(ctx, 2, 1, "Complete")
+		remove(ctx, p)
+		p.rests(ctx, 2, 0, "")
+		Expect(must(p.deployment(ctx)).Spec.ExcessReplicas).To(BeNil())
+		Eventually(func() ([]string, error) { return p.events(ctx) }).Should(ContainElements("ExcessRestored", "ExcessRemoved"))
+	},
+		Entry("kubectl edit", "edit", func(ctx context.Context, p pool) {
+			GinkgoT().Setenv("KUBE_EDITOR", "sed -i -e /excessReplicas:/d")
+			kubectl(ctx, "edit", "machinedeployment", p.name)
+		}),
+		Entry("kubectl patch", "patch", func(ctx context.Context, p pool) {
+			kubectl(ctx, "patch", "machinedeployment", p.name, "--type=json", "-p", `[{"op":"remove","path":"/spec/excessReplicas"}]`)
+		}),
+		Entry("kubectl apply", "apply", func(ctx context.Context, p pool) { p.apply(ctx, "{}") }),
+		Entry("kubectl replace", "replace", func(ctx context.Context, p pool) {
+			text := kubectl(ctx, "get", "machinedeployment", p.name, "-o", "yaml")
+			file := filepath.Join(GinkgoT().TempDir(), "pool.yaml")
+			Expect(os.WriteFile(file, []byte(strings.ReplaceAll(text, "  excessReplicas: 1\n", "")), 0o600)).To(Succeed())
+			kubectl(ctx, "replace", "-f", file)
+		}),
+	)
+
 	It("names the client that writes its field in vain while bounds count", func(ctx context.Context) {
 		p := newPool(ctx, "contested", 2, func(md *machine.MachineDeployment) {
 			md.Annotations = map[string]string{machine.BoundsAnnotation: "1:5:1"}
@@ -228,10 +256,7 @@ func eventsOf(ctx context.Context, kind, name string) ([]string, error) {
 // stockScales writes a whole MachineDeployment as a client does that knows machine-controller-manager's own types only.
 func stockScales(ctx context.Context, name string, replicas int32) {
 	GinkgoHelper()
-	// Another client than the one that asked for the excess: who owns the field and drops it asks for none.
-	other := rest.CopyConfig(config)
-	other.UserAgent = "stock"
-	client, err := stock.NewForConfig(other)
+	client, err := stock.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		md, err := client.MachineV1alpha1().MachineDeployments(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -242,6 +267,15 @@ func stockScales(ctx context.Context, name string, replicas int32) {
 		_, err = client.MachineV1alpha1().MachineDeployments(namespace).Update(ctx, md, metav1.UpdateOptions{})
 		return err
 	})).To(Succeed())
+}
+
+// apply is kubectl apply of a spec.
+func (p pool) apply(ctx context.Context, spec string) {
+	GinkgoHelper()
+	file := filepath.Join(GinkgoT().TempDir(), "pool.json")
+	manifest := fmt.Sprintf(`{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineDeployment","metadata":{"name":%q},"spec":%s}`, p.name, spec)
+	Expect(os.WriteFile(file, []byte(manifest), 0o600)).To(Succeed())
+	kubectl(ctx, "apply", "-f", file)
 }
 
 // kubectl is what a user sees.

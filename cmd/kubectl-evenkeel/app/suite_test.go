@@ -74,7 +74,7 @@ func (s scene) pool(name string) {
 	plain := fixture.MachineDeployment(name, 1)
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta}
 	d.Spec.StockMachineDeploymentSpec = plain.Spec
-	d.Spec.ExcessReplicas = ptr.To(int32(1))
+	d.Spec.ExcessReplicas, d.Spec.ReserveWitness = ptr.To(int32(1)), true
 	d.Annotations = map[string]string{v1alpha1.AppliedExcessAnnotation: "1", v1alpha1.WantedExcessAnnotation: "1"}
 	d, err := ours.MachineDeployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())

@@ -83,7 +83,7 @@ func concerns(item any) bool {
 	switch o := item.(type) {
 	case *api.MachineDeployment:
 		template := o.Spec.Template
-		return o.Spec.ExcessReplicas != nil || o.Status.ExcessReplicas != 0 || o.Status.ReadyExcessReplicas != 0 ||
+		return o.Spec.ExcessReplicas != nil || o.Spec.ReserveWitness || o.Status.ExcessReplicas != 0 || o.Status.ReadyExcessReplicas != 0 ||
 			slices.ContainsFunc(o.Status.Conditions, func(c mcm.MachineDeploymentCondition) bool { return !slices.Contains(stockConditions, c.Type) }) ||
 			hasOurs(o.Annotations) || hasOurs(template.Annotations) || hasOurs(template.Spec.NodeTemplateSpec.Annotations)
 	case *mcm.Machine:

@@ -49,12 +49,12 @@ func onItsOwn(serving, reserve int, o machinetaint.Options, body func(a *alone))
 	onServer(sim.Machine, serving, reserve, o, body)
 }
 
-// pruning are the machine kinds with the stock CustomResourceDefinition of MachineDeployments.
-func pruning() []sim.Resource {
+// pruning are the machine kinds with the stock CustomResourceDefinition of MachineDeployments, and more fields of its spec.
+func pruning(more ...string) []sim.Resource {
 	all := slices.Clone(sim.Machine)
 	for i := range all {
 		if all[i].Name == "machinedeployments" {
-			all[i].Known = &sim.Known{Spec: []string{"replicas", "selector", "template", "strategy"}, Status: []string{"conditions", "replicas"}}
+			all[i].Known = &sim.Known{Spec: append([]string{"replicas", "selector", "template", "strategy"}, more...), Status: []string{"conditions", "replicas"}}
 		}
 	}
 	return all
@@ -120,7 +120,7 @@ func (a *alone) pool(serving, reserve int) {
 	plain := fixture.MachineDeployment("pool", int32(serving))
 	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
 	if reserve > 0 {
-		d.Spec.ExcessReplicas = ptr.To(int32(reserve))
+		d.Spec.ExcessReplicas, d.Spec.ReserveWitness = ptr.To(int32(reserve)), true
 		d.Annotations = map[string]string{api.AppliedExcessAnnotation: fmt.Sprint(reserve), api.WantedExcessAnnotation: fmt.Sprint(reserve)}
 	}
 	d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
@@ -191,6 +191,17 @@ func (a *alone) stored(machine string) *mcmapi.Machine {
 func (a *alone) patch(format string, args ...any) {
 	GinkgoHelper()
 	_, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Patch(context.Background(), "pool", types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// stockScales writes the whole MachineDeployment as a client does whose types lack Evenkeel's fields.
+func (a *alone) stockScales(replicas int32) {
+	GinkgoHelper()
+	all := a.stock.MachineV1alpha1().MachineDeployments(fixture.Namespace)
+	d, err := all.Get(context.Background(), "pool", metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	d.Spec.Replicas = replicas
+	_, err = all.Update(context.Background(), d, metav1.UpdateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
 

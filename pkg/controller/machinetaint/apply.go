@@ -237,22 +237,32 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 	c.countRedundant(d.ResourceVersion, answer.ResourceVersion)
 	c.latest.deployments.Record(answer)
 	klog.FromContext(ctx).V(2).Info("Wrote machine deployment", "replicas", change.Replicas, "field", change.Field, "annotations", change.Annotations)
-	pruned := change.Field != nil && answer.Spec.ExcessReplicas == nil
+	c.announceField(answer, change)
+	return answer, nil
+}
+
+// announceField records as an event what became of a field that was removed. If the API server does
+// not store what was written, the status is to say so.
+func (c *Controller) announceField(d *v1alpha1.MachineDeployment, change plan.DeploymentChange) {
+	pruned := change.Field != nil && d.Spec.ExcessReplicas == nil
 	if pruned {
 		c.fieldPruned.Store(true)
 	}
+	witnessPruned := change.Witness != nil && *change.Witness && !d.Spec.ReserveWitness
+	if witnessPruned {
+		c.witnessPruned.Store(true)
+	}
+	if pruned || witnessPruned {
+		c.loop.Add(keyOf(d))
+	}
 	switch {
-	case pruned:
-		c.loop.Add(keyOf(d)) // now that this is known there is something to say
-	case change.Restored:
+	case change.Restored && !pruned:
 		c.metrics.restored.Inc()
 		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ExcessRestored",
 			"spec.excessReplicas was removed and has been restored to %d; set it to 0 to disable the reserve", *change.Field)
-	case change.AbandonedBy != "":
-		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ExcessRemoved",
-			"%s owned spec.excessReplicas and removed it, so there is no reserve", change.AbandonedBy)
+	case change.Removed:
+		c.recorder.Event(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, "ExcessRemoved", "spec.excessReplicas was removed, which means 0")
 	}
-	return answer, nil
 }
 
 // errUnknown is part of an error if a write of a MachineDeployment may have taken effect.

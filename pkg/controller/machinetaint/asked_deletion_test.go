@@ -125,7 +125,7 @@ var _ = Describe("What the controller answers the lens about deletions", func() 
 		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
 			a.wrote(0)
 			a.Hold("machines", controllerUser, lensUser)
-			a.patch(`{"spec":{"excessReplicas":null},"metadata":{"annotations":null}}`)
+			a.patch(`{"spec":{"excessReplicas":null,"reserveWitness":null},"metadata":{"annotations":null}}`)
 			time.Sleep(10 * time.Millisecond)
 			Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
 			Expect(a.refusesDeletion("c")).To(Satisfy(apierrors.IsConflict), "three are still wanted")

@@ -50,7 +50,7 @@ func newMetrics(r prometheus.Registerer, s *caches) *metrics {
 			Name: "evenkeel_reserve_releases_total", Help: "Machines that left the reserve to serve, by cause (Released, Swapped, Occupied).",
 		}, []string{"why"}),
 		restored: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "evenkeel_reserve_restorations_total", Help: "How often a client that does not own spec.excessReplicas removed it, and it was restored.",
+			Name: "evenkeel_reserve_restorations_total", Help: "How often a client that does not know spec.excessReplicas dropped it, and it was restored.",
 		}),
 		untainted: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "evenkeel_reserve_release_seconds", Help: "Time from the decision to release a machine until the taint is removed from its Node.",

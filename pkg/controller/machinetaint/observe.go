@@ -37,8 +37,11 @@ func (c *Controller) observe(key string) (plan.View, bool) {
 	if d == shown && d.Spec.ExcessReplicas != nil {
 		c.fieldPruned.Store(false)
 	}
+	if d == shown && d.Spec.ReserveWitness {
+		c.witnessPruned.Store(false)
+	}
 	v := plan.View{Now: c.clock.Now(), Settings: c.settings, Deployment: d, Accounting: c.accountingOf(d)}
-	v.Memory, v.Pruned = c.states.memory(d, v.Now), c.fieldPruned.Load()
+	v.Memory, v.Pruned, v.WitnessPruned = c.states.memory(d, v.Now), c.fieldPruned.Load(), c.witnessPruned.Load()
 	s := pool.Outline(d, c.latest, v.Now)
 	v.NamedGone = c.states.completeNames(d, s.Machines)
 	if v.Machines = withoutPriorities(s.Machines); v.HasNoReserve() {

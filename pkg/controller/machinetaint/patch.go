@@ -58,11 +58,11 @@ func deploymentPatch(d *v1alpha1.MachineDeployment, change plan.DeploymentChange
 	if change.Replicas != 0 {
 		spec["replicas"] = d.Spec.Replicas + int32(change.Replicas)
 	}
-	switch {
-	case change.Field != nil:
+	if change.Field != nil {
 		spec["excessReplicas"] = *change.Field
-	case change.AbandonedBy != "" && d.Spec.ExcessReplicas != nil:
-		spec["excessReplicas"] = nil
+	}
+	if change.Witness != nil {
+		spec["reserveWitness"] = orNull(*change.Witness)
 	}
 	patch := guarded(d.ResourceVersion, annotations)
 	if len(spec) > 0 {

@@ -35,7 +35,7 @@ func (c *cluster) replaceWhole() {
 	}
 	text, err := json.Marshal(annotations)
 	Expect(err).NotTo(HaveOccurred())
-	c.patch(`{"spec":{"excessReplicas":null},"metadata":{"annotations":%s}}`, text)
+	c.patch(`{"spec":{"excessReplicas":null,"reserveWitness":null},"metadata":{"annotations":%s}}`, text)
 }
 
 // halfway keeps MachineSets of a class from asking for more than so many machines. More may ask for others from then on.

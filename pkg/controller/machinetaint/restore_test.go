@@ -23,7 +23,7 @@ var _ = Describe("The controller", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			a.wrote(0)
 			a.Lag("machinedeployments", sim.Constantly(100*time.Millisecond), controllerUser, lensUser)
-			a.patch(`{"spec":{"excessReplicas":null}}`)
+			a.patch(`{"spec":{"excessReplicas":null,"reserveWitness":null}}`)
 			time.Sleep(50 * time.Millisecond)
 			a.patch(`{"spec":{"excessReplicas":0}}`)
 			a.wrote(0)
@@ -33,11 +33,11 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	It("restores a field that has vanished, and leaves an explicit 0", func() {
+	It("restores a field that a client that does not know it has dropped, and leaves an explicit 0", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			a.wrote(0)
 			a.heard()
-			a.patch(`{"spec":{"excessReplicas":null}}`)
+			a.stockScales(3)
 			a.wrote(0)
 			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
@@ -50,6 +50,42 @@ var _ = Describe("The controller", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(0)))
 			Expect(d.Annotations).NotTo(HaveKey(api.WantedExcessAnnotation))
+		})
+	})
+
+	It("takes a field that a user has removed for 0", func() {
+		onItsOwn(2, 1, none, func(a *alone) {
+			a.wrote(0)
+			a.stockScales(3)
+			a.wrote(0)
+			a.heard()
+			a.patch(`{"spec":{"excessReplicas":null}}`)
+			a.wrote(0)
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(d.Spec.ExcessReplicas).To(BeNil())
+			Expect(d.Spec.ReserveWitness).To(BeFalse())
+			Expect(d.Annotations).NotTo(HaveKey(api.WantedExcessAnnotation))
+			Expect(a.heard()).To(ContainElement("Normal ExcessRemoved spec.excessReplicas was removed, which means 0"))
+			Expect(a.counted("evenkeel_reserve_restorations_total")).To(BeEquivalentTo(1), "the one before")
+		})
+	})
+
+	It("restores a field whoever removes it where the API server drops its witness, and says so", func() {
+		onServer(pruning("excessReplicas"), 2, 1, none, func(a *alone) {
+			for range 2 {
+				a.wrote(0)
+				d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(1)))
+				Expect(d.Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("does not store spec.reserveWitness"))))
+				since := len(a.Writes())
+				time.Sleep(24 * time.Hour)
+				Expect(a.wrote(since)).To(BeEmpty())
+				a.patch(`{"spec":{"excessReplicas":null}}`)
+			}
+			a.wrote(0)
+			Expect(a.counted("evenkeel_reserve_restorations_total")).To(BeEquivalentTo(2))
 		})
 	})
 

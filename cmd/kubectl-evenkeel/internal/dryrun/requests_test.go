@@ -35,6 +35,7 @@ func zones(requested map[string]int) *Objects {
 			d.Annotations[api.BoundsAnnotation], d.Spec.ExcessReplicas = "1:4", nil
 			if n > 0 {
 				d.Annotations[api.AppliedExcessAnnotation] += ",max=4"
+				d.Spec.ReserveWitness = false
 				delete(d.Annotations, api.WantedExcessAnnotation) // the field never asked for it
 				d.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: api.ReserveReady, Status: mcm.ConditionTrue, Reason: "Complete"}}
 			}

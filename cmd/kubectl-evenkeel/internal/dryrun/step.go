@@ -91,9 +91,6 @@ func reserveSteps(r reservePlan) []Step {
 		}
 	}
 	steps = append(steps, nodeRepairs(r.Plan)...)
-	if change.AbandonedBy != "" && d.Spec.ExcessReplicas != nil {
-		steps = append(steps, Step{Do: Field, From: fieldText(d.Spec.ExcessReplicas), To: fieldText(nil)})
-	}
 	if change.Field != nil {
 		steps = append(steps, Step{Do: Field, From: fieldText(d.Spec.ExcessReplicas), To: fmt.Sprint(*change.Field)})
 	}

@@ -66,7 +66,7 @@ func pool(o *Objects, name string, serving, reserve int, change ...func(*api.Mac
 	d := &api.MachineDeployment{TypeMeta: stock.TypeMeta, ObjectMeta: stock.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: stock.Spec}}
 	d.UID = types.UID(name)
 	if reserve > 0 {
-		d.Spec.ExcessReplicas = ptr.To(int32(reserve))
+		d.Spec.ExcessReplicas, d.Spec.ReserveWitness = ptr.To(int32(reserve)), true
 		d.Annotations = map[string]string{api.AppliedExcessAnnotation: fmt.Sprint(reserve), api.WantedExcessAnnotation: fmt.Sprint(reserve)}
 	}
 	for _, c := range change {

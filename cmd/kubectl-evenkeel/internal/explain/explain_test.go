@@ -47,7 +47,7 @@ func newWorld() *world {
 	plain := fixture.MachineDeployment("pool", 2)
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta}
 	d.Spec.StockMachineDeploymentSpec = plain.Spec
-	d.UID, d.Spec.ExcessReplicas, d.CreationTimestamp = "pool", ptr.To(int32(2)), formatPast(time.Hour)
+	d.UID, d.Spec.ExcessReplicas, d.Spec.ReserveWitness, d.CreationTimestamp = "pool", ptr.To(int32(2)), true, formatPast(time.Hour)
 	d.Annotations = map[string]string{v1alpha1.AppliedExcessAnnotation: "2", v1alpha1.WantedExcessAnnotation: "2"}
 	w.Deployments = []*v1alpha1.MachineDeployment{d}
 	w.condition("True", "Complete", "all of it")
@@ -273,7 +273,8 @@ var _ = Describe("A MachineDeployment", func() {
 		Entry(nil, `The excess is the third part of the bounds "1:9:1"`, func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "1:9:1" }),
 		Entry(nil, "Of the 5 requested, max 3 leaves room for 1.", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.BoundsAnnotation] = "1:3:5" }),
 		Entry(nil, "The excess is 2147483647, from spec.excessReplicas.", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas = ptr.To(int32(math.MaxInt32)) }),
-		Entry(nil, "before that field was removed", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas = nil }),
+		Entry(nil, "before that field was removed", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas, d.Spec.ReserveWitness = nil, false }),
+		Entry(nil, "No excess is requested", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas = nil }),
 		Entry(nil, "No reserve is desired: the annotation", func(d *v1alpha1.MachineDeployment) { d.Annotations[v1alpha1.DrainReserveAnnotation] = "true" }),
 		Entry(nil, "No excess is requested", func(d *v1alpha1.MachineDeployment) { d.Spec.ExcessReplicas, d.Annotations = nil, nil }),
 	)

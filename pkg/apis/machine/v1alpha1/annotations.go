@@ -67,14 +67,14 @@ const (
 	AppliedReplicasAnnotation = AnnotationPrefix + "applied-replicas"
 
 	// WantedExcessAnnotation, on a MachineDeployment, is the last value of spec.excessReplicas. If
-	// a client that does not own the field drops it, it is restored from here; see
-	// [ExcessOwnersAnnotation]. The machine-taint controller writes it.
+	// a client that does not know the field drops it, together with spec.reserveWitness, it is
+	// restored from here. The machine-taint controller writes it.
 	WantedExcessAnnotation = AnnotationPrefix + "wanted-excess"
 
 	// ExcessOwnersAnnotation, on a MachineDeployment, lists the field managers that own
-	// spec.excessReplicas; see [ExcessOwner]. It distinguishes an owner that gives the field up,
-	// which means 0, from a client that does not know the field and drops it. The machine-taint
-	// controller writes it, together with [WantedExcessAnnotation].
+	// spec.excessReplicas by a server-side apply; see [ParseExcessOwners]. After the field is
+	// restored, they own it again. The machine-taint controller writes it, together with
+	// [WantedExcessAnnotation].
 	ExcessOwnersAnnotation = AnnotationPrefix + "excess-owners"
 
 	// ReturnedAnnotation, on a MachineDeployment, lists reserve machines that were named for

@@ -39,7 +39,7 @@ var _ = Describe("The CRDs", Ordered, func() {
 
 			Expect(ours).To(Equal(stock))
 		},
-		Entry(nil, "machinedeployments", []string{"excessReplicas"}, []string{"excessReplicas", "readyExcessReplicas"},
+		Entry(nil, "machinedeployments", []string{"excessReplicas", "reserveWitness"}, []string{"excessReplicas", "readyExcessReplicas"},
 			[]string{"Excess .spec.excessReplicas", "Reserve .status.readyExcessReplicas"}),
 		Entry(nil, "machines", nil, nil, []string{`Reserve .spec.nodeTemplate.metadata.annotations['evenkeel\.machine\.sapcloud\.io/reserve']`}),
 		Entry(nil, "machinesets", nil, nil, nil),

@@ -47,14 +47,20 @@ type MachineDeploymentSpec struct {
 	// Number of machines to keep in reserve, beyond spec.replicas: ready and empty, with a
 	// NoSchedule taint until workload needs them. When replicas is raised, a reserve machine takes
 	// workload at once, and a new one is created to replace it. If unset, the MachineDeployment has
-	// no reserve of its own. 0 states this explicitly and ends a reserve, and so does its owner by
-	// removing the field. If another client drops the field, it is restored. The minimum is 0. If
-	// the annotation evenkeel.machine.sapcloud.io/bounds sets a maximum, replicas and excess
+	// no reserve of its own. 0 states this explicitly and ends a reserve, and so does removing the
+	// field. If a write removes reserveWitness, too, it came from a client that knows neither field,
+	// and both are restored. The minimum is 0. If the annotation evenkeel.machine.sapcloud.io/bounds sets a maximum, replicas and excess
 	// together do not exceed it: the excess is reduced. If bounds or a pool define the excess, this
 	// field shows the result.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self >= 0",message="must be 0 or more: the number of machines in reserve, beyond replicas; 0 means none"
 	ExcessReplicas *int32 `json:"excessReplicas,omitempty"`
+
+	// Written by Evenkeel while excessReplicas is above 0, and not meant for other clients. A write
+	// that removes excessReplicas alone comes from a client that knows the field, and means 0. A
+	// write that removes both comes from a client that knows neither of them, and means nothing.
+	// +optional
+	ReserveWitness bool `json:"reserveWitness,omitempty"`
 }
 
 // MachineDeploymentStatus is the status of machine-controller-manager, with the reserve.

@@ -4,48 +4,34 @@ package v1alpha1
 
 import (
 	stdjson "encoding/json"
-	"errors"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/json"
 )
-
-// ExcessOwner is a field manager of spec.excessReplicas, as recorded in metadata.managedFields
-// while the field was set.
-//
-// +k8s:deepcopy-gen=false
-type ExcessOwner struct {
-	Manager   string                            `json:"manager"`
-	Operation metav1.ManagedFieldsOperationType `json:"operation"`
-	// Time of its last write then.
-	Time metav1.Time `json:"time"`
-}
 
 // maxOwnersLength limits the length of owners, in bytes.
 const maxOwnersLength = 4 << 10
 
-// ParseExcessOwners reads the value of [ExcessOwnersAnnotation].
-func ParseExcessOwners(text string) ([]ExcessOwner, error) {
+// ParseExcessOwners reads the value of [ExcessOwnersAnnotation]: a JSON list of field managers.
+func ParseExcessOwners(text string) ([]string, error) {
 	if len(text) > maxOwnersLength {
 		return nil, fmt.Errorf("excess owners of %d bytes: at most %d", len(text), maxOwnersLength)
 	}
-	var owners []ExcessOwner
-	strict, err := json.UnmarshalStrict([]byte(text), &owners)
-	if err := errors.Join(append(strict, err)...); err != nil {
+	var owners []string
+	if err := json.UnmarshalCaseSensitivePreserveInts([]byte(text), &owners); err != nil {
 		return nil, fmt.Errorf("excess owners %.80q: %w", text, err)
 	}
 	return owners, nil
 }
 
 // ExcessOwnersText returns the form that [ParseExcessOwners] reads; empty if there are none.
-func ExcessOwnersText(owners []ExcessOwner) string {
+func ExcessOwnersText(owners []string) string {
 	if len(owners) == 0 {
 		return ""
 	}
 	text, err := stdjson.Marshal(owners)
 	if err != nil {
-		panic(fmt.Sprintf("encode excess owners: %v", err)) // strings and times always encode
+		panic(fmt.Sprintf("encode excess owners: %v", err)) // strings always encode
 	}
 	return string(text)
 }

@@ -103,6 +103,7 @@ func fleet(replicas, excess int32, machines ...plan.Machine) plan.View {
 	if excess > 0 {
 		v.Deployment.Annotations[api.AppliedExcessAnnotation] = fmt.Sprint(excess)
 		v.Deployment.Annotations[api.WantedExcessAnnotation] = fmt.Sprint(excess)
+		v.Deployment.Spec.ReserveWitness = true
 	}
 	slices.SortFunc(v.Machines, func(a, b plan.Machine) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 	return v
@@ -132,6 +133,7 @@ func note(key, value string) viewChange {
 }
 
 func replicas(n int32) viewChange { return func(v *plan.View) { v.Deployment.Spec.Replicas = n } }
+func witness(v *plan.View)        { v.Deployment.Spec.ReserveWitness = true }
 func unreachable(v *plan.View)    { v.Unreachable = "the API server does not respond" }
 func draining(v *plan.View)       { v.Settings.Drain = true }
 func inclusive(v *plan.View)      { v.Accounting = pool.Inclusive }
@@ -139,7 +141,7 @@ func inclusive(v *plan.View)      { v.Accounting = pool.Inclusive }
 // excess sets spec.excessReplicas, as its record shows.
 func excess(n int32) viewChange {
 	return func(v *plan.View) {
-		v.Deployment.Spec.ExcessReplicas = &n
+		v.Deployment.Spec.ExcessReplicas, v.Deployment.Spec.ReserveWitness = &n, n > 0
 		note(api.WantedExcessAnnotation, fmt.Sprint(n))(v)
 	}
 }

@@ -5,6 +5,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,14 +25,16 @@ type desired struct {
 	field    *int32
 	restored bool
 	// recorded is the value of the field to remember, nil for none. owners are the clients that
-	// asked for it.
+	// applied it.
 	recorded *int32
-	owners   []v1alpha1.ExcessOwner
+	owners   []string
+	// witness is the new spec.reserveWitness, nil to leave it.
+	witness *bool
 	// managed gives a restored field back to its owners; nil leaves metadata.managedFields
 	// unchanged.
 	managed []metav1.ManagedFieldsEntry
-	// abandonedBy is the owner that gave the field up, and so asks for nothing.
-	abandonedBy string
+	// removed reports whether a client that knows the field removed it, and so asks for nothing.
+	removed bool
 	// requested is what a Reserve requests, if that is what counts.
 	requested *v1alpha1.RequestedExcess
 	// fieldConflict is with clients that write a field that shows a derived value; lastWriter is
@@ -86,7 +89,7 @@ func desiredReserve(v View) desired {
 	}
 	derived := wishes.Share != nil || wishes.Bounds != nil && wishes.Bounds.Excess != nil
 	if !derived {
-		w.updateRecord(d, v.Pruned, v.Now)
+		w.updateRecord(v)
 		wishes.Field = w.recorded
 	}
 	own := wishes
@@ -133,30 +136,44 @@ func (v View) draining() (bool, error) {
 	return v1alpha1.ParseDrainReserve(text)
 }
 
-// updateRecord records an explicit field with its owners, and restores one that has vanished,
-// unless its owner gave it up.
-func (w *desired) updateRecord(d *v1alpha1.MachineDeployment, pruned bool, at time.Time) {
-	field, before := d.Spec.ExcessReplicas, w.owners
-	if field == nil && w.recorded == nil {
-		return // as most MachineDeployments are
-	}
-	now := owners(d)
-	if len(now) > 0 {
-		w.owners = now
-	}
-	owner, gone := abandoningOwner(d, before)
+// updateRecord records an explicit field with its owners. If the field has vanished and its witness
+// has not, the client that removed it knows it, and asks for nothing. If both have vanished, the
+// client knows neither, and both are restored.
+func (w *desired) updateRecord(v View) {
+	d := v.Deployment
+	field := d.Spec.ExcessReplicas
 	switch {
-	case field != nil && *field <= 0:
-		w.recorded, w.owners = nil, nil // an explicit 0 leaves nothing to restore
-	case w.recorded != nil && len(now) == 0 && gone:
-		w.recorded, w.owners, w.abandonedBy = nil, nil, owner
-	case field != nil:
+	case field != nil && *field > 0:
 		w.recorded = field
-		if len(now) == 0 {
-			w.managed = restoreOwners(d, before, at)
-		}
-	case !pruned:
+		w.updateOwners(d, v.Now)
+	case field != nil:
+		w.recorded, w.owners = nil, nil // an explicit 0 leaves nothing to restore
+	case w.recorded != nil && d.Spec.ReserveWitness:
+		w.recorded, w.owners, w.removed = nil, nil, true
+	case w.recorded != nil && !v.Pruned:
 		w.field, w.restored = w.recorded, true
+	}
+	w.updateWitness(v)
+}
+
+// updateOwners records who applied the field, and gives it back to them after it was restored.
+func (w *desired) updateOwners(d *v1alpha1.MachineDeployment, now time.Time) {
+	before := w.owners
+	w.owners = appliers(d)
+	if !isRestored(d) {
+		return
+	}
+	all := slices.Compact(slices.Sorted(slices.Values(append(before, w.owners...))))
+	if w.owners = all[:min(len(all), maxOwners)]; len(w.owners) > 0 {
+		w.managed = restoreOwners(d, w.owners, now)
+	}
+}
+
+// updateWitness keeps the witness beside a field that is recorded.
+func (w *desired) updateWitness(v View) {
+	witness := w.recorded != nil && !v.Pruned && !v.WitnessPruned
+	if v.Deployment.Spec.ReserveWitness != witness {
+		w.witness = &witness
 	}
 }
 
@@ -185,9 +202,9 @@ func RecordedField(d *v1alpha1.MachineDeployment) *int32 {
 	return &count
 }
 
-// recordedOwners returns the clients that asked for the recorded value. If the record cannot be
+// recordedOwners returns the clients that applied the recorded value. If the record cannot be
 // parsed there are none, which does not end the reserve.
-func recordedOwners(d *v1alpha1.MachineDeployment) []v1alpha1.ExcessOwner {
+func recordedOwners(d *v1alpha1.MachineDeployment) []string {
 	text, set := d.Annotations[v1alpha1.ExcessOwnersAnnotation]
 	if !set {
 		return nil

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
@@ -24,8 +25,11 @@ func fieldWrites(p plan.Plan) []string {
 	if c.Restored {
 		all = append(all, "restored")
 	}
-	if c.AbandonedBy != "" {
-		all = append(all, "abandoned by "+c.AbandonedBy)
+	if c.Removed {
+		all = append(all, "removed")
+	}
+	if c.Witness != nil {
+		all = append(all, fmt.Sprintf("witness=%t", *c.Witness))
 	}
 	for _, key := range []string{api.WantedExcessAnnotation, api.ExcessOwnersAnnotation} {
 		if text, written := c.Annotations[key]; written {
@@ -40,6 +44,8 @@ func bounded(bounds string, field int32, recorded string, change ...viewChange) 
 	return changed(owned(field, recorded, ""), append(change, note(api.BoundsAnnotation, bounds))...)
 }
 
+func unwitnessed(v *plan.View) { v.Deployment.Spec.ReserveWitness = false }
+
 func shared(n string) viewChange { return note(api.ShareAnnotation, n) }
 
 var _ = DescribeTable("The field spec.excessReplicas",
@@ -50,31 +56,41 @@ var _ = DescribeTable("The field spec.excessReplicas",
 		}
 		Expect(fieldWrites(plan.New(v))).To(Equal(written))
 	},
-	Entry("is recorded", owned(2, "", ""), "wanted-excess=2"),
+	Entry("is recorded", owned(2, "", ""), "witness=true", "wanted-excess=2"),
 	Entry("is recorded again when it changes", owned(3, "2", ""), "wanted-excess=3"),
 	Entry("is not recorded twice", owned(2, "2", "")),
-	Entry("is recorded no more when it is 0", owned(0, "2", ""), "wanted-excess="),
-	Entry("is restored when it vanishes", owned(-1, "2", ""), "field=2", "restored"),
-	Entry("is restored to a value of several digits", owned(-1, "12", ""), "field=12", "restored"),
+	Entry("is recorded no more when it is 0", owned(0, "2", ""), "witness=false", "wanted-excess="),
+	Entry("is restored when it vanishes with its witness", owned(-1, "2", ""), "field=2", "restored", "witness=true"),
+	Entry("is restored to a value of several digits", owned(-1, "12", ""), "field=12", "restored", "witness=true"),
+	Entry("is given up when it vanishes alone", changed(owned(-1, "2", ""), witness), "removed", "witness=false", "wanted-excess="),
+	Entry("is given up with its owners", changed(owned(-1, "2", gitops), witness), "removed", "witness=false", "wanted-excess=", "excess-owners="),
+	Entry("gets its witness back", changed(owned(2, "2", ""), unwitnessed), "witness=true"),
+	Entry("has no witness where the API server does not store the field, whatever is left of it", changed(owned(2, "", ""), witness, func(v *plan.View) { v.Pruned = true }), "witness=false", "wanted-excess=2"),
+	Entry("that is absent and on no record needs no witness", changed(owned(-1, "", ""), witness), "witness=false"),
 	Entry("that is absent has no owner, whatever the API server tracks", changed(owned(-1, "", "", entry("gitops", "Apply", 0, claim)), leftover)),
 	Entry("is not restored where the API server does not store it", changed(owned(-1, "2", ""), pruned)),
+	Entry("is recorded without a witness where the API server does not store that", changed(owned(2, "", ""), witnessPruned), "wanted-excess=2"),
+	Entry("is restored without a witness where the API server does not store that", changed(owned(-1, "2", ""), witnessPruned), "field=2", "restored"),
 	Entry("is not restored from a record of 0", changed(owned(-1, "0", "")), "wanted-excess="),
 	Entry("is not restored from a record below 0", changed(owned(-1, "-1", "")), "wanted-excess="),
 	Entry("is not restored from a record that cannot be read", changed(owned(-1, "many", "")), "wanted-excess="),
 	Entry("is not restored from a record beyond its range", changed(owned(-1, "3000000000", "")), "wanted-excess="),
-	Entry("with bounds that leave it the excess, is as without", bounded("1:9", 2, ""), "wanted-excess=2"),
-	Entry("shows what bounds come to", bounded("1:9:2", -1, ""), "field=2", "wanted-excess=2"),
-	Entry("shows what bounds come to within max", bounded("1:4:2", -1, ""), "field=1", "wanted-excess=1"),
-	Entry("shows the share of a pool's excess", changed(owned(-1, "", ""), shared("4")), "field=4", "wanted-excess=4"),
-	Entry("shows the share, not what bounds come to", bounded("1:9:2", -1, "", shared("4")), "field=4", "wanted-excess=4"),
-	Entry("that shows it already is recorded", bounded("1:9:2", 2, ""), "wanted-excess=2"),
+	Entry("with bounds that leave it the excess, is as without", bounded("1:9", 2, ""), "witness=true", "wanted-excess=2"),
+	Entry("with bounds that leave it the excess, is given up as without", bounded("1:9", -1, "2", witness), "removed", "witness=false", "wanted-excess="),
+	Entry("shows what bounds come to", bounded("1:9:2", -1, ""), "field=2", "witness=true", "wanted-excess=2"),
+	Entry("shows what bounds come to within max", bounded("1:4:2", -1, ""), "field=1", "witness=true", "wanted-excess=1"),
+	Entry("shows the share of a pool's excess", changed(owned(-1, "", ""), shared("4")), "field=4", "witness=true", "wanted-excess=4"),
+	Entry("shows the share, not what bounds come to", bounded("1:9:2", -1, "", shared("4")), "field=4", "witness=true", "wanted-excess=4"),
+	Entry("that shows it already is recorded", bounded("1:9:2", 2, ""), "witness=true", "wanted-excess=2"),
 	Entry("that shows it already, and is recorded, stays", bounded("1:9:2", 2, "2")),
-	Entry("that vanishes is written again", bounded("1:9:2", -1, "2"), "field=2", "restored"),
-	Entry("shows 0, which is no record", bounded("1:9:0", 2, "2"), "field=0", "wanted-excess="),
-	Entry("shows 0 already", changed(bounded("1:9:0", 0, "2"), leftover), "wanted-excess="),
+	Entry("that vanishes is written again", bounded("1:9:2", -1, "2"), "field=2", "restored", "witness=true"),
+	Entry("that vanishes alone is written again, too, since bounds count", bounded("1:9:2", -1, "2", witness), "field=2", "restored"),
+	Entry("shows 0, which is no record", bounded("1:9:0", 2, "2"), "field=0", "witness=false", "wanted-excess="),
+	Entry("shows 0 already", changed(bounded("1:9:0", 0, "2"), leftover), "witness=false", "wanted-excess="),
 	Entry("shows nothing where the API server does not store it", bounded("1:9:2", -1, "2", pruned), "wanted-excess="),
-	Entry("keeps its owners on record only while it is theirs", changed(owned(2, "2", gitopsAt0), note(api.BoundsAnnotation, "1:9:2")), "excess-owners="),
-	Entry("is not given up by one whose value is not on record", owned(2, "", gitopsAt0, entry("gitops", "Apply", 9, noClaim)), "wanted-excess=2"),
+	Entry("keeps its owners on record only while it is theirs", changed(owned(2, "2", gitops), note(api.BoundsAnnotation, "1:9:2")), "excess-owners="),
+	Entry("stays as it is while bounds are invalid, also if it vanished with its witness", bounded("many", -1, "2")),
+	Entry("stays as it is while bounds are invalid, also if it vanished alone", bounded("many", -1, "2", witness)),
 )
 
 var _ = DescribeTable("A value in a field that shows what bounds come to",
@@ -129,81 +145,103 @@ var _ = Describe("A conflict about the field", func() {
 })
 
 var _ = Describe("The record of who owns the field", func() {
-	recorded := func(entries ...metav1.ManagedFieldsEntry) []api.ExcessOwner {
-		owners, err := api.ParseExcessOwners(plan.New(owned(2, "", "", entries...)).Deployment.Annotations[api.ExcessOwnersAnnotation])
-		Expect(err).NotTo(HaveOccurred())
+	recorded := func(entries ...metav1.ManagedFieldsEntry) []string {
+		owners, err := api.ParseExcessOwners(plan.New(owned(2, "", "[]", entries...)).Deployment.Annotations[api.ExcessOwnersAnnotation])
+		if len(owners) > 0 {
+			Expect(err).NotTo(HaveOccurred())
+		}
 		return owners
 	}
-	names := func(owners []api.ExcessOwner) (all []string) {
-		for _, o := range owners {
-			all = append(all, fmt.Sprint(o.Manager, " ", o.Operation))
-		}
-		return all
-	}
 
-	It("begins with the client that wrote last, and then goes by name and operation", func() {
-		Expect(names(recorded(entry("b", "Update", 3, claim), entry("a", "Update", 3, claim), entry("c", "Apply", 1, claim), entry("d", "Apply", 9, claim), entry("a", "Apply", 3, claim)))).
-			To(Equal([]string{"d Apply", "a Apply", "a Update", "b Update", "c Apply"}))
+	It("has those who applied it, by name", func() {
+		Expect(recorded(entry("b", "Apply", 3, claim), entry("a", "Apply", 9, claim), entry("c", "Update", 1, claim), entry("d", "Apply", 9, noClaim))).To(Equal([]string{"a", "b"}))
 	})
 
-	It("has the eight that wrote last", func() {
+	It("has eight of them", func() {
 		var all []metav1.ManagedFieldsEntry
 		for i := range 10 {
 			all = append(all, entry(fmt.Sprintf("m%d", i), "Apply", i, claim))
 		}
-		Expect(names(recorded(all...))).To(Equal([]string{"m9 Apply", "m8 Apply", "m7 Apply", "m6 Apply", "m5 Apply", "m4 Apply", "m3 Apply", "m2 Apply"}))
+		Expect(recorded(all...)).To(HaveLen(8))
+		all = append(all, entry(plan.FieldManager, "Update", 20, claim))
+		v := owned(2, "2", `["a","b"]`, all...)
+		Expect(api.ParseExcessOwners(plan.New(v).Deployment.Annotations[api.ExcessOwnersAnnotation])).To(HaveLen(8))
 	})
 
-	It("has no client whose fields cannot be read, or that has none", func() {
+	It("has no client whose fields cannot be read, or that has none, nor this one", func() {
 		twice := entry("twice", "Apply", 1, `{"f:spec":{"f:excessReplicas":{}},"f:spec":[]}`)
-		empty, garbage, timeless, status := entry("empty", "Apply", 1, claim), entry("garbage", "Apply", 1, "{"), entry("timeless", "Apply", 1, claim), entry("status", "Apply", 1, claim)
-		empty.FieldsV1, timeless.Time, status.Subresource = nil, nil, "status"
-		Expect(names(recorded(empty, twice, garbage, timeless, status, entry("gitops", "Apply", 1, claim)))).To(Equal([]string{"gitops Apply"}))
+		empty, garbage, status := entry("empty", "Apply", 1, claim), entry("garbage", "Apply", 1, "{"), entry("status", "Apply", 1, claim)
+		empty.FieldsV1, status.Subresource = nil, "status"
+		Expect(recorded(empty, twice, garbage, status, entry(plan.FieldManager, "Apply", 1, claim), entry("gitops", "Apply", 1, claim))).To(Equal([]string{"gitops"}))
+	})
+
+	It("is not written again when they write again", func() {
+		Expect(fieldWrites(plan.New(owned(2, "2", gitops, entry("gitops", "Apply", 9, claim))))).To(BeEmpty())
+	})
+
+	It("ends when another client owns the field", func() {
+		Expect(fieldWrites(plan.New(owned(2, "2", gitops, entry("kubectl-edit", "Update", 9, claim), entry("gitops", "Apply", 0, noClaim))))).To(Equal([]string{"excess-owners="}))
+	})
+
+	It("is replaced if it cannot be read, as one of an earlier release", func() {
+		earlier := `[{"manager":"gitops","operation":"Apply","time":"2026-11-22T09:00:00Z"}]`
+		Expect(fieldWrites(plan.New(owned(2, "2", earlier, entry("gitops", "Apply", 0, claim))))).To(Equal([]string{"excess-owners=" + gitops}))
 	})
 })
 
 var _ = Describe("A restored field", func() {
 	const ours = plan.FieldManager
 	managed := func(entries ...metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-		return plan.New(owned(2, "2", gitopsAt0, entries...)).Deployment.Managed
+		return plan.New(owned(2, "2", gitops, entries...)).Deployment.Managed
 	}
+	text := func(e metav1.ManagedFieldsEntry) string { return e.FieldsV1.GetRawString() }
 
-	It("is given back from the second before the write that restored it", func() {
-		all := managed(entry(ours, "Update", 9, claim), entry(ours, "Apply", 20, noClaim))
+	It("is given back, so that an apply without it removes it", func() {
+		v := owned(2, "2", `["gitops","gone"]`, entry("gitops", "Apply", 0, noClaim), entry(ours, "Update", 9, claim))
+		p := plan.New(v)
+		Expect(fieldWrites(p)).To(BeEmpty())
+		all := p.Deployment.Managed
 		Expect(all).To(HaveLen(3))
-		Expect(all[2]).To(And(HaveField("Manager", "gitops"), HaveField("Time", HaveValue(Equal(at(8))))))
-		Expect(all[1].FieldsV1.GetRawString()).To(Equal(noClaim), "an entry that does not claim it stays")
+		Expect(text(all[0])).To(MatchJSON(`{"f:spec":{"f:replicas":{},"f:excessReplicas":{}}}`))
+		Expect(text(all[1])).To(MatchJSON(`{"f:spec":{"f:paused":{}}}`), "and this process no longer owns it")
+		Expect(all[2]).To(Equal(metav1.ManagedFieldsEntry{
+			Manager: "gone", Operation: "Apply", Time: ptr.To(at(60)), APIVersion: "machine.sapcloud.io/v1alpha1", FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:excessReplicas":{}}}`)},
+		}))
+		Expect(text(v.Deployment.ManagedFields[0])).To(Equal(noClaim), "the view stays as it was")
 	})
 
-	It("is given back from the second before now if that write has no time", func() {
-		write := entry(ours, "Update", 9, claim)
-		write.Time = nil
-		Expect(managed(write)[1].Time).To(HaveValue(Equal(at(59))))
-	})
-
-	It("is given to the owner's entry of the same operation, for the object itself", func() {
+	It("is given to the owner's entry of an apply to the object itself", func() {
 		status := entry("gitops", "Apply", 5, noClaim)
 		status.Subresource = "status"
 		all := managed(entry(ours, "Update", 9, claim), status, entry("gitops", "Update", 5, noClaim), entry("gitops", "Apply", 0, noClaim))
 		Expect(all).To(HaveLen(4))
 		for i, is := range []bool{false, false, false, true} {
-			Expect(strings.Contains(all[i].FieldsV1.GetRawString(), "f:excessReplicas")).To(Equal(is), "%d", i)
+			Expect(strings.Contains(text(all[i]), "f:excessReplicas")).To(Equal(is), "%d", i)
+		}
+	})
+
+	It("belongs to its owners alone, also to those who have applied it again", func() {
+		p := plan.New(owned(2, "2", gitops, entry(ours, "Update", 9, claim), entry("flux", "Apply", 10, claim), entry("kubectl-edit", "Update", 3, claim)))
+		Expect(fieldWrites(p)).To(Equal([]string{`excess-owners=["flux","gitops"]`}))
+		all := p.Deployment.Managed
+		Expect(all).To(HaveLen(4))
+		Expect(text(all[0])).NotTo(ContainSubstring("excessReplicas"))
+		for _, e := range all[1:] {
+			Expect(text(e)).To(ContainSubstring("excessReplicas"), e.Manager)
 		}
 	})
 
 	It("stays with an owner that has it", func() {
 		Expect(managed(entry("gitops", "Apply", 0, claim))).To(BeNil())
-	})
-
-	It("is removed only from what this controller wrote", func() {
-		timeless := entry("kubectl", "Update", 9, claim)
-		timeless.Time = nil
-		Expect(managed(timeless)[0].FieldsV1.GetRawString()).To(Equal(claim))
+		status := entry(ours, "Update", 9, claim)
+		status.Subresource = "status"
+		Expect(managed(entry("gitops", "Apply", 0, claim), status)).To(BeNil())
 	})
 
 	It("leaves fields as they are that cannot be read", func() {
 		all := managed(entry(ours, "Update", 9, claim), entry("gitops", "Apply", 0, "{"))
-		Expect(all[1].FieldsV1.GetRawString()).To(Equal("{"))
+		Expect(text(all[1])).To(Equal("{"))
 	})
 
 	It("is not given back if no owner of it is known", func() {

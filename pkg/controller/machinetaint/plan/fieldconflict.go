@@ -37,6 +37,7 @@ func (w *desired) showDerived(v View) {
 	if effective > 0 && !v.Pruned { // a value that no field shows cannot be given up
 		w.recorded = &effective
 	}
+	w.updateWitness(v)
 }
 
 // writeField writes the field if it shows something else: at once if this controller wrote it, and
@@ -64,10 +65,13 @@ func (w *desired) writeField(v View, effective int32) {
 
 // lastWriter returns the client that wrote the field last.
 func lastWriter(d *v1alpha1.MachineDeployment) string {
-	if all := owners(d); len(all) > 0 {
-		return all[0].Manager
+	name, at := "another client", time.Time{}
+	for _, f := range d.ManagedFields {
+		if f.Manager != FieldManager && f.Subresource == "" && f.Time != nil && claims(f) && !f.Time.Time.Before(at) {
+			name, at = f.Manager, f.Time.Time
+		}
 	}
-	return "another client"
+	return name
 }
 
 // conflictMessage describes the conflict; it is empty until a client has written the field again.

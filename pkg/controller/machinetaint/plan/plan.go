@@ -57,13 +57,15 @@ type DeploymentChange struct {
 	// Managed is the new metadata.managedFields, nil to leave it: after the field is restored, it
 	// belongs to its owners again.
 	Managed []metav1.ManagedFieldsEntry
-	// AbandonedBy is the owner that gave the field up. The field is removed, if it is set.
-	AbandonedBy string
+	// Removed reports whether a client removed the field, and meant 0.
+	Removed bool
+	// Witness is the new spec.reserveWitness, nil to leave it.
+	Witness *bool
 }
 
 // IsEmpty reports whether nothing of the MachineDeployment changes.
 func (c DeploymentChange) IsEmpty() bool {
-	return c.Replicas == 0 && c.Field == nil && c.AbandonedBy == "" && c.Managed == nil && len(c.Annotations) == 0
+	return c.Replicas == 0 && c.Field == nil && c.Witness == nil && c.Managed == nil && len(c.Annotations) == 0
 }
 
 // MachineChange is one write of a Machine.
@@ -129,7 +131,7 @@ func (v View) HasNoReserve() bool { return hasNoReserve(v, desiredReserve(v)) }
 // hasNoReserve is HasNoReserve for what is desired.
 func hasNoReserve(v View, w desired) bool {
 	d := v.Deployment
-	if w.problem != nil || w.Wish > 0 || v.NamedGone > 0 || w.field != nil || w.recorded != nil || w.fieldConflict.Writes > 0 || reported(d) {
+	if w.problem != nil || w.Wish > 0 || v.NamedGone > 0 || w.field != nil || w.recorded != nil || w.witness != nil || w.fieldConflict.Writes > 0 || reported(d) {
 		return false
 	}
 	if v.Memory.AppliedTo(d).Excess > 0 {
@@ -226,7 +228,7 @@ func machineChanges(v View, rule reserve.Plan) []MachineChange {
 // numbers.
 func deploymentChange(v View, w desired, after *v1alpha1.MachineDeployment, rule reserve.Plan) DeploymentChange {
 	d := v.Deployment
-	c := DeploymentChange{Replicas: int(after.Spec.Replicas - d.Spec.Replicas), Field: w.field, Restored: w.restored, Managed: w.managed, AbandonedBy: w.abandonedBy, Annotations: map[string]string{}}
+	c := DeploymentChange{Replicas: int(after.Spec.Replicas - d.Spec.Replicas), Field: w.field, Restored: w.restored, Managed: w.managed, Removed: w.removed, Witness: w.witness, Annotations: map[string]string{}}
 	put := func(key, value string) {
 		if d.Annotations[key] != value {
 			c.Annotations[key] = value

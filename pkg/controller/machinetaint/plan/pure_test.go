@@ -47,7 +47,7 @@ var _ = DescribeTable("A plan changes no object of its view, and is the same for
 	Entry("when it changes numbers", included(additive, excess(4))),
 	Entry("when it writes a lost record", atRest(applied(""), remembered("2"), note(api.ReturnedAnnotation, "gone"))),
 	Entry("when it gives the field back",
-		owned(2, "2", gitopsAt0, entry(plan.FieldManager, "Update", 9, claim), entry("gitops", "Apply", 0, noClaim))),
+		owned(2, "2", gitops, entry(plan.FieldManager, "Update", 9, claim), entry("gitops", "Apply", 0, noClaim))),
 	Entry("when it ends a reserve", changed(fleet(2, 1, held("r1", condemned), serving("s1"), serving("s2")), excess(0), func(v *plan.View) {
 		v.Deployment.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: api.ReserveReady}, {Type: "Available"}}
 	})),

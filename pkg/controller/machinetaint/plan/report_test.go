@@ -16,14 +16,19 @@ import (
 )
 
 const (
-	complete = "3 of 3 machines serve, 2 of 2 in reserve, 2 of these ready"
-	none     = "2 of 2 machines serve, 0 of 0 in reserve, 0 of these ready"
-	surplus  = "3 of 3 machines serve, 2 of 0 in reserve, 2 of these ready; waiting for surplus machines to be deleted"
-	noAnswer = "the API server does not respond; until it answers, nothing changes that depends on Nodes or pods: "
-	isPruned = "; the API server does not store spec.excessReplicas: install the CustomResourceDefinitions of this release, or use the annotation"
+	complete        = "3 of 3 machines serve, 2 of 2 in reserve, 2 of these ready"
+	none            = "2 of 2 machines serve, 0 of 0 in reserve, 0 of these ready"
+	surplus         = "3 of 3 machines serve, 2 of 0 in reserve, 2 of these ready; waiting for surplus machines to be deleted"
+	noAnswer        = "the API server does not respond; until it answers, nothing changes that depends on Nodes or pods: "
+	isWitnessPruned = "; the API server does not store spec.reserveWitness, so spec.excessReplicas is restored whoever removes it: install the CustomResourceDefinitions of this release"
+	isPruned        = "; the API server does not store spec.excessReplicas: install the CustomResourceDefinitions of this release, or use the annotation"
 )
 
-func pruned(v *plan.View) { v.Pruned = true }
+func pruned(v *plan.View) { v.Pruned, v.Deployment.Spec.ReserveWitness = true, false }
+
+func witnessPruned(v *plan.View) {
+	v.WitnessPruned, v.Deployment.Spec.ReserveWitness = true, false
+}
 
 // leftover keeps a MachineDeployment without a reserve from being left alone.
 func leftover(v *plan.View) { note(api.ReturnedAnnotation, "gone")(v) }
@@ -71,6 +76,7 @@ var _ = DescribeTable("The report of a MachineDeployment",
 		atRest(unreachable, inclusive, replicas(5), note(api.AppliedExcessAnnotation, "2,counted=2,replicas=5")), 2, 2, false, plan.ClusterUnreachable,
 		noAnswer+complete+"; spec.replicas includes 2 of them"),
 	Entry("says that the API server does not store the field", atRest(pruned), 2, 2, false, reserve.Complete, complete+isPruned),
+	Entry("says that the API server does not store its witness", atRest(witnessPruned), 2, 2, false, reserve.Complete, complete+isWitnessPruned),
 )
 
 var _ = DescribeTable("Settings that cannot be used leave the reserve as it is",

@@ -49,8 +49,11 @@ func newReport(v View, w desired, rule reserve.Plan) Report {
 		r.Message += fmt.Sprintf("; Reserve %s requests %d", w.requested.Reserve, w.requested.Machines)
 	}
 	r.Message += w.conflictMessage(v)
-	if v.Pruned {
+	switch {
+	case v.Pruned:
 		r.Message += "; the API server does not store spec.excessReplicas: install the CustomResourceDefinitions of this release, or use the annotation"
+	case v.WitnessPruned:
+		r.Message += "; the API server does not store spec.reserveWitness, so spec.excessReplicas is restored whoever removes it: install the CustomResourceDefinitions of this release"
 	}
 	return r
 }

@@ -52,8 +52,9 @@ type View struct {
 	// AllLeaving reports whether the cluster hibernates or is being deleted, so that a reserve
 	// that replicas include is deleted, too.
 	AllLeaving bool
-	// Pruned reports whether the API server drops spec.excessReplicas.
-	Pruned bool
+	// Pruned reports whether the API server drops spec.excessReplicas, WitnessPruned whether it
+	// drops spec.reserveWitness.
+	Pruned, WitnessPruned bool
 	// Memory is that of the last plan.
 	Memory Memory
 }
