@@ -95,8 +95,9 @@ type Controller struct {
 	filled, ownStores []cache.DoneChecker
 	// fieldPruned reports whether the API server has dropped spec.excessReplicas from a write of
 	// this controller, and shows it nowhere; witnessPruned, the same of spec.reserveWitness;
-	// numbersPruned, whether it dropped the numbers of machines from the last status that had any.
-	fieldPruned, witnessPruned, numbersPruned atomic.Bool
+	// numbersPruned, whether it dropped the numbers of machines from the last status that had any;
+	// selectorPruned, the same of the selector.
+	fieldPruned, witnessPruned, numbersPruned, selectorPruned atomic.Bool
 }
 
 // New returns a controller. The caller must call Run. Start the informers after New.

@@ -79,7 +79,7 @@ func statusPatch(d *v1alpha1.MachineDeployment, s v1alpha1.MachineDeploymentStat
 	patch := guarded(d.ResourceVersion, nil)
 	patch["status"] = tree{
 		"excessReplicas": orNull(s.ExcessReplicas), "readyExcessReplicas": orNull(s.ReadyExcessReplicas),
-		"conditions": orNullList(s.Conditions),
+		"selector": orNull(s.Selector), "conditions": orNullList(s.Conditions),
 	}
 	return encode(patch)
 }

@@ -24,7 +24,7 @@ import (
 func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, p plan.Plan) (wait time.Duration, err error) {
 	now := c.clock.Now()
 	s := plan.NewStatus(d, p.Report, metav1.NewTime(now))
-	if equality.Semantic.DeepEqual(d.Status, s) || c.numbersPruned.Load() && equality.Semantic.DeepEqual(d.Status, withNumbersOf(d, s)) {
+	if equality.Semantic.DeepEqual(d.Status, c.withoutPruned(d, s)) {
 		return 0, nil
 	}
 	if wait := c.states.reportIn(keyOf(d), now); wait > 0 {
@@ -41,6 +41,9 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	if s.ExcessReplicas > 0 {
 		c.numbersPruned.Store(answer.Status.ExcessReplicas == 0)
 	}
+	if s.Selector != "" {
+		c.selectorPruned.Store(answer.Status.Selector == "")
+	}
 	if c.settings.Drain && p.Report.Silent {
 		klog.FromContext(ctx).Info("The reserve is given up")
 	}
@@ -50,9 +53,15 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	return 0, nil
 }
 
-// withNumbersOf returns a status with the numbers of machines that a MachineDeployment shows.
-func withNumbersOf(d *v1alpha1.MachineDeployment, s v1alpha1.MachineDeploymentStatus) v1alpha1.MachineDeploymentStatus {
-	s.ExcessReplicas, s.ReadyExcessReplicas = d.Status.ExcessReplicas, d.Status.ReadyExcessReplicas
+// withoutPruned returns a status in which fields that the API server drops are as a
+// MachineDeployment shows them.
+func (c *Controller) withoutPruned(d *v1alpha1.MachineDeployment, s v1alpha1.MachineDeploymentStatus) v1alpha1.MachineDeploymentStatus {
+	if c.numbersPruned.Load() {
+		s.ExcessReplicas, s.ReadyExcessReplicas = d.Status.ExcessReplicas, d.Status.ReadyExcessReplicas
+	}
+	if c.selectorPruned.Load() {
+		s.Selector = d.Status.Selector
+	}
 	return s
 }
 

@@ -89,6 +89,25 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("reports the numbers of machines where the API server drops the selector", func() {
+		kinds := pruning("excessReplicas", "reserveWitness")
+		for _, kind := range kinds {
+			if kind.Known != nil {
+				kind.Known.Status = append(kind.Known.Status, "excessReplicas", "readyExcessReplicas")
+			}
+		}
+		onServer(kinds, 2, 2, none, func(a *alone) {
+			a.wrote(0)
+			Expect(a.deployment().Status.ExcessReplicas).To(BeEquivalentTo(2))
+			since := len(a.Writes())
+			time.Sleep(24 * time.Hour)
+			Expect(a.wrote(since)).To(BeEmpty())
+			a.deleteSlowly("d")
+			a.wrote(0)
+			Expect(a.deployment().Status.ExcessReplicas).To(BeEquivalentTo(1))
+		})
+	})
+
 	It("works from what it remembers where the API server drops the field, and says so", func() {
 		onServer(pruning(), 2, 1, none, func(a *alone) {
 			a.wrote(0)

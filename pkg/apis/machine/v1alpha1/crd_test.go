@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -35,11 +36,15 @@ var _ = Describe("The CRDs", Ordered, func() {
 			schema.Description = stockVersion.Schema.OpenAPIV3Schema.Description
 			Expect(columns(version)).To(ConsistOf(append(columns(stockVersion), columnAdds...)))
 			version.AdditionalPrinterColumns = stockVersion.AdditionalPrinterColumns
+			if slices.Contains(statusAdds, "selector") {
+				Expect(version.Subresources.Scale.LabelSelectorPath).To(HaveValue(Equal(".status.selector")))
+				version.Subresources.Scale.LabelSelectorPath = nil
+			}
 			ours.Annotations = stock.Annotations
 
 			Expect(ours).To(Equal(stock))
 		},
-		Entry(nil, "machinedeployments", []string{"excessReplicas", "reserveWitness"}, []string{"excessReplicas", "readyExcessReplicas"},
+		Entry(nil, "machinedeployments", []string{"excessReplicas", "reserveWitness"}, []string{"excessReplicas", "readyExcessReplicas", "selector"},
 			[]string{"Excess .spec.excessReplicas", "Reserve .status.readyExcessReplicas"}),
 		Entry(nil, "machines", nil, nil, []string{`Reserve .spec.nodeTemplate.metadata.annotations['evenkeel\.machine\.sapcloud\.io/reserve']`}),
 		Entry(nil, "machinesets", nil, nil, nil),

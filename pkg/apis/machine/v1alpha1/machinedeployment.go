@@ -16,7 +16,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName="mcd"
 // +kubebuilder:subresource:status
-// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Number of ready machines, including those in reserve."
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Desired number of machines for workload."
 // +kubebuilder:printcolumn:name="Excess",type=integer,JSONPath=`.spec.excessReplicas`,description="Desired number of machines in reserve, beyond those for workload."
@@ -74,6 +74,11 @@ type MachineDeploymentStatus struct {
 	// Number of ready machines in reserve, which workload can use at once.
 	// +optional
 	ReadyExcessReplicas int32 `json:"readyExcessReplicas,omitempty"`
+
+	// Selector of the machines, as the scale subresource shows it: HorizontalPodAutoscaler requires
+	// one. Set with the first reserve, and kept.
+	// +optional
+	Selector string `json:"selector,omitempty"`
 }
 
 // MachineDeploymentList is a list of MachineDeployments.

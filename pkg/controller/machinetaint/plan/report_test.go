@@ -119,6 +119,27 @@ var _ = Describe("The status of a MachineDeployment", func() {
 		Expect(d.Status.Conditions).To(HaveLen(2), "the object of the view stays as it was")
 	})
 
+	It("gets a selector with the first reserve, and keeps it", func() {
+		d := reported()
+		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "a"}, MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "old", Operator: "DoesNotExist"}}}
+		Expect(plan.NewStatus(d, plan.Report{Silent: true}, now).Selector).To(BeEmpty())
+		d.Status = plan.NewStatus(d, plan.Report{Reason: reserve.Complete}, now)
+		Expect(d.Status.Selector).To(Equal("!old,pool=a"))
+		Expect(plan.NewStatus(d, plan.Report{Silent: true}, now).Selector).To(Equal("!old,pool=a"))
+		d.Spec.Selector.MatchLabels["pool"] = "b"
+		Expect(plan.NewStatus(d, plan.Report{Reason: reserve.Complete}, now).Selector).To(Equal("!old,pool=b"))
+	})
+
+	DescribeTable("has no selector that selects everything or nothing", func(s *metav1.LabelSelector) {
+		d := reported()
+		d.Spec.Selector = s
+		Expect(plan.NewStatus(d, plan.Report{Reason: reserve.Complete}, now).Selector).To(BeEmpty())
+	},
+		Entry("without one", nil),
+		Entry("with an empty one", &metav1.LabelSelector{}),
+		Entry("with an invalid one", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}),
+	)
+
 	It("gets the condition beside those of others", func() {
 		s := plan.NewStatus(reported(other), plan.Report{Reserve: 3, Ready: 2, Reason: reserve.NotReady, Message: "2 of 3"}, now)
 		Expect([]int32{s.ExcessReplicas, s.ReadyExcessReplicas}).To(Equal([]int32{3, 2}))

@@ -58,6 +58,17 @@ func newReport(v View, w desired, rule reserve.Plan) Report {
 	return r
 }
 
+// selectorText returns the selector of the machines as the scale subresource shows it, empty if it
+// is invalid. It stays in the status without a reserve: an autoscaler that scales replicas stops
+// without it.
+func selectorText(d *v1alpha1.MachineDeployment) string {
+	s, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil || s.Empty() {
+		return ""
+	}
+	return s.String()
+}
+
 // reported reports whether the status contains anything of this controller.
 func reported(d *v1alpha1.MachineDeployment) bool {
 	s := d.Status
@@ -84,6 +95,7 @@ func NewStatus(d *v1alpha1.MachineDeployment, r Report, now metav1.Time) v1alpha
 		s.Conditions = slices.DeleteFunc(s.Conditions, isOurs)
 		return s
 	}
+	s.Selector = selectorText(d)
 	c := mcm.MachineDeploymentCondition{
 		Type: v1alpha1.ReserveReady, Status: mcm.ConditionStatus(reason.ReserveReady.Find(string(r.Reason)).Status), Reason: string(r.Reason), Message: r.Message,
 		LastUpdateTime: now, LastTransitionTime: now,

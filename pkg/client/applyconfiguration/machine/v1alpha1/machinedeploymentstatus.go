@@ -18,6 +18,9 @@ type MachineDeploymentStatusApplyConfiguration struct {
 	ExcessReplicas *int32 `json:"excessReplicas,omitempty"`
 	// Number of ready machines in reserve, which workload can use at once.
 	ReadyExcessReplicas *int32 `json:"readyExcessReplicas,omitempty"`
+	// Selector of the machines, as the scale subresource shows it: HorizontalPodAutoscaler requires
+	// one. Set with the first reserve, and kept.
+	Selector *string `json:"selector,omitempty"`
 }
 
 // MachineDeploymentStatusApplyConfiguration constructs a declarative configuration of the MachineDeploymentStatus type for use with
@@ -129,5 +132,13 @@ func (b *MachineDeploymentStatusApplyConfiguration) WithExcessReplicas(value int
 // If called multiple times, the ReadyExcessReplicas field is set to the value of the last call.
 func (b *MachineDeploymentStatusApplyConfiguration) WithReadyExcessReplicas(value int32) *MachineDeploymentStatusApplyConfiguration {
 	b.ReadyExcessReplicas = &value
+	return b
+}
+
+// WithSelector sets the Selector field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Selector field is set to the value of the last call.
+func (b *MachineDeploymentStatusApplyConfiguration) WithSelector(value string) *MachineDeploymentStatusApplyConfiguration {
+	b.Selector = &value
 	return b
 }
