@@ -82,7 +82,7 @@ func (w *World) snapshot() pool.Snapshot { return pool.Read(w.deployment(), w.ob
 // view returns the input of the machine-taint controller.
 func (w *World) view() machinetaintplan.View {
 	s := w.snapshot()
-	v := machinetaintplan.View{Now: now, Settings: settings, Deployment: s.Deployment, CurrentSet: s.Rollout.Set, Rollout: s.Rollout.Replacing, Memory: w.memoryOf(s.Deployment)}
+	v := machinetaintplan.View{Now: now, Settings: settings, Deployment: s.Deployment, CurrentSet: s.Rollout.Set, Rollout: s.Rollout.Replacing, Memory: w.memoryOf(s.Deployment), Evictions: &machinetaintplan.Evictions{}}
 	for s := range w.sets {
 		set := &w.sets[s]
 		v.SetReplicas += int(min(set.asks, set.asksSeen))

@@ -10,9 +10,10 @@
 //	what MCM has seen -'      inside)                status, events
 //
 // Watches: MachineDeployments, MachineSets, Machines and MachineClasses of the control cluster,
-// each in a store of its own; Nodes and pods of the target cluster; and the stores of
-// machine-controller-manager's controllers in this process. Of these it reads only metadata, status
-// and replicas, because those controllers write into the rest.
+// each in a store of its own; Nodes and pods of the target cluster, whose PodDisruptionBudgets it
+// reads while a machine may have to be drained; and the stores of machine-controller-manager's
+// controllers in this process. Of these it reads only metadata, status and replicas, because those
+// controllers write into the rest.
 //
 // Writes: the reserve mark and the deletion priority of Machines; the reserve mark of Nodes; of a
 // MachineDeployment the annotations applied-excess, wanted-excess and returned, spec.excessReplicas
