@@ -4,6 +4,7 @@ package machinetaint_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -121,6 +122,33 @@ var _ = Describe("The controller", func() {
 			}
 		})
 	})
+
+	DescribeTable("frees a machine while another one enters the reserve, but not that one",
+		func(reserve int, want ...string) {
+			onItsOwn(2, reserve, none, func(a *alone) {
+				Expect(a.core.CoreV1().Pods(fixture.Namespace).Delete(context.Background(), "on-b", metav1.DeleteOptions{})).To(Succeed())
+				a.wrote(0)
+				var asked []string
+				begin := time.Now()
+				a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+					if r.User != controllerUser || !r.Writes() {
+						return 0, 0
+					}
+					asked = append(asked, fmt.Sprintf("%d %s %s", time.Since(begin).Milliseconds(), r.Resource, r.Name))
+					return 50 * time.Millisecond, 0
+				})
+				a.reports("b", `{"currentStatus":{"phase":"Pending"}}`) // c serves in its place
+				time.Sleep(220 * time.Millisecond)
+				a.patch(`{"spec":{"replicas":3}}`)
+				time.Sleep(20 * time.Millisecond)
+				Expect(asked).To(Equal(want))
+				a.LatencyOf(nil)
+				a.wrote(0)
+			})
+		},
+		Entry("the next one", 2, "100 nodes c", "150 machines c", "200 nodes b", "220 nodes d"),
+		Entry("none if there is no other", 1, "100 nodes c", "150 machines c", "200 nodes b"),
+	)
 
 	It("lets no machine enter the reserve if replicas were raised as the last one left it", func() {
 		onItsOwn(1, 0, none, func(a *alone) {
