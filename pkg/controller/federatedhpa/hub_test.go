@@ -128,7 +128,8 @@ type cluster struct {
 	mu       sync.Mutex
 	load     map[string]int64
 	capacity int64
-	still    bool // its own autoscaler has ended
+	still    bool        // its own autoscaler has ended
+	used     atomic.Bool // the hub has written an autoscaler there
 }
 
 // newFederation has members with a Deployment shop in each.

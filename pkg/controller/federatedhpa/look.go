@@ -181,7 +181,7 @@ func (m *member) lookAtWorkload(c *plan.Cluster, o *v1alpha1.FederatedHorizontal
 		}
 		return
 	}
-	c.Workload.Known = true
+	c.Workload.Known, c.Workload.AsOf = true, m.reads.asOf(k.shownVersion())
 	item, found, _ := k.informer.GetStore().GetByKey(o.Namespace + "/" + ref.Name)
 	u, ok := unstructuredOf(item)
 	if !found || !ok {

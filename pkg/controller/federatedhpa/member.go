@@ -40,6 +40,7 @@ type member struct {
 	health    health
 	outbox    outbox
 	weight    weight
+	reads     reads
 	anew      func() // stops this member and starts another one, which reads the cluster again
 	restored  func() // the cluster shows an older version than before
 

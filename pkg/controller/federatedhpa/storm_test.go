@@ -33,6 +33,7 @@ var _ = Describe("Storms", func() {
 			f.disturbAll(random, first, second)
 			f.Calm()
 			f.reachAll()
+			f.change("shop", everywhere)
 			f.loads("shop", 20, 1, 1, 1)
 			f.settle()
 			f.excused.Store(false)
@@ -145,6 +146,7 @@ func (f *federation) guard(limit int64, name string) {
 	for _, c := range f.clusters {
 		c.AfterWrite(func(w sim.Write) error {
 			if w.Resource == "horizontalpodautoscalers" && w.User == "federatedhpa" && !w.NoOp() {
+				c.used.Store(true)
 				f.note("%s %s %v", c.name, w.Verb, w.Object["spec"].(map[string]any)["maxReplicas"])
 			}
 			select {
@@ -197,6 +199,8 @@ func (f *federation) judge(limit int64, name string) {
 		if h := c.hpa(name); h != nil {
 			sum += int64(h.Spec.MaxReplicas)
 			Expect(*h.Spec.MinReplicas).To(BeNumerically("<=", h.Spec.MaxReplicas))
+		} else if c.used.Load() && c.Get(deploymentGVR, ns, name) != nil {
+			sum += int64(c.replicas(name)) // left running
 		}
 	}
 	if f.excused.Load() || f.bounds(name) != before {
@@ -254,7 +258,7 @@ func (f *federation) reachAll() {
 // disturb does one thing that happens to fleets.
 func (f *federation) disturb(random *rand.Rand, p *storm.Process) {
 	c := f.clusters[random.IntN(len(f.clusters))]
-	switch random.IntN(6) {
+	switch random.IntN(8) {
 	case 0:
 		p.CrashFor(time.Duration(random.IntN(60)) * time.Second)
 	case 1:
@@ -265,5 +269,9 @@ func (f *federation) disturb(random *rand.Rand, p *storm.Process) {
 		c.set(func(c *cluster) { c.load["shop"] = int64(random.IntN(30)) })
 	case 5:
 		c.Compact()
+	case 6:
+		f.change("shop", without(c.name))
+	case 7:
+		f.change("shop", everywhere)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // emptyList selects an autoscaler that does not exist, so that the list contains only its version.
@@ -26,6 +29,7 @@ var emptyList = metav1.ListOptions{FieldSelector: "metadata.name=federatedhpa-pr
 // has ended, so an API server with a late cache does not look like a restore. If a cluster passes
 // its old version between two probes, contradicts finds out.
 func (m *member) wentBack(ctx context.Context) bool {
+	begun := m.o.Clock.Now()
 	list, err := m.dynamic.Resource(hpaResource).Namespace(cmp.Or(m.o.Namespace, metav1.NamespaceDefault)).List(ctx, emptyList)
 	if err != nil {
 		klog.FromContext(ctx).V(4).Info("The version of a cluster is unknown", "err", err)
@@ -33,6 +37,7 @@ func (m *member) wentBack(ctx context.Context) bool {
 	}
 	before := m.probed
 	m.probed = list.GetResourceVersion()
+	m.reads.record(m.probed, begun)
 	return plan.IsNewer(before, m.probed)
 }
 
@@ -133,3 +138,35 @@ func (m *member) misses(there map[string]bool, shown, readAt string, silent bool
 }
 
 var errLate = errors.New("some autoscalers do not exist, and the watch has yet to show whether they were removed")
+
+// maxReads limits how many reads are remembered: bookmarks come every minute, and probes every 10 seconds.
+const maxReads = 16
+
+// reads are the latest consistent reads of a cluster's version.
+type reads struct {
+	mu  sync.Mutex
+	all []read
+}
+
+type read struct {
+	version string
+	begun   time.Time
+}
+
+func (r *reads) record(version string, begun time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all[max(0, len(r.all)-maxReads+1):], read{version, begun})
+}
+
+// asOf returns the time of which a cache that has shown everything up to a version certainly contains all changes.
+func (r *reads) asOf(shown string) (latest time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, is := range r.all {
+		if written.Reached(shown, is.version) {
+			latest = is.begun
+		}
+	}
+	return latest
+}

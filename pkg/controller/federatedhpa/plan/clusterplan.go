@@ -270,7 +270,7 @@ func (s *ClusterPlan) replaced(now time.Time) bool {
 // desired returns how many replicas run: those that its autoscaler asks for, or those that run without one.
 func (s *ClusterPlan) desired() int64 {
 	if s.cluster.Local == nil {
-		return s.Left
+		return s.runsLeft()
 	}
 	return s.cluster.Local.Desired
 }

@@ -61,7 +61,7 @@ func (p *Plan) orderBounds(r rules, now time.Time) {
 				p.Again = requeue.Sooner(p.Again, awhile)
 			}
 		case budget < 0 && s.Aim.Max > s.Confirmed.Max: // it counts already, but as too much
-			to.Max = max(1, s.Confirmed.Max, min(s.Left, s.Aim.Max))
+			to.Max = max(1, s.Confirmed.Max, min(s.runsLeft(), s.Aim.Max))
 		}
 		if to.Min = min(s.Aim.Min, to.Max); to.Min < s.Confirmed.Min {
 			given := min(s.Confirmed.Min-to.Min, spare)

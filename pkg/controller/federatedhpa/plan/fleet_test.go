@@ -121,7 +121,7 @@ func (f *fleet) view() plan.View {
 			}
 		} else if m.seen != nil {
 			c.Absent = true
-			c.Workload = plan.Workload{Known: true, Exists: !m.gone, Requested: m.shownLeft(f.now), Autoscaled: m.managed, UID: m.name}
+			c.Workload = plan.Workload{Known: true, Exists: !m.gone, Requested: m.seen.left, AsOf: m.looked, Autoscaled: m.managed, UID: m.name}
 		}
 		if m.inFlight != nil {
 			c.InFlight, c.Sent = ptr.To(m.inFlight.Bounds), m.inFlight.at
@@ -132,14 +132,6 @@ func (f *fleet) view() plan.View {
 		v.Clusters = append(v.Clusters, c)
 	}
 	return v
-}
-
-// shownLeft returns what the hub sees running without an autoscaler. The watch of a workload is late by at most 15 seconds.
-func (m *member) shownLeft(now time.Time) int64 {
-	if m.up && now.Sub(m.looked) >= 15*time.Second {
-		return m.real.left
-	}
-	return m.seen.left
 }
 
 // sync is one of the hub's: it writes the ledger and sends the orders, unless it dies at some point of that.

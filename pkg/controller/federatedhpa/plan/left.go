@@ -11,9 +11,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 )
 
-// scalesAfter is for how long what a cluster shows of a workload is not final after its autoscaler was removed: the
-// autoscaler's last period of 15 seconds may still change it, and the watch may be late by as much.
-const scalesAfter = 30 * time.Second
+// scalesAfter is for how long a cluster may still scale a workload after its autoscaler was removed: the period of
+// autoscalers.
+const scalesAfter = 15 * time.Second
 
 // countLeft returns how many replicas run in a cluster that has lost its autoscaler: its last maximum, until
 // the cluster has certainly ended to scale, and then what the workload asks for. The number never rises, so
@@ -39,14 +39,28 @@ func (s *ClusterPlan) countLeft(before v1alpha1.ClusterStatus, r rules, now time
 		left = 1
 	}
 	switch {
-	case !c.Reachable, !w.Known && w.Fault.Reason != NoSuchKind, w.Arriving:
-		return left
-	case !w.Exists, w.Autoscaled:
+	case w.Autoscaled && c.Reachable, w.Fault.Reason == NoSuchKind:
 		return 0
-	case w.Requested < 0, s.entry.MovedAt != nil && now.Sub(s.entry.MovedAt.Time) < scalesAfter:
+	case s.mayScale(), !c.Reachable, !w.Known, w.Arriving, w.Exists && w.Requested < 0:
 		return left
+	case !w.Exists:
+		return 0
 	}
 	return min(left, w.Requested)
+}
+
+// mayScale reports whether what is known of the workload is older than the last change that the removed autoscaler
+// may have made. The watch of a workload may be late by more than that of autoscalers, as after an outage.
+func (s *ClusterPlan) mayScale() bool {
+	return s.entry.MovedAt != nil && s.cluster.Workload.AsOf.Sub(s.entry.MovedAt.Time) < scalesAfter
+}
+
+// runsLeft returns how many of the replicas that count run, as the workload shows.
+func (s *ClusterPlan) runsLeft() int64 {
+	if requested := s.cluster.Workload.Requested; requested >= 0 {
+		return min(s.Left, requested)
+	}
+	return s.Left
 }
 
 // staysLeft reports whether what is left in the cluster stays there: the object asks for nothing else, or the hub

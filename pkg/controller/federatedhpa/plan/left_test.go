@@ -20,7 +20,7 @@ func deleting(s *Spec) { s.LeavePolicy = v1alpha1.LeaveDelete }
 // left is a cluster that has no autoscaler any more and is not selected. Its workload asks for as many replicas.
 func left(name string, requested int64, change ...func(*plan.Cluster)) plan.Cluster {
 	c := but(none(name), unselected)
-	c.Workload = plan.Workload{Known: true, Exists: true, Version: "7", UID: "w", Requested: requested, Ready: requested}
+	c.Workload = plan.Workload{Known: true, Exists: true, Version: "7", UID: "w", Requested: requested, Ready: requested, AsOf: noon}
 	return but(c, change...)
 }
 
@@ -60,11 +60,12 @@ var _ = Describe("What a cluster that has left still runs", func() {
 		Entry("as its last maximum, where its autoscaler has just gone", remembers(twenty(left("a", 4)), "a", confirmed(1, 10)), int32(10), "-/10"),
 		Entry("as the highest that was sent, where its autoscaler has just gone", remembers(remembers(twenty(left("a", 4)), "a", confirmed(1, 5)), "a", outstanding(1, 9, "100")), int32(9), "-/11"),
 		Entry("as what it runs, where its autoscaler went before it obeyed a lower maximum", remembers(twenty(left("a", 9)), "a", confirmed(1, 5)), int32(9), "-/11"),
-		Entry("as its last maximum, while it may still be scaled", counting(twenty(left("a", 4)), "a", 10, 29*time.Second), int32(10), "-/10"),
-		Entry("as many as its workload asks for, after that", counting(twenty(left("a", 4)), "a", 10, 30*time.Second), int32(4), "-/16"),
+		Entry("as its last maximum, while it may still be scaled", counting(twenty(left("a", 4)), "a", 10, 15*time.Second-time.Nanosecond), int32(10), "-/10"),
+		Entry("as many as its workload asks for, after that", counting(twenty(left("a", 4)), "a", 10, 15*time.Second), int32(4), "-/16"),
+		Entry("as its last maximum, while what is known of its workload is older", counting(twenty(left("a", 4, func(c *plan.Cluster) { c.Workload.AsOf = noon.Add(-time.Hour) })), "a", 10, time.Minute), int32(10), "-/10"),
 		Entry("not more than before, whoever adds replicas there", counting(twenty(left("a", 9)), "a", 4, time.Hour), int32(4), "-/16"),
 		Entry("not at all, once its workload is scaled to 0", counting(twenty(left("a", 0)), "a", 4, time.Hour), int32(0), "-/20"),
-		Entry("not at all, once its workload is gone", counting(twenty(left("a", 0, runs())), "a", 10, time.Second), int32(0), "-/20"),
+		Entry("not at all, once its workload is gone", counting(twenty(left("a", 0, func(c *plan.Cluster) { c.Workload.Exists = false })), "a", 10, time.Minute), int32(0), "-/20"),
 		Entry("though its workload is being deleted", counting(twenty(left("a", 4, func(c *plan.Cluster) { c.Workload.Terminating = true })), "a", 10, time.Hour), int32(4), "-/16"),
 		Entry("not at all, once another autoscaler scales it", counting(twenty(left("a", 4, autoscaled, scaledTwice)), "a", 10, time.Second), int32(0), "-/20"),
 		Entry("not at all, once another client's autoscaler of that name scales it", remembers(twenty(left("a", 4, autoscaled, taken)), "a", confirmed(1, 10)), int32(0), "-/20"),
@@ -95,7 +96,8 @@ var _ = Describe("What a cluster that has left still runs", func() {
 	})
 
 	It("is looked at again once the cluster does not scale it any more", func() {
-		Expect(plan.New(counting(view(Federated(2, 20), left("a", 4), has("b", 2, 10, 3)), "a", 10, 10*time.Second)).Again).To(Equal(20 * time.Second))
+		Expect(plan.New(counting(view(Federated(2, 20), left("a", 4), has("b", 2, 10, 3)), "a", 10, 8*time.Second)).Again).To(Equal(7 * time.Second))
+		Expect(plan.New(counting(view(Federated(2, 20), left("a", 4, func(c *plan.Cluster) { c.Workload.AsOf = noon.Add(-time.Hour) }), has("b", 2, 10, 3)), "a", 10, time.Hour)).Again).To(Equal(5*time.Second), "the watch is late")
 	})
 
 	It("is never given away before that, from the order to the end", func() {
@@ -108,7 +110,8 @@ var _ = Describe("What a cluster that has left still runs", func() {
 		Expect(orders(p)).To(BeEmpty())
 		v.Object.Status = status(v, p)
 		Expect(v.Object.Status.CountedReplicas).To(BeEquivalentTo(20))
-		v.Now = noon.Add(30 * time.Second)
+		v.Now = noon.Add(15 * time.Second)
+		v.Clusters[0].Workload.AsOf = v.Now
 		p = plan.New(v)
 		Expect(orders(p)).To(Equal([]string{"b 2..16"}))
 		Expect(status(v, p).CountedReplicas).To(BeEquivalentTo(20))
@@ -159,6 +162,7 @@ var _ = Describe("What a cluster that has left still runs", func() {
 		Entry("with room for more", counting(view(Federated(2, 20), left("a", 4, selected), has("b", 1, 10, 3)), "a", 4, time.Hour), "10/10", "a 1..10"),
 		Entry("with no room for more", counting(view(Federated(2, 20), left("a", 4, selected), has("b", 1, 16, 16, wants(30))), "a", 4, time.Hour), "4/16", "a 1..4"),
 		Entry("though others have too much already", counting(view(Federated(2, 20), left("a", 4, selected), has("b", 1, 18, 16)), "a", 4, time.Hour), "4/16", "a 1..4", "b 1..16"),
+		Entry("as far as it runs, where it counts with more than that and the sum is too high", counting(view(Federated(2, 20), left("a", 1, selected), has("b", 1, 18, 18)), "a", 4, time.Second), "1/19", "a 1..1"),
 		Entry("before one that has never been used", counting(view(Federated(1, 20, Strict), none("a"), left("b", 4, selected)), "b", 4, time.Hour), "-/20", "b 1..20"),
 		Entry("at once, where another client removed its autoscaler", remembers(view(Federated(2, 20), left("a", 4, selected), has("b", 1, 10, 3)), "a", confirmed(1, 10)), "10/10", "a 1..10"),
 	)

@@ -128,7 +128,7 @@ func (s *ClusterPlan) omissionRank() int {
 }
 
 // lookAgainAt is when a cluster is asked again for a version that it has not shown, or looked at again that is
-// about to be probed.
+// about to be probed, or to show what it runs.
 const lookAgainAt = 5 * time.Second
 
 // wakeFor records when time alone changes the state of a cluster.
@@ -139,8 +139,8 @@ func (p *Plan) wakeFor(s *ClusterPlan, r rules, now time.Time) {
 	if since := s.entry.NotReadySince; since != nil && s.cluster.Reachable {
 		p.Again = requeue.Sooner(p.Again, r.start-now.Sub(since.Time))
 	}
-	if s.Left > 0 && s.entry.MovedAt != nil {
-		p.Again = requeue.Sooner(p.Again, scalesAfter-now.Sub(s.entry.MovedAt.Time))
+	if s.Left > 0 && s.cluster.Reachable && s.mayScale() {
+		p.Again = requeue.Sooner(p.Again, max(lookAgainAt, scalesAfter-now.Sub(s.entry.MovedAt.Time)))
 	}
 	if s.cluster.taken() {
 		p.Again = requeue.Sooner(p.Again, s.revives(now))

@@ -112,6 +112,8 @@ type Workload struct {
 	AtZero bool
 	// Requested is the number of replicas that it asks for, -1 if its kind does not show that.
 	Requested int64
+	// AsOf is the time of which all changes of workloads are certainly known.
+	AsOf time.Time
 	// Zeroed reports whether the hub has scaled it to 0. Autoscaled reports whether an autoscaler of
 	// another client scales it.
 	Zeroed, Autoscaled bool
