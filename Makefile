@@ -115,7 +115,7 @@ test-tools: ## Run the tests of the release and mutation tools (separate modules
 ##@ Search for faults (each takes hours)
 
 # What nightly runs.
-NIGHT = storms laws soak explore mutants test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-rbac-federation e2e-federation-long e2e-parity e2e-docs e2e-gardener e2e-hostile
+NIGHT = storms laws soak explore mutants test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-rbac-federation e2e-federation-long e2e-parity e2e-docs e2e-nodegroup e2e-autoscaler e2e-gardener e2e-hostile
 
 .PHONY: nightly
 nightly: ## Run these and all long tests one after the other, with one result line for each
@@ -213,12 +213,17 @@ e2e-federation-long: ## Run the long specs of federation: outages of minutes
 	go test -count=1 -timeout=60m ./test/e2e/federation -ginkgo.label-filter=long -ginkgo.no-color
 
 .PHONY: e2e-autoscaler
-e2e-autoscaler: ## Test node groups; CLUSTER_AUTOSCALER=path adds an unmodified cluster-autoscaler
+e2e-autoscaler: ## Test node groups with an unmodified cluster-autoscaler, CLUSTER_AUTOSCALER=path
 	@$(UP) build
 	go tool ginkgo --procs=3 --timeout=60m --no-color ./test/e2e/autoscaler
 
+.PHONY: e2e-nodegroup
+e2e-nodegroup: ## The part of e2e-autoscaler that needs no cluster-autoscaler
+	@$(UP) build
+	go tool ginkgo --procs=1 --label-filter='!autoscaler' --timeout=20m --no-color ./test/e2e/autoscaler
+
 # PEER=none runs the stories without stock, NIGHTS=20 sets the number of hibernations, and
-# CLUSTER_AUTOSCALER=path adds a story with an unmodified cluster-autoscaler.
+# CLUSTER_AUTOSCALER=none leaves out the story with an unmodified cluster-autoscaler.
 .PHONY: e2e-gardener
 e2e-gardener: ## Run Gardener's code with Evenkeel and with stock, three hours. FOCUS=regexp selects stories
 	@$(UP) build

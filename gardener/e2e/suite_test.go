@@ -45,6 +45,7 @@ func TestGardener(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
+	Expect(upstreamBinary).NotTo(BeEmpty(), "set CLUSTER_AUTOSCALER to the path of an unmodified cluster-autoscaler that was built with -tags=externalgrpc, or to none to leave out its story")
 	seedCluster = startCluster(ctx, localcluster.Options{Name: "gardener-seed", Components: localcluster.APIServerOnly, Audit: true})
 	targetCluster = startCluster(ctx, localcluster.Options{Name: "gardener-shoot", Audit: true})
 	seed, target = newClient(seedCluster, kubernetes.SeedScheme), newClient(targetCluster, kubernetes.ShootScheme)

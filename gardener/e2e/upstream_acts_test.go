@@ -49,7 +49,7 @@ const (
 	withUpstream   = `{"apiVersion":"evenkeel.extensions.gardener.cloud/v1alpha1","kind":"EvenkeelConfig","pools":[{"name":"pool","excess":2}],"autoscaler":"upstream"}`
 )
 
-// upstreamBinary is an unmodified cluster-autoscaler that was built for external gRPC providers.
+// upstreamBinary is an unmodified cluster-autoscaler that was built for external gRPC providers, or none: without its story.
 var upstreamBinary = os.Getenv("CLUSTER_AUTOSCALER")
 
 func init() {

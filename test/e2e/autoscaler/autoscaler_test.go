@@ -12,17 +12,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/localcluster"
 )
 
-// real are specs with an unmodified cluster-autoscaler; where there is none each is listed as skipped, with the reason.
-func real(text string, body func()) bool {
-	return Describe(text, Label("long"), func() {
-		BeforeEach(func() {
-			if binary == "" {
-				Skip("CLUSTER_AUTOSCALER names no binary of cluster-autoscaler")
-			}
-		})
-		body()
-	})
-}
+// real are specs with an unmodified cluster-autoscaler.
+func real(text string, body func()) bool { return Describe(text, Label(needsBinary), body) }
 
 var _ = real("An unmodified cluster-autoscaler", func() {
 	It("raises for pods: the reserve takes them at once and is refilled; at max, the reserve is used up, and max is never exceeded; then it names machines, and the reserve is refilled", func(ctx context.Context) {

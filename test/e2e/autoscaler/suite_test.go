@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package autoscaler holds node groups against a real control plane: our machine-controller-manager with its server of node groups,
-// virtual machines, the real scheduler, and, where CLUSTER_AUTOSCALER names its binary, an unmodified cluster-autoscaler.
-// Without that there are only the specs that speak the protocol themselves.
+// virtual machines, the real scheduler, and an unmodified cluster-autoscaler. CLUSTER_AUTOSCALER names its binary; without it, the suite
+// fails, unless only the specs were chosen that speak the protocol themselves.
 package autoscaler
 
 import (
@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -39,6 +40,9 @@ const (
 
 	manager    = "machine-controller-manager"
 	autoscaler = "cluster-autoscaler"
+
+	// needsBinary is the label of specs with an unmodified cluster-autoscaler, records of those that write testdata.
+	needsBinary, records = "autoscaler", "record"
 )
 
 // binary is cluster-autoscaler, as its makers release it, built for external gRPC providers.
@@ -72,7 +76,26 @@ var _ = SynchronizedBeforeSuite(startCluster, func(ctx context.Context) {
 	connect()
 })
 
+// missing returns why the specs of a filter cannot run, empty if they can.
+func missing(binary, filter string) string {
+	if !Label(needsBinary).MatchesLabelFilter(filter) && !Label(needsBinary, records).MatchesLabelFilter(filter) {
+		return ""
+	}
+	const remedy = "Set CLUSTER_AUTOSCALER to the path of an unmodified cluster-autoscaler that was built with -tags=externalgrpc. " +
+		"make e2e-nodegroup runs the specs that need none."
+	if binary == "" {
+		return "no cluster-autoscaler was given. " + remedy
+	}
+	if _, err := exec.LookPath(binary); err != nil {
+		return fmt.Sprintf("CLUSTER_AUTOSCALER: %v. %s", err, remedy)
+	}
+	return ""
+}
+
 func startCluster(ctx context.Context) {
+	if problem := missing(binary, GinkgoLabelFilter()); problem != "" {
+		Fail(problem)
+	}
 	name := fmt.Sprintf("autoscaler-%d", GinkgoParallelProcess())
 	var err error
 	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: name, Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true})
