@@ -215,12 +215,18 @@ e2e-federation-long: ## Run the long specs of federation: outages of minutes
 .PHONY: e2e-autoscaler
 e2e-autoscaler: ## Test node groups with an unmodified cluster-autoscaler, CLUSTER_AUTOSCALER=path
 	@$(UP) build
-	go tool ginkgo --procs=3 --timeout=60m --no-color ./test/e2e/autoscaler
+	go tool ginkgo --procs=3 --label-filter='!record' --timeout=60m --no-color ./test/e2e/autoscaler
 
 .PHONY: e2e-nodegroup
 e2e-nodegroup: ## The part of e2e-autoscaler that needs no cluster-autoscaler
 	@$(UP) build
 	go tool ginkgo --procs=1 --label-filter='!autoscaler' --timeout=20m --no-color ./test/e2e/autoscaler
+
+.PHONY: record-autoscaler
+record-autoscaler: ## Record anew what cluster-autoscaler asks, CLUSTER_AUTOSCALER=path, and play it again
+	@$(UP) build
+	go tool ginkgo --procs=1 --label-filter=record --timeout=30m --no-color ./test/e2e/autoscaler
+	go test -count=1 ./pkg/provider/nodegroup -ginkgo.label-filter=recorded -ginkgo.no-color
 
 # PEER=none runs the stories without stock, NIGHTS=20 sets the number of hibernations, and
 # CLUSTER_AUTOSCALER=none leaves out the story with an unmodified cluster-autoscaler.

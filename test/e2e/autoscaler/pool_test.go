@@ -46,6 +46,9 @@ func (p pool) create(ctx context.Context, bounds string, replicas int32) {
 	_, err := kube.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	p.newClass(ctx, name)
+	DeferCleanup(func(ctx context.Context) {
+		Expect(ours.MachineClasses(namespace).Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+	})
 	md := &machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{machine.BoundsAnnotation: bounds}}}
 	md.Spec.Replicas, md.Spec.Selector = replicas, &metav1.LabelSelector{MatchLabels: map[string]string{"name": name}}
 	md.Spec.Strategy = machine.MachineDeploymentStrategy{Type: "RollingUpdate", RollingUpdate: &machine.RollingUpdateMachineDeployment{

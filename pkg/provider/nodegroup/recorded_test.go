@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodegroup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/recording"
+	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/sim/storm"
+)
+
+// recordedKinds are the kinds of a recording by resource.
+var recordedKinds = map[string]schema.GroupVersionKind{
+	"machineclasses": mcm.SchemeGroupVersion.WithKind("MachineClass"), "machinedeployments": mcm.SchemeGroupVersion.WithKind("MachineDeployment"),
+	"machinesets": mcm.SchemeGroupVersion.WithKind("MachineSet"), "machines": mcm.SchemeGroupVersion.WithKind("Machine"),
+	"nodes": corev1.SchemeGroupVersion.WithKind("Node"),
+}
+
+// replay is a recording that is played again: its objects on a simulated API server, its calls to the server of node groups there.
+type replay struct {
+	*cluster
+	dynamic dynamic.Interface
+	patches *recording.Patches
+	objects recording.Objects
+	reader  *reader
+}
+
+// replayed plays a recording again, and returns what cluster-autoscaler changed, as in "raise pool 2".
+func replayed(name string) (acts []string) {
+	GinkgoHelper()
+	steps, err := recording.Read(filepath.Join("testdata", "autoscaler", name+".jsonl"))
+	Expect(err).NotTo(HaveOccurred())
+	storm.Bubble(suite, func() {
+		c := adopt(storm.NewWorld(sim.Options{Seed: 1}))
+		defer c.end()
+		r := &replay{cluster: c, dynamic: dynamic.NewForConfigOrDie(c.ConfigFor("recorded")), patches: &recording.Patches{}, objects: recording.Objects{}}
+		r.reader = &reader{cluster: c, sizes: map[string]int32{}, asked: map[string][]string{}, failed: map[string]bool{}}
+		c.Start(serving, func(ctx context.Context, config *rest.Config) error {
+			config.Wrap(r.patches.Wrap)
+			return server(c.wire)(ctx, config)
+		})
+		for i, step := range steps {
+			time.Sleep(time.Until(step.Time()))
+			synctest.Wait()
+			if step.Object != "" {
+				r.write(step)
+				continue
+			}
+			for range max(1, step.Times) {
+				r.call(step, fmt.Sprintf("line %d, %s %s at %.3f s", i+1, step.Call, step.Request, step.At))
+			}
+		}
+		r.reader.atRest()
+		for _, act := range r.reader.acts {
+			acts = append(acts, act.String())
+		}
+	})
+	return acts
+}
+
+// call makes a call again, and compares the answer and the writes.
+func (r *replay) call(recorded recording.Step, where string) {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	r.patches.Take()
+	versions := r.versions()
+	request, answer, err := r.objects.Play(ctx, r.wire.server, recorded)
+	is, encoded := r.objects.NewCall(recorded.Call, nil, answer, err)
+	Expect(encoded).NotTo(HaveOccurred())
+	Expect(is.Code).To(Equal(recorded.Code), "%s: %v", where, err)
+	Expect(timeless(is.Answer)).To(MatchJSON(timeless(recorded.Answer)), where)
+	var writes []string
+	for _, patch := range r.patches.Take() {
+		Expect(patch.UID+" "+patch.ResourceVersion).To(BeElementOf(versions), "%s: each write says what it was decided on", where)
+		for _, at := range recording.Times.FindAllString(string(patch.Change), -1) {
+			Expect(time.Parse(time.RFC3339, at)).To(BeTemporally("~", time.Now(), 2*time.Second), "%s: times in %s", where, patch.Change)
+		}
+		writes = append(writes, timeless(patch.Change))
+	}
+	Expect(writes).To(HaveLen(len(recorded.Writes)), "%s: writes %v", where, writes)
+	for i, write := range writes {
+		Expect(write).To(MatchJSON(timeless(recorded.Writes[i])), where)
+	}
+	By(where)
+	r.reader.read(recorded.Call, request, answer, err, len(writes) > 0)
+}
+
+// timeless is JSON with no time in it.
+func timeless(text json.RawMessage) string {
+	if text == nil {
+		return "{}"
+	}
+	return recording.Times.ReplaceAllString(string(text), "TIME")
+}
+
+// versions are those of all MachineDeployments.
+func (r *replay) versions() (all []string) {
+	for _, d := range r.Objects(deploymentsGVR) {
+		all = append(all, string(d.GetUID())+" "+d.GetResourceVersion())
+	}
+	return all
+}
+
+// write has the simulated API server store an object as it was recorded.
+func (r *replay) write(step recording.Step) {
+	GinkgoHelper()
+	Expect(r.objects.Apply(step)).To(Succeed())
+	ctx := context.Background()
+	resource, name, _ := strings.Cut(step.Object, "/")
+	kind := recordedKinds[resource]
+	var client dynamic.ResourceInterface = r.dynamic.Resource(kind.GroupVersion().WithResource(resource))
+	if resource != "nodes" {
+		client = r.dynamic.Resource(kind.GroupVersion().WithResource(resource)).Namespace(ns)
+	}
+	stored, err := client.Get(ctx, name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		Expect(err).NotTo(HaveOccurred())
+	}
+	is := r.recorded(kind, step.Object)
+	switch {
+	case is == nil:
+		r.remove(client, stored)
+		return
+	case apierrors.IsNotFound(err):
+		is.SetDeletionTimestamp(nil)
+		stored, err = client.Create(ctx, is, metav1.CreateOptions{})
+	case is.GetDeletionTimestamp() != nil && stored.GetDeletionTimestamp() == nil:
+		Expect(client.Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+		stored, err = client.Get(ctx, name, metav1.GetOptions{})
+		fallthrough
+	default:
+		Expect(err).NotTo(HaveOccurred())
+		is.SetResourceVersion(stored.GetResourceVersion())
+		stored, err = client.Update(ctx, is, metav1.UpdateOptions{})
+	}
+	Expect(err).NotTo(HaveOccurred(), step.Object)
+	if is.Object["status"] != nil {
+		is.SetResourceVersion(stored.GetResourceVersion())
+		_, err = client.UpdateStatus(ctx, is, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred(), step.Object)
+	}
+}
+
+// recorded is an object as it was recorded, with the UIDs of its owners here, nil if it is gone.
+func (r *replay) recorded(kind schema.GroupVersionKind, object string) *unstructured.Unstructured {
+	GinkgoHelper()
+	if r.objects[object] == nil {
+		return nil
+	}
+	is := &unstructured.Unstructured{Object: map[string]any{}}
+	Expect(json.Unmarshal(r.objects[object], &is.Object)).To(Succeed())
+	is.SetGroupVersionKind(kind)
+	owners := is.GetOwnerReferences()
+	for i, owner := range owners {
+		resource := strings.ToLower(owner.Kind) + "s"
+		stored := r.Get(mcm.SchemeGroupVersion.WithResource(resource), ns, owner.Name)
+		Expect(stored).NotTo(BeNil(), "%s of %s", owner.Name, object)
+		owners[i].UID = stored.GetUID()
+	}
+	is.SetOwnerReferences(owners)
+	return is
+}
+
+// remove deletes an object without its finalizers.
+func (r *replay) remove(client dynamic.ResourceInterface, stored *unstructured.Unstructured) {
+	GinkgoHelper()
+	ctx := context.Background()
+	if len(stored.GetFinalizers()) > 0 {
+		stored.SetFinalizers(nil)
+		_, err := client.Update(ctx, stored, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+	if stored.GetDeletionTimestamp() == nil {
+		Expect(client.Delete(ctx, stored.GetName(), metav1.DeleteOptions{})).To(Succeed())
+	}
+}
+
+// An unmodified cluster-autoscaler was recorded, see CONTRIBUTING.md. Each answer is compared with the one that it got then, and judged by what it makes
+// of it. What it changed is beside each story.
+var _ = DescribeTable("What an unmodified cluster-autoscaler asked is answered as then", Label("recorded"),
+	func(name string, changed ...string) { Expect(replayed(name)).To(Equal(changed)) },
+	Entry("up to max and down; the reserve is used first", "reserve", "raise reserve 1", "remove Nodes of reserve 2"),
+	Entry("a machine is drained", "drained", "remove Nodes of drained 1"),
+	Entry("from zero and back", "empty", "raise empty 2", "remove Nodes of empty 2"),
+	Entry("a group without capacity: what failed is removed, and another group is used", "outage",
+		"raise outage-1 1", "remove unregistered machines of outage-1 1", "raise outage-2 1"),
+	Entry("a machine that does not register is removed", "late", "raise late 1", "remove unregistered machines of late 1"),
+	Entry("a target that no machine follows is lowered", "withdrawn", "raise withdrawn 1", "lower withdrawn 1"),
+	Entry("it waits while too many Nodes are not ready", "unready", "raise unready 1"),
+	Entry("it is restarted, bounds change, and min is kept", "restarted", "raise restarted 2", "remove Nodes of restarted 1"),
+)
