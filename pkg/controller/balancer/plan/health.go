@@ -25,9 +25,10 @@ type health struct {
 	// usable is how many replicas a blocked target is known to run, and failed how many failed to start
 	// while it was blocked. Of other targets, they are not used.
 	usable, failed int64
-	// unreachable is how many replicas may run although their Nodes are not ready.
-	unreachable int64
-	blocked     bool
+	// kept is how many of the others no probe is a reason to remove: they may run although their Nodes
+	// are not ready, or have just started.
+	kept    int64
+	blocked bool
 
 	unstartedSince, blockedSince, recoveredAt time.Time
 	blocks                                    int32
@@ -86,9 +87,6 @@ func (d doctor) countStarted(t Target, h *health) (started, late int64) {
 		return h.ready, 0
 	}
 	for _, r := range t.Replicas {
-		if r.Unreachable {
-			h.unreachable++
-		}
 		switch since := d.waitingSince(r); {
 		case d.started(r):
 			started++
@@ -153,19 +151,25 @@ func (d doctor) blocksSince(h *health) int32 {
 }
 
 // proven counts the running replicas of a blocked target. A replica that started after the target
-// was blocked counts once it has been ready for a while.
+// was blocked counts once it has been ready for a while, and is kept until then.
 func (d doctor) proven(t Target, h *health) int64 {
 	if t.Counted {
 		return h.ready
 	}
 	delay, n := d.recoveryDelay(h.blocks), int64(0)
 	for _, r := range t.Replicas {
-		switch settled := r.Since.Add(delay); {
-		case !d.started(r):
-		case !d.startOf(r).After(h.blockedSince) || r.Ready && !settled.After(d.now):
+		fresh, settled := r.StartedAt.Add(delay), r.Since.Add(delay)
+		switch {
+		case d.started(r) && (!d.startOf(r).After(h.blockedSince) || r.Ready && !settled.After(d.now)):
 			n++
 		case r.Ready:
+			h.kept++
 			h.wakeAt(settled)
+		case r.Running && fresh.After(d.now):
+			h.kept++
+			h.wakeAt(fresh)
+		case r.Unreachable:
+			h.kept++
 		}
 	}
 	return n
@@ -255,12 +259,12 @@ func (h health) expected(replicas int64) int64 {
 	return distribute.Health{Blocked: h.blocked, Usable: h.usable, Failed: h.failed}.Expected(replicas)
 }
 
-// asHealth returns what the distribution has to know. Replicas that may still run are no probes: if all
-// Nodes lose their API server, they are all that runs.
+// asHealth returns what the distribution has to know. With a probe, a target keeps those replicas as
+// well that may run: if all Nodes lose their API server, they are all that runs.
 func (d doctor) asHealth(h health) distribute.Health {
 	probe := d.probeSize()
 	if probe >= 0 {
-		probe += h.unreachable
+		probe = max(probe, h.kept)
 	}
 	return distribute.Health{Blocked: h.blocked, Usable: h.usable, Failed: h.failed, Probe: probe}
 }

@@ -400,6 +400,34 @@ var _ = Describe("Health", func() {
 			Expect(desired(New(v))).To(Equal("1/10"), "they were evicted")
 		})
 
+		DescribeTable("keeps them beside the probe when their Nodes are back, until they count", func(criterion v1alpha1.StartCriterion) {
+			v := story(func(f *v1alpha1.Fallback) { f.Probe, f.StartCriterion = ptr.To[int32](1), criterion })
+			for range 2 {
+				v = after(v, 61*time.Second, has(lost(61*time.Second)...))
+			}
+			marked := crashing(time.Hour)
+			marked.Since = noon.Add(-2 * time.Minute)
+			v = after(v, time.Second, has(slices.Repeat([]Replica{marked.OnNode(node(true, time.Second))}, 5)...))
+			Expect(desired(New(v))).To(Equal("5/10"), "their kubelet has not restored their readiness yet")
+			v = after(v, time.Second, has(slices.Repeat([]Replica{back(2 * time.Second)}, 5)...))
+			Expect(desired(New(v))).To(Equal("5/10"))
+			v = after(v, 28*time.Second, has(slices.Repeat([]Replica{back(30 * time.Second)}, 5)...))
+			Expect(desired(New(v))).To(Equal("5/5"))
+		},
+			Entry("where they must run", v1alpha1.Running),
+			Entry("where they must be ready", v1alpha1.Ready),
+		)
+
+		It("keeps no replica beside the probe that only restarts", func() {
+			v := story(func(f *v1alpha1.Fallback) { f.Probe, f.StartCriterion = ptr.To[int32](1), v1alpha1.Ready })
+			for range 3 {
+				v = after(v, time.Minute, has(slices.Repeat([]Replica{crashing(2 * time.Minute)}, 5)...))
+			}
+			Expect(desired(New(v))).To(Equal("1/10"))
+			v = after(v, time.Second, has(running(time.Second)))
+			Expect(desired(New(v))).To(Equal("1/10"), "a probe that has just started is one")
+		})
+
 		It("counts them again once their Nodes have been ready for a while, which is longer the next time", func() {
 			v := story()
 			for _, delay := range []time.Duration{30 * time.Second, 60 * time.Second} {
