@@ -20,12 +20,12 @@ import (
 // spreadShares gives each member its share of its pool's excess. Without one, a member has a share
 // only while the cluster is hibernated, which is 0, or while a machine is created for a move to it.
 // Shares stay as they are while the cluster may be hibernated, or it is not known what machines offer,
-// and that will soon be known, or while other members stand in for one whose Nodes do not show whether it
+// and that will soon be known, or while other members stand in for one and Nodes do not show whether it
 // is well again.
 func (r *round) spreadShares() {
 	asleep := r.hibernated()
 	for _, pool := range r.pools {
-		if asleep && r.Garden.awaitsCluster() || !asleep && (r.awaitsTemplates(pool) || r.nodesUnclear() && slices.ContainsFunc(pool, (*zone).isUnready)) {
+		if asleep && r.Garden.awaitsCluster() || !asleep && (r.awaitsTemplates(pool) || !r.NodesKnown && slices.ContainsFunc(pool, (*zone).isUnready)) {
 			keepShares(pool)
 			continue
 		}

@@ -27,14 +27,10 @@ func (r *round) unhealthy() bool {
 	return r.Settings.Unready.Exceeded(r.UnreadyCount, r.NodeCount)
 }
 
-// nodesUnclear reports whether Nodes do not show which members are unready: they are not known, or too
-// many of the whole cluster are not ready.
-func (r *round) nodesUnclear() bool { return !r.NodesKnown || r.unhealthy() }
-
 // isUnready reports whether too many Nodes of a member are not ready, and when that may change without
-// an event. It stays as it was while Nodes do not show it.
+// an event. It stays as it was while Nodes are not known.
 func (r *round) isUnready(z *zone, was Failure) (unready bool, changes time.Time) {
-	if r.nodesUnclear() {
+	if !r.NodesKnown {
 		return was.Unready, time.Time{}
 	}
 	bad, all := 0, 0

@@ -127,7 +127,6 @@ var _ = Describe("A zone with too many Nodes that are not ready", func() {
 		Expect(p.Again).To(BeZero())
 	},
 		Entry("while Nodes are not known", func(v *View) { v.NodesKnown = false }),
-		Entry("while too many of the whole cluster are not ready", func(v *View) { v.NodeCount, v.UnreadyCount = 8, 4 }),
 	)
 
 	DescribeTable("is remembered", func(want, was Failure, all ...Machine) {
@@ -179,6 +178,16 @@ var _ = Describe("A zone with too many Nodes that are not ready", func() {
 		Expect(condition(New(w.View), "b", ConditionBalanced)).To(Equal("True Even"))
 	})
 
+	It("gives its share away though its Nodes are half of the cluster's, so that nothing is evicted", func() {
+		w := outage(6)
+		w.NodeCount, w.UnreadyCount = 8, 4
+		w.settle()
+		Expect(w.shares()).To(Equal("3/1/3"))
+		nodes(0)(w.member("b"))
+		w.rest()
+		Expect(w.shares()).To(Equal("2/2/2"))
+	})
+
 	DescribeTable("keeps a share as it is", func(change func(*View)) {
 		w := outage(6)
 		w.settle()
@@ -188,7 +197,6 @@ var _ = Describe("A zone with too many Nodes that are not ready", func() {
 		Expect(w.shares()).To(Equal("3/1/3"))
 	},
 		Entry("while Nodes are not known", func(v *View) { v.NodesKnown = false }),
-		Entry("while too many of the whole cluster are not ready", func(v *View) { v.NodeCount, v.UnreadyCount = 8, 4 }),
 	)
 
 	It("is not named where something else is to be done", func() {
