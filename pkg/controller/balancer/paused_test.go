@@ -3,18 +3,17 @@
 package balancer_test
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
 )
@@ -47,12 +46,7 @@ var _ = Describe("A paused Balancer", func() {
 				}
 				return nil
 			})
-			pause := func(paused bool) {
-				b := c.balancer("shop")
-				b.Spec.Paused = paused
-				_, err := c.ours.BalancerV1alpha1().Balancers(ns).Update(context.Background(), b, metav1.UpdateOptions{})
-				Expect(err).NotTo(HaveOccurred())
-			}
+			pause := func(paused bool) { c.change("shop", func(b *v1alpha1.Balancer) { b.Spec.Paused = paused }) }
 			c.scale("shop", 4)
 			time.Sleep(time.Second)
 			pause(true)
