@@ -11,7 +11,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
@@ -36,13 +35,10 @@ func (s scene) unpublish() error {
 }
 
 var _ = Describe("The settings of the manager", func() {
-	It("are flags of plan, too, with the same defaults", func() {
-		plan, _, err := app.RootOn(genericiooptions.NewTestIOStreamsDiscard(), nil).Find([]string{"plan"})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(plan.ParseFlags(nil)).To(Succeed())
-		flags := manager.NewOptions().Flags()
+	It("are adopted by plan, with the same defaults", func() {
+		plan, flags := app.PlanSettings(), manager.NewOptions().Flags()
 		for _, name := range settings.Names() {
-			ours := plan.Flags().Lookup(name)
+			ours := plan.Lookup(name)
 			Expect(ours).NotTo(BeNil(), name)
 			if name != "pool-label" { // none means the manager's default
 				Expect(ours.DefValue).To(Equal(flags.Lookup(name).DefValue), name)

@@ -204,13 +204,12 @@ var _ = DescribeTable("The locale decides about characters",
 )
 
 var _ = DescribeTable("A terminal has colours",
-	func(want, refused bool, environment ...string) {
-		Expect(app.Colors(refused, variables(environment))).To(Equal(want))
+	func(want bool, environment ...string) {
+		Expect(app.Colors(variables(environment))).To(Equal(want))
 	},
-	Entry("mostly", true, false, "TERM=xterm"),
-	Entry("not if the flag forbids them", false, true, "TERM=xterm"),
-	Entry("not if the environment forbids them", false, false, "TERM=xterm", "NO_COLOR=1"),
-	Entry("not if it cannot show them", false, false, "TERM=dumb"),
+	Entry("mostly", true, "TERM=xterm"),
+	Entry("not if the environment forbids them", false, "TERM=xterm", "NO_COLOR=1"),
+	Entry("not if it cannot show them", false, "TERM=dumb"),
 )
 
 // variables are those of an environment.

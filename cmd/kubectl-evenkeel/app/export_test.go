@@ -4,6 +4,7 @@ package app
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
@@ -14,6 +15,14 @@ var (
 	Unicode = unicode
 	Colors  = colors
 )
+
+// PlanSettings are the flags that plan adopts from a manager.
+func PlanSettings() *pflag.FlagSet {
+	p, own := &planOptions{options: newOptions(genericiooptions.NewTestIOStreamsDiscard())}, pflag.NewFlagSet("plan", pflag.ContinueOnError)
+	p.addFlags(own)
+	p.addPlanFlags(own)
+	return p.withManagerFlags(own)
+}
 
 // RootAt is the command line with clusters that are given.
 func RootAt(streams genericiooptions.IOStreams, clusters read.Clusters) *cobra.Command {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -15,9 +16,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/internal/fixture"
@@ -50,8 +53,8 @@ func fleet() scene {
 	return s
 }
 
-// member is how the API server of a cluster can be reached, by TLS.
-func member() map[string]any {
+// inFront is the API server of a cluster.
+func inFront() http.Handler {
 	GinkgoHelper()
 	server := sim.New(sim.Options{Resources: slices.Concat(sim.Core, sim.Workloads)})
 	DeferCleanup(server.Close)
@@ -60,7 +63,13 @@ func member() map[string]any {
 	Expect(err).NotTo(HaveOccurred())
 	at, err := url.Parse(config.Host)
 	Expect(err).NotTo(HaveOccurred())
-	outside := httptest.NewTLSServer(&httputil.ReverseProxy{Transport: inside, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }})
+	return &httputil.ReverseProxy{Transport: inside, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }}
+}
+
+// member is how the API server of a cluster can be reached, by TLS.
+func member() map[string]any {
+	GinkgoHelper()
+	outside := httptest.NewTLSServer(inFront())
 	DeferCleanup(outside.Close)
 	DeferCleanup(outside.CloseClientConnections)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: outside.Certificate().Raw})
@@ -104,6 +113,20 @@ var _ = Describe("plan with clusters of ClusterProfiles", func() {
 		out, err = fleet().answer("", "plan", "--federation-clusters-namespace=elsewhere")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).NotTo(ContainSubstring("ClusterProfiles"))
+	})
+
+	It("reads clusters of Secrets as --federation-allow-in-kubeconfigs says", func() {
+		s := fleet()
+		server := httptest.NewServer(inFront())
+		DeferCleanup(server.Close)
+		DeferCleanup(server.CloseClientConnections)
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "zurich", Labels: map[string]string{federatedhpa.SecretLabel: "true"}}}
+		secret.Data = map[string][]byte{"kubeconfig": fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: c}}], users: [{name: c, user: {token: t}}],
+			clusters: [{name: c, cluster: {server: %q}}]}`, server.URL)}
+		_, err := kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().Secrets(fixture.Namespace).Create(GinkgoT().Context(), secret, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(s.answer("", "plan", "--show-all")).To(ContainSubstring("out of reach: zurich"))
+		Expect(s.answer("", "plan", "--federation-allow-in-kubeconfigs=http")).To(ContainSubstring("bounds in cluster zurich none -> 1-9 (create)"))
 	})
 
 	It("reports at once that they cannot be read", func() {

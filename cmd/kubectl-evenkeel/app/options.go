@@ -25,7 +25,6 @@ type options struct {
 	target string
 	// everywhere reads all namespaces.
 	everywhere bool
-	noColor    bool
 	poolLabels []string
 	// connect creates the clients; tests replace it.
 	connect func() (read.Clusters, error)
@@ -41,7 +40,6 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	o.config.AddFlags(flags)
 	flags.StringVar(&o.target, "target-kubeconfig", "", "kubeconfig of the cluster with the Nodes and pods, or \"none\"; by default it is the same cluster")
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "all namespaces")
-	flags.BoolVar(&o.noColor, "no-color", false, "print without colors, as with the environment variable NO_COLOR")
 	flags.StringSliceVar(&o.poolLabels, "pool-label", nil, "labels that name pools, the value of the controllers' flag (default worker.gardener.cloud/pool)")
 }
 

@@ -66,7 +66,7 @@ func (p *planOptions) run(ctx context.Context, flags *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	if err := p.adoptManagerFlags(ctx, namespace, flags); err != nil {
+	if err := p.adoptManagerFlags(ctx, namespace, p.withManagerFlags(flags)); err != nil {
 		return err
 	}
 	mode, err := v1alpha1.ParseBalanceMode(p.mode)

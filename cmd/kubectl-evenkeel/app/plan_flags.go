@@ -43,22 +43,30 @@ func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&p.output, "output", "o", "", "json or yaml; text by default")
 	flags.BoolVar(&p.all, "show-all", false, "also print objects at rest")
 	flags.StringVar(&p.mode, "balance-mode", string(v1alpha1.BalanceOff), "the value of the controllers' flag")
-	flags.DurationVar(&p.surplus, "surplus-patience", machinetaint.DefaultSurplusPatience, "the value of the controllers' flag")
 	flags.StringVar(&p.accounting, "reserve-accounting", settings.AccountingAuto, "the value of the controllers' flag")
 	flags.BoolVar(&p.drain, "drain-reserve", false, "the value of the controllers' flag")
-	flags.DurationVar(&p.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "the value of the controllers' flag")
-	flags.DurationVar(&p.bootZones, "balance-boot-patience", 10*time.Minute, "the value of the controllers' flag")
-	flags.DurationVar(&p.pods, "release-patience", releaseplan.DefaultPatience, "the value of the controllers' flag")
-	flags.IntVar(&p.safetyUp, "safety-up", 2, "the value of machine-controller-manager's flag")
 	flags.BoolVar(&p.release, "instant-release", true, "the value of the controllers' flag")
 	flags.BoolVar(&p.zones, "balance-similar-node-groups", true, "the value of the controllers' flag")
 	flags.StringArrayVar(&p.nodes, "nodes", nil, "the value of the controllers' flag; repeatable")
-	flags.StringSliceVar(&p.schedulers, "release-schedulers", releaseplan.DefaultSchedulers(), "the value of the controllers' flag")
-	flags.Int32Var(&p.cutoff, "release-priority-cutoff", releaseplan.DefaultCutoff, "the value of the controllers' flag")
-	p.similar.AddFlags(flags)
-	p.unready.AddFlags(flags)
-	p.eviction.AddFlags(flags)
 	p.fleet.addFlags(flags)
+}
+
+// withManagerFlags returns the flags of the command, and those that a manager alone has: its
+// published values count, and its defaults where it publishes none.
+func (p *planOptions) withManagerFlags(flags *pflag.FlagSet) *pflag.FlagSet {
+	all := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	all.AddFlagSet(flags)
+	all.DurationVar(&p.surplus, "surplus-patience", machinetaint.DefaultSurplusPatience, "")
+	all.DurationVar(&p.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "")
+	all.DurationVar(&p.bootZones, "balance-boot-patience", 10*time.Minute, "")
+	all.DurationVar(&p.pods, "release-patience", releaseplan.DefaultPatience, "")
+	all.IntVar(&p.safetyUp, "safety-up", 2, "")
+	all.StringSliceVar(&p.schedulers, "release-schedulers", releaseplan.DefaultSchedulers(), "")
+	all.Int32Var(&p.cutoff, "release-priority-cutoff", releaseplan.DefaultCutoff, "")
+	p.similar.AddFlags(all)
+	p.unready.AddFlags(all)
+	p.eviction.AddFlags(all)
+	return all
 }
 
 // settings returns the settings of the controllers. Garden reports whether the control cluster is a

@@ -64,6 +64,7 @@ const (
 )
 
 func (z *sizeOptions) addSizeFlags(flags *pflag.FlagSet) {
+	z.surplus = machinetaint.DefaultSurplusPatience
 	flags.StringVarP(&z.file, "file", "f", "", "CSV file with the trace, or - for standard input")
 	flags.BoolVar(&z.fromCluster, "from-cluster", false, "take the trace from the pods and events of the cluster")
 	flags.StringVar(&z.prometheus, "prometheus", "", "take the trace from kube-state-metrics in the Prometheus at this address, for example http://127.0.0.1:9090")
@@ -87,10 +88,17 @@ func (z *sizeOptions) addSizeFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&z.scanInterval, "scan-interval", defaultScanInterval, "the value of cluster-autoscaler's flag")
 	flags.DurationVar(&z.unneeded, "scale-down-unneeded-time", defaultUnneeded, "the value of cluster-autoscaler's flag")
 	flags.DurationVar(&z.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "the value of the controllers' flag")
-	flags.DurationVar(&z.surplus, "surplus-patience", machinetaint.DefaultSurplusPatience, "the value of the controllers' flag")
 	flags.Float64Var(&z.price, "price", 0, "price of a machine hour, to show costs in the same currency")
 	flags.StringVar(&z.reserveName, "name", "", "name of the Reserve; that of the MachineDeployment or the worker pool by default")
 	flags.StringVar(&z.workerPool, "worker-pool", "", "Gardener worker pool that the Reserve selects, in place of the MachineDeployment")
+}
+
+// withManagerFlags returns the flags of the command, and those that a manager alone has.
+func (z *sizeOptions) withManagerFlags(flags *pflag.FlagSet) *pflag.FlagSet {
+	all := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	all.AddFlagSet(flags)
+	all.DurationVar(&z.surplus, "surplus-patience", z.surplus, "")
+	return all
 }
 
 // validate checks what can be checked before anything is read.
@@ -143,8 +151,8 @@ func (z *sizeOptions) setup(pool size.Pool) (s sizing.Setup, err error) {
 	s = sizing.Setup{
 		Release: z.releaseTime, Boot: z.boot, BootPatience: z.bootReserve, SurplusPatience: z.surplus,
 	}
-	if z.bootReserve < 0 || z.surplus <= 0 {
-		return s, errors.New("--reserve-boot-patience must not be negative, and --surplus-patience must be above 0")
+	if z.bootReserve < 0 {
+		return s, errors.New("--reserve-boot-patience must not be negative")
 	}
 	if z.autoscaler {
 		s.Autoscaler = &sizing.Autoscaler{Up: z.scanInterval, Down: z.unneeded}

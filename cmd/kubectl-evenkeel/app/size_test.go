@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -120,6 +121,44 @@ var _ = Describe("Size", func() {
 		Expect(out).To(HavePrefix("1 pod from 2026-02-16 10:00 to 2026-03-02 10:00 UTC, 14d\n"), "two weeks")
 	})
 
+	It("asks Prometheus for the pods and as precisely as flags say", func() {
+		var mu sync.Mutex
+		asked := map[string]bool{}
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked["step "+r.PostFormValue("step")] = true
+			for _, word := range []string{`namespace="shop"`, "pool-z1-.*"} {
+				asked[word] = asked[word] || strings.Contains(r.PostFormValue("query"), word)
+			}
+			fmt.Fprint(w, `{"status":"success","data":{"resultType":"matrix","result":[]}}`)
+		}))
+		DeferCleanup(s.Close)
+		_, _, err := sized("", append(machine, "--prometheus", s.URL, "--prometheus-matchers", `namespace="shop"`, "--prometheus-nodes", "pool-z1-.*", "--prometheus-step", "5m", "--end", "2026-03-02 10:00")...)
+		Expect(err).To(MatchError(ContainSubstring("do --prometheus-matchers match?")))
+		Expect(asked).To(And(HaveKeyWithValue(`namespace="shop"`, true), HaveKeyWithValue("pool-z1-.*", true), HaveKey("step 300")))
+	})
+
+	DescribeTable("plays what differs", func(args ...string) {
+		before, _, err := sized(pods, append(machine, "-f", "-")...)
+		Expect(err).NotTo(HaveOccurred())
+		after, _, err := sized(pods, append(append(machine, "-f", "-"), args...)...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after).NotTo(Equal(before))
+	},
+		Entry("with --release-time", "--release-time", "2s"),
+		Entry("with --scan-interval", "--scan-interval", "5m"),
+		Entry("with --scale-down-unneeded-time", "--scale-down-unneeded-time", "1h"),
+		Entry("with --percentile", "--percentile", "50"),
+		Entry("with --wait", "--wait", "20m"),
+	)
+
+	It("suggests schedules in a time zone", func() {
+		out, _, err := sized("", append(machine, "-f", "../../../examples/pods.csv", "--time-zone", "Europe/Berlin", "--worker-pool", "shop", "-o", "reserve")...)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("timeZone: Europe/Berlin"))
+	})
+
 	It("draws the week", func() {
 		file := filepath.Join(GinkgoT().TempDir(), "week.svg")
 		_, _, err := sized(pods, append(machine, "-f", "-", "--svg", file)...)
@@ -174,7 +213,6 @@ var _ = Describe("Size", func() {
 		Entry(nil, "the time from 2026-03-02T08:00:00Z to 2026-03-02T07:00:00Z is empty", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--end", "2026-03-02 07:00"),
 		Entry(nil, "percentile 100: write a number above 0 and below 100", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--percentile", "100"),
 		Entry(nil, "--reserve-boot-patience must not be negative", pods, "-f", "-", "--reserve-boot-patience", "-1m"),
-		Entry(nil, "--surplus-patience must be above 0", pods, "-f", "-", "--surplus-patience", "0s"),
 		Entry(nil, "--price must not be negative", pods, "-f", "-", "--price", "-1"),
 		Entry(nil, "--current -1 is invalid", pods, "-f", "-", "--current", "-1"),
 		Entry(nil, "name the MachineDeployment, or set --worker-pool", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "-o", "reserve"),

@@ -31,13 +31,13 @@ func (o *options) screenStyle() screen.Style {
 	if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
 		s.Width = columns
 	}
-	s.Color = colors(o.noColor, os.Getenv)
+	s.Color = colors(os.Getenv)
 	return s
 }
 
 // colors reports whether a terminal gets colors. Any value of NO_COLOR means no.
-func colors(refused bool, environment func(string) string) bool {
-	return !refused && environment("NO_COLOR") == "" && environment("TERM") != "dumb"
+func colors(environment func(string) string) bool {
+	return environment("NO_COLOR") == "" && environment("TERM") != "dumb"
 }
 
 // terminal returns the output if it is a terminal.

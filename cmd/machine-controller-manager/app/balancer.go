@@ -34,8 +34,6 @@ type BalancerOptions struct {
 	Namespace string
 	// Kinds may be scaled, as Kind.group.
 	Kinds []string
-	// Syncs is the number of concurrent syncs.
-	Syncs int
 }
 
 func (o *BalancerOptions) addFlags(flags *pflag.FlagSet) {
@@ -44,13 +42,9 @@ func (o *BalancerOptions) addFlags(flags *pflag.FlagSet) {
 	}
 	flags.StringVar(&o.Namespace, "balancer-namespace", "", "Namespace of the Balancers to manage. Default: all namespaces.")
 	flags.StringSliceVar(&o.Kinds, "balancer-kinds", o.Kinds, "Kinds that a Balancer may scale, as Kind.group. RBAC must allow them too.")
-	flags.IntVar(&o.Syncs, "balancer-concurrent-syncs", 2, "Number of Balancers that are processed concurrently.")
 }
 
 func (o *BalancerOptions) validate() error {
-	if o.Syncs < 1 {
-		return fmt.Errorf("--balancer-concurrent-syncs: %d is below 1", o.Syncs)
-	}
 	for _, kind := range o.Kinds {
 		if schema.ParseGroupKind(kind).Kind == "" {
 			return fmt.Errorf("--balancer-kinds: %q is not a kind: use Kind.group, for example Deployment.apps", kind)
@@ -104,7 +98,7 @@ func (p *process) runBalancer(ctx context.Context) error {
 			Autoscalers: core.Autoscaling().V2().HorizontalPodAutoscalers(),
 			Nodes:       core.Core().V1().Nodes(),
 		},
-		p.recorder, balancer.Options{Namespace: o.Namespace, Kinds: groupKinds(o.Kinds), Workers: o.Syncs, Cluster: p.clusters.control, Registerer: p.registry})
+		p.recorder, balancer.Options{Namespace: o.Namespace, Kinds: groupKinds(o.Kinds), Cluster: p.clusters.control, Registerer: p.registry})
 	if err != nil {
 		return err
 	}

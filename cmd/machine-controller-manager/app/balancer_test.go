@@ -83,6 +83,27 @@ var _ = Describe("The Balancer's controller alone", Serial, func() {
 		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
 	})
 
+	DescribeTable("scales what its flags let it", func(want int, arguments ...string) {
+		server := withoutMachines()
+		createShop(server, 1, func(*v1alpha1.Balancer) {})
+		r := start(server, append(arguments, "--control-kubeconfig="+onSocket(server, "balancer"), "--target-kubeconfig=none", "--controllers=balancer")...)
+		replicas := func() int64 {
+			n, _, _ := unstructured.NestedInt64(server.Get(appsv1.SchemeGroupVersion.WithResource("deployments"), fixture.Namespace, "a").Object, "spec", "replicas")
+			return n
+		}
+		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
+		Eventually(r.holderOf("balancer"), eventually).ShouldNot(BeEmpty())
+		Eventually(replicas, eventually).Should(BeEquivalentTo(want))
+		Consistently(replicas, time.Second).Should(BeEquivalentTo(want))
+		r.stop()
+		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
+	},
+		Entry("in its namespace", 5, "--balancer-namespace="+fixture.Namespace),
+		Entry("not in another namespace than --balancer-namespace", 1, "--balancer-namespace=other"),
+		Entry("not a kind that --balancer-kinds leaves out", 1, "--balancer-kinds=StatefulSet.apps"),
+		Entry("a kind of --balancer-kinds", 5, "--balancer-kinds=Deployment.apps"),
+	)
+
 	DescribeTable("does not count time in which no process watched toward the startup timeout of pods", func(ago time.Duration, late int) {
 		server := withoutMachines()
 		ctx, client := context.Background(), kubernetes.NewForConfigOrDie(server.ConfigFor("user"))
@@ -129,6 +150,5 @@ var _ = Describe("The Balancer's controller alone", Serial, func() {
 			Expect(parsed(arguments...).Validate()).To(MatchError(ContainSubstring(mention)))
 		},
 		Entry("no kind", "is not a kind", "--balancer-kinds=.apps"),
-		Entry("no worker", "--balancer-concurrent-syncs", "--balancer-concurrent-syncs=0"),
 	)
 })

@@ -40,8 +40,6 @@ type FederatedOptions struct {
 	Providers string
 	// Allowed is what kubeconfigs may contain.
 	Allowed []string
-	// Syncs is the number of concurrent syncs.
-	Syncs int
 	// MaxClusters is how many clusters are watched at most.
 	MaxClusters int
 	// ProbePeriod and RequestTimeout apply to clusters.
@@ -53,7 +51,6 @@ func (o *FederatedOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Registry, "federation-registry", federatedhpa.SecretRegistry, "Source of the clusters: "+federatedhpa.SecretRegistry+" (Secrets with the label "+federatedhpa.SecretLabel+"=true) or "+federatedhpa.ProfileRegistry+" (multicluster.x-k8s.io).")
 	flags.StringVar(&o.Providers, "clusterprofile-provider-file", "", "File (JSON or YAML) with the programs that return credentials, by the names of access providers of ClusterProfiles. Default: only Secrets give access.")
 	flags.StringVar(&o.Clusters, "federation-clusters-namespace", "", "Namespace of the clusters' Secrets or ClusterProfiles. Default: --namespace.")
-	flags.IntVar(&o.Syncs, "federation-concurrent-syncs", 2, "Number of FederatedHorizontalPodAutoscalers that are processed concurrently.")
 	flags.IntVar(&o.MaxClusters, "federation-max-clusters", 1000, "Largest number of clusters that are watched. Further clusters count as unreachable, with the reason.")
 	flags.StringSliceVar(&o.Allowed, "federation-allow-in-kubeconfigs", nil, "What the clusters' kubeconfigs may contain beyond a verified connection to their server: "+strings.Join([]string{federatedhpa.AllowHTTP, federatedhpa.AllowInsecure, federatedhpa.AllowProxy}, ", ")+". Default: none.")
 	flags.DurationVar(&o.ProbePeriod, "federation-probe-period", 10*time.Second, "Time between two probes of a cluster. After two probes without an answer, it counts as unreachable.")
@@ -62,8 +59,6 @@ func (o *FederatedOptions) addFlags(flags *pflag.FlagSet) {
 
 func (o *FederatedOptions) validate() error {
 	switch {
-	case o.Syncs < 1:
-		return fmt.Errorf("--federation-concurrent-syncs: %d is below 1", o.Syncs)
 	case o.MaxClusters < 1:
 		return fmt.Errorf("--federation-max-clusters: %d is below 1", o.MaxClusters)
 	case !slices.Contains([]string{federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry}, o.Registry):
@@ -114,7 +109,7 @@ func (p *process) runFederated(ctx context.Context) error {
 	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(o.Namespace), evenkeelinformers.WithTweakListOptions(written.ListStored))
 	c, err := federatedhpa.New(ours.AutoscalingV1alpha1(), objects.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers(), registry, p.recorder,
 		federatedhpa.Options{
-			Namespace: o.Namespace, Workers: o.Syncs, MaxClusters: o.MaxClusters, ProbePeriod: o.ProbePeriod, RequestTimeout: o.RequestTimeout, Registerer: p.registry,
+			Namespace: o.Namespace, MaxClusters: o.MaxClusters, ProbePeriod: o.ProbePeriod, RequestTimeout: o.RequestTimeout, Registerer: p.registry,
 			// A process that has lost the lease must not write any more, not even in clusters.
 			Connect: func(r federatedhpa.Registration) (*rest.Config, error) {
 				return rest.AddUserAgent(p.gate.Behind(r.Config), federatedName), nil

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -16,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -49,11 +51,22 @@ var _ = Describe("The federated autoscaler's controller alone", Serial, func() {
 	begin := func(flags ...string) *running {
 		return start(hub, append(flags, "--control-kubeconfig="+onSocket(hub, "federatedhpa"), "--target-kubeconfig=none", "--controllers=federatedhpa")...)
 	}
-	autoscale := func() {
+	create := func() {
 		o := &v1alpha1.FederatedHorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: fixture.Namespace}}
 		o.Spec.ScaleTargetRef, o.Spec.MaxReplicas = v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}, 7
 		_, err := versioned.NewForConfigOrDie(hub.ConfigFor("user")).AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(fixture.Namespace).Create(ctx, o, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
+	}
+	register := func(name string) {
+		text, err := os.ReadFile(onSocket(member, "hub"))
+		Expect(err).NotTo(HaveOccurred())
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace, Labels: map[string]string{federatedhpa.SecretLabel: "true"}}}
+		secret.Data = map[string][]byte{"kubeconfig": text}
+		_, err = kubernetes.NewForConfigOrDie(hub.ConfigFor("user")).CoreV1().Secrets(fixture.Namespace).Create(ctx, secret, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+	autoscale := func() {
+		create()
 		Eventually(func() int64 {
 			hpa := member.Get(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), fixture.Namespace, "shop")
 			if hpa == nil {
@@ -65,18 +78,38 @@ var _ = Describe("The federated autoscaler's controller alone", Serial, func() {
 	}
 
 	It("finds clusters by Secrets, and works with its own lease", func() {
-		text, err := os.ReadFile(onSocket(member, "hub"))
-		Expect(err).NotTo(HaveOccurred())
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "munich", Namespace: fixture.Namespace, Labels: map[string]string{federatedhpa.SecretLabel: "true"}}}
-		secret.Data = map[string][]byte{"kubeconfig": text}
-		_, err = kubernetes.NewForConfigOrDie(hub.ConfigFor("user")).CoreV1().Secrets(fixture.Namespace).Create(ctx, secret, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		register("munich")
 		r := begin("--federation-allow-in-kubeconfigs=http") // as the simulated cluster speaks
 		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
 		leases := coordinationv1.SchemeGroupVersion.WithResource("leases")
 		Eventually(func() any { return hub.Get(leases, fixture.Namespace, "federatedhpa") }, eventually).ShouldNot(BeNil())
 		Expect(hub.Get(leases, fixture.Namespace, name)).To(BeNil())
 		autoscale()
+	})
+
+	It("leaves other namespaces than --federation-namespace alone", func() {
+		register("munich")
+		r := begin("--federation-allow-in-kubeconfigs=http", "--federation-namespace=other")
+		Eventually(r.holderOf("federatedhpa"), eventually).ShouldNot(BeEmpty())
+		create()
+		Consistently(func() int {
+			return len(member.Objects(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers")))
+		}, 2*time.Second).Should(BeZero())
+	})
+
+	It("watches no more clusters than --federation-max-clusters", func() {
+		register("munich")
+		register("zurich")
+		r := begin("--federation-allow-in-kubeconfigs=http", "--federation-max-clusters=1")
+		Eventually(r.holderOf("federatedhpa"), eventually).ShouldNot(BeEmpty())
+		create()
+		Eventually(func() string {
+			all := ""
+			for _, o := range hub.Objects(v1alpha1.SchemeGroupVersion.WithResource("federatedhorizontalpodautoscalers")) {
+				all += fmt.Sprint(o.Object["status"])
+			}
+			return all
+		}, eventually).Should(ContainSubstring("--federation-max-clusters"))
 	})
 
 	It("finds clusters by ClusterProfiles, and runs the operator's program for them", func() {
@@ -124,7 +157,6 @@ var _ = DescribeTable("Flags of the federated autoscaler's controller are refuse
 		Expect(o.Flags().Parse(strings.Fields(flags))).To(Succeed())
 		Expect(o.Validate()).To(MatchError(ContainSubstring(says)))
 	},
-	Entry("no syncs", "--federation-concurrent-syncs=0", "below 1"),
 	Entry("no clusters", "--federation-max-clusters=0", "below 1"),
 	Entry("leave for what is not known", "--federation-allow-in-kubeconfigs=http,exec", `"exec" is none of`),
 	Entry("no such registry", "--federation-registry=karmada", "neither secrets nor clusterprofiles"),

@@ -25,6 +25,10 @@ import (
 // taintName is the name of the controller of the reserves.
 const taintName = "machinetaint"
 
+// taintWorkers is how many MachineDeployments' reserves are processed concurrently: a sync waits for
+// answers most of the time.
+const taintWorkers = 20
+
 // ReserveOptions are the flags of the machine-taint controller.
 type ReserveOptions struct {
 	// TaintEffects of the reserve taint.
@@ -35,8 +39,6 @@ type ReserveOptions struct {
 	Accounting string
 	// Drain gives up every reserve.
 	Drain bool
-	// Syncs is the number of concurrent syncs.
-	Syncs int
 }
 
 func (o *ReserveOptions) addFlags(flags *pflag.FlagSet) {
@@ -50,7 +52,6 @@ func (o *ReserveOptions) addFlags(flags *pflag.FlagSet) {
 		"Where the reserve of a MachineDeployment without the annotation "+api.AccountingAnnotation+" is counted: additive, beyond spec.replicas; inclusive, within spec.replicas; auto, inclusive for MachineDeployments that a Gardener writes.")
 	flags.BoolVar(&o.Drain, "drain-reserve", false,
 		"Remove all reserves without affecting workload, and create none. A log line reports for each MachineDeployment that its reserve is gone; after the last one, you can return to stock machine-controller-manager.")
-	flags.IntVar(&o.Syncs, "reserve-concurrent-syncs", 20, "Number of MachineDeployments whose reserves are processed concurrently.")
 }
 
 func (o *ReserveOptions) validate() error {
@@ -68,8 +69,6 @@ func (o *ReserveOptions) validate() error {
 		return fmt.Errorf("--surplus-patience: %v is invalid: use a duration above 0", o.SurplusPatience)
 	case o.BootPatience < 0:
 		return fmt.Errorf("--reserve-boot-patience: %v is invalid: use a duration, or 0 for no limit", o.BootPatience)
-	case o.Syncs < 1:
-		return fmt.Errorf("--reserve-concurrent-syncs: %d is below 1", o.Syncs)
 	}
 	return settings.CheckAccounting(o.Accounting)
 }
@@ -108,7 +107,7 @@ func (o *ReserveOptions) options(p *process, a *accounting) machinetaint.Options
 	for _, effect := range o.TaintEffects {
 		settings.Effects = append(settings.Effects, corev1.TaintEffect(effect))
 	}
-	return machinetaint.Options{Settings: settings, Workers: o.Syncs, Cluster: p.clusters.target, Registerer: p.registry}
+	return machinetaint.Options{Settings: settings, Workers: taintWorkers, Cluster: p.clusters.target, Registerer: p.registry}
 }
 
 // filled waits for the stores that the keeper has besides those of machine-controller-manager's

@@ -48,9 +48,8 @@ var _ = Describe("The page about the reserve", func() {
 		wanted := append(found(defined, flags), found(defined, read("../../../internal/settings/eviction.go"))...)
 		slices.Sort(wanted)
 		Expect(found("(?m)^\\| `--([a-z-]+)` \\|", page)).To(Equal(wanted))
-		Expect(page).To(And(ContainSubstring("`--surplus-patience` | 10m"), ContainSubstring("`--reserve-boot-patience` | 15m"), ContainSubstring("`--reserve-concurrent-syncs` | 20")))
+		Expect(page).To(And(ContainSubstring("`--surplus-patience` | 10m"), ContainSubstring("`--reserve-boot-patience` | 15m")))
 		Expect(code).To(And(ContainSubstring("DefaultSurplusPatience = 10 * time.Minute"), ContainSubstring("DefaultBootPatience    = 15 * time.Minute")))
-		Expect(flags).To(ContainSubstring(`"reserve-concurrent-syncs", 20`))
 	})
 
 	It("and the page of the API name each annotation", func() {
