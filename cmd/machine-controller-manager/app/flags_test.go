@@ -213,7 +213,8 @@ var _ = Describe("The binary", Serial, func() {
 	It("spreads the excess over the pool that --pool-label names", func() {
 		f := withFlags("--pool-label=team")
 		for _, name := range []string{"a", "b"} {
-			f.zone(name, func(d *mcm.MachineDeployment, _ *mcm.NodeTemplate) {
+			f.zone(name, func(d *mcm.MachineDeployment, n *mcm.NodeTemplate) {
+				labelled("mine")(d, n) // otherwise they would be a pool because they are similar
 				d.Labels = map[string]string{"team": "shop"}
 				d.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{api.PoolExcessAnnotation: "2"}
 			})
