@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -197,6 +199,58 @@ var _ = Describe("Server-side apply", func() {
 		_, err = apply(ctx, second, 9)
 		Expect(errors.IsConflict(err)).To(BeTrue(), "%v", err)
 		Expect(hpas().Delete(ctx, "late", metav1.DeleteOptions{})).To(Succeed())
+	})
+})
+
+const scaledDeployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: scaled}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: scaled}}
+  template: {metadata: {labels: {app: scaled}}, spec: {containers: [{name: a, image: a}]}}
+`
+
+// What the hub recognizes a workload by that it has scaled to 0.
+var _ = Describe("The scale of a workload", func() {
+	const hub = "evenkeel-federatedhpa-leave"
+
+	It("shows in the managed fields whether the hub wrote it last", func(ctx context.Context) {
+		all := dynamic.NewForConfigOrDie(cluster.Config()).Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Namespace("default")
+		d := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(scaledDeployment), &d.Object)).To(Succeed())
+		d, err := all.Create(ctx, d, metav1.CreateOptions{FieldManager: "user"})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx context.Context) { Expect(all.Delete(ctx, "scaled", metav1.DeleteOptions{})).To(Succeed()) })
+		patch := func(version string, replicas int) (*unstructured.Unstructured, error) {
+			text := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"replicas":%d}}`, version, replicas)
+			return all.Patch(ctx, "scaled", types.MergePatchType, text, metav1.PatchOptions{FieldManager: hub})
+		}
+		scaleBy := func(manager string, replicas int32) *unstructured.Unstructured {
+			scales := kubernetes.NewForConfigOrDie(cluster.Config()).AppsV1().Deployments("default")
+			s, err := scales.GetScale(ctx, "scaled", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			s.Spec.Replicas = replicas
+			_, err = scales.UpdateScale(ctx, "scaled", s, metav1.UpdateOptions{FieldManager: manager})
+			Expect(err).NotTo(HaveOccurred())
+			d, err := all.Get(ctx, "scaled", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			return d
+		}
+		byHub := ContainElement(HaveField("Manager", hub))
+		zeroed, err := patch(d.GetResourceVersion(), 0)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(zeroed.GetManagedFields()).To(byHub)
+		_, err = patch(d.GetResourceVersion(), 0)
+		Expect(errors.IsConflict(err)).To(BeTrue(), "%v", err)
+		Expect(scaleBy("kube-controller-manager", 2).GetManagedFields()).NotTo(byHub)
+		zeroed = scaleBy("kubectl", 0)
+		Expect(zeroed.GetManagedFields()).NotTo(byHub)
+		one, err := patch(zeroed.GetResourceVersion(), 1)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(one.GetManagedFields()).To(byHub)
+		Expect(scaleBy("kubectl", 0).GetManagedFields()).NotTo(byHub)
 	})
 })
 

@@ -5,6 +5,7 @@ package federatedhpa
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,23 +39,12 @@ func (m *member) placeOne(ctx context.Context, key string) {
 		}
 		n.created = cmp.Or(created, n.created)
 		n.placing, n.placed, n.retry = nil, plan.Hold{}, now.Add(settle)
-		gone := apierrors.IsNotFound(err) && placing.Operation != plan.Scale // a kind may have no scale
-		if err != nil && !apierrors.IsConflict(err) && !gone {
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			klog.FromContext(ctx).Error(err, "A workload could not be placed", "object", key)
 			n.placed, n.retry = plan.Hold{Reason: "WorkloadRefused", Message: err.Error()}, now.Add(firstRefusal)
 		}
 	})
 	m.changed(key)
-}
-
-// scaleOf returns the scale of a workload that a placement asks for. It has an effect only on the version that was
-// decided on.
-func scaleOf(namespace string, p placement) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "autoscaling/v1", "kind": "Scale",
-		"metadata": map[string]any{"name": p.name, "namespace": namespace, "uid": p.UID, "resourceVersion": p.Version},
-		"spec":     map[string]any{"replicas": p.Replicas},
-	}}
 }
 
 // settle is how long to wait until the cache shows a workload that was written.
@@ -106,7 +96,11 @@ func (m *member) writeWorkload(ctx context.Context, p placement, key string) (cr
 		_, err = client.Apply(ctx, p.name, wanted, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 		return "", err
 	case plan.Scale:
-		_, err := client.Update(ctx, scaleOf(namespace, p), metav1.UpdateOptions{FieldManager: fieldManager}, "scale")
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": p.Version}, "spec": map[string]any{"replicas": p.Replicas}})
+		if err != nil {
+			return "", err
+		}
+		_, err = client.Patch(ctx, p.name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: leaveManager})
 		return "", err
 	default:
 		return "", client.Delete(ctx, p.name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID(p.UID))}, PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})

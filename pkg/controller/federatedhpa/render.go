@@ -22,6 +22,9 @@ import (
 const (
 	// fieldManager owns the fields that we write in clusters.
 	fieldManager = "evenkeel-federatedhpa"
+	// leaveManager owns the replicas of a workload that this controller has scaled, until anyone else
+	// scales it.
+	leaveManager = "evenkeel-federatedhpa-leave"
 	// ownerLabel contains the UID of the object that an object in a cluster belongs to.
 	ownerLabel = v1alpha1.GroupName + "/federated-by"
 	// templateAnnotation identifies what an object in a cluster was created from, epochAnnotation

@@ -78,7 +78,7 @@ func stripWorkload(item any) (any, error) {
 	}
 	for _, f := range u.GetManagedFields() {
 		if scaledByHub(f) {
-			kept.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: f.Manager, Subresource: f.Subresource}})
+			kept.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: f.Manager}})
 		}
 	}
 	return kept, nil
@@ -86,7 +86,7 @@ func stripWorkload(item any) (any, error) {
 
 // scaledByHub reports whether these fields show that the hub was the last one to scale a workload.
 func scaledByHub(f metav1.ManagedFieldsEntry) bool {
-	return f.Manager == fieldManager && f.Subresource == "scale"
+	return f.Manager == leaveManager
 }
 
 func onlyKey(all map[string]string, key string) map[string]string {

@@ -40,6 +40,33 @@ var _ = Describe("What an object brings along", func() {
 	)
 })
 
+// without deselects a member.
+func without(name string) func(*spec) {
+	return func(s *spec) {
+		s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{name}}}}
+	}
+}
+
+var _ = Describe("A workload in a cluster that leaves", func() {
+	DescribeTable("is scaled to 0 if that is asked for, and scales again when the cluster is used again",
+		func(ctx context.Context, kind string) {
+			s := newShop(ctx, "zeroed-"+strings.ToLower(kind), 3, 30, atLeastOne, func(s *spec) {
+				s.ScaleTargetRef.Kind, s.LeavePolicy = kind, v1alpha1.LeaveScaleToZero
+				s.Placement = brought(kind, s.ScaleTargetRef.Name, 1)
+			})
+			s.load(2, 4, 3)
+			Eventually(s.brought(ctx, kind)).Should(Equal("2 of v1/4 of v1/3 of v1"))
+			s.change(ctx, without("c2"))
+			Eventually(s.brought(ctx, kind)).Should(Equal("2 of v1/0 of v1/3 of v1"))
+			s.change(ctx, func(s *spec) { s.ClusterSelector = nil })
+			Eventually(s.brought(ctx, kind)).Should(Equal("2 of v1/4 of v1/3 of v1"))
+			s.guard.held()
+		},
+		Entry("as a Deployment", "Deployment"),
+		Entry("as a StatefulSet", "StatefulSet"),
+	)
+})
+
 var _ = Describe("A workload that is deleted after it ran", func() {
 	It("gives its share to a cluster that needs it, and gets one again when it is back", Label("short"), func(ctx context.Context) {
 		s := newShop(ctx, "vanished", 2, 20, atLeastOne, func(s *spec) { s.Rebalance.StartTimeoutSeconds = ptr.To[int32](5) })

@@ -148,13 +148,17 @@ var _ = Describe("Clusters", func() {
 	It("leave and join by their labels", Label("long"), func(ctx context.Context) {
 		s := newShop(ctx, "moving", 3, 30, atLeastOne)
 		Eventually(s.bounds(ctx)).Should(Equal("1..10/1..10/1..10"))
-		s.change(ctx, func(s *spec) {
-			s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"c2"}}}}
-		})
-		Eventually(s.maxima(ctx), 40*time.Second+slow).Should(Or(Equal("15/-/14"), Equal("14/-/15")), "c2 keeps its replica")
+		s.load(2, 7, 2)
+		Eventually(s.replicas(ctx)).Should(Equal("2/7/2"))
+		s.change(ctx, without("c2"))
+		Eventually(s.condition(ctx, "ReplicasLeft")).Should(Equal("True WithoutAutoscaler"))
+		s.load(30, 7, 2)
+		Eventually(s.replicas(ctx)).Should(Equal("20/7/2"), "what runs in c2 counts")
+		Expect(s.state(ctx, "c2")()).To(Equal("Left ReplicasLeft"))
 		s.change(ctx, func(s *spec) { s.ClusterSelector = nil })
-		Eventually(s.condition(ctx, "Balanced")).Should(Equal("True AtGoal"))
-		Eventually(s.maxima(ctx)).ShouldNot(ContainSubstring("-"))
+		Eventually(s.condition(ctx, "ReplicasLeft")).Should(Equal("False NoneLeft"))
+		Eventually(s.maxima(ctx)).Should(Equal("20/7/3"))
+		Expect(s.replicas(ctx)()).To(Equal("20/7/2"))
 		s.guard.held()
 	})
 

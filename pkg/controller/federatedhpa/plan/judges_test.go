@@ -49,8 +49,10 @@ func (m *member) left() int64 {
 // judgeMinima wants that minima only move, once they have been met and as long as no cluster comes.
 func (f *fleet) judgeMinima(sum int64) error {
 	wanted := int64(*f.object.Spec.MinReplicas)
+	moving := slices.ContainsFunc(f.object.Status.Clusters, func(c v1alpha1.ClusterStatus) bool { return c.Outstanding != nil })
 	coming := slices.ContainsFunc(f.object.Status.Clusters, func(c v1alpha1.ClusterStatus) bool {
-		return c.State == v1alpha1.StateJoining || c.ConfirmedMaxReplicas == 0 && c.Outstanding != nil
+		// One for which others give waits again while it is not certain that they do.
+		return c.State == v1alpha1.StateJoining || c.ConfirmedMaxReplicas == 0 && c.Outstanding != nil || c.State == v1alpha1.Waiting && moving
 	})
 	if coming || !f.steady {
 		f.minimaMet = false

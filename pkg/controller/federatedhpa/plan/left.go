@@ -69,8 +69,14 @@ func (s *ClusterPlan) staysLeft(r rules) bool {
 	if s.Left == 0 || s.role == used || s.role == joining {
 		return false
 	}
-	ours := r.template && s.cluster.Workload.Ours
-	return !s.cluster.Registered || r.leave == v1alpha1.LeaveKeep || r.leave == v1alpha1.LeaveDelete && !ours
+	w := s.cluster.Workload
+	switch r.leave {
+	case v1alpha1.LeaveScaleToZero:
+		return !s.cluster.Registered || w.Exists && w.Requested < 0
+	case v1alpha1.LeaveDelete:
+		return !s.cluster.Registered || !(r.template && w.Ours)
+	}
+	return true
 }
 
 // hasLeft reports whether users are told that replicas are left: they stay, or the cluster refuses to change that.

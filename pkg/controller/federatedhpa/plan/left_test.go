@@ -127,6 +127,7 @@ var _ = Describe("What a cluster that has left still runs", func() {
 		Entry("where another client created it", counting(twenty(left("a", 4), withTemplate), "a", 4, time.Hour), "Left", "True WithoutAutoscaler", ": a"),
 		Entry("where the cluster refuses to scale it", counting(twenty(left("a", 4, refusedThere), zeroing), "a", 4, time.Hour), "Leaving", "True WithoutAutoscaler", ": a"),
 		Entry("where the cluster is gone from the registry, whatever was to happen", counting(twenty(plan.Cluster{Name: "a"}, zeroing), "a", 4, time.Hour), "Unreachable", "True WithoutAutoscaler", ": a"),
+		Entry("where it cannot be scaled to 0, because its kind does not show replicas", counting(twenty(left("a", 4, withoutReplicas), zeroing), "a", 4, time.Hour), "Left", "True WithoutAutoscaler", ": a"),
 		Entry("but not while it is scaled to 0", counting(twenty(left("a", 4), zeroing), "a", 4, time.Hour), "Leaving", "False NoneLeft", ""),
 		Entry("but not while it is deleted", counting(twenty(left("a", 4, created), withTemplate), "a", 4, time.Hour), "Leaving", "False NoneLeft", ""),
 		Entry("but not where the cluster is used again", counting(twenty(left("a", 4, selected)), "a", 4, time.Hour), "Joining", "False NoneLeft", ""),

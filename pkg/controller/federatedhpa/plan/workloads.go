@@ -42,7 +42,7 @@ func (p *Plan) placeWorkloads(r rules, now time.Time) {
 			o.Operation = Change
 		case emptied && r.leave == v1alpha1.LeaveDelete && w.Ours && r.template:
 			o.Operation = Remove
-		case emptied && r.leave == v1alpha1.LeaveScaleToZero && s.Left > 0 && w.Requested != 0:
+		case emptied && r.leave == v1alpha1.LeaveScaleToZero && s.Left > 0 && w.Requested > 0:
 			o.Operation = Scale
 		default:
 			continue
