@@ -35,25 +35,36 @@ import (
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
 
-// flagged is a process that was started with flags, on one simulated cluster.
+// flagged is a process that is started with flags, on one simulated cluster.
 type flagged struct {
 	*running
-	ours ours.Interface
-	core kubernetes.Interface
-	over bool
+	cluster *sim.Server
+	ours    ours.Interface
+	core    kubernetes.Interface
+	over    bool
 }
 
-// withFlags starts the binary on a cluster, and waits until it is ready.
+func newFlagged() *flagged {
+	server := sim.New(sim.Options{Resources: everyKind})
+	config := server.ConfigFor("user")
+	return &flagged{cluster: server, ours: ours.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config)}
+}
+
+// withFlags starts the binary on a new cluster, and waits until it is ready.
 func withFlags(arguments ...string) *flagged {
 	GinkgoHelper()
-	server := sim.New(sim.Options{Resources: everyKind})
-	kubeconfig := onSocket(server, "mcm")
-	config := server.ConfigFor("user")
-	f := &flagged{ours: ours.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config)}
-	f.running = start(server, append(arguments, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig="+kubeconfig)...)
+	f := newFlagged()
+	f.run(arguments...)
+	return f
+}
+
+// run starts the binary, and waits until it is ready. It knows what there was before.
+func (f *flagged) run(arguments ...string) {
+	GinkgoHelper()
+	kubeconfig := onSocket(f.cluster, "mcm")
+	f.running = start(f.cluster, append(arguments, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig="+kubeconfig)...)
 	DeferCleanup(f.end)
 	Eventually(f.status("/readyz"), eventually).Should(Equal(http.StatusOK))
-	return f
 }
 
 func (f *flagged) patch(name, patch string) {
@@ -299,10 +310,11 @@ var _ = Describe("The binary", Serial, func() {
 	})
 
 	It("leaves a pod to the autoscaler that waits longer than --release-patience although there is room", func() {
-		f := withFlags("--release-patience=1s")
+		f := newFlagged()
+		world.CreateWithStatus(f.core.CoreV1().Nodes(), fixture.Node("roomy"))
+		f.run("--release-patience=1s")
 		f.reserve("1:5:1")
 		f.boot()
-		world.CreateWithStatus(f.core.CoreV1().Nodes(), fixture.Node("roomy"))
 		f.waits()
 		Eventually(func() string { _, text := f.get("/metrics"); return text }, eventually).Should(ContainSubstring(`evenkeel_release_pods{outcome="Doubtful"} 1`))
 		Expect(f.deployment("pool").Spec.Replicas).To(BeEquivalentTo(1))
