@@ -65,6 +65,22 @@ var _ = Describe("A Balancer", Label("ours"), func() {
 		s.says(ctx, balancer.ConditionWithinLimits, "True Room")
 	})
 
+	It("shares replicas between a Deployment and a ReplicationController", func(ctx context.Context) {
+		s := newShop(ctx, "classic", 1)
+		s.newNode(ctx, "b")
+		s.replicate(ctx, "b")
+		s.balance(ctx, 9, byShare(1, 2), func(b *balancer.Balancer) {
+			b.Spec.Targets = append(b.Spec.Targets, balancer.BalancerTarget{
+				Name: "b", ScaleTargetRef: balancer.ScaleTargetReference{APIVersion: "v1", Kind: "ReplicationController", Name: "b"}})
+		})
+		s.comesTo(ctx, "3", "3")
+		Eventually(func() (int32, error) {
+			c, err := kube.CoreV1().ReplicationControllers(s.name).Get(ctx, "b", metav1.GetOptions{})
+			return c.Status.ReadyReplicas, err
+		}).WithContext(ctx).Should(BeEquivalentTo(6))
+		s.says(ctx, balancer.ConditionBalanced, "True AtGoal")
+	})
+
 	It("moves to other zones when one fails, and moves back without losing a pod", func(ctx context.Context) {
 		s := newShop(ctx, "outage-of-a-zone", 2)
 		story := s.record(ctx)

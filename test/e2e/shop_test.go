@@ -89,6 +89,19 @@ func (s shop) deploy(ctx context.Context, zone string, changes ...func(*appsv1.D
 	Expect(err).NotTo(HaveOccurred())
 }
 
+// replicate makes a ReplicationController without replicas, with pods as those of the Deployment of zone a.
+func (s shop) replicate(ctx context.Context, zone string) {
+	GinkgoHelper()
+	d, err := kube.AppsV1().Deployments(s.name).Get(ctx, "a", metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	template := d.Spec.Template.DeepCopy()
+	template.Labels["zone"], template.Spec.NodeSelector[shopKey] = zone, s.node(zone)
+	c := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Name: zone}}
+	c.Spec = corev1.ReplicationControllerSpec{Replicas: new(int32), Selector: template.Labels, Template: template}
+	_, err = kube.CoreV1().ReplicationControllers(s.name).Create(ctx, c, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
 func (s shop) balancers() balancerclient.BalancerInterface {
 	return machines.BalancerV1alpha1().Balancers(s.name)
 }
