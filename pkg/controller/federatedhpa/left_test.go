@@ -106,6 +106,23 @@ var _ = Describe("A cluster that leaves and runs replicas", func() {
 		}, "c1", "c2")
 	})
 
+	It("counts with what it was scaled to last, though the watch of its workload is late, as after an outage", func() {
+		play(func(f *federation) {
+			f.guard(20, "shop")
+			f.start()
+			f.create(Federated(2, 20))
+			f.settle()
+			f.loads("shop", 3, 3)
+			f.settle()
+			f.clusters[0].Lag("deployments", sim.Constantly(50*time.Second), "federatedhpa")
+			f.loads("shop", 9, 40)
+			time.Sleep(20 * time.Second)
+			f.change("shop", without("c1"))
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("-/11"))
+		}, "c1", "c2")
+	})
+
 	It("keeps what it runs when it is used again", func() {
 		play(func(f *federation) {
 			leaving(f)
