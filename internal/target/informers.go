@@ -103,6 +103,17 @@ func (i *Informers) Nodes() cache.SharedIndexInformer {
 	})
 }
 
+// CountUnready returns how many Nodes of a store with the index [ByReadiness] are not ready, and how many
+// there are. The latter is 0 if all are ready, as nearly always: in a large cluster, counting them takes
+// longer than a decision.
+func CountUnready(nodes cache.Indexer) (unready, all int) {
+	keys, _ := nodes.IndexKeys(ByReadiness, Unready) // the index is there
+	if len(keys) == 0 {
+		return 0, 0
+	}
+	return len(keys), len(nodes.ListKeys())
+}
+
 // Budgets returns the informer of PodDisruptionBudgets, which waits while the process lacks the right
 // to read them. Do not wait for it: see [Informers.BudgetsUnknown].
 func (i *Informers) Budgets() cache.SharedIndexInformer {

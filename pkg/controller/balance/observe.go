@@ -71,11 +71,8 @@ func (c *Controller) countNodes(v *plan.View) {
 	if c.stores.nodes == nil || c.options.Target.Err(c.stores.nodes) != nil {
 		return
 	}
-	unready, _ := c.stores.nodes.IndexKeys(target.ByReadiness, target.Unready) // the index is there
-	v.NodesKnown, v.UnreadyCount = true, len(unready)
-	if len(unready) > 0 { // seldom: in a large cluster, counting all takes long
-		v.NodeCount = len(c.stores.nodes.ListKeys())
-	}
+	v.NodesKnown = true
+	v.UnreadyCount, v.NodeCount = target.CountUnready(c.stores.nodes)
 }
 
 // targetStores returns the stores of the target cluster that decide about pods. Budgets that are not

@@ -149,11 +149,7 @@ func (c *Controller) unhealthy() bool {
 	if c.stores.nodes == nil {
 		return false
 	}
-	unready, _ := c.stores.nodes.IndexKeys(target.ByReadiness, target.Unready) // the index is there
-	if len(unready) == 0 {
-		return false // as nearly always: counting all takes a large cluster longer than the whole decision
-	}
-	return c.settings.Unready.Exceeded(len(unready), len(c.stores.nodes.ListKeys()))
+	return c.settings.Unready.Exceeded(target.CountUnready(c.stores.nodes))
 }
 
 // compareSeen compares with what machine-controller-manager has seen.
