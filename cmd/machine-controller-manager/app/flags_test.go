@@ -32,6 +32,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/tracing/collector"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 )
 
@@ -125,6 +126,17 @@ func (f *flagged) reserve(excess string) {
 	GinkgoHelper()
 	f.create(fixture.MachineDeployment("pool", 1, func(d *mcm.MachineDeployment) { d.Annotations = map[string]string{api.BoundsAnnotation: excess} }))
 	Eventually(f.machines, eventually).Should(Equal(2))
+	Eventually(f.inReserve, eventually).Should(Equal(1)) // a machine that is created early is marked a moment later
+}
+
+func (f *flagged) inReserve() int {
+	marked := 0
+	for _, m := range f.listed() {
+		if pool.Marked(&m) {
+			marked++
+		}
+	}
+	return marked
 }
 
 // boot makes all machines run, with their Nodes, and a pod on each that serves.
@@ -137,7 +149,7 @@ func (f *flagged) boot() {
 		world.Patch(machines, m.Name, `{"metadata":{"labels":{%q:%q}},"spec":{"providerID":%q}}`, mcm.NodeLabelKey, m.Name, node.Spec.ProviderID)
 		_, err := machines.Patch(context.Background(), m.Name, types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Running"}}}`), metav1.PatchOptions{}, "status")
 		Expect(err).NotTo(HaveOccurred())
-		if _, marked := m.Annotations[api.ReserveAnnotation]; !marked {
+		if !pool.Marked(&m) {
 			world.CreateWithStatus(f.core.CoreV1().Pods(fixture.Namespace), fixture.Pod(m.Name, full, func(p *corev1.Pod) { p.Spec.NodeName = m.Name }))
 		}
 	}
