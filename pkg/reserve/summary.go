@@ -179,7 +179,7 @@ func (r *round) surplusMessage() string {
 	if r.view.Unhealthy {
 		return "no machine is drained while so many Nodes of the cluster are not ready; the first empty one enters the reserve"
 	}
-	if why := r.pinned(); why != "" {
+	if why := r.pinned(); why != "" && r.impatient() {
 		return "no machine is drained, because each candidate runs a pod that must not be evicted now (" + why + "); the first empty one enters the reserve"
 	}
 	return "the first empty machine enters the reserve; after --surplus-patience, one is drained"

@@ -94,10 +94,15 @@ func (r *round) removeSurplus(t counts) {
 	if r.view.SurplusSince.IsZero() {
 		r.plan.SurplusSince = r.view.Now
 	}
-	if r.view.Now.Sub(r.plan.SurplusSince) >= r.view.Patience {
+	if r.impatient() {
 		r.surplus = min(over, len(r.emptiest()))
 		r.target = min(r.target, t.live-r.replicas-r.surplus)
 	}
+}
+
+// impatient reports whether patience with a surplus has ended.
+func (r *round) impatient() bool {
+	return !r.plan.SurplusSince.IsZero() && r.view.Now.Sub(r.plan.SurplusSince) >= r.view.Patience
 }
 
 // emptiest returns the serving machines that may be drained together, in the order to drain them.

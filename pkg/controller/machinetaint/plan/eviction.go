@@ -27,19 +27,24 @@ type Evictions struct {
 	Expected []*corev1.Pod
 }
 
-// NeedsEvictions reports whether more machines serve than replicas, or did, so that one may have to be
-// drained.
+// NeedsEvictions reports whether more machines serve than replicas, or did, and patience with them has
+// ended, so that one may have to be drained.
 func (v View) NeedsEvictions() bool {
+	since := v.Memory.SurplusSince
+	if since.IsZero() && v.Settings.SurplusPatience > 0 || v.Now.Sub(since) < v.Settings.SurplusPatience {
+		return false
+	}
 	serving := 0
 	for _, m := range v.Machines {
 		if !m.Reserve() && !m.Leaving() && !pool.Unhealthy(m.Phase()) {
 			serving++
 		}
 	}
-	return serving > v.Memory.Workload(v.Deployment) || !v.Memory.SurplusSince.IsZero()
+	return serving > v.Memory.Workload(v.Deployment) || !since.IsZero()
 }
 
-// addEvictions adds to the view of the rule which machines can be drained. Until that is read, none can.
+// addEvictions adds to the view of the rule which machines can be drained. While that is not read, none
+// can.
 // Without a target cluster, there are no pods.
 func (v View) addEvictions(rule *reserve.View) {
 	e := v.Evictions

@@ -226,12 +226,18 @@ var _ = Describe("Patience", func() {
 		Expect(surplus(overdue(nil, func(v *plan.View) { v.Targetless = true }))).To(Equal([]string{"r1"}), "without a target cluster, there are no pods")
 	})
 
-	It("needs to know pods and budgets only while more machines serve than replicas, or did", func() {
-		Expect(atRest().NeedsEvictions()).To(BeFalse())
-		Expect(crowded().NeedsEvictions()).To(BeTrue())
-		Expect(crowded(machine("s1", leaving)).NeedsEvictions()).To(BeFalse())
-		Expect(crowded(machine("s1", in(mcm.MachineUnknown))).NeedsEvictions()).To(BeFalse())
-		Expect(atRest(func(v *plan.View) { v.Memory.SurplusSince = eleven }).NeedsEvictions()).To(BeTrue())
+	It("needs to know pods and budgets only once patience has ended with more machines that serve than replicas", func() {
+		impatient := func(v *plan.View) { v.Settings.SurplusPatience = 0 }
+		late := func(v *plan.View) { v.Memory.SurplusSince = v.Now.Add(-v.Settings.SurplusPatience) }
+		early := func(v *plan.View) { v.Memory.SurplusSince = v.Now.Add(time.Second - v.Settings.SurplusPatience) }
+		Expect(atRest(impatient).NeedsEvictions()).To(BeFalse())
+		Expect(crowded(impatient).NeedsEvictions()).To(BeTrue())
+		Expect(crowded(impatient, machine("s1", leaving)).NeedsEvictions()).To(BeFalse())
+		Expect(crowded(impatient, machine("s1", in(mcm.MachineUnknown))).NeedsEvictions()).To(BeFalse())
+		Expect(crowded().NeedsEvictions()).To(BeFalse())
+		Expect(crowded(early).NeedsEvictions()).To(BeFalse())
+		Expect(crowded(late).NeedsEvictions()).To(BeTrue())
+		Expect(atRest(late).NeedsEvictions()).To(BeTrue(), "they serve no longer, and the next plan forgets it")
 	})
 
 	It("does not run while many Nodes of the cluster are not ready", func() {
