@@ -209,6 +209,7 @@ var _ = Describe("A machine whose release has begun, and that keeps its mark", f
 		onItsOwn(2, 2, machinetaint.Options{}, func(a *alone) {
 			allowed := a.opens(func(*alone) {})
 			touch(a.core, "d")
+			time.Sleep(time.Second) // the controller sees that version, and no pods of it
 			a.taint.Opening(fixture.Namespace+"/pool", a.stored("d"))
 			Expect(a.openings()).To(Equal(2))
 			a.Admit(func(w sim.Admission) error {
