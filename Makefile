@@ -3,7 +3,7 @@
 # The local cluster that up, demo, status, down and reset use.
 CLUSTER ?= evenkeel
 export CLUSTER
-# Build tags of Evenkeel's binaries; see internal/localcluster/programs.go.
+# Build tags of Evenkeel's binaries; see test/localcluster/programs.go.
 TAGS := grpcnotrace
 UP := go run ./hack/up
 BENCH := go run ./test/bench
@@ -67,12 +67,14 @@ verify: ## Check generated code, formatting, vet, staticcheck, and the rules of 
 test: ## Run all short tests: the next three targets, in parallel
 	@$(UP) build
 	@$(MAKE) --no-print-directory build
-	@go run ./hack/parts test-units test-clusters test-e2e
+	@go run ./test/parts test-units test-clusters test-e2e
 
 # Packages whose tests depend on the real clock. Most of them start processes.
-ON_CLOCK = ./internal/localcluster ./cmd/machine-controller/app ./test/install ./test/integration/... ./cmd/machine-controller-manager/app \
-	./cmd/kubectl-evenkeel/app ./cmd/kubectl-evenkeel/internal/page ./internal/daemon ./pkg/provider/nodegroup ./hack/parts
-UNITS = $(filter-out $(shell go list $(ON_CLOCK)),$(shell go list ./cmd/... ./hack/... ./internal/... ./pkg/...))
+ON_CLOCK = ./test/localcluster ./cmd/machine-controller/app ./test/install ./test/integration/... ./cmd/machine-controller-manager/app \
+	./cmd/kubectl-evenkeel/app ./internal/plugin/page ./internal/daemon ./pkg/provider/nodegroup ./test/parts
+# Packages that targets of their own run.
+APART = ./test/bench/... ./test/conformance ./test/docs ./test/e2e/... ./test/ui/...
+UNITS = $(filter-out $(shell go list $(ON_CLOCK) $(APART)),$(shell go list ./...))
 
 # With a fixed seed, properties draw the same problems in each run, so that the result depends on the
 # change alone. make laws draws new ones.
@@ -96,7 +98,7 @@ test-e2e: ## Run the short end-to-end specs on a local cluster
 
 .PHONY: test-race
 test-race: ## Run unit tests with the race detector
-	go test -race ./cmd/... ./hack/... ./internal/... ./pkg/...
+	go test -race $(filter-out $(shell go list $(APART) ./test/install ./test/integration/...),$(shell go list ./...))
 
 .PHONY: test-conformance
 test-conformance: ## Check that the simulated API server behaves as a real one does
@@ -110,7 +112,7 @@ test-gardener: ## Run the Gardener extension's unit tests (a separate module; th
 .PHONY: test-tools
 test-tools: ## Run the tests of the release and mutation tools (separate modules)
 	cd hack/release && go test -count=1 -timeout=30m .
-	cd hack/mutants && go test -count=1 -timeout=30m .
+	cd test/mutants && go test -count=1 -timeout=30m .
 
 ##@ Search for faults (each takes hours)
 
@@ -119,10 +121,10 @@ NIGHT = storms laws soak explore mutants test-race test-tools test-gardener test
 
 .PHONY: nightly
 nightly: ## Run these and all long tests one after the other, with one result line for each
-	@go run ./hack/nightly $(NIGHT)
+	@go run ./test/nightly $(NIGHT)
 
 STORMS ?= 300
-STORMY = ./internal/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/capacitybuffer \
+STORMY = ./test/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/capacitybuffer \
 	./pkg/controller/federatedhpa ./pkg/controller/machinetaint ./pkg/controller/release ./pkg/controller/reserves ./pkg/provider/nodegroup
 
 .PHONY: storms
@@ -156,11 +158,11 @@ STATES ?= 12000000
 
 .PHONY: explore
 explore: ## Search every interleaving of the plans, with up to FAULTS=2 faults, for a broken law
-	go test -v -count=1 -timeout=1h ./internal/explore -ginkgo.v -ginkgo.no-color -ginkgo.focus='keeps the laws' -explore.faults=$(FAULTS) -explore.states=$(STATES)
+	go test -v -count=1 -timeout=1h ./test/explore -ginkgo.v -ginkgo.no-color -ginkgo.focus='keeps the laws' -explore.faults=$(FAULTS) -explore.states=$(STATES)
 
 .PHONY: mutants
 mutants: ## Change one place at a time, and list changes that no test catches. PACKAGES="pkg/fit" SINCE=commit BUDGET=1h
-	cd hack/mutants && go run . -root ../.. $(if $(SINCE),-since $(SINCE)) $(if $(BUDGET),-budget $(BUDGET)) $(PACKAGES)
+	cd test/mutants && go run . -root ../.. $(if $(SINCE),-since $(SINCE)) $(if $(BUDGET),-budget $(BUDGET)) $(PACKAGES)
 
 ##@ End-to-end tests
 
@@ -190,7 +192,7 @@ e2e-rbac: ## Compare the rights of the chart's accounts with the requests in the
 	@$(UP) build
 	@rm -rf $(AUDIT) && mkdir -p $(AUDIT)
 	EVENKEEL_E2E_AUDIT=$(AUDIT) go tool ginkgo --procs=4 --label-filter='!long || gardener' --timeout=15m --no-color ./test/e2e
-	go run ./hack/rights -audit $(AUDIT) -excuses test/e2e/unused-rights.yaml \
+	go run ./test/rights/cmd -audit $(AUDIT) -excuses test/e2e/unused-rights.yaml \
 		kubernetes/deploy/manager/access.yaml kubernetes/deploy/gardener/access.yaml kubernetes/deploy/target/access.yaml kubernetes/deploy/balancer/access.yaml
 
 .PHONY: e2e-rbac-federation
@@ -199,7 +201,7 @@ e2e-rbac-federation: ## The same for the accounts of federation
 	@$(UP) build
 	@rm -rf $(AUDIT) && mkdir -p $(AUDIT)
 	EVENKEEL_E2E_AUDIT=$(AUDIT) go test -count=1 -timeout=20m ./test/e2e/federation -ginkgo.label-filter='!long' -ginkgo.no-color
-	go run ./hack/rights -audit $(AUDIT) -excuses test/e2e/federation/unused-rights.yaml \
+	go run ./test/rights/cmd -audit $(AUDIT) -excuses test/e2e/federation/unused-rights.yaml \
 		kubernetes/deploy/federation-hub/access.yaml kubernetes/deploy/federation-member/access.yaml kubernetes/deploy/federation-placement/access.yaml
 
 .PHONY: e2e-federation

@@ -20,10 +20,10 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/front"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/front"
 )
 
 // asProcess has the test's binary run main with its arguments: a process of its own, with real signals.

@@ -17,11 +17,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
-	"github.com/evenkeel/evenkeel/internal/audit"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	bufferv1beta1 "github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeelclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/test/audit"
 )
 
 const roomForBuffers = `{"apiVersion":"evenkeel.extensions.gardener.cloud/v1alpha1","kind":"EvenkeelConfig","pools":[{"name":"pool","excess":0}],"capacityBuffers":true}`

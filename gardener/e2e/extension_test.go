@@ -17,7 +17,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/gardener/charts"
 	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
-	"github.com/evenkeel/evenkeel/internal/audit"
+	"github.com/evenkeel/evenkeel/test/audit"
 )
 
 // The last spec judges the requests of all others.

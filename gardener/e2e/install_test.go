@@ -28,7 +28,7 @@ import (
 	"github.com/gardener/gardener/pkg/utils/imagevector"
 
 	"github.com/evenkeel/evenkeel/gardener/charts"
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 
 	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // pod is a container that was started, with what became of it.

@@ -27,8 +27,8 @@ import (
 	"github.com/gardener/gardener/pkg/provider-local/controller/infrastructure"
 	"github.com/gardener/gardener/pkg/provider-local/local"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/pkg/provider/virtual"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/gardener/pkg/component/extensions"
 	"github.com/gardener/gardener/pkg/component/nodemanagement/machinecontrollermanager"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // unparsed are lines of the manager's log that the parser which Gardener has for this container does not take apart.

@@ -18,7 +18,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/evenkeel/evenkeel/internal/audit"
+	"github.com/evenkeel/evenkeel/test/audit"
 )
 
 // listening is how long the noise of a process at rest is measured.

@@ -23,7 +23,7 @@ import (
 
 	"github.com/gardener/gardener/pkg/utils/secrets"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // patienceOfWrites is what one write of gardenlet may take at most: the timeout of the webhook, and some time for a busy machine.

@@ -17,7 +17,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 
 	"github.com/evenkeel/evenkeel/gardener/charts"
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // replica is one of several processes of the extension.

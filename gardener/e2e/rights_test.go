@@ -20,8 +20,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/gardener/charts"
 	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
-	"github.com/evenkeel/evenkeel/internal/localcluster"
-	"github.com/evenkeel/evenkeel/internal/rights"
+	"github.com/evenkeel/evenkeel/test/localcluster"
+	"github.com/evenkeel/evenkeel/test/rights"
 )
 
 const (

@@ -18,8 +18,8 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/pkg/provider/virtual"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // aSeed is one of several. All helpers work on the one in use.

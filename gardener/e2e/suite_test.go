@@ -19,7 +19,7 @@ import (
 
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 const (

@@ -18,7 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
 	"github.com/evenkeel/evenkeel/gardener/pkg/mutation"
 	"github.com/evenkeel/evenkeel/gardener/pkg/nodegroups"
-	"github.com/evenkeel/evenkeel/internal/audit"
+	"github.com/evenkeel/evenkeel/test/audit"
 )
 
 // newUpstreamShoot has two machines for workload, two in reserve, and the fork.

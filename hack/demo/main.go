@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 func main() {

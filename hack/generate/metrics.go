@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/evenkeel/evenkeel/internal/metrics"
+	"github.com/evenkeel/evenkeel/test/metrics"
 )
 
 // generateMetricsPage writes what operators read about metrics and alerts.

@@ -10,7 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 
-	"github.com/evenkeel/evenkeel/internal/chart"
+	"github.com/evenkeel/evenkeel/test/chart"
 )
 
 func main() {

@@ -12,7 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 const usage = `A local Kubernetes cluster with Evenkeel in it, on loopback, state in .local/clusters/<name>.

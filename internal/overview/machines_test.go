@@ -10,9 +10,9 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	. "github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 var _ = DescribeTable("A machine is",

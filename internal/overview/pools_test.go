@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	. "github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 func nameless(d *v1alpha1.MachineDeployment) { d.Labels = nil }

@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/internal/demand"
-	"github.com/evenkeel/evenkeel/internal/demand/synthetic"
 	"github.com/evenkeel/evenkeel/internal/sizing"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/synthetic"
 )
 
 // check holds a property, with Gomega's assertions in it.

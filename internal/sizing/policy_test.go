@@ -9,9 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/demand/synthetic"
 	"github.com/evenkeel/evenkeel/internal/sizing"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/synthetic"
 )
 
 // between is a schedule from one hour of each day to another.

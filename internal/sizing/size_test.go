@@ -10,8 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/evenkeel/evenkeel/internal/demand"
-	"github.com/evenkeel/evenkeel/internal/demand/synthetic"
 	"github.com/evenkeel/evenkeel/internal/sizing"
+	"github.com/evenkeel/evenkeel/test/synthetic"
 )
 
 // hourly is a pod in each of nine hours, and two in the tenth, each of which needs a machine.

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/internal/demand"
-	"github.com/evenkeel/evenkeel/internal/demand/synthetic"
 	"github.com/evenkeel/evenkeel/internal/sizing"
+	"github.com/evenkeel/evenkeel/test/synthetic"
 )
 
 func TestSizing(t *testing.T) {

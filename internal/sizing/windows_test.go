@@ -9,8 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/evenkeel/evenkeel/internal/demand"
-	"github.com/evenkeel/evenkeel/internal/demand/synthetic"
 	"github.com/evenkeel/evenkeel/internal/sizing"
+	"github.com/evenkeel/evenkeel/test/synthetic"
 )
 
 var _ = It("A schedule that begins on the day before lasts until the last of its hours, also if these are almost the whole day", func() {

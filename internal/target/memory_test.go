@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/target"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // BenchmarkMemory prints how many bytes a waiting pod of a large workload takes in the cache, with and without sharing.

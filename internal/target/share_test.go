@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/target"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // ownedBy makes a pod one of those of an owner.

@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/evenkeel/evenkeel/internal/laws"
+	"github.com/evenkeel/evenkeel/test/laws"
 )
 
 func TestMain(m *testing.M) { laws.Main(m, 2000) }

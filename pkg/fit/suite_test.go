@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/laws"
 	. "github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/test/laws"
 )
 
 func TestMain(m *testing.M) { laws.Main(m, 300) }

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/lens"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var errBroken = errors.New("store is broken")

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var _ = Describe("A deletion that is limited to a version, and whose outcome is unknown (L4.3)", func() {

@@ -18,15 +18,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/mcm"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/mcm"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 var (

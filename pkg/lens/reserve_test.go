@@ -14,11 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 // story plays on a pool of three machines that serve and two in reserve.

@@ -24,8 +24,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/lens"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 // suite is what synctest wants to know; specs run while TestLens does.

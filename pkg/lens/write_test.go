@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/lens"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var dryRun = []string{metav1.DryRunAll}

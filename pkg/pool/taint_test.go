@@ -8,9 +8,9 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 var _ = It("The reserve taint is that of its key, whatever its value and effect", func() {

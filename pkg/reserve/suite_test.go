@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/evenkeel/evenkeel/internal/laws"
+	"github.com/evenkeel/evenkeel/test/laws"
 )
 
 // every is the share of the walk's states that are walked: the whole is -every=1.

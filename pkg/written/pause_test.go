@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/written"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 var _ = Describe("A pause before the next attempt", func() {

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
-	"github.com/evenkeel/evenkeel/internal/sim/conformance"
+	"github.com/evenkeel/evenkeel/test/localcluster"
+	"github.com/evenkeel/evenkeel/test/sim/conformance"
 )
 
 func TestConformance(t *testing.T) {

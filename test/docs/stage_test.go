@@ -12,8 +12,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/evenkeel/evenkeel/internal/chart"
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/chart"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // stage is what a document takes for granted.

@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/chart"
 	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/chart"
 )
 
 // buffer creates a CapacityBuffer for the work of a pool.

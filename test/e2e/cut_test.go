@@ -17,9 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/audit"
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/audit"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // apart runs our processes with the Machines in one cluster and the Nodes in another, and has all helpers speak to these. The

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // rates are Gardener's.

@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/pkg/provider/virtual"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 var _ = Describe("In the long run, a cluster whose etcd is restored from a backup", Label("long", "ours"), Serial, func() {

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	poolpkg "github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 var _ = Describe("In the long run, more machines that serve than replicas", Label("long", "ours"), Ordered, Serial, func() {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 var _ = Describe("In the long run, zones", Label("ours", "long"), func() {

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/evenkeel/evenkeel/internal/metrics"
+	"github.com/evenkeel/evenkeel/test/metrics"
 )
 
 const (

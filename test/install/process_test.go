@@ -17,8 +17,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/evenkeel/evenkeel/internal/chart"
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/chart"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // soon is how long a process may take to start and to take its lease.

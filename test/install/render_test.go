@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/evenkeel/evenkeel/internal/chart"
+	"github.com/evenkeel/evenkeel/test/chart"
 )
 
 var _ = Describe("The chart", func() {

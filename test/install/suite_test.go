@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	syaml "sigs.k8s.io/yaml"
 
-	"github.com/evenkeel/evenkeel/internal/chart"
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/chart"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 const (

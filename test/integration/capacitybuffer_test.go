@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
@@ -29,6 +28,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // runBuffers runs the controller until the spec ends.

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/sim/conformance"
+	"github.com/evenkeel/evenkeel/test/sim/conformance"
 )
 
 // What the simulated API server is held to, the real one does: the same specs run on both.

@@ -20,13 +20,13 @@ import (
 	"k8s.io/client-go/scale"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 const plainReserve = `

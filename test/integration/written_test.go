@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/evenkeel/evenkeel/cmd/machine-controller-manager/app"
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/written"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // faults are those of proxies and of API servers under load.

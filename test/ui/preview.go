@@ -29,7 +29,7 @@ type Preview struct {
 // BuildPreview makes the program that serves the page, in a folder, and returns its path.
 func BuildPreview(folder string) (string, error) {
 	path := filepath.Join(folder, "preview")
-	build := exec.Command("go", "build", "-o", path, "github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/page/preview")
+	build := exec.Command("go", "build", "-o", path, "github.com/evenkeel/evenkeel/test/ui/preview")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build preview: %w: %s", err, out)
 	}

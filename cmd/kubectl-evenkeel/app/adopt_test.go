@@ -15,8 +15,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
 	manager "github.com/evenkeel/evenkeel/cmd/machine-controller-manager/app"
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/settings"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // publish has a manager with these flags publish them.

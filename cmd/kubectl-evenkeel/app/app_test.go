@@ -17,7 +17,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
 	"github.com/evenkeel/evenkeel/internal/overview"
-	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var _ = Describe("The command line", func() {

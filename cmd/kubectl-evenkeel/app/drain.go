@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 	"github.com/evenkeel/evenkeel/internal/drain"
+	"github.com/evenkeel/evenkeel/internal/plugin/screen"
 	"github.com/evenkeel/evenkeel/internal/plural"
 )
 

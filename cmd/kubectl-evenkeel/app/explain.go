@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/explain"
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/internal/plugin/explain"
+	"github.com/evenkeel/evenkeel/internal/plugin/screen"
 )
 
 // subject is a kind that can be explained.

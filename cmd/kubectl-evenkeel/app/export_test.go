@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
+	"github.com/evenkeel/evenkeel/internal/plugin/read"
 )
 
 // What the environment is asked.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
+	"github.com/evenkeel/evenkeel/internal/plugin/dryrun"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 )
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
+	"github.com/evenkeel/evenkeel/internal/plugin/read"
 )
 
 // noTarget means that there is no cluster with Nodes and pods.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
+	"github.com/evenkeel/evenkeel/internal/plugin/dryrun"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )

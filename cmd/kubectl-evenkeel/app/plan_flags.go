@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/dryrun"
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/internal/plugin/dryrun"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"

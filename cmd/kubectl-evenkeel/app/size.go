@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/picture"
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/internal/plugin/picture"
+	"github.com/evenkeel/evenkeel/internal/plugin/screen"
+	"github.com/evenkeel/evenkeel/internal/plugin/size"
 )
 
 // sizeFormats are the formats of -o; the empty one is the screen.

@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
 	manager "github.com/evenkeel/evenkeel/cmd/machine-controller-manager/app"
-	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/internal/plugin/size"
 	"github.com/evenkeel/evenkeel/internal/settings"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // pods is a trace of three pods at once and one at night. Each of them needs a machine.

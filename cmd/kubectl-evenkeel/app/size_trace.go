@@ -10,10 +10,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/history"
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
 	"github.com/evenkeel/evenkeel/internal/demand"
+	"github.com/evenkeel/evenkeel/internal/plugin/history"
+	"github.com/evenkeel/evenkeel/internal/plugin/read"
+	"github.com/evenkeel/evenkeel/internal/plugin/size"
 )
 
 // usualSpan is how much of the past is read if nothing else is said: enough to tell days of the week

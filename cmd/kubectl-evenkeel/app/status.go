@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/internal/plugin/screen"
 )
 
 // formats of -o; the empty one is the screen.

@@ -19,11 +19,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
-	"github.com/evenkeel/evenkeel/internal/fixture"
-	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/internal/plugin/read"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 // suite is what virtual time wants to know; specs run while TestApp does.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/screen"
+	"github.com/evenkeel/evenkeel/internal/plugin/screen"
 )
 
 // The size of a screen if it is unknown.

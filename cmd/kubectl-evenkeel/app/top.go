@@ -14,8 +14,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/live"
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/internal/plugin/live"
 )
 
 func newTop(o *options) *cobra.Command {

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/utils/clock"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/page"
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/read"
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/internal/size"
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/internal/plugin/page"
+	"github.com/evenkeel/evenkeel/internal/plugin/read"
+	"github.com/evenkeel/evenkeel/internal/plugin/size"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
-	"github.com/evenkeel/evenkeel/internal/fixture"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // served runs ui until the spec has ended or calls stop, and returns the address that it prints and how it ends.

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var _ = Describe("Secure metrics", Serial, func() {

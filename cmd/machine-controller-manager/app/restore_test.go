@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
-	"github.com/evenkeel/evenkeel/internal/sim"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var _ = Describe("A process that depends on no machines", Serial, func() {

@@ -23,10 +23,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/front"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/front"
 )
 
 // onSocket makes a simulated API server answer on a socket, and returns a kubeconfig for it.

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/pkg/provider/virtual"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // A real control plane and the real binary.

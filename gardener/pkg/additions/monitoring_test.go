@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/evenkeel/evenkeel/internal/metrics"
+	"github.com/evenkeel/evenkeel/test/metrics"
 )
 
 var update = flag.Bool("update", false, "write alerts.yaml and dashboard.json")
@@ -164,7 +164,7 @@ var _ = Describe("Monitoring of a Shoot", func() {
 	It("keeps the series that alerts and dashboard read, and no other", func() {
 		pattern := shown()
 		Expect(pattern).To(And(ContainSubstring("|evenkeel_reserve_ready|"), Not(ContainSubstring("mcm_")), Not(ContainSubstring("federat"))))
-		known, err := os.ReadFile("../../../internal/metrics/metrics.yaml")
+		known, err := os.ReadFile("../../../test/metrics/metrics.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		for name := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(pattern, "^("), ")$"), "|") {
 			name, _ = strings.CutSuffix(name, "_bucket")

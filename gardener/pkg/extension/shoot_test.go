@@ -32,7 +32,7 @@ import (
 	"github.com/evenkeel/evenkeel/gardener/pkg/accepted"
 	"github.com/evenkeel/evenkeel/gardener/pkg/mutation"
 	"github.com/evenkeel/evenkeel/internal/drain"
-	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 // shoot is what is on a seed for one Shoot, and the actuator under test.

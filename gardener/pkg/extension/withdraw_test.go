@@ -20,7 +20,7 @@ import (
 	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 
 	"github.com/evenkeel/evenkeel/gardener/pkg/additions"
-	"github.com/evenkeel/evenkeel/internal/sim"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 // reserveKind has the seed serve Reserves.

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/evenkeel/evenkeel/internal/tracing"
-	"github.com/evenkeel/evenkeel/internal/tracing/collector"
 	"github.com/evenkeel/evenkeel/internal/tracing/export"
+	"github.com/evenkeel/evenkeel/test/collector"
 )
 
 var _ = Describe("Traces", func() {

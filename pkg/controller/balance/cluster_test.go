@@ -23,18 +23,18 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/access"
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/balance"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 const ns = fixture.Namespace

@@ -17,11 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/balance"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var abc = []string{"a", "b", "c"}

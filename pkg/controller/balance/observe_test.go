@@ -14,14 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/similar"
+	. "github.com/evenkeel/evenkeel/test/builders/balance"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 // scene is a MachineDeployment whose growth is to be split, with one machine on which nothing runs.

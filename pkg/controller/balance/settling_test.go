@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/balance"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 // deployUndescribed makes a MachineDeployment whose MachineClass does not describe its machines.

@@ -11,10 +11,10 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/balance"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 var _ = Describe("What comes and goes", func() {

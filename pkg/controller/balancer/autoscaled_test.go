@@ -16,7 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 )
 
 // autoscale creates an autoscaler of an object of this kind: a Deployment, or a Balancer.
@@ -53,7 +53,7 @@ var _ = Describe("An autoscaler", func() {
 			c.deploy("a", 1)
 			c.deploy("b", 1)
 			c.deploy("d", 1, of("other"))
-			b := object("shop", 4, plantest.Even(), "a", "b")
+			b := object("shop", 4, builders.Even(), "a", "b")
 			b.Spec.Policy.Fallback = nil
 			c.create(b)
 			c.Start("balancer", controller(Options{}))
@@ -82,8 +82,8 @@ var _ = Describe("An autoscaler", func() {
 			for _, name := range []string{"a", "b", "c", "d"} {
 				c.deploy(name, 1)
 			}
-			c.balance("first", 2, plantest.Even(), "a", "b")
-			c.balance("second", 2, plantest.Even(), "c", "d")
+			c.balance("first", 2, builders.Even(), "a", "b")
+			c.balance("second", 2, builders.Even(), "c", "d")
 			c.autoscale("z-first", "Balancer", "first")
 			c.autoscale("a-second", "Balancer", "second")
 			c.Start("balancer", controller(Options{}))
@@ -113,7 +113,7 @@ var _ = Describe("An autoscaler", func() {
 			c.deploy("a", 1, asking(corev1.ResourceCPU, corev1.ResourceMemory))
 			c.deploy("b", 1, asking(corev1.ResourceCPU))
 			c.deploy("c", 1, asking())
-			c.balance("ab", 4, plantest.Even(), "a", "b")
+			c.balance("ab", 4, builders.Even(), "a", "b")
 			c.change("ab", func(b *v1alpha1.Balancer) {
 				b.Spec.Selector.MatchLabels, b.Spec.Selector.MatchExpressions = nil, []metav1.LabelSelectorRequirement{{Key: "run", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}}}
 			})
@@ -130,7 +130,7 @@ var _ = Describe("An autoscaler", func() {
 			Expect(c.message("ab", "TargetsResolved")).To(And(ContainSubstring("memory"), ContainSubstring("target b")))
 			c.change("ab", func(b *v1alpha1.Balancer) {
 				b.Spec.Selector.MatchExpressions[0].Values = []string{"a", "c"}
-				b.Spec.Targets[1] = plantest.Target("c")
+				b.Spec.Targets[1] = builders.Target("c")
 			})
 			c.unscale("ab")
 			c.autoscale("ab", "Balancer", "ab", utilization(corev1.ResourceMemory), utilization(corev1.ResourceCPU))

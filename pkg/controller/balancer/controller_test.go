@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var _ = Describe("The controller", func() {
@@ -29,7 +29,7 @@ var _ = Describe("The controller", func() {
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			begun := time.Now()
-			c.balance("shop", 10, plantest.Shares(30, 70), "a", "b")
+			c.balance("shop", 10, builders.Shares(30, 70), "a", "b")
 			time.Sleep(100 * time.Millisecond)
 			Expect(c.sizes("a", "b")).To(Equal("3/7"))
 			for _, w := range c.Writes() {
@@ -60,7 +60,7 @@ var _ = Describe("The controller", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 8)
 			c.deploy("b", 0)
-			c.balance("shop", 8, plantest.InOrder("a", "b"), "a", "b")
+			c.balance("shop", 8, builders.InOrder("a", "b"), "a", "b")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			Expect(c.sizes("a", "b")).To(Equal("8/0"))
@@ -80,7 +80,7 @@ var _ = Describe("The controller", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 8)
 			c.deploy("b", 0)
-			b := object("shop", 8, plantest.InOrder("b", "a"), "a", "b")
+			b := object("shop", 8, builders.InOrder("b", "a"), "a", "b")
 			b.Spec.Transition = &v1alpha1.Transition{MaxSurge: ptr.To(intstr.FromInt32(2)), MaxUnavailable: ptr.To(intstr.FromInt32(2))}
 			var failing atomic.Bool
 			failing.Store(true)
@@ -109,7 +109,7 @@ var _ = Describe("The controller", func() {
 			c.deploy("b", 0)
 			c.set(func() { c.out["a"] = true })
 			c.Start("balancer", controller(Options{}))
-			c.balance("shop", 10, plantest.Shares(50, 50), "a", "b")
+			c.balance("shop", 10, builders.Shares(50, 50), "a", "b")
 			time.Sleep(59 * time.Second)
 			Expect(c.sizes("a", "b")).To(Equal("5/5"))
 			time.Sleep(3 * time.Second) // a second until the pods were made, and one for the clock's
@@ -134,7 +134,7 @@ var _ = Describe("The controller", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 5)
 			c.deploy("b", 5)
-			c.balance("shop", 10, plantest.Shares(50, 50), "a", "b")
+			c.balance("shop", 10, builders.Shares(50, 50), "a", "b")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			c.set(func() { c.quota["a"] = 5 })
@@ -150,7 +150,7 @@ var _ = Describe("The controller", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 0)
 			c.widget("w", 1)
-			b := object("shop", 10, plantest.Even(), "a", "w")
+			b := object("shop", 10, builders.Even(), "a", "w")
 			b.Spec.Policy.Fallback = nil // no controller acts on widgets here
 			b.Spec.Targets[1].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "example.org/v1", Kind: "Widget", Name: "w"}
 			c.create(b)
@@ -165,7 +165,7 @@ var _ = Describe("The controller", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 1)
 			c.deploy("b", 1)
-			b := object("shop", 10, plantest.Even(), "a", "b")
+			b := object("shop", 10, builders.Even(), "a", "b")
 			b.Spec.Paused = true
 			c.create(b)
 			c.Start("balancer", controller(Options{}))
@@ -194,7 +194,7 @@ var _ = Describe("The controller", func() {
 			})
 			c.Start("balancer", controller(Options{}))
 			time.Sleep(time.Minute)
-			c.balance("shop", 10, plantest.Even(), "a", "b")
+			c.balance("shop", 10, builders.Even(), "a", "b")
 			c.settle()
 			Expect(c.sizes("a", "b")).To(Equal("5/5"))
 			scales := 0
@@ -212,7 +212,7 @@ var _ = Describe("The controller", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 0)
 			c.deploy("b", 0)
-			b := object("shop", 0, plantest.Even(), "a", "b")
+			b := object("shop", 0, builders.Even(), "a", "b")
 			b.Spec.Replicas = nil
 			c.create(b)
 			c.Start("balancer", controller(Options{Workers: 1}))

@@ -19,11 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 // neighbours are the Balancers beside a bad one.
@@ -42,7 +42,7 @@ func beside(spoil, check func(c *cluster), wraps ...func(http.RoundTripper) http
 			a, b := fmt.Sprintf("good-%d-a", i), fmt.Sprintf("good-%d-b", i)
 			c.deploy(a, 0)
 			c.deploy(b, 0)
-			good := object(fmt.Sprintf("good-%d", i), 10, plantest.Even(), a, b)
+			good := object(fmt.Sprintf("good-%d", i), 10, builders.Even(), a, b)
 			good.Spec.Policy.Fallback = nil
 			c.create(good)
 		}
@@ -107,30 +107,30 @@ var _ = Describe("Beside 99 others", func() {
 				Expect(c.condition("bad", condition)).To(Equal(says))
 			})
 		},
-		Entry("an unknown name in the order counts for nothing", bad(plantest.InOrder("x", "bad-b", "y", "bad-a")), "0/10", "Ready", "True UnderControl"),
-		Entry("a name twice", bad(plantest.Even(), func(b *v1alpha1.Balancer) { b.Spec.Targets[1].Name = "bad-a" }), "1/1", "Ready", "False Invalid"),
-		Entry("a workload twice", bad(plantest.Even(), ref("apps/v1", "Deployment", "bad-a")), "1/1", "Ready", "False Invalid"),
-		Entry("a target that is missing", bad(plantest.Even(), ref("apps/v1", "Deployment", "nowhere")), "5/1", "TargetsResolved", "False NotFound"),
-		Entry("a target of a kind that the flag forbids", bad(plantest.Even(), ref("apps/v1", "DaemonSet", "x")), "5/1", "TargetsResolved", "False KindNotAllowed"),
-		Entry("a kind that the API server does not serve", bad(plantest.Even(), ref("machine.sapcloud.io/v1alpha1", "MachineDeployment", "x")), "5/1", "TargetsResolved", "False NoSuchKind"),
-		Entry("machines where there are none", bad(plantest.Even(), func(b *v1alpha1.Balancer) { b.Spec.Targets[1].Observer = v1alpha1.MachinesObserver }), "9/1", "TargetsResolved", "False NotObservable"),
-		Entry("a minimum above the maximum", bad(plantest.Even(), func(b *v1alpha1.Balancer) {
+		Entry("an unknown name in the order counts for nothing", bad(builders.InOrder("x", "bad-b", "y", "bad-a")), "0/10", "Ready", "True UnderControl"),
+		Entry("a name twice", bad(builders.Even(), func(b *v1alpha1.Balancer) { b.Spec.Targets[1].Name = "bad-a" }), "1/1", "Ready", "False Invalid"),
+		Entry("a workload twice", bad(builders.Even(), ref("apps/v1", "Deployment", "bad-a")), "1/1", "Ready", "False Invalid"),
+		Entry("a target that is missing", bad(builders.Even(), ref("apps/v1", "Deployment", "nowhere")), "5/1", "TargetsResolved", "False NotFound"),
+		Entry("a target of a kind that the flag forbids", bad(builders.Even(), ref("apps/v1", "DaemonSet", "x")), "5/1", "TargetsResolved", "False KindNotAllowed"),
+		Entry("a kind that the API server does not serve", bad(builders.Even(), ref("machine.sapcloud.io/v1alpha1", "MachineDeployment", "x")), "5/1", "TargetsResolved", "False NoSuchKind"),
+		Entry("machines where there are none", bad(builders.Even(), func(b *v1alpha1.Balancer) { b.Spec.Targets[1].Observer = v1alpha1.MachinesObserver }), "9/1", "TargetsResolved", "False NotObservable"),
+		Entry("a minimum above the maximum", bad(builders.Even(), func(b *v1alpha1.Balancer) {
 			b.Spec.Targets[0].MinReplicas, b.Spec.Targets[0].MaxReplicas = ptr.To(intstr.FromInt32(5)), ptr.To(intstr.FromInt32(3))
 		}), "1/1", "Ready", "False Invalid"),
 		Entry("a share below 0", bad(weights(-5, 1)), "0/10", "TargetsResolved", "False NegativeShares"),
-		Entry("an empty selector", bad(plantest.Even(), func(b *v1alpha1.Balancer) { b.Spec.Selector = metav1.LabelSelector{} }), "1/1", "Ready", "False Invalid"),
-		Entry("no targets", bad(plantest.Even(), func(b *v1alpha1.Balancer) { b.Spec.Targets = nil }), "1/1", "WithinLimits", "False NoRoom"),
+		Entry("an empty selector", bad(builders.Even(), func(b *v1alpha1.Balancer) { b.Spec.Selector = metav1.LabelSelector{} }), "1/1", "Ready", "False Invalid"),
+		Entry("no targets", bad(builders.Even(), func(b *v1alpha1.Balancer) { b.Spec.Targets = nil }), "1/1", "WithinLimits", "False NoRoom"),
 		Entry("nothing at all", bad(v1alpha1.BalancerPolicy{}, func(b *v1alpha1.Balancer) { b.Spec = v1alpha1.BalancerSpec{} }), "1/1", "Ready", "False Invalid"),
-		Entry("all the replicas there can be", bad(plantest.Even(), func(b *v1alpha1.Balancer) { b.Spec.Replicas = ptr.To[int32](math.MaxInt32) }), "1073741824/1073741823", "Ready", "True UnderControl"),
-		Entry("itself", bad(plantest.Even(), ref("balancer.x-k8s.io/v1alpha1", "Balancer", "bad")), "5/1", "TargetsResolved", "False KindNotAllowed"),
+		Entry("all the replicas there can be", bad(builders.Even(), func(b *v1alpha1.Balancer) { b.Spec.Replicas = ptr.To[int32](math.MaxInt32) }), "1073741824/1073741823", "Ready", "True UnderControl"),
+		Entry("itself", bad(builders.Even(), ref("balancer.x-k8s.io/v1alpha1", "Balancer", "bad")), "5/1", "TargetsResolved", "False KindNotAllowed"),
 	)
 
 	It("the second Balancer of a Deployment names the first", func() {
 		beside(func(c *cluster) {
-			bad(plantest.Even())(c)
+			bad(builders.Even())(c)
 			time.Sleep(2 * time.Second)
 			c.deploy("c", 1)
-			c.balance("second", 4, plantest.Even(), "bad-a", "c")
+			c.balance("second", 4, builders.Even(), "bad-a", "c")
 		}, func(c *cluster) {
 			Expect(c.sizes("bad-a", "bad-b", "c")).To(Equal("5/5/1"))
 			Expect(c.condition("second", "Ready")).To(Equal("False Conflict"))
@@ -151,7 +151,7 @@ var _ = Describe("Beside 99 others", func() {
 				for _, name := range names(n) {
 					c.deploy(name, 0)
 				}
-				b := object("bad", int32(3*n), plantest.Even(), names(n)...)
+				b := object("bad", int32(3*n), builders.Even(), names(n)...)
 				b.Spec.Policy.Fallback = nil
 				c.create(b)
 			}, func(c *cluster) {
@@ -162,7 +162,7 @@ var _ = Describe("Beside 99 others", func() {
 	})
 
 	It("a target that is deleted later is reported, and recovers when it exists again", func() {
-		beside(bad(plantest.Even()), func(c *cluster) {
+		beside(bad(builders.Even()), func(c *cluster) {
 			Expect(c.sizes("bad-a", "bad-b")).To(Equal("5/5"))
 			Expect(c.user.AppsV1().Deployments(ns).Delete(context.Background(), "bad-b", metav1.DeleteOptions{})).To(Succeed())
 			c.settle()
@@ -180,7 +180,7 @@ var _ = Describe("Beside 99 others", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 2)
 			c.deploy("b", 2, func(d *appsv1.Deployment) { d.Spec.Selector.MatchLabels = map[string]string{"app": "shop"} })
-			c.balance("shop", 4, plantest.Even(), "a", "b")
+			c.balance("shop", 4, builders.Even(), "a", "b")
 			c.change("shop", func(b *v1alpha1.Balancer) { b.Spec.Policy.Fallback, b.Spec.Paused = nil, true })
 			time.Sleep(10 * time.Second)
 			c.Start("balancer", controller(Options{}))
@@ -191,7 +191,7 @@ var _ = Describe("Beside 99 others", func() {
 	})
 
 	It("a kind that may not be watched is reported, and no other target is affected", func() {
-		beside(bad(plantest.Even(), ref("apps/v1", "StatefulSet", "x")), func(c *cluster) {
+		beside(bad(builders.Even(), ref("apps/v1", "StatefulSet", "x")), func(c *cluster) {
 			Expect(c.condition("bad", "TargetsResolved")).To(Equal("False OutOfReach"))
 			Expect(c.message("bad", "TargetsResolved")).To(ContainSubstring("allow the controller to list and watch"))
 			Expect(c.sizes("bad-a")).To(Equal("5"))

@@ -20,10 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var _ = Describe("What is wrong with one", func() {
@@ -38,7 +38,7 @@ var _ = Describe("What is wrong with one", func() {
 			}, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(10 * time.Second)
-			b := object("shop", 12, plantest.Even(), "a", "b", "c", "d", "e", "f", "g")
+			b := object("shop", 12, builders.Even(), "a", "b", "c", "d", "e", "f", "g")
 			b.Spec.Policy.Fallback = nil
 			b.Spec.Targets[4].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "e"}
 			b.Spec.Targets[5].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Pod", Name: "f"}
@@ -68,9 +68,9 @@ var _ = Describe("What is wrong with one", func() {
 			c.deploy("a", 1)
 			c.deploy("b", 1)
 			c.deploy("c", 1)
-			c.balance("old", 10, plantest.Even(), "a", "b")
+			c.balance("old", 10, builders.Even(), "a", "b")
 			time.Sleep(2 * time.Second)
-			c.balance("new", 4, plantest.Even(), "b", "c")
+			c.balance("new", 4, builders.Even(), "b", "c")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			Expect(c.sizes("a", "b", "c")).To(Equal("5/5/1"))
@@ -88,12 +88,12 @@ var _ = Describe("What is wrong with one", func() {
 			for _, name := range []string{"a", "b", "c"} {
 				c.deploy(name, 1)
 			}
-			old := object("old", 10, plantest.Even(), "a", "b")
+			old := object("old", 10, builders.Even(), "a", "b")
 			right := old.Spec.Targets[1].ScaleTargetRef
 			old.Spec.Targets[1].ScaleTargetRef = old.Spec.Targets[0].ScaleTargetRef
 			c.create(old)
 			time.Sleep(2 * time.Second)
-			c.balance("new", 4, plantest.Even(), "a", "c")
+			c.balance("new", 4, builders.Even(), "a", "c")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			Expect(c.condition("old", "Ready")).To(Equal("False Invalid"))
@@ -115,7 +115,7 @@ var _ = Describe("What is wrong with one", func() {
 				c.deploy(name, 1)
 			}
 			for i, targets := range [][]string{{"a", "b"}, {"b", "c"}, {"c", "d"}} {
-				c.balance([]string{"old", "middle", "young"}[i], 4, plantest.Even(), targets...)
+				c.balance([]string{"old", "middle", "young"}[i], 4, builders.Even(), targets...)
 				time.Sleep(2 * time.Second)
 			}
 			c.Start("balancer", controller(Options{}))
@@ -137,7 +137,7 @@ var _ = Describe("What is wrong with one", func() {
 			for _, name := range []string{"a", "b", "c"} {
 				c.deploy(name, 4)
 			}
-			c.balance("shop", 12, plantest.Even(), "a", "b", "c")
+			c.balance("shop", 12, builders.Even(), "a", "b", "c")
 			registry := prometheus.NewRegistry()
 			c.Start("balancer", controller(Options{Registerer: registry}))
 			c.settle()
@@ -169,7 +169,7 @@ var _ = Describe("What is wrong with one", func() {
 			for _, name := range []string{"a", "b", "c"} {
 				c.deploy(name, 4)
 			}
-			c.balance("shop", 12, plantest.Even(), "a", "b", "c")
+			c.balance("shop", 12, builders.Even(), "a", "b", "c")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			var down atomic.Bool
@@ -201,7 +201,7 @@ var _ = Describe("What is wrong with one", func() {
 			for _, name := range []string{"a", "b", "c"} {
 				c.deploy(name, 4)
 			}
-			c.balance("shop", 12, plantest.Even(), "a", "b", "c")
+			c.balance("shop", 12, builders.Even(), "a", "b", "c")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			c.Admit(func(a sim.Admission) error {
@@ -229,7 +229,7 @@ var _ = Describe("What is wrong with one", func() {
 			bad := object("bad", 10, v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Priority}, "x", "y")
 			bad.Spec.Selector = metav1.LabelSelector{}
 			c.create(bad)
-			c.balance("good", 10, plantest.Even(), "a", "b")
+			c.balance("good", 10, builders.Even(), "a", "b")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			Expect(c.condition("bad", "Ready")).To(Equal("False Invalid"))
@@ -246,7 +246,7 @@ var _ = Describe("What is wrong with one", func() {
 			for i := range 3000 {
 				names = append(names, fmt.Sprint("t", i))
 			}
-			c.balance("large", 10, plantest.Even(), names...)
+			c.balance("large", 10, builders.Even(), names...)
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			Expect(c.condition("large", "Ready")).To(Equal("False Invalid"))
@@ -263,7 +263,7 @@ var _ = Describe("What is wrong with one", func() {
 				ObjectMeta: metav1.ObjectMeta{Name: "stranger", Namespace: "other", Labels: map[string]string{"app": "shop"}},
 			}, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			b := object("shop", 2, plantest.Even(), "a", "b")
+			b := object("shop", 2, builders.Even(), "a", "b")
 			b.Spec.Selector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}}}
 			c.create(b)
 			c.Start("balancer", controller(Options{}))
@@ -278,7 +278,7 @@ var _ = Describe("What is wrong with one", func() {
 			c.deploy("a", 1)
 			c.deploy("b", 1)
 			c.deploy("foreign", 2)
-			c.balance("shop", 4, plantest.Even(), "a", "b")
+			c.balance("shop", 4, builders.Even(), "a", "b")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			Expect(c.condition("shop", "TargetsResolved")).To(Equal("False ForeignPods"))

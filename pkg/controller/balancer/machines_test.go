@@ -18,13 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 var mdGVR = mcm.SchemeGroupVersion.WithResource("machinedeployments")
@@ -41,7 +41,7 @@ func inZones(replicas int32, change func(*v1alpha1.Balancer, map[string]*mcm.Mac
 		c := newCluster(sim.Options{Seed: 1, Resources: slices.Concat(served, sim.Machine)})
 		defer c.End()
 		z := zones{c, mcmclient.NewForConfigOrDie(c.ConfigFor("user"))}
-		b := object("pool", replicas, plantest.Even(), "z1", "z2", "z3")
+		b := object("pool", replicas, builders.Even(), "z1", "z2", "z3")
 		mds := map[string]*mcm.MachineDeployment{}
 		for i := range b.Spec.Targets {
 			name := b.Spec.Targets[i].Name

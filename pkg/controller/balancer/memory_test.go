@@ -13,10 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var _ = It("asks targets for nothing that rests on a memory which cannot be written", func() {
@@ -25,7 +25,7 @@ var _ = It("asks targets for nothing that rests on a memory which cannot be writ
 		c.deploy("a", 6)
 		c.deploy("b", 10)
 		c.deploy("c", 3)
-		c.balance("shop", 13, plantest.Shares(5, 3, 2), "a", "b", "c")
+		c.balance("shop", 13, builders.Shares(5, 3, 2), "a", "b", "c")
 		time.Sleep(2 * time.Minute)
 		b, since := c.balancer("shop"), &metav1.Time{Time: time.Now().Add(-time.Minute)}
 		b.Status.Targets = []v1alpha1.TargetStatus{

@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 // node makes a Node, or changes whether it is ready. Its pods stay as they are, as after a kubelet has restored them.
@@ -43,7 +43,7 @@ func (c *cluster) onNodes() {
 		c.node(name, corev1.ConditionTrue)
 		c.deploy(name, 5, func(d *appsv1.Deployment) { d.Spec.Template.Spec.NodeName = name })
 	}
-	c.balance("shop", 10, plantest.Even(), "a", "b")
+	c.balance("shop", 10, builders.Even(), "a", "b")
 	time.Sleep(time.Minute)
 }
 

@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 // quietly runs body on a cluster in which no pods are created.
@@ -75,8 +75,8 @@ var _ = Describe("What is seen of a target", func() {
 					}
 				}
 				time.Sleep(young)
-				b := object("shop", int32(observed), plantest.InOrder("a", "b"), "a", "b")
-				b.Spec.Policy.Fallback = plantest.Fallback(func(f *v1alpha1.Fallback) { f.StartupTimeoutSeconds = ptr.To[int32](300) })
+				b := object("shop", int32(observed), builders.InOrder("a", "b"), "a", "b")
+				b.Spec.Policy.Fallback = builders.Fallback(func(f *v1alpha1.Fallback) { f.StartupTimeoutSeconds = ptr.To[int32](300) })
 				c.create(b)
 				c.Start("balancer", controller(Options{}))
 				time.Sleep(time.Second)
@@ -99,7 +99,7 @@ var _ = Describe("What is seen of a target", func() {
 				c.pod(name, corev1.PodRunning, func(p *corev1.Pod) { p.Finalizers = []string{"example.org/stay"} })
 			}
 			Expect(c.user.CoreV1().Pods(ns).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "run=a"})).To(Succeed())
-			c.balance("shop", 2, plantest.Even(), "a", "b")
+			c.balance("shop", 2, builders.Even(), "a", "b")
 			c.Start("balancer", controller(Options{}))
 			time.Sleep(time.Second)
 			s := c.balancer("shop").Status
@@ -113,7 +113,7 @@ var _ = Describe("What is seen of a target", func() {
 				c.deploy(name, 1)
 				c.pod(name, corev1.PodRunning)
 			}
-			b := object("shop", 10, plantest.Shares(30, 70), "a", "b")
+			b := object("shop", 10, builders.Shares(30, 70), "a", "b")
 			b.Spec.Selector.MatchLabels["tier"] = "none-has-it"
 			c.create(b)
 			c.Start("balancer", controller(Options{}))
@@ -126,7 +126,7 @@ var _ = Describe("What is seen of a target", func() {
 
 	It("is C9: where no target exists, its phase, and nothing is written", func() {
 		quietly(func(c *cluster) {
-			c.balance("shop", 0, plantest.Shares(30, 70), "a", "b")
+			c.balance("shop", 0, builders.Shares(30, 70), "a", "b")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			Expect(c.condition("shop", "Balancing")).To(Equal("False ScaleSubresourcePolling"))
@@ -138,7 +138,7 @@ var _ = Describe("What is seen of a target", func() {
 		quietly(func(c *cluster) {
 			c.deploy("a", 0)
 			c.deploy("b", 0)
-			c.balance("shop", 0, plantest.Shares(30, 70), "a", "b")
+			c.balance("shop", 0, builders.Shares(30, 70), "a", "b")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			Expect(c.condition("shop", "Balancing")).To(Equal("True Completed"))
@@ -153,7 +153,7 @@ var _ = Describe("What is seen of a target", func() {
 			for range 5 {
 				c.pod("a", corev1.PodRunning)
 			}
-			c.balance("shop", 2, plantest.Even(), "a", "b")
+			c.balance("shop", 2, builders.Even(), "a", "b")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			s := c.balancer("shop").Status
@@ -166,7 +166,7 @@ var _ = Describe("What is seen of a target", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 0)
 			c.deploy("b", 0)
-			c.balance("shop", 4, plantest.Even(), "a", "b")
+			c.balance("shop", 4, builders.Even(), "a", "b")
 			var down atomic.Bool
 			c.Start("balancer", func(ctx context.Context, config *rest.Config) error {
 				config.Wrap(refusing(func(path string) bool { return down.Load() && path == "/apis/apps/v1" }, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
@@ -188,7 +188,7 @@ var _ = Describe("What is seen of a target", func() {
 			c.deploy("a", 0)
 			c.deploy("b", 0)
 			c.set(func() { c.out["a"] = true })
-			c.balance("shop", 10, plantest.Shares(50, 50), "a", "b")
+			c.balance("shop", 10, builders.Shares(50, 50), "a", "b")
 			registry := prometheus.NewRegistry()
 			c.Start("balancer", controller(Options{Registerer: registry}))
 			c.settle()
@@ -209,7 +209,7 @@ var _ = Describe("What is seen of a target", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 0)
 			c.deploy("b", 0)
-			b := object("shop", 10, plantest.Shares(50, 50), "a", "b", "c")
+			b := object("shop", 10, builders.Shares(50, 50), "a", "b", "c")
 			b.Spec.Policy.Fallback = nil
 			c.create(b)
 			c.Start("balancer", controller(Options{}))

@@ -20,11 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 // ledger is what Deployments were asked for, and when a Balancer's status was written, which ends a sync.
@@ -132,7 +132,7 @@ func mover(seed uint64, t *v1alpha1.Transition, floor int32, change func(*v1alph
 			c.deploy("a", 8)
 			c.deploy("b", 0)
 			c.deploy("c", 0)
-			b := object("shop", 8, plantest.InOrder("a", "b", "c"), "a", "b", "c")
+			b := object("shop", 8, builders.InOrder("a", "b", "c"), "a", "b", "c")
 			b.Spec.Transition = t
 			c.create(b)
 			time.Sleep(10 * time.Second)
@@ -158,10 +158,10 @@ var _ = Describe("Raises before lowerings, wherever the controller is killed:", 
 			Expect(storm.CrashPoints(suite, mover(4, t, floor, change), "balancer")).To(Succeed())
 		},
 		Entry("they move while there come to be more", pace(4, 1), int32(7), func(b *v1alpha1.Balancer) {
-			b.Spec.Policy, b.Spec.Replicas = plantest.InOrder("c", "b", "a"), ptr.To[int32](10)
+			b.Spec.Policy, b.Spec.Replicas = builders.InOrder("c", "b", "a"), ptr.To[int32](10)
 		}),
 		Entry("they move while there come to be fewer", pace(4, 0), int32(5), func(b *v1alpha1.Balancer) {
-			b.Spec.Policy, b.Spec.Replicas = plantest.Even(), ptr.To[int32](5)
+			b.Spec.Policy, b.Spec.Replicas = builders.Even(), ptr.To[int32](5)
 		}),
 		Entry("one is drained", pace(4, 2), int32(6), func(b *v1alpha1.Balancer) {
 			b.Spec.Targets[0].State = v1alpha1.Drained

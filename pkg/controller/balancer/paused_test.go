@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 // countingClock counts how often the time is read, which each sync does.
@@ -34,7 +34,7 @@ var _ = Describe("A paused Balancer", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 4)
 			c.deploy("b", 4)
-			c.balance("shop", 8, plantest.Even(), "a", "b")
+			c.balance("shop", 8, builders.Even(), "a", "b")
 			var reads atomic.Int64
 			c.Start("balancer", controller(Options{Clock: countingClock{reads: &reads}}))
 			c.settle()

@@ -18,7 +18,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 )
 
 // shownAt is when a preview is shown its objects.
@@ -33,7 +33,7 @@ var (
 // pair is a Balancer over Deployments a and b. The pods of a run.
 func pair(replicas int32) Objects {
 	b := &v1alpha1.Balancer{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "pair"}}
-	b.Spec = v1alpha1.BalancerSpec{Replicas: ptr.To(replicas), Policy: plantest.Even(), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "pair"}}}
+	b.Spec = v1alpha1.BalancerSpec{Replicas: ptr.To(replicas), Policy: builders.Even(), Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "pair"}}}
 	o := Objects{Balancers: []*v1alpha1.Balancer{b}, Workloads: map[schema.GroupVersionResource][]*unstructured.Unstructured{deployments: {}}}
 	for _, name := range []string{"a", "b"} {
 		b.Spec.Targets = append(b.Spec.Targets, v1alpha1.BalancerTarget{Name: name, ScaleTargetRef: v1alpha1.ScaleTargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name}})

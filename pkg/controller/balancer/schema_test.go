@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
-	"github.com/evenkeel/evenkeel/internal/sim/policy"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/sim/policy"
 )
 
 // withTimeout is another Balancer with a startupTimeout, as a user writes it.
@@ -37,7 +37,7 @@ var _ = Describe("A startupTimeout that the schema lets in", func() {
 				Expect(apierrors.IsInvalid(err)).NotTo(Equal(taken), "%v", err)
 				c.deploy("a", 0)
 				c.deploy("b", 0)
-				c.balance("shop", 4, plantest.Even(), "a", "b")
+				c.balance("shop", 4, builders.Even(), "a", "b")
 				c.Start("balancer", controller(Options{}))
 				c.settle()
 				Expect(c.sizes("a", "b")).To(Equal("2/2"))

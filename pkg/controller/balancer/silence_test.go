@@ -15,10 +15,10 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/daemon"
 	"github.com/evenkeel/evenkeel/internal/reachability"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 // probed is the API server, as a program probes it.
@@ -70,7 +70,7 @@ func (c *cluster) silencedEarly(program storm.Program) {
 	c.set(func() { c.out["a"] = true })
 	c.Start("balancer", program)
 	time.Sleep(time.Minute)
-	c.balance("shop", 10, plantest.Shares(50, 50), "a", "b")
+	c.balance("shop", 10, builders.Shares(50, 50), "a", "b")
 	time.Sleep(20 * time.Second)
 	Expect(c.sizes("a", "b")).To(Equal("5/5"))
 	c.Silence(true, "balancer")

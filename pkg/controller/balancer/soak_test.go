@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 var _ = Describe("What is created and deleted again", func() {
@@ -37,7 +37,7 @@ var _ = Describe("What is created and deleted again", func() {
 				for i := range each {
 					name := fmt.Sprintf("it-%d-%d-%s", round, i, []string{"even", "odd"}[i%2])
 					c.deploy(name, 1)
-					b := object(name, 3, plantest.Even(), name)
+					b := object(name, 3, builders.Even(), name)
 					b.Spec.Policy.Fallback = nil
 					if i%4 == 0 {
 						b.Spec.Targets[0].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: fmt.Sprintf("apps/v%d%d", round, i), Kind: "Deployment", Name: name}

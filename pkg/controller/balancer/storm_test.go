@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 var _ = Describe("Storms", func() {
@@ -29,7 +29,7 @@ var _ = Describe("Storms", func() {
 			for _, name := range []string{"a", "b", "c"} {
 				c.deploy(name, int32(random.IntN(6)))
 			}
-			c.balance("shop", 10, plantest.Shares(5, 3, 2), "a", "b", "c")
+			c.balance("shop", 10, builders.Shares(5, 3, 2), "a", "b", "c")
 			first, second := c.Twins("balancer", storm.Probing(probe, controller(Options{})))
 			c.Storm(random, first, second)
 			c.disturbAll(random, first)
@@ -54,7 +54,7 @@ var _ = Describe("Storms", func() {
 				c := adopt(w)
 				c.deploy("a", 6)
 				c.deploy("b", 0)
-				c.balance("shop", 6, plantest.InOrder("a", "b"), "a", "b")
+				c.balance("shop", 6, builders.InOrder("a", "b"), "a", "b")
 				time.Sleep(10 * time.Second)
 				w.Start("balancer", controller(Options{}))
 				c.settle()
@@ -80,7 +80,7 @@ var _ = Describe("Storms", func() {
 				c.deploy("a", 0)
 				c.deploy("b", 0)
 				c.set(func() { c.out["a"] = true })
-				c.balance("shop", 4, plantest.Even(), "a", "b")
+				c.balance("shop", 4, builders.Even(), "a", "b")
 				w.Start("balancer", controller(Options{}))
 				c.settle()
 				Expect(c.condition("shop", "FallbackActive")).To(HavePrefix("True "))

@@ -26,7 +26,7 @@ import (
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 )
 
 func podOf(owner, name string, labels map[string]string) *corev1.Pod {
@@ -175,7 +175,7 @@ var _ = Describe("The cache of workloads", func() {
 var _ = It("keeps of each object only what is read", func() {
 	play(func(c *cluster) {
 		c.deploy("a", 2)
-		c.balance("shop", 2, plantest.Shares(1), "a")
+		c.balance("shop", 2, builders.Shares(1), "a")
 		c.autoscale("shop", "Balancer", "shop", utilization(corev1.ResourceCPU))
 		c.change("shop", func(b *v1alpha1.Balancer) { b.Annotations = map[string]string{"large": strings.Repeat("x", 200<<10)} })
 		var running *Controller

@@ -22,14 +22,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 const ns = "default"
@@ -131,7 +131,7 @@ func object(name string, replicas int32, policy v1alpha1.BalancerPolicy, targets
 	b := &v1alpha1.Balancer{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns}}
 	b.Spec = v1alpha1.BalancerSpec{Replicas: &replicas, Policy: policy, Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}
 	for _, t := range targets {
-		b.Spec.Targets = append(b.Spec.Targets, plantest.Target(t))
+		b.Spec.Targets = append(b.Spec.Targets, builders.Target(t))
 	}
 	return b
 }

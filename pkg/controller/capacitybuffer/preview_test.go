@@ -13,13 +13,13 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/capacitybuffer"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 // shown are a MachineDeployment of machines of four CPUs, and a buffer.

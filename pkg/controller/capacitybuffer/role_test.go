@@ -20,13 +20,13 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	ourfake "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/fake"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/capacitybuffer"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 var _ = Describe("The role of the controller in the target cluster", func() {

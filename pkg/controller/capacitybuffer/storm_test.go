@@ -17,13 +17,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/access"
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/capacitybuffer"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 // fifthOfWeb is a cluster at rest, with a buffer for a fifth of ten replicas.

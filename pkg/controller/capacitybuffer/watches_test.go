@@ -19,8 +19,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	. "github.com/evenkeel/evenkeel/test/builders/capacitybuffer"
 )
 
 // rich is a template with many fields that matter.

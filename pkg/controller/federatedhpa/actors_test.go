@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/sim/world"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 // deploy makes a workload with one replica.

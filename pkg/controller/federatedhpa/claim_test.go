@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 const hubManager = "evenkeel-federatedhpa"

@@ -19,9 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/federatedhpa"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var _ = Describe("A cluster that stores other bounds than it is told", func() {

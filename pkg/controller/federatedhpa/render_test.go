@@ -16,7 +16,7 @@ import (
 
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/federatedhpa"
 )
 
 // stored is what an API server makes of a rendered autoscaler.

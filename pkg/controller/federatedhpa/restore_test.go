@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
-	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/federatedhpa"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 // routed goes to the server that a cluster has at that moment.

@@ -15,8 +15,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
-	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/federatedhpa"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 // A fleet of some size; make bench-federation has a large one.

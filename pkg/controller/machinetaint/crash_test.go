@@ -13,11 +13,11 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/manager"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/manager"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 var _ = Describe("A crash between any two writes", func() {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 // fork is a double of Gardener's fork of cluster-autoscaler, beside one MachineDeployment in which each pod takes a machine. It decides

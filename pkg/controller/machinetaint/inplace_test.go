@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 func inPlace(orchestration mcmapi.OrchestrationType) func(*api.MachineDeployment) {

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 // opens makes the controller begin to release machine c, and rejects its writes of that Machine until allowed is called. Until then, if there

@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 func controlledBy(kind, name string) []metav1.OwnerReference {

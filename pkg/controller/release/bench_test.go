@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
-	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/release"
 )
 
 // BenchmarkDecision is one decision over pods that wait in ten namespaces and fit no machine, beside 12,000 that run.

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 // byJob makes a Job the owner of a pod.

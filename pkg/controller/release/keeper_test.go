@@ -16,12 +16,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/internal/requeue"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 // keeper plays the machine-taint controller beside machine-controller-manager and a machine-controller. It makes that controller's own

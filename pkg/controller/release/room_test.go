@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
-	"github.com/evenkeel/evenkeel/internal/sim/world"
-	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/release"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 var _ = Describe("The controller", func() {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
-	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	. "github.com/evenkeel/evenkeel/test/builders/release"
 )
 
 // addZone adds a pool with one machine in reserve, and so many full ones that serve.

@@ -15,12 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	. "github.com/evenkeel/evenkeel/test/builders/release"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 // ledger holds each raise against the pods that there are or will be. Four fit a machine, beside the one that fillers use.

@@ -12,10 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
-	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/release"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 // agent runs a pod on a machine in reserve, and returns its name.

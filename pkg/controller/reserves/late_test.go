@@ -9,10 +9,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/reserves"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 // behind has a Reserve for a MachineDeployment with three machines for workload, and then shows the

@@ -10,7 +10,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/reserves"
 )
 
 var _ = Describe("A preview", func() {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 var _ = Describe("The MachineDeployment of a Machine", func() {

@@ -12,9 +12,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 func withExcess(replicas int32, excess string) *v1alpha1.MachineDeployment {

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/nodegroup"
 )
 
 var _ = Describe("A name that has left the annotation", func() {
@@ -46,15 +46,15 @@ var _ = Describe("What is remembered", func() {
 
 	It("of marks is forgotten machine by machine", func() {
 		f := &machineTimes{}
-		f.overdue("a", plantest.Noon)
-		f.overdue("b", plantest.Noon)
+		f.overdue("a", builders.Noon)
+		f.overdue("b", builders.Noon)
 		f.forgetIf(gone)
-		Expect(f.since).To(Equal(map[string]time.Time{"b": plantest.Noon}))
+		Expect(f.since).To(Equal(map[string]time.Time{"b": builders.Noon}))
 	})
 
 	It("of the caller's loop is forgotten group by group", func() {
 		s := &callerView{}
-		a, b := plantest.Bounded("1:5", 3), plantest.Bounded("1:5", 4)
+		a, b := builders.Bounded("1:5", 3), builders.Bounded("1:5", 4)
 		a.Deployment.Name, b.Deployment.Name = "a", "b"
 		s.startLoop(func() []plan.Group { return []plan.Group{a, b} })
 		s.forgetIf(gone)
@@ -62,7 +62,7 @@ var _ = Describe("What is remembered", func() {
 	})
 
 	It("of names does not hold one that was never there", func() {
-		Expect((&recentNames{}).contains("a", plantest.Noon)).To(BeFalse())
+		Expect((&recentNames{}).contains("a", builders.Noon)).To(BeFalse())
 	})
 })
 

@@ -12,9 +12,9 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/nodegroup"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 var _ = Describe("A machine whose name has left the annotation", func() {
@@ -61,7 +61,7 @@ var _ = Describe("The template of a group", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()
 			class := fixture.MachineClass(fixture.Class)
-			class.NodeTemplate = plantest.Class("z1")
+			class.NodeTemplate = builders.Class("z1")
 			_, err := c.ours.MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.pool("pool", "0:9", 1)
@@ -80,7 +80,7 @@ var _ = Describe("The template of a group", func() {
 	quiet := func(c *cluster, classes map[string]string, order ...string) {
 		GinkgoHelper()
 		class := fixture.MachineClass(fixture.Class)
-		class.NodeTemplate = plantest.Class("z1")
+		class.NodeTemplate = builders.Class("z1")
 		_, err := c.ours.MachineClasses(ns).Create(context.Background(), class, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		c.pool("pool", "0:9", 1)
@@ -115,11 +115,11 @@ var _ = Describe("The template of a group", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()
 			class := fixture.MachineClass(fixture.Class)
-			class.NodeTemplate = plantest.Class("z1")
+			class.NodeTemplate = builders.Class("z1")
 			_, err := c.ours.MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.pool("pool", "0:9:1", 0)
-			c.machine("pool", "r", mcm.MachineRunning, plantest.InReserve)
+			c.machine("pool", "r", mcm.MachineRunning, builders.InReserve)
 			c.patchMachine("r", `{"spec":{"class":{"name":%q}}}`, fixture.Class)
 			time.Sleep(2 * time.Minute)
 			c.patchNode("node-r", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.ReserveAnnotation)

@@ -8,14 +8,14 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/nodegroup"
 )
 
 var _ = Describe("A patch", func() {
 	It("takes effect on the version that it was decided on alone", func() {
-		c, err := plan.NewRemoval(plantest.Bounded("1:5", 3), plantest.Members("SSS"), false, map[string]bool{"b": true}, plantest.Noon)
+		c, err := plan.NewRemoval(builders.Bounded("1:5", 3), builders.Members("SSS"), false, map[string]bool{"b": true}, builders.Noon)
 		Expect(err).NotTo(HaveOccurred())
-		body, err := mergePatch(c, plantest.Deployment("1:5", 3))
+		body, err := mergePatch(c, builders.Deployment("1:5", 3))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(body).To(MatchJSON(`{"metadata": {"resourceVersion": "7", "uid": "uid-pool", "annotations": {
 			"machine.sapcloud.io/last-deployment-replica-change-by-scaler-time": "2026-03-01T11:59:59Z",
@@ -24,7 +24,7 @@ var _ = Describe("A patch", func() {
 
 	It("writes replicas with the reserve that they include, and its record", func() {
 		body := func(delta int32) string {
-			g := plantest.Bounded("1:9", 7, v1alpha1.AppliedExcessAnnotation+"=2,max=9,counted=2,replicas=7")
+			g := builders.Bounded("1:9", 7, v1alpha1.AppliedExcessAnnotation+"=2,max=9,counted=2,replicas=7")
 			c, err := plan.NewRaise(g, 5, delta)
 			Expect(err).NotTo(HaveOccurred())
 			raw, err := mergePatch(c, g.Deployment)
@@ -38,16 +38,16 @@ var _ = Describe("A patch", func() {
 	})
 
 	It("leaves replicas alone where they stay", func() {
-		c, err := plan.NewRemoval(plantest.Bounded("1:5", 3), plantest.Members("SSSR"), false, map[string]bool{"d": true}, plantest.Noon)
+		c, err := plan.NewRemoval(builders.Bounded("1:5", 3), builders.Members("SSSR"), false, map[string]bool{"d": true}, builders.Noon)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(mergePatch(c, plantest.Deployment("1:5", 3))).NotTo(ContainSubstring("replicas\":"))
+		Expect(mergePatch(c, builders.Deployment("1:5", 3))).NotTo(ContainSubstring("replicas\":"))
 	})
 })
 
 var _ = Describe("A change of the target size", func() {
 	It("removes an annotation that is to be empty", func() {
 		c := plan.Change{Annotations: map[string]string{"a": "", "b": "c"}}
-		d := plantest.Bounded("1:9", 3).Deployment
+		d := builders.Bounded("1:9", 3).Deployment
 		d.ResourceVersion, d.UID = "7", "u"
 		Expect(mergePatch(c, d)).To(MatchJSON(`{"metadata":{"resourceVersion":"7","uid":"u","annotations":{"a":null,"b":"c"}}}`))
 	})

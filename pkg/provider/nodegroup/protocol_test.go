@@ -15,13 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/nodegroup"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 // failing makes the creation of the machine fail.
@@ -32,14 +32,14 @@ func failing(code string) func(*v1alpha1.Machine) {
 }
 
 func priority(text string) func(*v1alpha1.Machine) {
-	return plantest.Annotated(machineutils.MachinePriority, text)
+	return builders.Annotated(machineutils.MachinePriority, text)
 }
 
-var doomed = plantest.Annotated(machineutils.MarkedForDeletionTime, plantest.NoonText)
+var doomed = builders.Annotated(machineutils.MarkedForDeletionTime, builders.NoonText)
 
 func preserved(until time.Duration) func(*v1alpha1.Machine) {
 	return func(m *v1alpha1.Machine) {
-		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: plantest.Noon.Add(until)}
+		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: builders.Noon.Add(until)}
 	}
 }
 
@@ -55,9 +55,9 @@ func wording(i *pb.Instance) string {
 // memberOf reads a Machine and its Node, if there is one. Named reports whether its MachineDeployment names it for deletion.
 func memberOf(m *v1alpha1.Machine, node *corev1.Node, named bool) plan.Member {
 	GinkgoHelper()
-	d := plantest.Deployment("1:5", 3)
+	d := builders.Deployment("1:5", 3)
 	if named {
-		d.Annotations[machineutils.TriggerDeletionByMCM] = m.Name + "~" + plantest.NoonText
+		d.Annotations[machineutils.TriggerDeletionByMCM] = m.Name + "~" + builders.NoonText
 	}
 	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "set", Namespace: ns, UID: "uid-set", OwnerReferences: world.OwnedBy("MachineDeployment", d)}}
 	m.OwnerReferences = world.OwnedBy("MachineSet", set)
@@ -66,7 +66,7 @@ func memberOf(m *v1alpha1.Machine, node *corev1.Node, named bool) plan.Member {
 		m.Labels = map[string]string{mcm.NodeLabelKey: node.Name}
 		objects.Nodes = append(objects.Nodes, node)
 	}
-	memory := &memory{source: pool.NewList(objects), clock: testingclock.NewFakePassiveClock(plantest.Noon)}
+	memory := &memory{source: pool.NewList(objects), clock: testingclock.NewFakePassiveClock(builders.Noon)}
 	members := memory.members(memory.outline(plan.Group{Deployment: d}))
 	Expect(members).To(HaveLen(1))
 	return members[0]
@@ -80,32 +80,32 @@ var _ = Describe("A member", func() {
 			Expect(wording(told)).To(Equal(want))
 			Expect(told.Id).To(Equal(id))
 		},
-		Entry("asked for", plantest.Machine(""), nil, false, "Creating", "requested://m"),
-		Entry("booting", plantest.Machine(mcm.MachinePending), nil, false, "Creating", "requested://m"),
-		Entry("registered", plantest.Machine(mcm.MachinePending), registered, false, "Running", "virtual:///m"),
-		Entry("registered, provider id to come", plantest.Machine(mcm.MachinePending), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, false, "Running", "requested://m"),
-		Entry("running", plantest.Machine(mcm.MachineRunning), registered, false, "Running", "virtual:///m"),
-		Entry("running, its Node taken away", plantest.Machine(mcm.MachineRunning), nil, false, "Running", "requested://m"),
-		Entry("not ready", plantest.Machine(mcm.MachineUnknown), registered, false, "Running", "virtual:///m"),
-		Entry("updated in place", plantest.Machine(mcm.MachineInPlaceUpdating), registered, false, "Running", "virtual:///m"),
-		Entry("no capacity", plantest.Machine(mcm.MachineCrashLoopBackOff, failing("ResourceExhausted")), nil, false, "Creating ResourceExhausted/1", "requested://m"),
-		Entry("no permission", plantest.Machine(mcm.MachineCrashLoopBackOff, failing("PermissionDenied")), nil, false, "Creating PermissionDenied/99", "requested://m"),
-		Entry("out of reach: tried again in seconds", plantest.Machine(mcm.MachineCrashLoopBackOff, failing("Unavailable")), nil, false, "Creating", "requested://m"),
-		Entry("an error without a code: tried again in seconds", plantest.Machine(mcm.MachineCrashLoopBackOff, failing("")), nil, false, "Creating", "requested://m"),
-		Entry("given up: replaced whatever happens", plantest.Machine(mcm.MachineFailed, failing("ResourceExhausted")), nil, false, "Deleting", "requested://m"),
-		Entry("failed, but preserved", plantest.Machine(mcm.MachineFailed, preserved(time.Hour)), registered, false, "Running", "virtual:///m"),
-		Entry("failed, preserved until now", plantest.Machine(mcm.MachineFailed, preserved(0)), registered, false, "Deleting", "virtual:///m"),
-		Entry("terminating", plantest.Machine(mcm.MachineTerminating), registered, false, "Deleting", "virtual:///m"),
-		Entry("deleted by hand", plantest.Machine(mcm.MachineRunning, plantest.Deleted), registered, false, "Deleting", "virtual:///m"),
-		Entry("named for deletion", plantest.Machine(mcm.MachineRunning), registered, true, "Deleting", "virtual:///m"),
-		Entry("named by its priority and time", plantest.Machine(mcm.MachineRunning, priority("1"), doomed), registered, false, "Deleting", "virtual:///m"),
-		Entry("priority 1 alone: its writer may still change it", plantest.Machine(mcm.MachineRunning, priority("1")), registered, false, "Running", "virtual:///m"),
-		Entry("no capacity, and named: the caller asks no more", plantest.Machine(mcm.MachineCrashLoopBackOff, failing("ResourceExhausted")), nil, true, "Deleting", "requested://m"),
-		Entry("an old error of one that has run since", plantest.Machine(mcm.MachineRunning, failing("ResourceExhausted")), nil, false, "Running", "requested://m"),
+		Entry("asked for", builders.Machine(""), nil, false, "Creating", "requested://m"),
+		Entry("booting", builders.Machine(mcm.MachinePending), nil, false, "Creating", "requested://m"),
+		Entry("registered", builders.Machine(mcm.MachinePending), registered, false, "Running", "virtual:///m"),
+		Entry("registered, provider id to come", builders.Machine(mcm.MachinePending), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, false, "Running", "requested://m"),
+		Entry("running", builders.Machine(mcm.MachineRunning), registered, false, "Running", "virtual:///m"),
+		Entry("running, its Node taken away", builders.Machine(mcm.MachineRunning), nil, false, "Running", "requested://m"),
+		Entry("not ready", builders.Machine(mcm.MachineUnknown), registered, false, "Running", "virtual:///m"),
+		Entry("updated in place", builders.Machine(mcm.MachineInPlaceUpdating), registered, false, "Running", "virtual:///m"),
+		Entry("no capacity", builders.Machine(mcm.MachineCrashLoopBackOff, failing("ResourceExhausted")), nil, false, "Creating ResourceExhausted/1", "requested://m"),
+		Entry("no permission", builders.Machine(mcm.MachineCrashLoopBackOff, failing("PermissionDenied")), nil, false, "Creating PermissionDenied/99", "requested://m"),
+		Entry("out of reach: tried again in seconds", builders.Machine(mcm.MachineCrashLoopBackOff, failing("Unavailable")), nil, false, "Creating", "requested://m"),
+		Entry("an error without a code: tried again in seconds", builders.Machine(mcm.MachineCrashLoopBackOff, failing("")), nil, false, "Creating", "requested://m"),
+		Entry("given up: replaced whatever happens", builders.Machine(mcm.MachineFailed, failing("ResourceExhausted")), nil, false, "Deleting", "requested://m"),
+		Entry("failed, but preserved", builders.Machine(mcm.MachineFailed, preserved(time.Hour)), registered, false, "Running", "virtual:///m"),
+		Entry("failed, preserved until now", builders.Machine(mcm.MachineFailed, preserved(0)), registered, false, "Deleting", "virtual:///m"),
+		Entry("terminating", builders.Machine(mcm.MachineTerminating), registered, false, "Deleting", "virtual:///m"),
+		Entry("deleted by hand", builders.Machine(mcm.MachineRunning, builders.Deleted), registered, false, "Deleting", "virtual:///m"),
+		Entry("named for deletion", builders.Machine(mcm.MachineRunning), registered, true, "Deleting", "virtual:///m"),
+		Entry("named by its priority and time", builders.Machine(mcm.MachineRunning, priority("1"), doomed), registered, false, "Deleting", "virtual:///m"),
+		Entry("priority 1 alone: its writer may still change it", builders.Machine(mcm.MachineRunning, priority("1")), registered, false, "Running", "virtual:///m"),
+		Entry("no capacity, and named: the caller asks no more", builders.Machine(mcm.MachineCrashLoopBackOff, failing("ResourceExhausted")), nil, true, "Deleting", "requested://m"),
+		Entry("an old error of one that has run since", builders.Machine(mcm.MachineRunning, failing("ResourceExhausted")), nil, false, "Running", "requested://m"),
 	)
 
 	It("tells an error message that is no text as well as it can", func() {
-		m := plantest.Machine(mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
+		m := builders.Machine(mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
 		m.Status.LastOperation.Description = "caf\xe9"
 		Expect(instance(memberOf(m, nil, false)).Status.ErrorInfo.ErrorMessage).To(Equal("caf?"))
 	})
@@ -128,10 +128,10 @@ var _ = Describe("A member", func() {
 
 var _ = Describe("A group", func() {
 	It("tells both bounds whatever they are", func() {
-		told := message(plantest.Bounded("0:7:cpu=16", 3))
+		told := message(builders.Bounded("0:7:cpu=16", 3))
 		Expect([]any{told.Id, told.MinSize, told.MaxSize}).To(Equal([]any{"pool", int32(0), int32(7)}))
 		Expect(told.Debug).To(Equal("MachineDeployment default/pool, bounds 0:7:cpu=16"))
-		dedicated := plantest.Bounded("1:9", 3)
+		dedicated := builders.Bounded("1:9", 3)
 		dedicated.Deployment.Annotations[v1alpha1.DedicatedAnnotation] = "shop=2 ci=1"
 		Expect(message(dedicated).MaxSize).To(BeEquivalentTo(6))
 	})

@@ -10,10 +10,10 @@ import (
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/nodegroup"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 // interrupt has another client write between the server's decision and its patch, once.
@@ -82,7 +82,7 @@ var _ = Describe("Raising", func() {
 
 	It("counts a removal that is answered while the caller's next loop begins", func() { // law 12
 		group := func() []plan.Group {
-			g := plantest.Bounded("1:9", 5)
+			g := builders.Bounded("1:9", 5)
 			g.Deployment.Name, g.Deployment.ResourceVersion = "pool", "1"
 			return []plan.Group{g}
 		}

@@ -13,11 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 // reader judges answers by what cluster-autoscaler makes of them. It compares them with what the simulated API server stores, not with what

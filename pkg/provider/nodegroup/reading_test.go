@@ -14,10 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/nodegroup"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // nodeOf is a Node as the API server has it.
@@ -93,9 +93,9 @@ var _ = Describe("Groups", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9:2", 3)
 			c.running("pool", "serves")
-			c.machine("pool", "waits", mcm.MachineRunning, plantest.InReserve)
+			c.machine("pool", "waits", mcm.MachineRunning, builders.InReserve)
 			c.machine("pool", "boots", mcm.MachinePending)
-			c.machine("pool", "reserved", mcm.MachinePending, plantest.InReserve)
+			c.machine("pool", "reserved", mcm.MachinePending, builders.InReserve)
 			c.machine("pool", "leaving", mcm.MachineRunning, priority("1"), doomed)
 			c.lull()
 			Expect(c.begin()).To(Succeed())
@@ -132,7 +132,7 @@ var _ = Describe("Groups", func() {
 	It("hold a Node that keeps its mark long after its Machine was released: else the caller stops in every loop", func() {
 		play(func(c *cluster) {
 			c.pool("pool", "1:9:2", 3)
-			c.machine("pool", "stuck", mcm.MachineRunning, plantest.InReserve)
+			c.machine("pool", "stuck", mcm.MachineRunning, builders.InReserve)
 			c.lull()
 			node := c.nodeOf("stuck")
 			c.patchMachine("stuck", `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.ReserveAnnotation)
@@ -174,8 +174,8 @@ var _ = Describe("Instances", func() {
 			c.machine("pool", "c", mcm.MachinePending)
 			c.machine("pool", "d", mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
 			c.machine("pool", "e", mcm.MachineTerminating)
-			c.machine("pool", "r", mcm.MachineRunning, plantest.InReserve)
-			c.machine("pool", "s", mcm.MachineCrashLoopBackOff, plantest.InReserve, failing("ResourceExhausted"))
+			c.machine("pool", "r", mcm.MachineRunning, builders.InReserve)
+			c.machine("pool", "s", mcm.MachineCrashLoopBackOff, builders.InReserve, failing("ResourceExhausted"))
 			c.lull()
 			Expect(c.said("pool")).To(Equal([]string{
 				"virtual:///node-a Running", "virtual:///node-b Running", "requested://c Creating",
@@ -183,7 +183,7 @@ var _ = Describe("Instances", func() {
 			}))
 			Expect(c.said("other")).To(Equal([]string{"virtual:///node-o Running"}))
 			Expect(c.target("pool")).To(BeEquivalentTo(6))
-			c.patchNode("node-a", `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ReserveAnnotation, plantest.NoonText)
+			c.patchNode("node-a", `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ReserveAnnotation, builders.NoonText)
 			c.lull()
 			Expect(c.said("pool")).To(ContainElement("virtual:///node-a Running"), "the record decides, not a Node that was not asked about")
 		})
@@ -214,7 +214,7 @@ var _ = Describe("Instances", func() {
 			}
 			last(mcm.LastOperation{})
 			Expect(c.said("pool")).To(booting)
-			last(plantest.Machine("", failing("ResourceExhausted")).Status.LastOperation)
+			last(builders.Machine("", failing("ResourceExhausted")).Status.LastOperation)
 			Expect(c.said("pool")).To(failed, "it fails anew")
 			Expect(c.ours.Machines(ns).Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Succeed())
 			time.Sleep(time.Minute)
@@ -250,7 +250,7 @@ var _ = Describe("The other answers", func() {
 		play(func(c *cluster) {
 			ctx := context.Background()
 			class := fixture.MachineClass(fixture.Class)
-			class.NodeTemplate = plantest.Class("z1")
+			class.NodeTemplate = builders.Class("z1")
 			_, err := c.ours.MachineClasses(ns).Create(ctx, class, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			c.pool("pool", "0:9", 1)
@@ -261,7 +261,7 @@ var _ = Describe("The other answers", func() {
 
 			ofClass := func(m *v1alpha1.Machine) { m.Spec.Class.Name = fixture.Class }
 			c.machine("pool", "a", mcm.MachineRunning, ofClass)
-			c.machine("pool", "r", mcm.MachineRunning, ofClass, plantest.InReserve)
+			c.machine("pool", "r", mcm.MachineRunning, ofClass, builders.InReserve)
 			c.patchNode("node-r", `{"metadata":{"labels":{"from":"reserve"}}}`)
 			node, err = c.template("pool")
 			Expect(err).NotTo(HaveOccurred())

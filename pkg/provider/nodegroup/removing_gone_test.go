@@ -13,12 +13,12 @@ import (
 	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/nodegroup"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 var _ = Describe("Removing", func() {
@@ -154,7 +154,7 @@ var _ = Describe("Removing", func() {
 			c.lull()
 			Expect(c.remove("pool", "node-c")).To(Succeed())
 			c.Hold("machines", serving)
-			c.patchMachine("c", `{"metadata":{"annotations":{%q:"1",%q:%q}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime, plantest.NoonText)
+			c.patchMachine("c", `{"metadata":{"annotations":{%q:"1",%q:%q}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime, builders.NoonText)
 			c.patch("pool", `{"metadata":{"annotations":{%q:null}}}`, machineutils.TriggerDeletionByMCM)
 			time.Sleep(2 * namedFor)
 			Expect(c.said("pool")).To(ContainElement("virtual:///node-c Running"), "only the API server shows it now")

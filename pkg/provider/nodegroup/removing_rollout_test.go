@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/nodegroup"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 var _ = Describe("Removing", func() {
@@ -27,7 +27,7 @@ var _ = Describe("Removing", func() {
 			next := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-2", OwnerReferences: world.OwnedBy("MachineDeployment", d)}}
 			next, err := c.ours.MachineSets(ns).Create(context.Background(), next, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			m := plantest.Machine("")
+			m := builders.Machine("")
 			m.Name, m.OwnerReferences = "n", world.OwnedBy("MachineSet", next)
 			_, err = c.ours.Machines(ns).Create(context.Background(), m, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())

@@ -27,11 +27,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 // authority signs certificates, and keeps its own in a file.

@@ -11,9 +11,9 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/nodegroup"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 // remembered is how much a server keeps beside its informers.
@@ -49,7 +49,7 @@ var _ = Describe("A soak", func() {
 				Expect(s.remembered()).To(HaveKeyWithValue("lastNodes", pools), "it does remember")
 				for _, name := range names {
 					node := told(standIn("node-" + name))
-					node.Annotations = map[string]string{"evenkeel.machine.sapcloud.io/reserve": plantest.NoonText}
+					node.Annotations = map[string]string{"evenkeel.machine.sapcloud.io/reserve": builders.NoonText}
 					Expect(c.groupOf(node)).To(BeEmpty())
 					Expect(c.increase(name, 1)).To(Succeed())
 					_, err := c.NodeGroupDeleteNodes(ctx, &pb.NodeGroupDeleteNodesRequest{Id: name, Nodes: []*pb.ExternalGrpcNode{node}})

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/nodegroup"
 )
 
 // suite is what synctest wants to know; specs run while TestNodeGroup does.
@@ -22,6 +22,6 @@ func TestNodeGroup(t *testing.T) {
 	RunSpecs(t, "Node groups")
 }
 
-const ns = plantest.Namespace
+const ns = builders.Namespace
 
 func code(err error) codes.Code { return status.Code(err) }

@@ -19,18 +19,18 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/internal/reachability"
-	"github.com/evenkeel/evenkeel/internal/sim"
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
-	"github.com/evenkeel/evenkeel/internal/sim/world"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/nodegroup"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 var (
@@ -145,7 +145,7 @@ func (c *cluster) machine(group, name string, phase mcm.MachinePhase, change ...
 	GinkgoHelper()
 	set, err := c.ours.MachineSets(ns).Get(context.Background(), group+"-1", metav1.GetOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	m := plantest.Machine(phase, change...)
+	m := builders.Machine(phase, change...)
 	m.Name, m.OwnerReferences = name, world.OwnedBy("MachineSet", set)
 	if phase == mcm.MachineRunning {
 		m.Labels, m.Spec.ProviderID = map[string]string{mcm.NodeLabelKey: "node-" + name}, "virtual:///node-"+name
@@ -155,7 +155,7 @@ func (c *cluster) machine(group, name string, phase mcm.MachinePhase, change ...
 		world.Create(c.core.CoreV1().Nodes(), fixture.Node("node-"+name, func(n *corev1.Node) {
 			n.Status.Conditions[0].LastTransitionTime = metav1.Now()
 			if pool.Marked(m) {
-				n.Annotations = map[string]string{v1alpha1.ReserveAnnotation: plantest.NoonText}
+				n.Annotations = map[string]string{v1alpha1.ReserveAnnotation: builders.NoonText}
 			}
 		}))
 	}

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/codes"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/evenkeel/evenkeel/internal/sim"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
-	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/nodegroup"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var errLost = errors.New("the connection broke")
@@ -123,10 +123,10 @@ var _ = Describe("Raising", func() {
 			ctx := context.Background()
 			if given > 0 {
 				var cancel context.CancelFunc
-				ctx, cancel = context.WithDeadline(ctx, plantest.Noon.Add(given))
+				ctx, cancel = context.WithDeadline(ctx, builders.Noon.Add(given))
 				defer cancel()
 			}
-			Expect(budget(ctx, plantest.Noon)).To(Equal(want))
+			Expect(budget(ctx, builders.Noon)).To(Equal(want))
 		},
 		Entry("four fifths", 5*time.Second, 4*time.Second),
 		Entry("at most ten seconds", time.Hour, 10*time.Second),

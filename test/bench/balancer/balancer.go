@@ -15,7 +15,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // size is what the controller has to do with.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/test/bench/internal/sleep"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // controller is the process under test: the Balancer's controller and nothing else.

@@ -17,8 +17,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/test/bench/internal/parallel"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // size is the fleet that each contestant manages.

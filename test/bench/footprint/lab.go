@@ -19,11 +19,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/test/bench/internal/parallel"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 const (

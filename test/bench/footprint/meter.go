@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evenkeel/evenkeel/internal/audit"
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/audit"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 const (

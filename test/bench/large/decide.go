@@ -8,7 +8,6 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
@@ -16,6 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/similar"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // rounds is how often a decision about the whole cluster is measured.

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/test/bench/internal/fleet"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // measure runs each command so often, one after the other, and prints what that took.

@@ -15,8 +15,8 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/test/bench/internal/fleet"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // New defines the flags of the benchmark and returns the benchmark.

@@ -24,10 +24,10 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
-	"github.com/evenkeel/evenkeel/internal/tracing/collector"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/test/bench/internal/sleep"
+	"github.com/evenkeel/evenkeel/test/collector"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 const (

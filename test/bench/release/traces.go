@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/evenkeel/evenkeel/internal/tracing/collector"
+	"github.com/evenkeel/evenkeel/test/collector"
 )
 
 // stepNames are the steps of a release, from the event of a waiting pod on.

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/test/bench/internal/parallel"
 	"github.com/evenkeel/evenkeel/test/bench/internal/sleep"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evenkeel/evenkeel/internal/audit"
+	"github.com/evenkeel/evenkeel/test/audit"
 )
 
 // watchedKinds are what the manager watches.

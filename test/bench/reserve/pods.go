@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/test/bench/internal/parallel"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // writers create pods at the same time.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/evenkeel/evenkeel/internal/audit"
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/audit"
 	"github.com/evenkeel/evenkeel/test/bench/internal/sleep"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // footprint is what a process has taken: at most so many MiB of memory, and time of CPUs.

@@ -5,7 +5,7 @@ package scale
 import (
 	"time"
 
-	"github.com/evenkeel/evenkeel/internal/audit"
+	"github.com/evenkeel/evenkeel/test/audit"
 )
 
 // figures are what one run took.

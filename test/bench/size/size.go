@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/evenkeel/evenkeel/internal/demand/synthetic"
 	"github.com/evenkeel/evenkeel/internal/sizing"
+	"github.com/evenkeel/evenkeel/test/synthetic"
 )
 
 // New defines the flags of the benchmark and returns the benchmark.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // plugin is `kubectl evenkeel ui` as a person runs it.

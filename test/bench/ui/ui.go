@@ -12,8 +12,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/test/bench/internal/fleet"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 	"github.com/evenkeel/evenkeel/test/ui"
 )
 

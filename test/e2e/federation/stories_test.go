@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 var _ = Describe("Use case 1: a workload in three clusters, each scaled by what it measures", func() {

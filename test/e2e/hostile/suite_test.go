@@ -22,12 +22,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/chart"
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancers "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
+	"github.com/evenkeel/evenkeel/test/chart"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // duration is how long the hostile user continues.

@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/audit"
-	"github.com/evenkeel/evenkeel/internal/localcluster"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/audit"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/balance"
 )
 
 // BenchmarkNew plans for pools of three zones with five machines in each.

@@ -9,8 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	. "github.com/evenkeel/evenkeel/test/builders/balance"
 )
 
 var _ = Describe("Work that users of the target cluster could make endless is bounded", func() {

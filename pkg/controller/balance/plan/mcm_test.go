@@ -11,8 +11,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
+	. "github.com/evenkeel/evenkeel/test/builders/balance"
 )
 
 // mcm makes, releases and removes machines of a member as its replicas and its share ask.

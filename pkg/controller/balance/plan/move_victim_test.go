@@ -15,9 +15,9 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	. "github.com/evenkeel/evenkeel/test/builders/balance"
 )
 
 func aged(d time.Duration) func(*corev1.Pod) {

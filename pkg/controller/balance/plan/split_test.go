@@ -10,8 +10,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 	machinepool "github.com/evenkeel/evenkeel/pkg/pool"
+	. "github.com/evenkeel/evenkeel/test/builders/balance"
 )
 
 // zones are three that are alike, each with so many replicas.

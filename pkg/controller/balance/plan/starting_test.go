@@ -8,8 +8,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/similar"
+	. "github.com/evenkeel/evenkeel/test/builders/balance"
 )
 
 func settling(m *Member) { m.Settling = true }

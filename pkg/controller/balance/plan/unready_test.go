@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/balance"
 )
 
 // readiness has the Node of a machine be ready, or not, for so long at noon.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	. "github.com/evenkeel/evenkeel/test/builders/balance"
 )
 
 // world carries plans out on plain values, and does with machines what machine-controller-manager and the machine-taint controller do

@@ -14,7 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 )
 
 // remove deletes the workload of a target.
@@ -61,7 +61,7 @@ var _ = Describe("A target whose workload is deleted while it runs", func() {
 	}
 
 	It("keeps its share, which others take over after the timeout, and gets it back", func() {
-		v := gone(10, plantest.Even(), named("a"), named("b"))
+		v := gone(10, builders.Even(), named("a"), named("b"))
 		Expect(desired(New(v))).To(Equal("5/5"))
 		v = passed(v, 10*time.Minute)
 		Expect(desired(New(v))).To(Equal("10/5"))
@@ -71,7 +71,7 @@ var _ = Describe("A target whose workload is deleted while it runs", func() {
 	})
 
 	It("is replaced after the timeout also if the clock that saw it go was ahead", func() {
-		v := passed(gone(10, plantest.Even(), named("a"), named("b")), 15*time.Second)
+		v := passed(gone(10, builders.Even(), named("a"), named("b")), 15*time.Second)
 		v.Now = v.Now.Add(-24 * time.Hour)
 		v = passed(v, 10*time.Minute)
 		Expect(desired(New(v))).To(Equal("10/5"))
@@ -79,7 +79,7 @@ var _ = Describe("A target whose workload is deleted while it runs", func() {
 
 	DescribeTable("has the share of a smaller total, and takes none of that from others",
 		func(policy v1alpha1.BalancerPolicy, want, later string, b ...func(*target)) {
-			for _, fallback := range []*v1alpha1.Fallback{plantest.Fallback(), nil} {
+			for _, fallback := range []*v1alpha1.Fallback{builders.Fallback(), nil} {
 				policy.Fallback = fallback
 				v := gone(10, policy, named("a"), named("b", b...))
 				v.Balancer.Spec.Replicas = ptr.To[int32](4)
@@ -91,20 +91,20 @@ var _ = Describe("A target whose workload is deleted while it runs", func() {
 				}
 			}
 		},
-		Entry("of even ones", plantest.Even(), "2/2", "4/0"),
-		Entry("in proportion", plantest.Shares(1, 3), "1/3", "4/0"),
-		Entry("in an order", plantest.InOrder("b", "a"), "0/4", "4/0"),
-		Entry("of its minimum, which targets that come before it do not take over", plantest.InOrder("a", "b"), "1/3", "1/0 O3", between(3, -1)),
+		Entry("of even ones", builders.Even(), "2/2", "4/0"),
+		Entry("in proportion", builders.Shares(1, 3), "1/3", "4/0"),
+		Entry("in an order", builders.InOrder("b", "a"), "0/4", "4/0"),
+		Entry("of its minimum, which targets that come before it do not take over", builders.InOrder("a", "b"), "1/3", "1/0 O3", between(3, -1)),
 	)
 
 	It("has a share of a larger total", func() {
-		v := gone(10, plantest.Even(), named("a"), named("b"))
+		v := gone(10, builders.Even(), named("a"), named("b"))
 		v.Balancer.Spec.Replicas = ptr.To[int32](20)
 		Expect(desired(New(v))).To(Equal("10/10"))
 	})
 
 	It("has none once it is drained", func() {
-		v := gone(10, plantest.Even(), named("a"), named("b"))
+		v := gone(10, builders.Even(), named("a"), named("b"))
 		v.Targets[1].Spec.State = v1alpha1.Drained
 		Expect(desired(New(v))).To(Equal("10/0"))
 	})
@@ -217,8 +217,8 @@ func drawSpec(t *rapid.T) View {
 	}
 	weights := rapid.SliceOfN(rapid.Int32Range(0, 9), n, n).Draw(t, "weights")
 	tiers := v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Tiers, Tiers: []v1alpha1.Tier{{Targets: names[:1]}, {Targets: names[1:]}}}
-	policy := rapid.SampledFrom([]v1alpha1.BalancerPolicy{plantest.Even(), plantest.InOrder(rapid.Permutation(names).Draw(t, "order")...), plantest.Shares(weights...), tiers}).Draw(t, "policy")
-	if policy.Fallback = plantest.Fallback(); rapid.Bool().Draw(t, "without fallback") {
+	policy := rapid.SampledFrom([]v1alpha1.BalancerPolicy{builders.Even(), builders.InOrder(rapid.Permutation(names).Draw(t, "order")...), builders.Shares(weights...), tiers}).Draw(t, "policy")
+	if policy.Fallback = builders.Fallback(); rapid.Bool().Draw(t, "without fallback") {
 		policy.Fallback = nil
 	} else if rapid.Bool().Draw(t, "probing") {
 		policy.Fallback.Probe = ptr.To[int32](1)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 )
 
 // having is a target that is asked for as many replicas as these.
@@ -33,8 +33,8 @@ func ago(d time.Duration) *metav1.Time { return ptr.To(before(d)) }
 var _ = Describe("What the status remembers of a target", func() {
 	five := func(a func(*target), past v1alpha1.TargetStatus, change ...func(*v1alpha1.Fallback)) View {
 		past.Name = "a"
-		v := recalling(view(10, plantest.Even(), named("a", a), named("b", healthy(5))), past)
-		v.Balancer.Spec.Policy.Fallback = plantest.Fallback(change...)
+		v := recalling(view(10, builders.Even(), named("a", a), named("b", healthy(5))), past)
+		v.Balancer.Spec.Policy.Fallback = builders.Fallback(change...)
 		return v
 	}
 	untilReady := func(f *v1alpha1.Fallback) { f.StartCriterion = v1alpha1.Ready }
@@ -177,7 +177,7 @@ var _ = Describe("What the status remembers of a target", func() {
 	})
 
 	It("tells how many run elsewhere if nothing can be seen, also where most run", func() {
-		v := recalling(view(200, plantest.Even(), named("a", lost), named("b", healthy(108))), v1alpha1.TargetStatus{
+		v := recalling(view(200, builders.Even(), named("a", lost), named("b", healthy(108))), v1alpha1.TargetStatus{
 			Name: "a", Replicas: 100, Observed: 100, NotStarted: 8, Fallback: 8, BlockedSince: ago(time.Hour)})
 		Expect(desired(New(v))).To(Equal("100/108"))
 	})
@@ -232,7 +232,7 @@ var _ = Describe("What the status remembers of a target", func() {
 
 	DescribeTable("is asked again at the earliest time at which it may change",
 		func(again time.Duration, a, b []Replica) {
-			v := view(10, plantest.Even(), named("a", having(a...)), named("b", having(b...)))
+			v := view(10, builders.Even(), named("a", having(a...)), named("b", having(b...)))
 			Expect(New(v).Again).To(Equal(again + time.Millisecond))
 		},
 		Entry("for the first of two replicas", 10*time.Second, []Replica{pending(50 * time.Second), pending(20 * time.Second)}, nil),
@@ -259,7 +259,7 @@ var _ = Describe("What the status remembers of a target", func() {
 
 var _ = DescribeTable("How many replicas must fail before a target is blocked",
 	func(all, stuck, percent int, want bool) {
-		v := view(int32(2*all), plantest.Even(), named("a", pods(all, stuck)), named("b", healthy(all)))
+		v := view(int32(2*all), builders.Even(), named("a", pods(all, stuck)), named("b", healthy(all)))
 		v.Balancer.Spec.Policy.Fallback.BlockedWhen = &v1alpha1.BlockedWhen{Percent: ptr.To(int32(percent))}
 		Expect(New(v).Shares[0].Blocked()).To(Equal(want))
 	},
@@ -270,7 +270,7 @@ var _ = DescribeTable("How many replicas must fail before a target is blocked",
 )
 
 var _ = It("A plan reports that a target becomes blocked or recovers, until the status shows that", func() {
-	v := view(10, plantest.Even(), named("a", healthy(5)), named("b", healthy(5)))
+	v := view(10, builders.Even(), named("a", healthy(5)), named("b", healthy(5)))
 	Expect(New(v).ChangesBlocked(v)).To(BeFalse(), "no target is blocked")
 	pods(5, 1)(&v.Targets[0])
 	v.Targets[0].Replicas = v.Targets[0].Replicas[5:]

@@ -10,7 +10,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 )
 
 // The placements that users of the original Balancer rely on, from the object and the pods to the answer.
@@ -24,7 +24,7 @@ var _ = Describe("What the original Balancer answers", func() {
 	}
 
 	DescribeTable("by priority", func(replicas int, a, b []func(*target), want string) {
-		says(replicas, plantest.InOrder("a", "b"), ab(a, b), want)
+		says(replicas, builders.InOrder("a", "b"), ab(a, b), want)
 	},
 		Entry("P1", 10, one(free), one(free), "10/0"),
 		Entry("P2", 10, one(between(0, 3)), one(free), "3/7"),
@@ -53,51 +53,51 @@ var _ = Describe("What the original Balancer answers", func() {
 		p := New(view(int32(replicas), policy, sorted(targets)...))
 		Expect(desired(p)).To(Equal(want))
 	},
-		Entry("R1", 1, plantest.Shares(50, 50), "1/0"),
-		Entry("R2", 1, plantest.Shares(1, 1, 1), "1/0/0"),
-		Entry("R3", 2, plantest.Shares(1, 1, 1), "1/1/0"),
-		Entry("R4", 10, plantest.Shares(50, 50), "5/5"),
-		Entry("R5", 10, plantest.Shares(70, 30), "7/3"),
-		Entry("R6", 100, plantest.Shares(70, 30), "70/30"),
-		Entry("R7", 11, plantest.Shares(50, 50), "6/5"),
-		Entry("R8", 10, plantest.Shares(50, 50), "3/7", one(between(0, 3))),
-		Entry("R9", 10, plantest.Shares(50, 50), "3/2 O5", one(between(0, 3)), one(between(0, 2))),
-		Entry("R10", 10, plantest.Shares(50, 50), "5/5", one(between(3, -1))),
-		Entry("R11", 10, plantest.Shares(50, 50), "7/3", one(between(7, -1))),
-		Entry("R12", 10, plantest.Shares(50, 50), "20/0 M10", one(between(20, -1))),
-		Entry("R13", 10, plantest.Shares(50, 50), "5/5", one(between(3, -1)), one(between(4, -1))),
-		Entry("R14", 10, plantest.Shares(50, 50), "3/7", one(between(3, 3)), one(between(4, -1))),
-		Entry("R15", 10, plantest.Shares(50, 50), "3/6 O1", one(between(3, 3)), one(between(4, 6))),
-		Entry("R16", 20, plantest.Shares(70, 20, 10), "5/10/5", one(between(0, 5))),
-		Entry("R17", 20, plantest.Shares(48, 48, 4), "5/5/10", one(between(2, 5)), one(between(2, 5)), one(between(2, -1))),
-		Entry("R18", 10, plantest.Shares(50, 50), "5/7", one(pods(5, 2))),
-		Entry("R19", 6, plantest.Shares(50, 50), "3/6", one(between(3, -1), pods(3, 3)), one(between(3, -1))),
-		Entry("R20", 10, plantest.Shares(50, 50), "5/9", one(pods(3, 2))),
-		Entry("R21", 18, plantest.Shares(50, 50), "9/10 O1", one(between(0, 10), pods(9, 2)), one(between(0, 10))),
-		Entry("R22", 20, plantest.Shares(50, 50), "10/10", one(pods(15, 3))),
-		Entry("R23", 20, plantest.Shares(50, 50), "10/20", one(pods(3, 3))),
-		Entry("its example", 10, plantest.Shares(50, 50), "5/5", one(between(1, 7)), one(between(1, -1))),
-		Entry("no weight anywhere", 10, plantest.Shares(0, 0), "0/0 O10"),
-		Entry("a weight below 0", 10, plantest.Shares(-5, 1), "0/4 O6", one(free), one(between(0, 4))),
-		Entry("a minimum above the share", 10, plantest.Shares(1, 1, 8), "6/0/4", one(between(6, -1))),
+		Entry("R1", 1, builders.Shares(50, 50), "1/0"),
+		Entry("R2", 1, builders.Shares(1, 1, 1), "1/0/0"),
+		Entry("R3", 2, builders.Shares(1, 1, 1), "1/1/0"),
+		Entry("R4", 10, builders.Shares(50, 50), "5/5"),
+		Entry("R5", 10, builders.Shares(70, 30), "7/3"),
+		Entry("R6", 100, builders.Shares(70, 30), "70/30"),
+		Entry("R7", 11, builders.Shares(50, 50), "6/5"),
+		Entry("R8", 10, builders.Shares(50, 50), "3/7", one(between(0, 3))),
+		Entry("R9", 10, builders.Shares(50, 50), "3/2 O5", one(between(0, 3)), one(between(0, 2))),
+		Entry("R10", 10, builders.Shares(50, 50), "5/5", one(between(3, -1))),
+		Entry("R11", 10, builders.Shares(50, 50), "7/3", one(between(7, -1))),
+		Entry("R12", 10, builders.Shares(50, 50), "20/0 M10", one(between(20, -1))),
+		Entry("R13", 10, builders.Shares(50, 50), "5/5", one(between(3, -1)), one(between(4, -1))),
+		Entry("R14", 10, builders.Shares(50, 50), "3/7", one(between(3, 3)), one(between(4, -1))),
+		Entry("R15", 10, builders.Shares(50, 50), "3/6 O1", one(between(3, 3)), one(between(4, 6))),
+		Entry("R16", 20, builders.Shares(70, 20, 10), "5/10/5", one(between(0, 5))),
+		Entry("R17", 20, builders.Shares(48, 48, 4), "5/5/10", one(between(2, 5)), one(between(2, 5)), one(between(2, -1))),
+		Entry("R18", 10, builders.Shares(50, 50), "5/7", one(pods(5, 2))),
+		Entry("R19", 6, builders.Shares(50, 50), "3/6", one(between(3, -1), pods(3, 3)), one(between(3, -1))),
+		Entry("R20", 10, builders.Shares(50, 50), "5/9", one(pods(3, 2))),
+		Entry("R21", 18, builders.Shares(50, 50), "9/10 O1", one(between(0, 10), pods(9, 2)), one(between(0, 10))),
+		Entry("R22", 20, builders.Shares(50, 50), "10/10", one(pods(15, 3))),
+		Entry("R23", 20, builders.Shares(50, 50), "10/20", one(pods(3, 3))),
+		Entry("its example", 10, builders.Shares(50, 50), "5/5", one(between(1, 7)), one(between(1, -1))),
+		Entry("no weight anywhere", 10, builders.Shares(0, 0), "0/0 O10"),
+		Entry("a weight below 0", 10, builders.Shares(-5, 1), "0/4 O6", one(free), one(between(0, 4))),
+		Entry("a minimum above the share", 10, builders.Shares(1, 1, 8), "6/0/4", one(between(6, -1))),
 	)
 
 	DescribeTable("in one pass of the controller", func(replicas int, policy v1alpha1.BalancerPolicy, a, b []func(*target), want string) {
 		Expect(next(New(view(int32(replicas), policy, ab(a, b)...)))).To(Equal(want))
 	},
-		Entry("C1", 10, plantest.Shares(30, 70), one(free), one(free), "3/7"),
-		Entry("C2", 10, plantest.Shares(30, 70), one(pods(3, 0)), one(free), "3/7"),
-		Entry("C4", 10, plantest.InOrder("a", "b"), one(free), one(free), "10/0"),
-		Entry("C5", 0, plantest.Shares(30, 70), one(free), one(free), "0/0"),
-		Entry("C6", 1, plantest.Shares(30, 70), one(free), one(waiting(time.Hour)), "1/1"),
-		Entry("C7", 1, plantest.Shares(30, 70), one(free), one(waiting(20*time.Second)), "0/1"),
-		Entry("C7, exactly at the end of the timeout", 1, plantest.Shares(30, 70), one(free), one(waiting(time.Minute)), "0/1"),
-		Entry("C8", 1, plantest.Shares(30, 70), one(free), one(waiting(61*time.Second)), "1/1"),
+		Entry("C1", 10, builders.Shares(30, 70), one(free), one(free), "3/7"),
+		Entry("C2", 10, builders.Shares(30, 70), one(pods(3, 0)), one(free), "3/7"),
+		Entry("C4", 10, builders.InOrder("a", "b"), one(free), one(free), "10/0"),
+		Entry("C5", 0, builders.Shares(30, 70), one(free), one(free), "0/0"),
+		Entry("C6", 1, builders.Shares(30, 70), one(free), one(waiting(time.Hour)), "1/1"),
+		Entry("C7", 1, builders.Shares(30, 70), one(free), one(waiting(20*time.Second)), "0/1"),
+		Entry("C7, exactly at the end of the timeout", 1, builders.Shares(30, 70), one(free), one(waiting(time.Minute)), "0/1"),
+		Entry("C8", 1, builders.Shares(30, 70), one(free), one(waiting(61*time.Second)), "1/1"),
 	)
 
 	DescribeTable("about pods", func(total, ready, late int, replicas ...Replica) {
-		v := view(10, plantest.Shares(50, 50), named("a", asked(int64(len(replicas))), func(t *target) { t.Replicas = replicas }), named("b"))
-		v.Balancer.Spec.Policy.Fallback = plantest.Fallback(func(f *v1alpha1.Fallback) { *f.StartupTimeoutSeconds = 300 })
+		v := view(10, builders.Shares(50, 50), named("a", asked(int64(len(replicas))), func(t *target) { t.Replicas = replicas }), named("b"))
+		v.Balancer.Spec.Policy.Fallback = builders.Fallback(func(f *v1alpha1.Fallback) { *f.StartupTimeoutSeconds = 300 })
 		p := New(v)
 		s := NewStatus(v, p, Outcome{0, 0}).Targets[0]
 		Expect([]int32{s.Observed, s.Ready, s.NotStarted}).To(Equal([]int32{int32(total), int32(ready), int32(late)}))

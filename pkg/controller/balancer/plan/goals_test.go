@@ -14,7 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 )
 
 // ready gives a target all replicas, n of them ready, and the scale that asks for them.
@@ -53,23 +53,23 @@ var _ = Describe("The goal of each target", func() {
 		Entry("in a tier, each target has its own share", 8, tier(map[string]int32{"a": 3, "b": 5}), "3/5", named("a"), named("b")),
 		Entry("in a tier, a share of 0 gives nothing", 8, tier(map[string]int32{"a": 1, "b": 0}), "8/0", named("a"), named("b")),
 		Entry("in a tier, a share below 0 gives nothing", 8, tier(map[string]int32{"a": 1, "b": -1}), "8/0", named("a"), named("b")),
-		Entry("in an order, the first place of a target counts", 10, plantest.InOrder("a", "b", "a"), "10/0", named("a"), named("b")),
-		Entry("a minimum in percent is rounded down", 99, plantest.InOrder("b", "a"), "0/99", named("a", percent("1%", "100%")), named("b")),
-		Entry("a frozen machine target keeps its machines, although its maximum is higher", 10, plantest.Even(), "2/8", named("a", between(0, 5), frozen(2)), named("b")),
-		Entry("a frozen machine target is still limited by a lower maximum", 10, plantest.Even(), "3/7", named("a", between(0, 3), frozen(8)), named("b")),
-		Entry("a frozen machine target gets its minimum nevertheless", 10, plantest.Even(), "4/6", named("a", between(4, -1), frozen(2)), named("b")),
-		Entry("a target that was never observed keeps its share", 10, plantest.Even(), "5/5", named("a", lost), named("b")),
+		Entry("in an order, the first place of a target counts", 10, builders.InOrder("a", "b", "a"), "10/0", named("a"), named("b")),
+		Entry("a minimum in percent is rounded down", 99, builders.InOrder("b", "a"), "0/99", named("a", percent("1%", "100%")), named("b")),
+		Entry("a frozen machine target keeps its machines, although its maximum is higher", 10, builders.Even(), "2/8", named("a", between(0, 5), frozen(2)), named("b")),
+		Entry("a frozen machine target is still limited by a lower maximum", 10, builders.Even(), "3/7", named("a", between(0, 3), frozen(8)), named("b")),
+		Entry("a frozen machine target gets its minimum nevertheless", 10, builders.Even(), "4/6", named("a", between(4, -1), frozen(2)), named("b")),
+		Entry("a target that was never observed keeps its share", 10, builders.Even(), "5/5", named("a", lost), named("b")),
 	)
 
 	It("is what a target that must not be changed has, also if its replicas fail and a probe is set", func() {
-		v := view(10, plantest.Even(), named("a", pods(5, 3), held), named("b"))
+		v := view(10, builders.Even(), named("a", pods(5, 3), held), named("b"))
 		v.Balancer.Spec.Policy.Fallback.Probe = ptr.To[int32](1)
 		Expect(desired(New(v))).To(Equal("5/8"))
 	})
 
 	DescribeTable("of a target that cannot be seen is what it was scaled to",
 		func(was int32, want string) {
-			v := view(10, plantest.InOrder("b", "a"), named("a", lost), named("b"))
+			v := view(10, builders.InOrder("b", "a"), named("a", lost), named("b"))
 			p := New(recalling(v, v1alpha1.TargetStatus{Name: "b", Replicas: 9}, v1alpha1.TargetStatus{Name: "a", Replicas: was}))
 			Expect(desired(p)).To(Equal(want))
 			Expect(p.Current()).To(Equal(Outcome{int64(was), 0}))
@@ -80,14 +80,14 @@ var _ = Describe("The goal of each target", func() {
 	)
 
 	It("adds up to one replica if spec.replicas is not set", func() {
-		v := view(10, plantest.InOrder("a", "b"), named("a"), named("b"))
+		v := view(10, builders.InOrder("a", "b"), named("a"), named("b"))
 		v.Balancer.Spec.Replicas = nil
 		Expect(desired(New(v))).To(Equal("1/0"))
 		Expect(New(v).Total).To(BeEquivalentTo(1))
 	})
 
 	It("reports names and shares that count for nothing in alphabetical order", func() {
-		p := New(view(10, plantest.Shares(slices.Repeat([]int32{-1}, 20)...), named("a")))
+		p := New(view(10, builders.Shares(slices.Repeat([]int32{-1}, 20)...), named("a")))
 		letters := strings.Split("abcdefghijklmnopqrst", "")
 		Expect(p.Strangers).To(Equal(letters[1:]))
 		Expect(p.Negative).To(Equal(letters))
@@ -95,7 +95,7 @@ var _ = Describe("The goal of each target", func() {
 
 	DescribeTable("cannot be found, and nothing is scaled, if a workload reports a scale below 0",
 		func(mention string, change ...func(*target)) {
-			p := New(view(10, plantest.Even(), named("a", append(change, asked(-1))...), named("b")))
+			p := New(view(10, builders.Even(), named("a", append(change, asked(-1))...), named("b")))
 			Expect(p.Stop.Phase).To(Equal(v1alpha1.PhaseApplyingPolicy))
 			Expect(p.Stop.Reason).To(Equal("Invalid"))
 			Expect(p.Stop.Message).To(And(ContainSubstring(mention), ContainSubstring("below 0")))
@@ -107,7 +107,7 @@ var _ = Describe("The goal of each target", func() {
 })
 
 var _ = Describe("A Balancer that shares a target with an older one", func() {
-	v := view(10, plantest.Even(), named("a", healthy(3)), named("b", healthy(4)))
+	v := view(10, builders.Even(), named("a", healthy(3)), named("b", healthy(4)))
 	v.Rival, v.Contested = "older", "b"
 
 	It("stops, and names the target and the other Balancer", func() {
@@ -125,7 +125,7 @@ var _ = Describe("A Balancer that shares a target with an older one", func() {
 })
 
 var _ = Describe("One step towards the goals", func() {
-	small := func(targets ...target) string { return next(New(view(8, plantest.InOrder("a", "c", "b"), targets...))) }
+	small := func(targets ...target) string { return next(New(view(8, builders.InOrder("a", "c", "b"), targets...))) }
 
 	It("removes what the ready replicas of a target that must not be changed allow", func() {
 		Expect(small(named("a", ready(2, 4), held), named("b", healthy(4), in(v1alpha1.Drained)), named("c", ready(2, 4), between(0, 4)))).To(Equal("4/2/4"))
@@ -137,8 +137,8 @@ var _ = Describe("One step towards the goals", func() {
 
 	It("removes no machine before others are ready, if any of them may go, ready or not", func() {
 		anyMayGo := func(t *target) { t.AnyMayGo = true }
-		Expect(next(New(view(4, plantest.InOrder("b", "a"), named("a", ready(2, 4), anyMayGo), named("b", asked(4)))))).To(Equal("4/4"))
-		Expect(next(New(view(4, plantest.InOrder("b", "a"), named("a", ready(2, 4)), named("b", asked(4)))))).To(Equal("2/4"), "of pods, those that are not ready go first")
+		Expect(next(New(view(4, builders.InOrder("b", "a"), named("a", ready(2, 4), anyMayGo), named("b", asked(4)))))).To(Equal("4/4"))
+		Expect(next(New(view(4, builders.InOrder("b", "a"), named("a", ready(2, 4)), named("b", asked(4)))))).To(Equal("2/4"), "of pods, those that are not ready go first")
 	})
 
 	It("removes machines even if none of them is ready, once enough replicas of other targets are", func() {
@@ -155,7 +155,7 @@ var _ = Describe("One step towards the goals", func() {
 			return func(t *target) { pods(4, n)(t); t.AnyMayGo, t.Machines = true, true }
 		}
 		of := func(a func(*target)) View {
-			v := view(8, plantest.Even(), named("a", a), named("b", machines(4)))
+			v := view(8, builders.Even(), named("a", a), named("b", machines(4)))
 			v.Balancer.Spec.Policy.Fallback.Probe = ptr.To[int32](1)
 			return v
 		}
@@ -168,7 +168,7 @@ var _ = Describe("One step towards the goals", func() {
 
 	DescribeTable("adds, beside the surge, what a drained target keeps for now and is not ready", func(a func(*target), want string) {
 		for _, state := range []v1alpha1.TargetState{v1alpha1.Drained, v1alpha1.Draining} {
-			Expect(next(New(view(8, plantest.Even(), named("a", a, in(state)), named("b", machines(3)))))).To(Equal(want))
+			Expect(next(New(view(8, builders.Even(), named("a", a, in(state)), named("b", machines(3)))))).To(Equal(want))
 		}
 	},
 		Entry("all of it", anyOf(4, 0), "4/8"),
@@ -179,27 +179,27 @@ var _ = Describe("One step towards the goals", func() {
 	)
 
 	It("adds nothing for what a blocked target keeps and could remove first, or for what it lacks", func() {
-		v := view(8, plantest.Even(), named("a", pods(4, 4), func(t *target) { t.Machines = true }), named("b", machines(4)))
+		v := view(8, builders.Even(), named("a", pods(4, 4), func(t *target) { t.Machines = true }), named("b", machines(4)))
 		v.Balancer.Spec.Policy.Fallback.Probe = ptr.To[int32](1)
 		Expect(next(New(v))).To(Equal("1/6"))
-		v = view(9, plantest.Even(), named("a", pods(2, 2), func(t *target) { t.AnyMayGo, t.Machines = true, true }), named("b", machines(4), in(v1alpha1.Drained)), named("c", machines(3)))
+		v = view(9, builders.Even(), named("a", pods(2, 2), func(t *target) { t.AnyMayGo, t.Machines = true, true }), named("b", machines(4), in(v1alpha1.Drained)), named("c", machines(3)))
 		Expect(next(New(v))).To(Equal("4/4/7"))
 	})
 
 	It("takes all replicas for ready where any may go and one is ready, so that they go one at a time", func() {
 		small := func(a func(*target)) string {
-			return next(New(view(4, plantest.InOrder("b", "a"), named("a", a), named("b", healthy(4)))))
+			return next(New(view(4, builders.InOrder("b", "a"), named("a", a), named("b", healthy(4)))))
 		}
 		Expect(small(anyOf(3, 1))).To(Equal("2/4"))
 		Expect(small(anyOf(3, 0))).To(Equal("0/4"))
 	})
 
 	It("adds one at a time if only the first target consists of machines", func() {
-		Expect(next(New(view(8, plantest.InOrder("b", "a"), named("a", machines(8)), named("b"))))).To(Equal("8/1"))
+		Expect(next(New(view(8, builders.InOrder("b", "a"), named("a", machines(8)), named("b"))))).To(Equal("8/1"))
 	})
 
 	It("rounds the surge in percent up, and not beyond", func() {
-		v := view(10, plantest.InOrder("b", "a"), named("a", healthy(10)), named("b"))
+		v := view(10, builders.InOrder("b", "a"), named("a", healthy(10)), named("b"))
 		v.Balancer.Spec.Transition = &v1alpha1.Transition{MaxSurge: ptr.To(intstr.FromString("10%"))}
 		Expect(next(New(v))).To(Equal("10/1"))
 	})

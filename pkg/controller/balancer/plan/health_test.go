@@ -13,14 +13,14 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 )
 
 // Each story is about target a of two equal ones with 10 replicas in all; b is well.
 var _ = Describe("Health", func() {
 	story := func(change ...func(*v1alpha1.Fallback)) View {
-		v := view(10, plantest.Even(), named("a", healthy(5)), named("b", healthy(5)))
-		v.Balancer.Spec.Policy.Fallback = plantest.Fallback(change...)
+		v := view(10, builders.Even(), named("a", healthy(5)), named("b", healthy(5)))
+		v.Balancer.Spec.Policy.Fallback = builders.Fallback(change...)
 		return v
 	}
 	// has gives a its replicas, by how long before the plan each of them began, and b all that it is asked for.
@@ -333,7 +333,7 @@ var _ = Describe("Health", func() {
 			for range 2 {
 				v = after(v, time.Second, has(append(many(99, well), stuck)...))
 			}
-			v = after(v, time.Minute, has(append(many(99, well), stuck)...), func(v *View) { v.Balancer.Spec.Policy = plantest.Shares(150, 50) })
+			v = after(v, time.Minute, has(append(many(99, well), stuck)...), func(v *View) { v.Balancer.Spec.Policy = builders.Shares(150, 50) })
 			Expect(desired(New(v))).To(Equal("150/51"))
 			Expect(next(New(v))).To(Equal("150/101"))
 		})

@@ -18,7 +18,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 )
 
 func healthy(n int) func(*target) { return pods(n, 0) }
@@ -47,25 +47,25 @@ var _ = Describe("A plan", func() {
 		func(replicas int, policy v1alpha1.BalancerPolicy, want string, targets ...target) {
 			Expect(desired(New(view(int32(replicas), policy, targets...)))).To(Equal(want))
 		},
-		Entry("evenly", 10, plantest.Even(), "4/3/3", named("a"), named("b"), named("c")),
+		Entry("evenly", 10, builders.Even(), "4/3/3", named("a"), named("b"), named("c")),
 		Entry("by tiers, with shares within", 10, v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Tiers, Tiers: []v1alpha1.Tier{
 			{Targets: []string{"a", "b"}, Proportions: map[string]int32{"a": 3}}, {Targets: []string{"c"}},
 		}}, "6/2/2", named("a", between(0, 6)), named("b", between(0, 2)), named("c")),
-		Entry("nothing in a drained target", 10, plantest.Even(), "0/10", named("a", between(3, -1), in(v1alpha1.Drained)), named("b")),
-		Entry("the minimum in a draining one", 10, plantest.Even(), "3/7", named("a", between(3, -1), in(v1alpha1.Draining)), named("b")),
-		Entry("percentages that together leave no gap", 3, plantest.InOrder("a", "b"), "2/1", named("a", percent("50%", "50%")), named("b", percent("50%", "50%"))),
-		Entry("the minimum if a percentage results in less", 4, plantest.InOrder("a", "b"), "3/1", named("a", func(t *target) {
+		Entry("nothing in a drained target", 10, builders.Even(), "0/10", named("a", between(3, -1), in(v1alpha1.Drained)), named("b")),
+		Entry("the minimum in a draining one", 10, builders.Even(), "3/7", named("a", between(3, -1), in(v1alpha1.Draining)), named("b")),
+		Entry("percentages that together leave no gap", 3, builders.InOrder("a", "b"), "2/1", named("a", percent("50%", "50%")), named("b", percent("50%", "50%"))),
+		Entry("the minimum if a percentage results in less", 4, builders.InOrder("a", "b"), "3/1", named("a", func(t *target) {
 			t.Spec.MinReplicas, t.Spec.MaxReplicas = ptr.To(intstr.FromInt32(3)), ptr.To(intstr.FromString("50%"))
 		}), named("b")),
-		Entry("around a target that another one scales", 10, plantest.Even(), "7/3", named("a", healthy(7), held), named("b")),
-		Entry("around a target that is missing, keeping its share for it", 10, plantest.Even(), "5/5", named("a", absent), named("b")),
-		Entry("no raise in a frozen machine target", 10, plantest.Even(), "2/8", named("a", machines(2), func(t *target) { t.Capped = true }), named("b")),
-		Entry("all there can be", math.MaxInt32, plantest.Even(), "1073741824/1073741823", named("a"), named("b")),
+		Entry("around a target that another one scales", 10, builders.Even(), "7/3", named("a", healthy(7), held), named("b")),
+		Entry("around a target that is missing, keeping its share for it", 10, builders.Even(), "5/5", named("a", absent), named("b")),
+		Entry("no raise in a frozen machine target", 10, builders.Even(), "2/8", named("a", machines(2), func(t *target) { t.Capped = true }), named("b")),
+		Entry("all there can be", math.MaxInt32, builders.Even(), "1073741824/1073741823", named("a"), named("b")),
 	)
 
 	DescribeTable("stops, with what to do, for a stored object that",
 		func(mention string, spoil func(*v1alpha1.BalancerSpec)) {
-			v := view(10, plantest.Even(), named("a"), named("b"))
+			v := view(10, builders.Even(), named("a"), named("b"))
 			spoil(&v.Balancer.Spec)
 			for i := range v.Targets {
 				v.Targets[i].Spec = v.Balancer.Spec.Targets[i]
@@ -95,12 +95,12 @@ var _ = Describe("A plan", func() {
 	)
 
 	It("takes an unknown name in an order, and a second mention, for nothing", func() {
-		p := New(view(10, plantest.InOrder("x", "a", "a", "b"), named("a", healthy(9), asked(9), between(0, 9)), named("b", pods(1, 1))))
+		p := New(view(10, builders.InOrder("x", "a", "a", "b"), named("a", healthy(9), asked(9), between(0, 9)), named("b", pods(1, 1))))
 		Expect(desired(p)).To(Equal("9/1 O1"))
 	})
 
 	It("names shares of no target", func() {
-		p := New(view(10, plantest.Shares(1, 1, 1), named("a"), named("b")))
+		p := New(view(10, builders.Shares(1, 1, 1), named("a"), named("b")))
 		Expect(p.Strangers).To(Equal([]string{"c"}))
 		Expect(desired(p)).To(Equal("5/5"))
 	})
@@ -113,15 +113,15 @@ var _ = Describe("A plan", func() {
 			Expect(resolved.Reason).To(Equal(reason))
 			Expect(resolved.Message).To(ContainSubstring(mention))
 		},
-		Entry("nothing", plantest.Shares(1, 1), "Resolved", "all targets"),
-		Entry("no share", plantest.Shares(0, 1), "Resolved", "all targets"),
-		Entry("less than none", plantest.Shares(-5, 1), "NegativeShares", "for a, which counts as 0: use 0"),
-		Entry("less than none, twice", plantest.Shares(-5, -1), "NegativeShares", "a, b"),
-		Entry("a name without a target", plantest.Shares(1, 1, 1), "UnknownNames", "contains c, which is not the name of a target"),
+		Entry("nothing", builders.Shares(1, 1), "Resolved", "all targets"),
+		Entry("no share", builders.Shares(0, 1), "Resolved", "all targets"),
+		Entry("less than none", builders.Shares(-5, 1), "NegativeShares", "for a, which counts as 0: use 0"),
+		Entry("less than none, twice", builders.Shares(-5, -1), "NegativeShares", "a, b"),
+		Entry("a name without a target", builders.Shares(1, 1, 1), "UnknownNames", "contains c, which is not the name of a target"),
 	)
 
 	It("stands in for a missing target when its time is over, and takes it back when it is there and ready", func() {
-		v := after(view(10, plantest.Even(), named("a", absent), named("b", healthy(5))), 30*time.Second)
+		v := after(view(10, builders.Even(), named("a", absent), named("b", healthy(5))), 30*time.Second)
 		Expect(desired(New(v))).To(Equal("5/5"))
 		v = after(v, 31*time.Second)
 		Expect(desired(New(v))).To(Equal("5/10"))
@@ -131,7 +131,7 @@ var _ = Describe("A plan", func() {
 
 	DescribeTable("moves one step",
 		func(transition *v1alpha1.Transition, want string, targets ...target) {
-			v := view(8, plantest.InOrder("b", "a"), targets...)
+			v := view(8, builders.InOrder("b", "a"), targets...)
 			v.Balancer.Spec.Transition = transition
 			Expect(next(New(v))).To(Equal(want))
 		},
@@ -146,7 +146,7 @@ var _ = Describe("A plan", func() {
 	)
 
 	It("keeps room for a target that is missing while others move", func() {
-		v := view(8, plantest.Even(), named("a", absent), named("b", healthy(6)), named("c"))
+		v := view(8, builders.Even(), named("a", absent), named("b", healthy(6)), named("c"))
 		Expect(desired(New(v))).To(Equal("3/3/2"))
 		Expect(next(New(v))).To(Equal("0/5/1"))
 	})
@@ -293,7 +293,7 @@ func drawView(t *rapid.T) View {
 		targets = append(targets, drawTarget(t, names[i]))
 	}
 	weights := rapid.SliceOfN(rapid.Int32Range(-1, 9), n, n).Draw(t, "weights")
-	policy := rapid.SampledFrom([]v1alpha1.BalancerPolicy{plantest.Even(), plantest.InOrder(names[1:]...), plantest.Shares(weights...)}).Draw(t, "policy")
+	policy := rapid.SampledFrom([]v1alpha1.BalancerPolicy{builders.Even(), builders.InOrder(names[1:]...), builders.Shares(weights...)}).Draw(t, "policy")
 	v := view(rapid.Int32Range(0, 40).Draw(t, "replicas"), policy, targets...)
 	if rapid.Bool().Draw(t, "probing") {
 		v.Balancer.Spec.Policy.Fallback.Probe = ptr.To[int32](1)

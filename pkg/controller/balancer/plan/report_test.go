@@ -15,7 +15,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 )
 
 // missing is a target that must not be changed for that reason.
@@ -24,7 +24,7 @@ func missing(reason, message string) func(*target) {
 }
 
 var _ = Describe("A condition", func() {
-	pair := func() View { return view(10, plantest.Even(), named("a", healthy(5)), named("b", healthy(5))) }
+	pair := func() View { return view(10, builders.Even(), named("a", healthy(5)), named("b", healthy(5))) }
 
 	DescribeTable("reports what keeps an autoscaler of the Balancer from working",
 		func(want, mention string, change func(*View)) {
@@ -48,7 +48,7 @@ var _ = Describe("A condition", func() {
 	)
 
 	It("has the reason of the first target that cannot be scaled, and the messages of all", func() {
-		s := told(view(10, plantest.Even(), named("a"), named("b", missing("Autoscaled", "x")), named("c", missing("NotScalable", "y"))))
+		s := told(view(10, builders.Even(), named("a"), named("b", missing("Autoscaled", "x")), named("c", missing("NotScalable", "y"))))
 		short, message := says(s, v1alpha1.ConditionTargetsResolved)
 		Expect(short).To(Equal("False Autoscaled"))
 		Expect(message).To(Equal("target b: x; target c: y"))
@@ -64,7 +64,7 @@ var _ = Describe("A condition", func() {
 		for i := range 64 {
 			targets = append(targets, named(fmt.Sprint("t", i), missing("OutOfReach", strings.Repeat("é", 300))))
 		}
-		for _, c := range told(view(10, plantest.Even(), targets...)).Conditions {
+		for _, c := range told(view(10, builders.Even(), targets...)).Conditions {
 			Expect(len(c.Message)).To(BeNumerically("<=", 32768), c.Type)
 			Expect(utf8.ValidString(c.Message)).To(BeTrue())
 		}
@@ -72,7 +72,7 @@ var _ = Describe("A condition", func() {
 
 	DescribeTable("reports whether all targets have the desired replicas",
 		func(want string, paused bool, now Outcome, a target) {
-			v := view(10, plantest.Even(), a, named("b", healthy(5)))
+			v := view(10, builders.Even(), a, named("b", healthy(5)))
 			v.Balancer.Spec.Paused = paused
 			short, _ := says(status(v, New(v), now), v1alpha1.ConditionBalanced)
 			Expect(short).To(Equal(want))
@@ -87,7 +87,7 @@ var _ = Describe("A condition", func() {
 
 	DescribeTable("names the targets whose replicas fail to start",
 		func(want, message string, a, b target) {
-			short, text := says(told(view(10, plantest.Even(), a, b)), v1alpha1.ConditionFallbackActive)
+			short, text := says(told(view(10, builders.Even(), a, b)), v1alpha1.ConditionFallbackActive)
 			Expect(short).To(Equal(want))
 			Expect(text).To(Equal(message))
 		},
@@ -105,7 +105,7 @@ var _ = Describe("A condition", func() {
 	}
 
 	It("does not report that other targets run more, if the missing one has no share", func() {
-		v := missing(view(10, plantest.InOrder("a", "b"), named("a", healthy(10)), named("b", absent)))
+		v := missing(view(10, builders.InOrder("a", "b"), named("a", healthy(10)), named("b", absent)))
 		short, text := says(told(v), v1alpha1.ConditionFallbackActive)
 		Expect(short).To(Equal("False NotNeeded"))
 		Expect(text).To(Equal("no target is blocked"))
@@ -114,7 +114,7 @@ var _ = Describe("A condition", func() {
 	})
 
 	It("names one that does not exist and has a share", func() {
-		v := missing(view(10, plantest.Even(), named("a", healthy(5)), named("b", absent)))
+		v := missing(view(10, builders.Even(), named("a", healthy(5)), named("b", absent)))
 		short, text := says(told(v), v1alpha1.ConditionFallbackActive)
 		Expect(short).To(Equal("True TargetsBlocked"))
 		Expect(text).To(Equal("replicas fail to start in b, so other targets run more"))
@@ -122,7 +122,7 @@ var _ = Describe("A condition", func() {
 	})
 
 	It("names only the one with a share, whose replicas never go to the other", func() {
-		v := view(10, plantest.InOrder("a", "b", "c"), named("a", pods(10, 4)), named("b", absent), named("c", healthy(4)))
+		v := view(10, builders.InOrder("a", "b", "c"), named("a", pods(10, 4)), named("b", absent), named("c", healthy(4)))
 		Expect(desired(New(v))).To(Equal("10/0/4"))
 		v = missing(v)
 		_, text := says(told(v), v1alpha1.ConditionFallbackActive)
@@ -132,7 +132,7 @@ var _ = Describe("A condition", func() {
 
 	DescribeTable("counts from the first replica what limits keep from the total",
 		func(replicas int, want, message string, a, b target) {
-			short, text := says(told(view(int32(replicas), plantest.Even(), a, b)), v1alpha1.ConditionWithinLimits)
+			short, text := says(told(view(int32(replicas), builders.Even(), a, b)), v1alpha1.ConditionWithinLimits)
 			Expect(short).To(Equal(want))
 			Expect(text).To(HavePrefix(message))
 		},
@@ -170,7 +170,7 @@ var _ = Describe("A condition", func() {
 var _ = Describe("After a plan", func() {
 	deployment := Object{Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespace: "default", Name: "b", Version: "7"}
 	growing := func() View {
-		v := view(10, plantest.Even(), named("a", healthy(5), between(5, 5)), named("b", healthy(3)))
+		v := view(10, builders.Even(), named("a", healthy(5), between(5, 5)), named("b", healthy(3)))
 		v.Targets[1].Object = deployment
 		return v
 	}

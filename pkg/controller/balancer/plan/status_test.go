@@ -15,7 +15,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 )
 
 // told is the status of a view whose plan is carried out.
@@ -39,7 +39,7 @@ func says(s v1alpha1.BalancerStatus, kind string) (short, message string) {
 var _ = Describe("A status", func() {
 	DescribeTable("has a condition with numbers for what limits keep from the total",
 		func(replicas int, want, numbers string, overflow, deficit int, a, b target) {
-			s := told(view(int32(replicas), plantest.Shares(50, 50), a, b))
+			s := told(view(int32(replicas), builders.Shares(50, 50), a, b))
 			short, message := says(s, v1alpha1.ConditionWithinLimits)
 			Expect(short).To(Equal(want))
 			Expect(message).To(ContainSubstring(numbers))
@@ -56,7 +56,7 @@ var _ = Describe("A status", func() {
 
 	DescribeTable("counts for an autoscaler what it asked for, without additional replicas, surge and what is being removed",
 		func(want []int32, replicas int, targets ...target) {
-			s := told(view(int32(replicas), plantest.Even(), targets...))
+			s := told(view(int32(replicas), builders.Even(), targets...))
 			Expect([]int32{s.Replicas, s.ObservedReplicas, s.ReadyReplicas, s.DesiredReplicas}).To(Equal(want))
 		},
 		Entry("at rest", []int32{10, 10, 10, 10}, 10, named("a", healthy(5)), named("b", healthy(5))),
@@ -71,10 +71,10 @@ var _ = Describe("A status", func() {
 		func(replicas int, policy v1alpha1.BalancerPolicy, percent int, targets ...target) {
 			Expect(told(view(int32(replicas), policy, targets...)).ShareErrorPercent).To(BeEquivalentTo(percent))
 		},
-		Entry("exact", 10, plantest.Shares(50, 50), 0, named("a"), named("b")),
-		Entry("half a replica of one", 1, plantest.Shares(50, 50), 50, named("a"), named("b")),
-		Entry("0.3 of 17", 17, plantest.Shares(90, 5, 5), 2, named("a"), named("b"), named("c")),
-		Entry("nothing to share", 0, plantest.Shares(90, 5, 5), 0, named("a"), named("b"), named("c")),
+		Entry("exact", 10, builders.Shares(50, 50), 0, named("a"), named("b")),
+		Entry("half a replica of one", 1, builders.Shares(50, 50), 50, named("a"), named("b")),
+		Entry("0.3 of 17", 17, builders.Shares(90, 5, 5), 2, named("a"), named("b"), named("c")),
+		Entry("nothing to share", 0, builders.Shares(90, 5, 5), 0, named("a"), named("b"), named("c")),
 	)
 
 	It("sums up in Ready what has to be done, and in Balancing what the original said", func() {
@@ -86,7 +86,7 @@ var _ = Describe("A status", func() {
 			short, _ = says(s, v1alpha1.ConditionBalancing)
 			Expect(short).To(Equal(balancing))
 		}
-		v := view(10, plantest.Even(), named("a"), named("b"))
+		v := view(10, builders.Even(), named("a"), named("b"))
 		check(v, "True UnderControl", "True Completed")
 		_, message := says(told(v), v1alpha1.ConditionBalancing)
 		Expect(message).To(Equal("Balancer running OK"))
@@ -102,7 +102,7 @@ var _ = Describe("A status", func() {
 	})
 
 	It("shows for each target what is wrong with it, and for all of them in the condition", func() {
-		s := told(view(10, plantest.Even(), named("a", held), named("b", absent), named("c")))
+		s := told(view(10, builders.Even(), named("a", held), named("b", absent), named("c")))
 		Expect([]string{s.Targets[0].Reason, s.Targets[1].Reason, s.Targets[2].Reason}).To(Equal([]string{"Autoscaled", "Autoscaled", ""}))
 		short, message := says(s, v1alpha1.ConditionTargetsResolved)
 		Expect(short).To(Equal("False Autoscaled"))
@@ -110,7 +110,7 @@ var _ = Describe("A status", func() {
 	})
 
 	It("keeps the time of a condition that stays as it is, and is the same again at rest", func() {
-		v := view(10, plantest.Even(), named("a", healthy(5)), named("b", healthy(5)))
+		v := view(10, builders.Even(), named("a", healthy(5)), named("b", healthy(5)))
 		v.Balancer.Status = told(v)
 		v.Now = v.Now.Add(time.Hour)
 		Expect(told(v)).To(Equal(v.Balancer.Status))
@@ -118,7 +118,7 @@ var _ = Describe("A status", func() {
 
 	DescribeTable("publishes a selector that an autoscaler can use, or none",
 		func(selector metav1.LabelSelector, text string) {
-			v := view(10, plantest.Even(), named("a"), named("b"))
+			v := view(10, builders.Even(), named("a"), named("b"))
 			v.Balancer.Spec.Selector = selector
 			Expect(told(v).Selector).To(Equal(text))
 		},
@@ -130,8 +130,8 @@ var _ = Describe("A status", func() {
 
 	DescribeTable("of the original's stuck pod in a hundred: one more runs elsewhere, or with a quorum none",
 		func(change func(*v1alpha1.Fallback), want string) {
-			v := view(300, plantest.Even(), named("a", pods(100, 1)), named("b", healthy(100)))
-			v.Balancer.Spec.Policy.Fallback = plantest.Fallback(change)
+			v := view(300, builders.Even(), named("a", pods(100, 1)), named("b", healthy(100)))
+			v.Balancer.Spec.Policy.Fallback = builders.Fallback(change)
 			Expect(desired(New(v))).To(Equal(want))
 		},
 		Entry("one blocks the target", func(*v1alpha1.Fallback) {}, "150/151"),
@@ -140,7 +140,7 @@ var _ = Describe("A status", func() {
 	)
 
 	It("asks two blocked tiers for what runs and a probe, and reports what has no place", func() {
-		v := view(10, plantest.InOrder("a", "b"), named("a", pods(3, 2)), named("b", pods(3, 2)))
+		v := view(10, builders.InOrder("a", "b"), named("a", pods(3, 2)), named("b", pods(3, 2)))
 		Expect(desired(New(v))).To(Equal("10/9 O8"))
 		v.Balancer.Spec.Policy.Fallback.Probe = ptr.To[int32](1)
 		Expect(desired(New(v))).To(Equal("2/2 O8"))
@@ -148,7 +148,7 @@ var _ = Describe("A status", func() {
 
 	DescribeTable("takes limits in percent of the total",
 		func(replicas int, lo, hi, want string) {
-			v := view(int32(replicas), plantest.InOrder("a", "b"), named("a"), named("b"))
+			v := view(int32(replicas), builders.InOrder("a", "b"), named("a"), named("b"))
 			v.Targets[0].Spec.MinReplicas, v.Targets[0].Spec.MaxReplicas = ptr.To(intstr.FromString(lo)), ptr.To(intstr.FromString(hi))
 			v.Balancer.Spec.Targets[0] = v.Targets[0].Spec
 			Expect(desired(New(v))).To(Equal(want))

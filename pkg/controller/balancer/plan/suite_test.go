@@ -17,7 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 )
 
 func TestPlan(t *testing.T) {
@@ -32,7 +32,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type target = Target
 
 func named(name string, change ...func(*target)) target {
-	t := target{Known: true, Spec: plantest.Target(name)}
+	t := target{Known: true, Spec: builders.Target(name)}
 	for _, c := range change {
 		c(&t)
 	}

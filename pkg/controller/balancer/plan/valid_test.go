@@ -14,7 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan/plantest"
+	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 )
 
 // limit parses a number or a percentage.
@@ -22,7 +22,7 @@ func limit(text string) *intstr.IntOrString { return ptr.To(intstr.Parse(text)) 
 
 // valid is a spec with two targets after a change.
 func valid(change func(*v1alpha1.BalancerSpec)) v1alpha1.BalancerSpec {
-	spec := view(4, plantest.Even(), named("a"), named("b")).Balancer.Spec
+	spec := view(4, builders.Even(), named("a"), named("b")).Balancer.Spec
 	for i := range spec.Targets {
 		spec.Targets[i].ScaleTargetRef.Name = spec.Targets[i].Name
 	}
@@ -101,9 +101,9 @@ var _ = DescribeTable("What is wrong with a spec",
 	Entry("priority without an order", policy(v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Priority}), "policyName priority requires the field priorities"),
 	Entry("proportional without proportions", policy(v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Proportional}), "policyName proportional requires the field proportions"),
 	Entry("tiers without tiers", policy(v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Tiers}), "policyName tiers requires the field tiers"),
-	Entry("priority", policy(plantest.InOrder("a", "b")), ""),
-	Entry("proportional", policy(plantest.Shares(1, 2)), ""),
-	Entry("a fallback with both timeouts", policy(v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Even, Fallback: plantest.Fallback(func(f *v1alpha1.Fallback) {
+	Entry("priority", policy(builders.InOrder("a", "b")), ""),
+	Entry("proportional", policy(builders.Shares(1, 2)), ""),
+	Entry("a fallback with both timeouts", policy(v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Even, Fallback: builders.Fallback(func(f *v1alpha1.Fallback) {
 		f.StartupTimeout = &metav1.Duration{Duration: time.Minute}
 	})}), "fallback: set exactly one"),
 	Entry("a fallback with no timeout", policy(v1alpha1.BalancerPolicy{PolicyName: v1alpha1.Even, Fallback: &v1alpha1.Fallback{}}), "fallback: set exactly one"),

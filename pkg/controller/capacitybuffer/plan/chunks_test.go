@@ -18,7 +18,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/capacitybuffer"
 )
 
 var one = PodSpec("cpu=1,memory=1Gi")

@@ -15,7 +15,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/capacitybuffer"
 )
 
 var _ = Describe("Hostile sizes (law 8)", func() {

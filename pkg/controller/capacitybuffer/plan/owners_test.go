@@ -12,7 +12,7 @@ import (
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/capacitybuffer"
 )
 
 var _ = Describe("Owners of machines (laws 8 and 11)", func() {

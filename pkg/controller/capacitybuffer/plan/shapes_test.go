@@ -18,8 +18,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	. "github.com/evenkeel/evenkeel/test/builders/capacitybuffer"
 )
 
 // rolledOut is a buffer of a Rollout with ten replicas, whose newest pod is like that.

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/federatedhpa"
 )
 
 // The numbers of federation v1's tests, where they are behaviours and not its step by step method.

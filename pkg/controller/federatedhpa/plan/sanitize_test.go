@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/federatedhpa"
 )
 
 var _ = Describe("What a cluster says of itself", func() {

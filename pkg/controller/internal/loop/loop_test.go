@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/evenkeel/evenkeel/internal/sim/storm"
 	"github.com/evenkeel/evenkeel/internal/tracing"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 var suite *testing.T

@@ -11,9 +11,9 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 var (

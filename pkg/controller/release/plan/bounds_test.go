@@ -20,7 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/release"
 )
 
 // allocated is how much memory something takes on its way.

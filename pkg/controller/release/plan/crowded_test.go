@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	. "github.com/evenkeel/evenkeel/test/builders/release"
 )
 
 // nominatedFor returns a pod that is nominated for a node.

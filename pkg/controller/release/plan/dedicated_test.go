@@ -15,9 +15,9 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	. "github.com/evenkeel/evenkeel/test/builders/release"
 )
 
 // dedicated has so many machines of a pool be kept for the pods of an owner.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	. "github.com/evenkeel/evenkeel/test/builders/release"
 )
 
 // claimedFor has an owner's pods have claimed a machine that is dedicated to the owner.

@@ -12,11 +12,11 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/release/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	. "github.com/evenkeel/evenkeel/test/builders/release"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // tested are the values that a patch tests, by path; nil where nothing may be stored.

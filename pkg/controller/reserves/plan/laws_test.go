@@ -16,8 +16,8 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	. "github.com/evenkeel/evenkeel/test/builders/reserves"
 )
 
 // drawnView is any view, also what no API server would let in.

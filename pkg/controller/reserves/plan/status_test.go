@@ -18,7 +18,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/reserves"
 )
 
 // holding is a MachineDeployment with machines in reserve.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/reserves"
 )
 
 var _ = DescribeTable("The next change of schedules",

@@ -10,7 +10,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/reserves"
 )
 
 // shortAfter is a view in which a plan has been carried out, and at most so many machines can be created in each MachineDeployment.

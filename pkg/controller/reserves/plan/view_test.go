@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
-	. "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
+	. "github.com/evenkeel/evenkeel/test/builders/reserves"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // reservesOf returns one Reserve.

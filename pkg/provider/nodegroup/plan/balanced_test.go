@@ -12,9 +12,9 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
-	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/nodegroup"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // ignoring is the flag for a label in which groups may differ.

@@ -13,7 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
-	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/nodegroup"
 )
 
 var _ = Describe("A member", func() {

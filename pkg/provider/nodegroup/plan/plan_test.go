@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
-	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
+	. "github.com/evenkeel/evenkeel/test/builders/nodegroup"
 )
 
 var _ = Describe("A raise", func() {

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/fixture"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
-	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan/plantest"
 	"github.com/evenkeel/evenkeel/pkg/similar"
+	. "github.com/evenkeel/evenkeel/test/builders/nodegroup"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 func amounts(pairs ...string) corev1.ResourceList {

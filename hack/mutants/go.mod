@@ -1,3 +1,0 @@
-module github.com/evenkeel/evenkeel/hack/mutants
-
-go 1.26

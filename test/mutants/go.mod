@@ -1,0 +1,3 @@
+module github.com/evenkeel/evenkeel/test/mutants
+
+go 1.26
