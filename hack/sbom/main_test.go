@@ -51,8 +51,8 @@ var _ = Describe("A bill of materials", func() {
 	})
 
 	It("is written for each binary, the same each time, with every module of it", func(ctx context.Context) {
-		binary := filepath.Join(GinkgoT().TempDir(), "manifests")
-		output, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "../manifests").CombinedOutput()
+		binary := filepath.Join(GinkgoT().TempDir(), "up")
+		output, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "../up").CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), string(output))
 		build, err := buildinfo.ReadFile(binary)
 		Expect(err).NotTo(HaveOccurred())
@@ -60,7 +60,7 @@ var _ = Describe("A bill of materials", func() {
 		for range 2 {
 			out := filepath.Join(GinkgoT().TempDir(), "new")
 			Expect(run([]string{binary}, "", out)).To(Succeed())
-			text, err := os.ReadFile(filepath.Join(out, "manifests.cdx.json"))
+			text, err := os.ReadFile(filepath.Join(out, "up.cdx.json"))
 			Expect(err).NotTo(HaveOccurred())
 			texts = append(texts, string(text))
 		}
