@@ -8,7 +8,7 @@
 #
 # BUILDER and BASE have no default and need a digest: a tag may be moved. `make image` checks both before it builds.
 #
-# That of the machine controller with virtual machines: --target=machine-controller.
+# The others: --target=evenkeel-workloads, and --target=machine-controller for that with virtual machines.
 ARG BUILDER
 ARG BASE
 FROM --platform=$BUILDPLATFORM ${BUILDER} AS build
@@ -28,7 +28,7 @@ ARG VERSION=
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false -tags=grpcnotrace \
     -ldflags="-s -w -X github.com/evenkeel/evenkeel/internal/version.stamp=$VERSION" \
-    -o /out/ ./cmd/machine-controller-manager ./cmd/machine-controller
+    -o /out/ ./cmd/machine-controller-manager ./cmd/evenkeel-workloads ./cmd/machine-controller
 
 FROM ${BASE} AS base
 # Who deploys the stock image may start ./machine-controller-manager.
@@ -38,6 +38,10 @@ USER 65532:65532
 FROM base AS machine-controller
 COPY --from=build /out/machine-controller /
 ENTRYPOINT ["/machine-controller"]
+
+FROM base AS evenkeel-workloads
+COPY --from=build /out/evenkeel-workloads /
+ENTRYPOINT ["/evenkeel-workloads"]
 
 FROM base AS machine-controller-manager
 COPY --from=build /out/machine-controller-manager /

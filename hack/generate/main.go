@@ -125,6 +125,9 @@ func generateClients(staged string, groups []string) error {
 	if err := simplifyFake(staged); err != nil {
 		return err
 	}
+	if err := workloadClients(run, to); err != nil {
+		return err
+	}
 	if err := run("lister-gen", to("listers"), packages); err != nil {
 		return err
 	}
@@ -141,6 +144,27 @@ func generateClients(staged string, groups []string) error {
 		return fmt.Errorf("describe copied fields: %w", err)
 	}
 	return setApart(staged, "autoscaling.x-k8s.io_capacitybuffers.yaml")
+}
+
+// workloads are the groups of evenkeel-workloads. Their clientset beside the whole one does not contain the types of
+// machine-controller-manager.
+var workloads = []string{"autoscaling/v1alpha1", "balancer/v1alpha1"}
+
+// workloadClients generates the clientset and the informers of workloads. They share listers and apply configurations
+// with the whole ones.
+func workloadClients(run func(string, ...[]string) error, to func(string) []string) error {
+	packages, clients := prefixed(path.Join(module, apis)+"/", workloads), path.Join(module, "pkg/client")
+	if err := run("client-gen", to("clientset"), prefixed("--input=", packages), []string{
+		"--input-base=", "--clientset-name=workloads", "--fake-clientset=false",
+		"--apply-configuration-package=" + path.Join(clients, "applyconfiguration"),
+	}); err != nil {
+		return err
+	}
+	return run("informer-gen", to("informers/workloads"), packages, []string{
+		"--single-directory",
+		"--versioned-clientset-package=" + path.Join(clients, "clientset/workloads"),
+		"--listers-package=" + path.Join(clients, "listers"),
+	})
 }
 
 // setApart moves a CRD to the optional ones.

@@ -8,18 +8,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// chart packs the chart with the release's version and the digest of its image: what is installed
+// charted are the images that the chart runs.
+var charted = []string{"machine-controller-manager", "evenkeel-workloads"}
+
+// chart packs the chart with the release's version and the digests of its images: what is installed
 // is what was released.
-func (r *release) chart(ctx context.Context, image v1.ImageIndex) error {
-	digest, err := image.Digest()
-	if err != nil {
-		return err
-	}
+func (r *release) chart(ctx context.Context, images map[string]v1.ImageIndex) error {
 	copied, err := os.MkdirTemp("", "evenkeel-chart")
 	if err != nil {
 		return err
@@ -30,29 +30,34 @@ func (r *release) chart(ctx context.Context, image v1.ImageIndex) error {
 	if _, err := r.output(ctx, r.Root, "cp", "-RL", filepath.Join("charts", "evenkeel"), folder); err != nil {
 		return err
 	}
-	if err := r.pin(filepath.Join(folder, "values.yaml"), digest.String()); err != nil {
-		return err
+	for _, name := range charted {
+		digest, err := images[name].Digest()
+		if err != nil {
+			return err
+		}
+		if err := r.pin(filepath.Join(folder, "values.yaml"), name, digest.String()); err != nil {
+			return err
+		}
 	}
 	_, err = r.output(ctx, filepath.Join(r.Tools, "hack", "install"), "go", "tool", "helm", "package", folder,
 		"--version="+strings.TrimPrefix(r.Version, "v"), "--app-version="+r.Version, "--destination="+r.Out)
 	return err
 }
 
-// pin writes the image's digest, and where the image is if it is pushed, into the chart's values.
-func (r *release) pin(file, digest string) error {
+// pin writes an image's digest, and where the image is if it is pushed, into the chart's values.
+func (r *release) pin(file, name, digest string) error {
 	values, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	changes := map[string]string{`  digest: ""`: `  digest: ` + digest}
+	repository := "  repository: evenkeel/" + name + "\n"
+	head, image, found := bytes.Cut(values, []byte(repository))
+	before, after, pinned := bytes.Cut(image, []byte("  digest: \"\"\n"))
+	if !found || !pinned || bytes.Contains(before, []byte("repository:")) {
+		return fmt.Errorf("the chart's values have no digest to set for the image %s", name)
+	}
 	if r.Push != "" {
-		changes["  repository: evenkeel/machine-controller-manager"] = "  repository: " + r.Push + "/machine-controller-manager"
+		repository = "  repository: " + r.Push + "/" + name + "\n"
 	}
-	for from, to := range changes {
-		if bytes.Count(values, []byte(from+"\n")) != 1 {
-			return fmt.Errorf("the chart's values do not have the line %q once", from)
-		}
-		values = bytes.Replace(values, []byte(from+"\n"), []byte(to+"\n"), 1)
-	}
-	return os.WriteFile(file, values, 0o644)
+	return os.WriteFile(file, slices.Concat(head, []byte(repository), before, []byte("  digest: "+digest+"\n"), after), 0o644)
 }

@@ -42,7 +42,7 @@ func main() {
 	flag.StringVar(&r.Out, "out", "", "folder to write to (default .local/release/VERSION in the repository)")
 	flag.StringVar(&r.Push, "push", "", "repository to push the images to, as in registry.example.com/evenkeel (default: do not push)")
 	flag.Parse()
-	r.Commands = []string{"machine-controller-manager", "machine-controller"}
+	r.Commands = append(charted, "machine-controller")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := r.run(ctx)
 	stop()
@@ -67,7 +67,7 @@ func (r *release) run(ctx context.Context) error {
 		return err
 	}
 	for _, step := range []func(context.Context) error{
-		func(ctx context.Context) error { return r.chart(ctx, images["machine-controller-manager"]) },
+		func(ctx context.Context) error { return r.chart(ctx, images) },
 		r.plugin,
 		func(context.Context) error { return r.provenance(images) },
 		func(context.Context) error { return r.sums() },

@@ -57,6 +57,7 @@ func small() string {
 		"go.mod":                                 "module example.com/small\n\ngo 1.26\n",
 		"internal/version/version.go":            "package version\n\nvar Stamp string\n",
 		"cmd/machine-controller-manager/main.go": program,
+		"cmd/evenkeel-workloads/main.go":         program,
 		"cmd/machine-controller/main.go":         program,
 		".ko.yaml":                               string(config),
 		".gitignore":                             "/.local/\n",
@@ -101,7 +102,7 @@ func started(ctx context.Context) (*release, string) {
 	tools, err := filepath.Abs("../..")
 	Expect(err).NotTo(HaveOccurred())
 	r := &release{Version: "v0.1.0", Base: base(host), URL: "https://example.com/v0.1.0", Root: small(), Tools: tools,
-		Commands: []string{"machine-controller-manager", "machine-controller"}}
+		Commands: append(charted, "machine-controller")}
 	Expect(r.resolve(ctx)).To(Succeed())
 	Expect(os.MkdirAll(filepath.Join(r.Out, "sbom"), 0o755)).To(Succeed())
 	return r, host
@@ -148,7 +149,7 @@ var _ = Describe("A release", func() {
 		r.Push = host + "/evenkeel"
 		images, err := r.images(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(r.chart(ctx, images["machine-controller-manager"])).To(Succeed())
+		Expect(r.chart(ctx, images)).To(Succeed())
 		Expect(r.provenance(images)).To(Succeed())
 		Expect(r.sums()).To(Succeed())
 		Expect(r.push(ctx, images)).To(Succeed())
@@ -177,7 +178,11 @@ var _ = Describe("A release", func() {
 		zip, err := gzip.NewReader(file)
 		Expect(err).NotTo(HaveOccurred())
 		chart := unpacked(zip)
-		Expect(string(chart["evenkeel/values.yaml"])).To(And(ContainSubstring("digest: "+digest.String()), ContainSubstring("repository: "+r.Push+"/machine-controller-manager")))
+		for _, name := range charted {
+			digest, err := images[name].Digest()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(chart["evenkeel/values.yaml"])).To(MatchRegexp(`(?m)^  repository: ` + r.Push + "/" + name + `\n(?:  (?:#|tag:).*\n)+  digest: ` + digest.String() + "$"))
+		}
 		Expect(string(chart["evenkeel/Chart.yaml"])).To(And(ContainSubstring("version: 0.1.0"), ContainSubstring("appVersion: v0.1.0")))
 
 		By("checking the sums as a user does")

@@ -50,7 +50,7 @@ func (r *reading) inspectBalancer(o *balancer.Balancer) {
 		r.addProblem(c.grade, object, what, cmp.Or(do, commandFor(c.do, o)))
 	}
 	if len(o.Status.Conditions) == 0 && !r.isNew(o) {
-		r.addProblem(lacking, object, "no controller reports on it", "check that machine-controller-manager runs with --controllers=*, or with balancer among them")
+		r.addProblem(lacking, object, "no controller reports on it", "check that evenkeel-workloads runs with balancer among its --controllers")
 	}
 }
 
@@ -81,7 +81,7 @@ func (r *reading) inspectFederated(o *autoscaling.FederatedHorizontalPodAutoscal
 		}
 	}
 	if len(o.Status.Conditions) == 0 && !r.isNew(o) {
-		r.addProblem(lacking, object, "no controller reports on it", "check that machine-controller-manager runs with --controllers=*, or with federatedhpa among them")
+		r.addProblem(lacking, object, "no controller reports on it", "check that evenkeel-workloads runs with federatedhpa among its --controllers")
 	}
 }
 

@@ -128,8 +128,8 @@ var _ = DescribeTable("It is wrong with workloads",
 		w.federated("f", federatedSays())
 		w.balancer("new", balancerSays(), func(b *balancer.Balancer) { b.CreationTimestamp = ago(time.Minute) })
 		w.federated("new", federatedSays(), func(f *autoscaling.FederatedHorizontalPodAutoscaler) { f.CreationTimestamp = ago(time.Minute) })
-	}, "balancer/default/b: no controller reports on it -> check that machine-controller-manager runs with --controllers=*, or with balancer among them",
-		"fhpa/default/f: no controller reports on it -> check that machine-controller-manager runs with --controllers=*, or with federatedhpa among them"),
+	}, "balancer/default/b: no controller reports on it -> check that evenkeel-workloads runs with balancer among its --controllers",
+		"fhpa/default/f: no controller reports on it -> check that evenkeel-workloads runs with federatedhpa among its --controllers"),
 	Entry("that clusters are out of reach, that more is asked for than there is, and that one is stuck", func(w *world) {
 		w.federated("f", func(f *autoscaling.FederatedHorizontalPodAutoscaler) {
 			f.Status.Clusters = []autoscaling.ClusterStatus{{Name: "a", State: autoscaling.Used, Reason: "Stuck", Message: "pods do not start"}, {Name: "b", State: autoscaling.Idle}}

@@ -8,59 +8,31 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-
-	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
-	balancerclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/balancer/v1alpha1"
-	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 )
 
-// A list of one object, of the stored state and not of a cache.
-var one = metav1.ListOptions{Limit: 1}
-
 // Nodes lists one Node.
-func Nodes(client kubernetes.Interface) Probe {
+func Nodes(client kubernetes.Interface) Probe { return Listing(client.CoreV1().Nodes().List) }
+
+// Listing returns a Probe that lists one object, of the stored state and not of a cache, by the method List of a
+// typed client.
+func Listing[L metav1.ListInterface](list func(context.Context, metav1.ListOptions) (L, error)) Probe {
 	return func(ctx context.Context) (string, error) {
-		list, err := client.CoreV1().Nodes().List(ctx, one)
+		found, err := list(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil {
 			return "", err
 		}
-		return list.ResourceVersion, nil
+		return found.GetResourceVersion(), nil
 	}
 }
 
-// MachineDeployments lists one MachineDeployment of a namespace.
-func MachineDeployments(client machineclient.MachineDeploymentsGetter, namespace string) Probe {
+// ListingOptional is Listing for a kind that need not be served: that it is not is an answer, too.
+func ListingOptional[L metav1.ListInterface](list func(context.Context, metav1.ListOptions) (L, error)) Probe {
+	probe := Listing(list)
 	return func(ctx context.Context) (string, error) {
-		list, err := client.MachineDeployments(namespace).List(ctx, one)
-		if err != nil {
-			return "", err
+		version, err := probe(ctx)
+		if apierrors.IsNotFound(err) {
+			return "", nil
 		}
-		return list.ResourceVersion, nil
+		return version, err
 	}
-}
-
-// Balancers lists one Balancer of a namespace; empty means all. If the kind is not served, that is
-// an answer, too.
-func Balancers(client balancerclient.BalancersGetter, namespace string) Probe {
-	return func(ctx context.Context) (string, error) {
-		return optional(client.Balancers(namespace).List(ctx, one))
-	}
-}
-
-// FederatedAutoscalers lists one FederatedHorizontalPodAutoscaler, as Balancers does for Balancers.
-func FederatedAutoscalers(client autoscalingclient.FederatedHorizontalPodAutoscalersGetter, namespace string) Probe {
-	return func(ctx context.Context) (string, error) {
-		return optional(client.FederatedHorizontalPodAutoscalers(namespace).List(ctx, one))
-	}
-}
-
-// optional returns the version of a list of a kind that need not be served; empty if it is not.
-func optional(list metav1.ListInterface, err error) (string, error) {
-	switch {
-	case apierrors.IsNotFound(err):
-		return "", nil
-	case err != nil:
-		return "", err
-	}
-	return list.GetResourceVersion(), nil
 }

@@ -42,12 +42,12 @@ var _ = Describe("The version", func() {
 	It("is stamped into a binary by the flag that the image is built with, and all binaries tell it", func() {
 		folder := GinkgoT().TempDir()
 		build := exec.Command("go", "build", "-buildvcs=false", "-o", folder,
-			"-ldflags=-s -w -X github.com/evenkeel/evenkeel/internal/version.stamp=v9.8.7", "../../cmd/machine-controller-manager", "../../cmd/machine-controller", "../../cmd/kubectl-evenkeel")
+			"-ldflags=-s -w -X github.com/evenkeel/evenkeel/internal/version.stamp=v9.8.7", "../../cmd/machine-controller-manager", "../../cmd/evenkeel-workloads", "../../cmd/machine-controller", "../../cmd/kubectl-evenkeel")
 		out, err := build.CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), string(out))
 		binaries, err := filepath.Glob(folder + "/*")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(binaries).To(HaveLen(3))
+		Expect(binaries).To(HaveLen(4))
 		for _, binary := range binaries {
 			out, err := exec.Command(binary, "--version").CombinedOutput()
 			Expect(err).NotTo(HaveOccurred(), binary)

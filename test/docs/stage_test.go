@@ -30,8 +30,8 @@ type stage struct {
 const monitored = "kubectl apply -f test/docs/testdata/monitoring.yaml"
 
 // hub is what the Deployment of a hub starts, where pods are no more than objects.
-var hub = localcluster.Program{Name: "federatedhpa", Package: "./cmd/machine-controller-manager", Binary: "machine-controller-manager", Flags: []string{
-	"--controllers=federatedhpa", "--target-kubeconfig=none", "--namespace=kube-system", "--federation-clusters-namespace=evenkeel-clusters",
+var hub = localcluster.Program{Name: "federatedhpa", Package: "./cmd/" + localcluster.Workloads, Flags: []string{
+	"--controllers=federatedhpa", "--namespace=kube-system", "--federation-clusters-namespace=evenkeel-clusters",
 }}
 
 // ours are those of `make up`.

@@ -105,8 +105,8 @@ func programs(ctx context.Context) []localcluster.Program {
 	return []localcluster.Program{
 		driver,
 		{Name: mcm, Kubeconfig: accountOf(ctx, cluster, mcm), Flags: append(flags, managerControllers)},
-		{Name: "balancer", Package: "./cmd/" + mcm, Binary: mcm, Kubeconfig: accountOf(ctx, cluster, "evenkeel-balancer"),
-			Flags: slices.Concat(rates, []string{"--v=3", "--controllers=balancer", "--target-kubeconfig=none", "--namespace=kube-system"})},
+		{Name: "balancer", Package: "./cmd/" + localcluster.Workloads, Kubeconfig: accountOf(ctx, cluster, "evenkeel-balancer"),
+			Flags: slices.Concat(rates, []string{"--v=3", "--controllers=balancer", "--namespace=kube-system"})},
 	}
 }
 

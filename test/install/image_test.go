@@ -24,7 +24,7 @@ import (
 const module = "github.com/evenkeel/evenkeel/"
 
 // images are our binaries that run in clusters.
-var images = []string{"machine-controller-manager", "machine-controller"}
+var images = []string{"machine-controller-manager", "evenkeel-workloads", "machine-controller"}
 
 var _ = Describe("The image", func() {
 	var dockerfile string
@@ -35,7 +35,7 @@ var _ = Describe("The image", func() {
 	})
 
 	It("is given all folders that the binaries are made of, and no others", func(ctx context.Context) {
-		expectCopied(dockerfile, foldersOf(ctx, "./cmd/machine-controller-manager", "./cmd/machine-controller"))
+		expectCopied(dockerfile, foldersOf(ctx, "./cmd/machine-controller-manager", "./cmd/evenkeel-workloads", "./cmd/machine-controller"))
 	})
 
 	It("is static, runs as nobody in particular, and is stamped where the code looks for it", func(ctx context.Context) {

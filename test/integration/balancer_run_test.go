@@ -23,9 +23,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	api "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/scheme"
-	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/workloads"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/workloads/scheme"
+	workloadinformers "github.com/evenkeel/evenkeel/pkg/client/informers/workloads"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 )
 
@@ -41,8 +41,8 @@ func as(account string) *rest.Config {
 func runBalancer(config *rest.Config) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
-	core, ours := kubernetes.NewForConfigOrDie(config), versioned.NewForConfigOrDie(config)
-	shared, balancers := informers.NewSharedInformerFactory(core, 0), externalversions.NewSharedInformerFactory(ours, 0)
+	core, ours := kubernetes.NewForConfigOrDie(config), workloads.NewForConfigOrDie(config)
+	shared, balancers := informers.NewSharedInformerFactory(core, 0), workloadinformers.NewSharedInformerFactory(ours, 0)
 	events := record.NewBroadcaster(record.WithContext(ctx))
 	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: core.CoreV1().Events("")})
 	c, err := balancer.New(
@@ -123,7 +123,7 @@ var _ = Describe("The Balancer's controller, as its service account", func() {
 		Expect(err).NotTo(HaveOccurred(), out)
 		Eventually(sizes, 10*time.Second, 20*time.Millisecond).Should(Equal("7/4/3"))
 
-		client := versioned.NewForConfigOrDie(cluster.Config()).BalancerV1alpha1().Balancers("default")
+		client := workloads.NewForConfigOrDie(cluster.Config()).BalancerV1alpha1().Balancers("default")
 		var b *api.Balancer
 		Eventually(func() (map[string]string, error) {
 			var err error

@@ -3,6 +3,7 @@
 package localcluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -23,15 +24,18 @@ const healthLimit = time.Minute
 // method of every type, and the manager is 1.6 times as large.
 const Tags = "grpcnotrace"
 
-// Program is a controller with machine-controller-manager's flags: ours, or a stock one.
+// Workloads is the binary for Balancers and federated autoscalers.
+const Workloads = "evenkeel-workloads"
+
+// Program is a controller with machine-controller-manager's flags, ours or a stock one, or [Workloads].
 type Program struct {
 	// Name of the process.
 	Name string
 	// Package to build, as an argument of go build; default ./cmd/<Name>.
 	Package string
-	// Binary is the file name of the built program; default Name.
+	// Binary is the file name of the built program; default that of the package.
 	Binary string
-	// Kubeconfig for both clusters; default the administrator's.
+	// Kubeconfig for all clusters; default the administrator's.
 	Kubeconfig string
 	// Flags follow the common ones, and override them.
 	Flags []string
@@ -39,6 +43,8 @@ type Program struct {
 
 // RunProgram builds and runs a program as part of the cluster, and returns when it is healthy.
 func (c *Cluster) RunProgram(ctx context.Context, program Program) (*Process, error) {
+	program.Package = cmp.Or(program.Package, "./"+path.Join("cmd", program.Name))
+	program.Binary = cmp.Or(program.Binary, path.Base(program.Package))
 	binary, err := c.buildProgram(ctx, program)
 	if err != nil {
 		return nil, err
@@ -47,18 +53,13 @@ func (c *Cluster) RunProgram(ctx context.Context, program Program) (*Process, er
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig := program.Kubeconfig
-	if kubeconfig == "" {
-		kubeconfig = c.Kubeconfig()
-	}
+	kubeconfig := cmp.Or(program.Kubeconfig, c.Kubeconfig())
 	begin := time.Now()
-	process, err := c.Run(program.Name, binary, append([]string{
-		"--control-kubeconfig=" + kubeconfig,
-		"--target-kubeconfig=" + kubeconfig,
-		"--namespace=default",
-		"--address=127.0.0.1",
-		"--port=" + strconv.Itoa(port),
-	}, program.Flags...)...)
+	flags := []string{"--control-kubeconfig=" + kubeconfig, "--target-kubeconfig=" + kubeconfig, "--address=127.0.0.1"}
+	if path.Base(program.Package) == Workloads {
+		flags = []string{"--kubeconfig=" + kubeconfig}
+	}
+	process, err := c.Run(program.Name, binary, slices.Concat(flags, []string{"--namespace=default", "--port=" + strconv.Itoa(port)}, program.Flags)...)
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +74,6 @@ func (c *Cluster) RunProgram(ctx context.Context, program Program) (*Process, er
 }
 
 func (c *Cluster) buildProgram(ctx context.Context, program Program) (string, error) {
-	if program.Package == "" {
-		program.Package = "./" + path.Join("cmd", program.Name)
-	}
-	if program.Binary == "" {
-		program.Binary = program.Name
-	}
 	begin := time.Now()
 	binary := filepath.Join(binDir(c.options.Root), program.Binary)
 	cmd := exec.CommandContext(ctx, "go", "build", "-tags="+Tags, "-o", binary, program.Package)

@@ -28,7 +28,9 @@ import (
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/workloads"
 	ours "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	workloadinformers "github.com/evenkeel/evenkeel/pkg/client/informers/workloads"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
@@ -57,6 +59,8 @@ type house struct {
 	ours     ours.SharedInformerFactory
 	control  informers.SharedInformerFactory
 	seen     stockinformers.SharedInformerFactory
+	workload workloads.Interface
+	watched  workloadinformers.SharedInformerFactory
 	ended    context.Context
 }
 
@@ -67,11 +71,12 @@ func everything() *recorder {
 	end()
 	h := &house{
 		registry: &recorder{Registry: prometheus.NewPedanticRegistry()}, events: record.NewFakeRecorder(1), ended: ended,
-		client: evenkeel.NewForConfigOrDie(nowhere), core: kubernetes.NewForConfigOrDie(nowhere), stock: stock.NewForConfigOrDie(nowhere),
+		client: evenkeel.NewForConfigOrDie(nowhere), core: kubernetes.NewForConfigOrDie(nowhere), stock: stock.NewForConfigOrDie(nowhere), workload: workloads.NewForConfigOrDie(nowhere),
 	}
 	for _, register := range []func(){h.reachability, h.lens, h.machinetaint, h.nodegroup, h.release, h.balance, h.reserves, h.buffers, h.balancer, h.federatedhpa} {
 		h.machines, h.target = stores.New(h.client, fixture.Namespace), target.New(h.core, nil)
 		h.ours, h.control = ours.NewSharedInformerFactory(h.client, 0), informers.NewSharedInformerFactory(h.core, 0)
+		h.watched = workloadinformers.NewSharedInformerFactory(h.workload, 0)
 		h.seen = stockinformers.NewSharedInformerFactory(h.stock, 0)
 		register()
 	}
@@ -144,8 +149,8 @@ func (h *house) buffers() {
 }
 
 func (h *house) balancer() {
-	all := h.ours.Balancer().V1alpha1().Balancers()
-	c, err := balancer.New(balancer.Clients{Dynamic: dynamic.NewForConfigOrDie(nowhere), Discovery: h.core.Discovery(), Balancers: h.client.BalancerV1alpha1()},
+	all := h.watched.Balancer().V1alpha1().Balancers()
+	c, err := balancer.New(balancer.Clients{Dynamic: dynamic.NewForConfigOrDie(nowhere), Discovery: h.core.Discovery(), Balancers: h.workload.BalancerV1alpha1()},
 		balancer.Informers{Balancers: all, Pods: h.control.Core().V1().Pods(), Autoscalers: h.control.Autoscaling().V2().HorizontalPodAutoscalers(), Nodes: h.control.Core().V1().Nodes()},
 		h.events, balancer.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
@@ -154,8 +159,8 @@ func (h *house) balancer() {
 }
 
 func (h *house) federatedhpa() {
-	all := h.ours.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers()
-	c, err := federatedhpa.New(h.client.AutoscalingV1alpha1(), all, federatedhpa.NewSecrets(h.core, fixture.Namespace, nil), h.events, federatedhpa.Options{Registerer: h.registry})
+	all := h.watched.Autoscaling().V1alpha1().FederatedHorizontalPodAutoscalers()
+	c, err := federatedhpa.New(h.workload.AutoscalingV1alpha1(), all, federatedhpa.NewSecrets(h.core, fixture.Namespace, nil), h.events, federatedhpa.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
 	put(all.Informer(), &autoscaling.FederatedHorizontalPodAutoscaler{

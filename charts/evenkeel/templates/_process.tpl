@@ -1,6 +1,6 @@
 {{/*
 A process: Deployment, Service, and what protects them. Pass a dict of root, component, name (of all objects and of the
-account), replicas, args, resources; where they apply also ports, mounts, volumes, sidecars, ingress and egress.
+account), binary, image, health (its port), replicas, args, resources; where they apply also ports, mounts, volumes, sidecars, ingress and egress.
 */}}
 {{- define "evenkeel.process" -}}
 {{- $v := .root.Values -}}
@@ -66,8 +66,8 @@ spec:
           matchLabels:
             app: {{ .name }}
       containers:
-      - name: machine-controller-manager
-        image: {{ include "evenkeel.image" .root }}
+      - name: {{ .binary }}
+        image: {{ include "evenkeel.image" . }}
         imagePullPolicy: {{ $v.image.pullPolicy }}
         args:
         {{- range .args }}
@@ -83,7 +83,7 @@ spec:
         {{- end }}
         ports:
         - name: health
-          containerPort: 10258
+          containerPort: {{ .health }}
         - name: metrics
           containerPort: {{ $v.metrics.port }}
         {{- with .ports }}

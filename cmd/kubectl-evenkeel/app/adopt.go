@@ -31,7 +31,7 @@ import (
 // managerLeases are the leases that a process which publishes settings can hold. It holds one of them.
 // Without machine-controller-manager's controllers, it runs beside the stock binary, which holds the
 // first one.
-var managerLeases = []string{"machine-controller-manager", "evenkeel", "balancer"}
+var managerLeases = []string{"machine-controller-manager", "evenkeel"}
 
 // adoptManagerFlags uses the flags of the manager that runs in a namespace, or in any if that is
 // empty, and prints a note where that is not possible.

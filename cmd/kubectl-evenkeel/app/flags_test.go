@@ -22,6 +22,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
 	manager "github.com/evenkeel/evenkeel/cmd/machine-controller-manager/app"
+	workloads "github.com/evenkeel/evenkeel/cmd/evenkeel-workloads/app"
 	machinecontroller "github.com/evenkeel/evenkeel/cmd/machine-controller/app"
 )
 
@@ -97,6 +98,9 @@ var _ = Describe("Every flag", func() {
 	},
 		Entry(nil, "machine-controller-manager", func() map[string][]string {
 			return flagsOf(func(f *pflag.FlagSet) { mcmoptions.NewMCMServer().AddFlags(f); logs.AddFlags(f) }, manager.NewOptions().Flags())
+		}),
+		Entry(nil, "evenkeel-workloads", func() map[string][]string {
+			return flagsOf(func(f *pflag.FlagSet) { logs.AddFlags(f) }, workloads.NewOptions().Flags())
 		}),
 		Entry(nil, "machine-controller", func() map[string][]string {
 			return flagsOf(func(f *pflag.FlagSet) { mcoptions.NewMCServer().AddFlags(f); logs.AddFlags(f) }, machinecontroller.NewOptions().Flags())

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/connect/machines"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
@@ -97,7 +98,7 @@ func (p *process) zoneSettings() (plan.Settings, error) {
 
 // runBalance runs the controller that keeps zones even.
 func (p *process) runBalance(ctx context.Context) error {
-	ours, err := connect.Evenkeel(p.control)
+	ours, err := machines.Evenkeel(p.control)
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)
 	}
@@ -109,11 +110,11 @@ func (p *process) runBalance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
+	if !connect.AwaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}
 	informers := balance.Informers{Machines: p.caches.machines, Target: p.caches.target}
-	c, err := balance.New(balance.Clients{Machines: ours.MachineV1alpha1(), Garden: garden, Discovery: ours.Discovery()}, informers, p.recorder,
+	c, err := balance.New(balance.Clients{Machines: ours.MachineV1alpha1(), Garden: garden, Discovery: ours.Discovery()}, informers, p.Recorder,
 		balance.Options{
 			Namespace: p.options.Namespace, Settings: settings, Registerer: p.registry, Control: p.clusters.control, Target: p.clusters.target, Rights: p.rights,
 			WorkersRead: p.caches.startAll,

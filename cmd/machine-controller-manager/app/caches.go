@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/connect/machines"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 )
@@ -26,7 +27,7 @@ type caches struct {
 }
 
 func (p *process) newCaches() (*caches, error) {
-	ours, err := connect.Evenkeel(p.control)
+	ours, err := machines.Evenkeel(p.control)
 	if err != nil {
 		return nil, fmt.Errorf("make machine client: %w", err)
 	}

@@ -7,10 +7,8 @@ package app
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -24,27 +22,9 @@ import (
 
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/running"
 	"github.com/evenkeel/evenkeel/test/sim"
 )
-
-// watches counts the watches of a server by resource.
-func watches(server *sim.Server) func() map[string]int {
-	var mu sync.Mutex
-	all := map[string]int{}
-	server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
-		if r.Verb == "watch" {
-			mu.Lock()
-			defer mu.Unlock()
-			all[r.Resource]++
-		}
-		return 0, 0
-	})
-	return func() map[string]int {
-		mu.Lock()
-		defer mu.Unlock()
-		return maps.Clone(all)
-	}
-}
 
 // everyKind is what the two simulated clusters serve.
 var everyKind = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, []sim.Resource{
@@ -53,7 +33,7 @@ var everyKind = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, 
 })
 
 var _ = Describe("A process with all controllers", Serial, func() {
-	var r *running
+	var r *binary
 	var servers [2]*sim.Server // the control cluster and the target cluster
 	var machines, target func() map[string]int
 	run := func(arguments ...string) {
@@ -62,15 +42,15 @@ var _ = Describe("A process with all controllers", Serial, func() {
 			servers[0] = sim.New(sim.Options{Resources: everyKind})
 		}
 		servers[1] = sim.New(sim.Options{Resources: everyKind})
-		machines, target = watches(servers[0]), watches(servers[1])
-		r = start(servers[0], append(arguments, "--control-kubeconfig="+onSocket(servers[0], "mcm"), "--target-kubeconfig="+onSocket(servers[1], "mcm"),
-			fmt.Sprint("--autoscaler-listen-address=127.0.0.1:", freePort()))...)
-		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK))
+		machines, target = running.Watches(servers[0]), running.Watches(servers[1])
+		r = start(servers[0], append(arguments, "--control-kubeconfig="+running.Kubeconfig(servers[0], "mcm"), "--target-kubeconfig="+running.Kubeconfig(servers[1], "mcm"),
+			fmt.Sprint("--autoscaler-listen-address=127.0.0.1:", running.FreePort()))...)
+		Eventually(r.Status("/readyz"), eventually).Should(Equal(http.StatusOK))
 	}
 	BeforeEach(func() { servers = [2]*sim.Server{} })
 	AfterEach(func() {
-		r.stop()
-		Eventually(r.ended, eventually).Should(Receive(BeNil()))
+		r.Stop()
+		Eventually(r.Ended, eventually).Should(Receive(BeNil()))
 	})
 	onlyNodes := map[string]int{"nodes": 1}
 	all := map[string]int{

@@ -10,6 +10,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/connect/machines"
+	"github.com/evenkeel/evenkeel/internal/handlers"
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	bufferv1beta1 "github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
@@ -34,20 +36,20 @@ func (p *process) runBuffers(ctx context.Context) error {
 		<-ctx.Done() // there are no pods to keep room for
 		return nil
 	}
-	control, err := connect.Evenkeel(p.control)
+	control, err := machines.Evenkeel(p.control)
 	if err != nil {
 		return fmt.Errorf("make client for reserves: %w", err)
 	}
-	targets, err := connect.Evenkeel(p.target)
+	targets, err := machines.Evenkeel(p.target)
 	if err != nil {
 		return fmt.Errorf("make client for capacity buffers: %w", err)
 	}
-	if !awaitKind(ctx, control.Discovery(), autoscalingv1alpha1.SchemeGroupVersion.WithResource("reserves"), buffersRetry, func() {}) {
+	if !connect.AwaitKind(ctx, control.Discovery(), autoscalingv1alpha1.SchemeGroupVersion.WithResource("reserves"), buffersRetry, func() {}) {
 		return nil
 	}
 	awaitReserveRights(ctx, p.rights, control, p.options.Namespace)
 	reserves := control.AutoscalingV1alpha1().Reserves(p.options.Namespace)
-	if !awaitKind(ctx, targets.Discovery(), bufferv1beta1.SchemeGroupVersion.WithResource("capacitybuffers"), buffersRetry, withdrawBuffers(ctx, reserves)) {
+	if !connect.AwaitKind(ctx, targets.Discovery(), bufferv1beta1.SchemeGroupVersion.WithResource("capacitybuffers"), buffersRetry, withdrawBuffers(ctx, reserves)) {
 		return nil
 	}
 	return p.keepRoom(ctx, control, targets)
@@ -80,7 +82,7 @@ func (p *process) keepRoom(ctx context.Context, control, targets evenkeel.Interf
 	defer objects.Shutdown()
 	asked.StartWithContext(ctx)
 	defer asked.Shutdown()
-	if err := awaitFirst(ctx, "CapacityBuffer", isBuffer, buffers, reserves); err != nil || ctx.Err() != nil {
+	if err := handlers.AwaitFirst(ctx, "CapacityBuffer", isBuffer, buffers, reserves); err != nil || ctx.Err() != nil {
 		return err
 	}
 	core, err := connect.Core(p.target)

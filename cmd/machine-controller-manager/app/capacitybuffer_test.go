@@ -24,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/running"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
@@ -64,7 +65,7 @@ var _ = Describe("The controller of CapacityBuffers", Serial, func() {
 		ctx := context.Background()
 		_, err := buffers.Create(ctx, bufferOf(v1beta1.StrategyActive), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		kubeconfig, read := onSocket(server, "buffers"), watches(server)
+		kubeconfig, read := running.Kubeconfig(server, "buffers"), running.Watches(server)
 		r := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig="+kubeconfig, "--controllers=reserves,capacitybuffer")
 		Eventually(read, eventually).Should(HaveKey("capacitybuffers"))
 		Consistently(read, time.Second).ShouldNot(HaveKey("podtemplates"), "the buffer is cluster-autoscaler's")
@@ -75,9 +76,9 @@ var _ = Describe("The controller of CapacityBuffers", Serial, func() {
 			return server.Get(machine.SchemeGroupVersion.WithResource("machinedeployments"), fixture.Namespace, "pool").GetAnnotations()[machine.RequestedExcessAnnotation]
 		}
 		Eventually(requested, eventually).Should(Equal("capacity-buffers.pool=2"))
-		Eventually(func() string { _, text := r.get("/metrics"); return text }, eventually).Should(ContainSubstring("evenkeel_capacitybuffer_chunks 5"))
-		r.stop()
-		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
+		Eventually(func() string { _, text := r.Get("/metrics"); return text }, eventually).Should(ContainSubstring("evenkeel_capacitybuffer_chunks 5"))
+		r.Stop()
+		Eventually(r.Ended, 5*time.Second).Should(Receive(BeNil()))
 	})
 
 	It("deletes what is left of buffers where there can be none any more", func() {

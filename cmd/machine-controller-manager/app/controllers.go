@@ -28,9 +28,10 @@ var controllers = []controller{
 	{name: balanceName, run: (*process).runBalance},
 	{name: reservesName, run: (*process).runReserves},
 	{name: buffersName, run: (*process).runBuffers},
-	{name: balancerName, run: (*process).runBalancer},
-	{name: federatedName, run: (*process).runFederated},
 }
+
+// elsewhere are controllers of evenkeel-workloads.
+var elsewhere = []string{"balancer", "federatedhpa"}
 
 func knownNames() string {
 	names := make([]string, len(controllers))
@@ -45,6 +46,9 @@ func knownNames() string {
 func pickControllers(list []string) ([]controller, error) {
 	for _, item := range list {
 		if name := strings.TrimPrefix(item, "-"); item != "*" && !slices.ContainsFunc(controllers, func(c controller) bool { return c.name == name }) {
+			if slices.Contains(elsewhere, name) {
+				return nil, fmt.Errorf("%s runs in the binary evenkeel-workloads", name)
+			}
 			return nil, fmt.Errorf("unknown controller %q; known: %s", name, knownNames())
 		}
 	}
@@ -73,6 +77,18 @@ func includes(picked []controller, name string) bool {
 
 // picked reports whether a controller is to run.
 func (p *process) picked(name string) bool { return includes(p.controllers, name) }
+
+// machinesLease is the lease of a process that works beside the stock binary.
+const machinesLease = "evenkeel"
+
+// leaseName returns the stock binary's lease, so that the two take turns, unless no controller of
+// the stock binary runs here.
+func (o *Options) leaseName() string {
+	if picked, err := pickControllers(o.Controllers); err == nil && !includes(picked, mcmName) {
+		return machinesLease
+	}
+	return name
+}
 
 // unlessEnding returns an error of a controller that is being built, and none once the process is
 // ending: informers that have stopped accept no handlers.

@@ -32,13 +32,14 @@ import (
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/test/collector"
 	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/running"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 // flagged is a process that is started with flags, on one simulated cluster.
 type flagged struct {
-	*running
+	*binary
 	cluster *sim.Server
 	ours    ours.Interface
 	core    kubernetes.Interface
@@ -62,10 +63,10 @@ func withFlags(arguments ...string) *flagged {
 // run starts the binary, and waits until it is ready. It knows what there was before.
 func (f *flagged) run(arguments ...string) {
 	GinkgoHelper()
-	kubeconfig := onSocket(f.cluster, "mcm")
-	f.running = start(f.cluster, append(arguments, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig="+kubeconfig)...)
+	kubeconfig := running.Kubeconfig(f.cluster, "mcm")
+	f.binary = start(f.cluster, append(arguments, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig="+kubeconfig)...)
 	DeferCleanup(f.end)
-	Eventually(f.status("/readyz"), eventually).Should(Equal(http.StatusOK))
+	Eventually(f.Status("/readyz"), eventually).Should(Equal(http.StatusOK))
 }
 
 func (f *flagged) patch(name, patch string) {
@@ -80,8 +81,8 @@ func (f *flagged) end() {
 		return
 	}
 	f.over = true
-	f.stop()
-	Eventually(f.ended, eventually).Should(Receive(BeNil()))
+	f.Stop()
+	Eventually(f.Ended, eventually).Should(Receive(BeNil()))
 }
 
 // zone makes a MachineDeployment of no machines, with a class of its own in a zone of its name.
@@ -300,7 +301,7 @@ var _ = Describe("The binary", Serial, func() {
 	)
 
 	It("answers cluster-autoscaler with --autoscaler-gpu-label and --autoscaler-kube-reserved", func() {
-		address := freeAddress()
+		address := running.FreeAddress()
 		f := withFlags("--autoscaler-listen-address="+address, "--autoscaler-gpu-label=gpus", "--autoscaler-kube-reserved=cpu=1")
 		f.zone("a", func(d *mcm.MachineDeployment, _ *mcm.NodeTemplate) {
 			d.Annotations = map[string]string{api.BoundsAnnotation: "0:5"}
@@ -328,19 +329,19 @@ var _ = Describe("The binary", Serial, func() {
 		f.reserve("1:5:1")
 		f.boot()
 		f.waits()
-		Eventually(func() string { _, text := f.get("/metrics"); return text }, eventually).Should(ContainSubstring(`evenkeel_release_pods{outcome="Doubtful"} 1`))
+		Eventually(func() string { _, text := f.Get("/metrics"); return text }, eventually).Should(ContainSubstring(`evenkeel_release_pods{outcome="Doubtful"} 1`))
 		Expect(f.deployment("pool").Spec.Replicas).To(BeEquivalentTo(1))
 	})
 
 	It("serves its health at --bind-address", func() {
 		server := sim.New(sim.Options{})
-		r := start(server, "--control-kubeconfig="+onSocket(server, "mcm"), "--target-kubeconfig=none", "--bind-address=127.0.0.2")
+		r := start(server, "--control-kubeconfig="+running.Kubeconfig(server, "mcm"), "--target-kubeconfig=none", "--bind-address=127.0.0.2")
 		elsewhere := *r
-		elsewhere.url = strings.Replace(r.url, "127.0.0.1", "127.0.0.2", 1)
-		Eventually(elsewhere.status("/healthz"), eventually).Should(Equal(http.StatusOK))
-		Expect(r.status("/healthz")()).To(BeZero())
-		r.stop()
-		Eventually(r.ended, eventually).Should(Receive(BeNil()))
+		elsewhere.URL = strings.Replace(r.URL, "127.0.0.1", "127.0.0.2", 1)
+		Eventually(elsewhere.Status("/healthz"), eventually).Should(Equal(http.StatusOK))
+		Expect(r.Status("/healthz")()).To(BeZero())
+		r.Stop()
+		Eventually(r.Ended, eventually).Should(Receive(BeNil()))
 	})
 
 	It("serves with the certificates of --autoscaler-tls-* and --secure-metrics-*", func() {
@@ -352,7 +353,7 @@ var _ = Describe("The binary", Serial, func() {
 		Expect(os.WriteFile(keyFile, key, 0o600)).To(Succeed())
 		own, err := certutil.ParseCertsPEM(cert)
 		Expect(err).NotTo(HaveOccurred())
-		groups, metrics := freeAddress(), freeAddress()
+		groups, metrics := running.FreeAddress(), running.FreeAddress()
 		withFlags("--autoscaler-listen-address="+groups, "--autoscaler-tls-cert-file="+certFile, "--autoscaler-tls-key-file="+keyFile, "--autoscaler-tls-client-ca-file="+certFile,
 			"--secure-metrics-address="+metrics, "--secure-metrics-cert-file="+certFile, "--secure-metrics-key-file="+keyFile)
 		for address, asked := range map[string]bool{groups: true, metrics: false} {

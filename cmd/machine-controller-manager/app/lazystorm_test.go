@@ -27,6 +27,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/daemon"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
@@ -54,10 +55,10 @@ func leader(controllers ...string) storm.Program {
 
 func processOf(config *rest.Config, controllers []string) (p *process, err error) {
 	p = &process{
-		options: parsed("--namespace=" + fixture.Namespace), registry: prometheus.NewRegistry(), rights: access.New(clock.RealClock{}), recorder: &record.FakeRecorder{},
+		options: parsed("--namespace=" + fixture.Namespace), registry: prometheus.NewRegistry(), rights: access.New(clock.RealClock{}), Process: daemon.Process{Recorder: &record.FakeRecorder{}},
 		control: storm.Control(config), target: storm.Target(config),
 	}
-	p.control.Timeout, p.target.Timeout = requestTimeout, requestTimeout
+	p.control.Timeout, p.target.Timeout = time.Minute, time.Minute
 	if p.controllers, err = pickControllers(controllers); err != nil {
 		return nil, err
 	}

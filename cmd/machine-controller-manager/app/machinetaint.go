@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/connect/machines"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
@@ -83,7 +84,7 @@ type keeper struct {
 
 // newKeeper returns a keeper beside controllers with these informers.
 func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
-	ours, err := connect.Evenkeel(p.control)
+	ours, err := machines.Evenkeel(p.control)
 	if err != nil {
 		return nil, fmt.Errorf("make machine client: %w", err)
 	}
@@ -95,7 +96,7 @@ func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
 	}
 	k := &keeper{accounting: &accounting{mode: p.options.Reserve.Accounting, discovery: ours.Discovery()}}
 	informers := machinetaint.Informers{Machine: p.caches.machines, Seen: seen, Target: p.caches.target}
-	k.controller, err = machinetaint.New(clients, informers, p.recorder, p.options.Reserve.options(p, k.accounting))
+	k.controller, err = machinetaint.New(clients, informers, p.Recorder, p.options.Reserve.options(p, k.accounting))
 	return k, err
 }
 

@@ -6,23 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	machinefactory "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
 	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
 	mcm "github.com/gardener/machine-controller-manager/pkg/controller"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	coreinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/connect/machines"
 	"github.com/evenkeel/evenkeel/internal/daemon"
 	"github.com/evenkeel/evenkeel/pkg/lens"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
@@ -39,11 +35,11 @@ const apiRetry = 2 * time.Second
 // queues. Their remaining requests are refused, by the lens for machine objects and by the gate for
 // everything else.
 func (p *process) runMCM(ctx context.Context) error {
-	machine, err := connect.MCM(p.control)
+	machine, err := machines.MCM(p.control)
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)
 	}
-	if !awaitAPI(ctx, machine.Discovery(), v1alpha1.SchemeGroupVersion, apiRetry) {
+	if !connect.AwaitAPI(ctx, machine.Discovery(), v1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}
 	var keeper *keeper
@@ -71,7 +67,7 @@ func (p *process) runMCM(ctx context.Context) error {
 	}
 	controllers, err := mcm.NewController(p.options.Namespace, client.MachineV1alpha1(), p.core, target, nodes,
 		machines.Machines(), machines.MachineSets(), machines.MachineDeployments(),
-		p.recorder, p.options.SafetyOptions, p.options.AutoscalerScaleDownAnnotationDuringRollout)
+		p.Recorder, p.options.SafetyOptions, p.options.AutoscalerScaleDownAnnotationDuringRollout)
 	if err != nil {
 		return fmt.Errorf("make controllers: %w", err)
 	}
@@ -81,7 +77,7 @@ func (p *process) runMCM(ctx context.Context) error {
 	if keeper != nil && !keeper.filled(ctx) || !p.filled(ctx, machines) {
 		return nil
 	}
-	p.ready.Filled()
+	p.Ready.Filled()
 	if keeper == nil {
 		return p.runWorkers(ctx, controllers)
 	}
@@ -135,40 +131,4 @@ func (p *process) filled(ctx context.Context, machines machineinformers.Interfac
 		wanted = append(wanted, p.caches.target.Nodes().HasSyncedChecker())
 	}
 	return cache.WaitFor(ctx, "the first lists", wanted...)
-}
-
-// awaitAPI waits until the CRDs of a group are served. In a new cluster, they may be created after
-// this process starts.
-func awaitAPI(ctx context.Context, d discovery.DiscoveryInterface, api schema.GroupVersion, retry time.Duration) bool {
-	return awaitKind(ctx, d, api.WithResource(""), retry, func() {})
-}
-
-// errNoKind means that the group is served, and the kind is not.
-var errNoKind = errors.New("the API server serves the group without this kind")
-
-// awaitKind waits until a kind is served, or its group if no kind is given. Missing is called each
-// time that it certainly is not served.
-func awaitKind(ctx context.Context, d discovery.DiscoveryInterface, kind schema.GroupVersionResource, retry time.Duration, missing func()) bool {
-	for said := false; ; said = true {
-		list, err := connect.Within(ctx, func() (*metav1.APIResourceList, error) {
-			return d.ServerResourcesForGroupVersion(kind.GroupVersion().String())
-		})
-		if err == nil && kind.Resource != "" && !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.Resource }) {
-			err = errNoKind
-		}
-		if err == nil {
-			return true
-		}
-		if !said {
-			klog.FromContext(ctx).Info("Waiting for a cluster to serve an API", "api", kind, "err", err)
-		}
-		if errors.Is(err, errNoKind) || apierrors.IsNotFound(err) {
-			missing()
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(retry):
-		}
-	}
 }

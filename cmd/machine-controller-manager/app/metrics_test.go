@@ -11,17 +11,18 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/test/running"
 	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var _ = Describe("Secure metrics", Serial, func() {
 	It("are served apart from the health of the process, and not without a token", func() {
 		server := sim.New(sim.Options{})
-		kubeconfig := onSocket(server, "mcm")
-		address := freeAddress()
+		kubeconfig := running.Kubeconfig(server, "mcm")
+		address := running.FreeAddress()
 		r := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig=none", "--secure-metrics-address="+address)
-		Eventually(r.status("/healthz"), eventually).Should(Equal(http.StatusOK))
-		Expect(r.status("/metrics")()).To(Equal(http.StatusNotFound))
+		Eventually(r.Status("/healthz"), eventually).Should(Equal(http.StatusOK))
+		Expect(r.Status("/metrics")()).To(Equal(http.StatusNotFound))
 		stranger := http.Client{Timeout: client.Timeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 		Eventually(func() (int, error) {
 			response, err := stranger.Get("https://" + address + "/metrics")
@@ -30,16 +31,16 @@ var _ = Describe("Secure metrics", Serial, func() {
 			}
 			return response.StatusCode, response.Body.Close()
 		}, eventually).Should(Equal(http.StatusUnauthorized))
-		r.stop()
-		Eventually(r.ended, eventually).Should(Receive(BeNil()))
+		r.Stop()
+		Eventually(r.Ended, eventually).Should(Receive(BeNil()))
 	})
 
 	It("are served beside the health of the process where nothing else is asked for, as the stock binary does", func() {
 		server := sim.New(sim.Options{})
-		r := start(server, "--control-kubeconfig="+onSocket(server, "mcm"), "--target-kubeconfig=none")
-		Eventually(r.status("/metrics"), eventually).Should(Equal(http.StatusOK))
-		r.stop()
-		Eventually(r.ended, eventually).Should(Receive(BeNil()))
+		r := start(server, "--control-kubeconfig="+running.Kubeconfig(server, "mcm"), "--target-kubeconfig=none")
+		Eventually(r.Status("/metrics"), eventually).Should(Equal(http.StatusOK))
+		r.Stop()
+		Eventually(r.Ended, eventually).Should(Receive(BeNil()))
 	})
 
 	DescribeTable("refuse flags that make no sense",

@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
-	"github.com/evenkeel/evenkeel/internal/daemon"
+	"github.com/evenkeel/evenkeel/internal/connect/machines"
+	"github.com/evenkeel/evenkeel/internal/daemon/stock"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
 )
 
@@ -82,11 +83,11 @@ func (p *process) runNodeGroups(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	ours, err := connect.Evenkeel(p.control)
+	ours, err := machines.Evenkeel(p.control)
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)
 	}
-	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
+	if !connect.AwaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}
 	reserved, err := o.reserved()
@@ -99,7 +100,7 @@ func (p *process) runNodeGroups(ctx context.Context) error {
 		nodegroup.Options{
 			Namespace: p.options.Namespace, GPULabel: o.GPULabel, Reserved: reserved, Registerer: p.registry,
 			Control: p.clusters.control, Target: p.clusters.target,
-			Healthy: map[string]func() error{"machine-controller-manager": daemon.StockHealth},
+			Healthy: map[string]func() error{"machine-controller-manager": stock.Health},
 		})
 	if err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -20,11 +19,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/running"
 	"github.com/evenkeel/evenkeel/test/sim"
 )
-
-// freeAddress returns an address that is not in use.
-func freeAddress() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort())) }
 
 // called is a client of a server of node groups, until the spec ends.
 func called(address string) pb.CloudProviderClient {
@@ -38,8 +35,8 @@ func called(address string) pb.CloudProviderClient {
 var _ = Describe("The server of node groups", Serial, func() {
 	It("is there while the process leads, scales what it manages, and is gone when the process is", func() {
 		server := sim.New(sim.Options{})
-		kubeconfig := onSocket(server, "mcm")
-		address := freeAddress()
+		kubeconfig := running.Kubeconfig(server, "mcm")
+		address := running.FreeAddress()
 		arguments := []string{"--control-kubeconfig=" + kubeconfig, "--target-kubeconfig=" + kubeconfig, "--autoscaler-listen-address=" + address}
 		r := start(server, arguments...)
 		client := called(address)
@@ -59,17 +56,17 @@ var _ = Describe("The server of node groups", Serial, func() {
 		_, err = client.NodeGroupIncreaseSize(context.Background(), &pb.NodeGroupIncreaseSizeRequest{Id: "pool", Delta: 2})
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(r.machines, eventually).Should(Equal(4))
-		Eventually(func() string { _, text := r.get("/metrics"); return text }, eventually).Should(
+		Eventually(func() string { _, text := r.Get("/metrics"); return text }, eventually).Should(
 			ContainSubstring(`evenkeel_nodegroup_calls_total{code="OK",method="NodeGroupIncreaseSize"} 1`))
 
 		By("a second process, which waits for its turn, does not listen until the first is gone")
 		second := start(server, append(arguments, "--leader-elect-retry-period=200ms")...)
-		Eventually(second.status("/readyz"), eventually).Should(Equal(http.StatusOK))
-		r.stop()
-		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
+		Eventually(second.Status("/readyz"), eventually).Should(Equal(http.StatusOK))
+		r.Stop()
+		Eventually(r.Ended, 5*time.Second).Should(Receive(BeNil()))
 		Eventually(reached, eventually).Should(Succeed())
-		second.stop()
-		Eventually(second.ended, 5*time.Second).Should(Receive(BeNil()))
+		second.Stop()
+		Eventually(second.Ended, 5*time.Second).Should(Receive(BeNil()))
 		Expect(reached()).NotTo(Succeed())
 	})
 
@@ -78,9 +75,9 @@ var _ = Describe("The server of node groups", Serial, func() {
 		Expect(err).NotTo(HaveOccurred())
 		defer taken.Close()
 		server := sim.New(sim.Options{})
-		kubeconfig := onSocket(server, "mcm")
+		kubeconfig := running.Kubeconfig(server, "mcm")
 		r := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig="+kubeconfig, "--autoscaler-listen-address="+taken.Addr().String())
-		Eventually(r.ended, eventually).Should(Receive(MatchError(ContainSubstring("listen for cluster-autoscaler"))))
+		Eventually(r.Ended, eventually).Should(Receive(MatchError(ContainSubstring("listen for cluster-autoscaler"))))
 	})
 
 	DescribeTable("refuses flags that make no sense",

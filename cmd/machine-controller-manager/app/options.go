@@ -15,6 +15,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/evenkeel/evenkeel/internal/daemon"
+	"github.com/evenkeel/evenkeel/internal/daemon/stock"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/internal/tracing/export"
 )
@@ -40,12 +41,8 @@ type Options struct {
 	Balance BalanceOptions
 	// Unready applies to the machine-taint controller and to the balance controller.
 	Unready settings.Unready
-	// Balancer applies if that controller runs.
-	Balancer BalancerOptions
-	// Federated applies if that controller runs.
-	Federated FederatedOptions
 	// Metrics are served here instead of beside the health of the process.
-	Metrics MetricsOptions
+	Metrics daemon.MetricsOptions
 	// Tracing exports what the controllers do.
 	Tracing export.Options
 	// PrintVersion asks for the version and nothing else.
@@ -80,23 +77,21 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 	o.NodeGroups.addFlags(flags)
 	o.Balance.addFlags(flags)
 	o.Unready.AddFlags(flags)
-	o.Balancer.addFlags(flags)
-	o.Federated.addFlags(flags)
-	o.Metrics.addFlags(flags)
+	o.Metrics.AddFlags(flags)
 	o.Tracing.AddFlags(flags)
 	flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
 }
 
 // Validate returns everything that is wrong at once.
 func (o *Options) Validate() error {
-	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.Release.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Unready.Validate(), o.Balancer.validate(), o.Federated.validate(), o.Metrics.validate(), o.Tracing.Validate()}
+	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.Release.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Unready.Validate(), o.Metrics.Validate(), o.Tracing.Validate()}
 	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
 		errs = append(errs, fmt.Errorf("--bind-address: %q is not an IP address", o.BindAddress))
 	}
 	if _, err := pickControllers(o.Controllers); err != nil {
 		errs = append(errs, fmt.Errorf("--controllers: %w", err))
 	}
-	errs = append(errs, daemon.CheckElection(o.LeaderElection))
+	errs = append(errs, stock.Election(o.LeaderElection).Validate())
 	if o.Namespace == "" {
 		errs = append(errs, errors.New("--namespace must not be empty"))
 	}

@@ -77,6 +77,8 @@ var _ = Describe("Options", func() {
 			Expect(parsed(arguments...).Validate()).To(MatchError(ContainSubstring(mention)))
 		},
 		Entry("an unknown controller", `unknown controller "balancr"; known: mcm`, "--controllers=*,-balancr"),
+		Entry("a controller of another binary", "balancer runs in the binary evenkeel-workloads", "--controllers=*,balancer"),
+		Entry("another one", "federatedhpa runs in the binary evenkeel-workloads", "--controllers=federatedhpa"),
 		Entry("no controller", "no controller is enabled", "--controllers=-mcm"),
 		Entry("no accounting", `--reserve-accounting: "Inclusive" is invalid: use auto, additive or inclusive`, "--reserve-accounting=Inclusive"),
 		Entry("no address", `--bind-address: "here"`, "--bind-address=here"),
@@ -92,6 +94,16 @@ var _ = Describe("Options", func() {
 	It("do not mind the lease if there is no election", func() {
 		Expect(parsed("--leader-elect=false", "--leader-elect-lease-duration=5s").Validate()).To(Succeed())
 	})
+
+	DescribeTable("name the lease",
+		func(want string, arguments ...string) {
+			Expect(parsed(arguments...).leaseName()).To(Equal(want))
+		},
+		Entry("of the stock binary by default", name),
+		Entry("of the stock binary with its controllers", name, "--controllers=mcm"),
+		Entry("another one without these, which may work beside them", machinesLease, "--controllers=nodegroup,release,balance,reserves"),
+		Entry("where they are left out", machinesLease, "--controllers=*,-mcm"),
+	)
 
 	DescribeTable("say where to serve",
 		func(inPod bool, want string, arguments ...string) {

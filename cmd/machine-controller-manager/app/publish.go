@@ -31,7 +31,7 @@ func (p *process) publishes() bool {
 // publishSettings keeps the ConfigMap for `kubectl evenkeel plan` up to date until ctx ends.
 // Without the right to write it, everything else still works.
 func (p *process) publishSettings(ctx context.Context) error {
-	wanted, err := settings.Publication(p.options.Namespace, p.identity, p.options.flags)
+	wanted, err := settings.Publication(p.options.Namespace, p.Identity, p.options.flags)
 	if err != nil {
 		return err
 	}

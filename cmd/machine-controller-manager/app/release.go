@@ -13,6 +13,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/connect/machines"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
@@ -55,11 +56,11 @@ func (p *process) runRelease(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	ours, err := connect.Evenkeel(p.control)
+	ours, err := machines.Evenkeel(p.control)
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)
 	}
-	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
+	if !connect.AwaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}
 	p.caches.showingReserves() // this may be the only controller
@@ -74,7 +75,7 @@ func (p *process) runRelease(ctx context.Context) error {
 		return fmt.Errorf("make target client: %w", err)
 	}
 	informers := release.Informers{Machines: p.caches.machines, Target: p.caches.target}
-	c, err := release.New(ours.MachineV1alpha1(), informers, p.recorder, p.options.Release.options(p, core.CoreV1()))
+	c, err := release.New(ours.MachineV1alpha1(), informers, p.Recorder, p.options.Release.options(p, core.CoreV1()))
 	if err != nil {
 		return unlessEnding(ctx, err)
 	}

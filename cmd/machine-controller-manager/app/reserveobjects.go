@@ -12,6 +12,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/connect/machines"
+	"github.com/evenkeel/evenkeel/internal/handlers"
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
@@ -30,11 +32,11 @@ const reservesRetry = 30 * time.Second
 
 // runReserves spreads the machines of Reserves, once there is a Reserve or something is left of one.
 func (p *process) runReserves(ctx context.Context) error {
-	ours, err := connect.Evenkeel(p.control)
+	ours, err := machines.Evenkeel(p.control)
 	if err != nil {
 		return fmt.Errorf("make client for reserves: %w", err)
 	}
-	if !awaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
+	if !connect.AwaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}
 	deployments := p.caches.machines.Deployments()
@@ -45,7 +47,7 @@ func (p *process) runReserves(ctx context.Context) error {
 			p.withdraw(ctx, ours, deployments)
 		}
 	}
-	if !awaitKind(ctx, ours.Discovery(), autoscalingv1alpha1.SchemeGroupVersion.WithResource("reserves"), reservesRetry, missing) {
+	if !connect.AwaitKind(ctx, ours.Discovery(), autoscalingv1alpha1.SchemeGroupVersion.WithResource("reserves"), reservesRetry, missing) {
 		return nil
 	}
 	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace), evenkeelinformers.WithTweakListOptions(written.ListStored))
@@ -55,13 +57,13 @@ func (p *process) runReserves(ctx context.Context) error {
 	}
 	objects.StartWithContext(ctx)
 	defer objects.Shutdown()
-	if err := awaitFirst(ctx, "Reserve", isReserve, informer, deployments); err != nil || ctx.Err() != nil {
+	if err := handlers.AwaitFirst(ctx, "Reserve", isReserve, informer, deployments); err != nil || ctx.Err() != nil {
 		return err
 	}
 	c, err := reserves.New(
 		reserves.Clients{Reserves: ours.AutoscalingV1alpha1(), Machines: ours.MachineV1alpha1()},
 		reserves.Informers{Reserves: objects.Autoscaling().V1alpha1().Reserves(), Machines: p.caches.machines, Target: p.caches.target},
-		p.recorder, reserves.Options{Cluster: p.clusters.control, Registerer: p.registry})
+		p.Recorder, reserves.Options{Cluster: p.clusters.control, Registerer: p.registry})
 	if err != nil {
 		return unlessEnding(ctx, err)
 	}

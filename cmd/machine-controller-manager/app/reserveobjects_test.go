@@ -18,6 +18,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/running"
 	"github.com/evenkeel/evenkeel/test/sim"
 )
 
@@ -26,11 +27,11 @@ var _ = Describe("The controller of Reserves", Serial, func() {
 		server := sim.New(sim.Options{Resources: slices.Concat(sim.Core, sim.Machine, []sim.Resource{{
 			Group: v1alpha1.GroupName, Version: "v1alpha1", Name: "reserves", Kind: "Reserve", Namespaced: true, Status: true, Generation: true,
 		}})})
-		kubeconfig, read := onSocket(server, "reserves"), watches(server)
+		kubeconfig, read := running.Kubeconfig(server, "reserves"), running.Watches(server)
 		r := start(server, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig=none", "--controllers=reserves")
 		Eventually(read, eventually).Should(And(HaveKey("reserves"), HaveKey("machinedeployments")))
 		Consistently(read, time.Second).ShouldNot(HaveKey("machines"), "there is no Reserve yet")
-		Eventually(r.status("/readyz"), eventually).Should(Equal(http.StatusOK), "there may never be a Reserve")
+		Eventually(r.Status("/readyz"), eventually).Should(Equal(http.StatusOK), "there may never be a Reserve")
 
 		ctx, ours := context.Background(), versioned.NewForConfigOrDie(server.ConfigFor("user"))
 		d := &machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{machine.RequestedExcessAnnotation: "gone=2"}}}
@@ -46,10 +47,10 @@ var _ = Describe("The controller of Reserves", Serial, func() {
 		_, err = ours.AutoscalingV1alpha1().Reserves(fixture.Namespace).Create(ctx, reserve, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(requested, eventually).Should(Equal("queue=3"))
-		Eventually(func() string { _, text := r.get("/metrics"); return text }, eventually).Should(
+		Eventually(func() string { _, text := r.Get("/metrics"); return text }, eventually).Should(
 			ContainSubstring(`evenkeel_reserves_machines{name="queue",namespace="default",what="desired"} 3`))
-		r.stop()
-		Eventually(r.ended, 5*time.Second).Should(Receive(BeNil()))
+		r.Stop()
+		Eventually(r.Ended, 5*time.Second).Should(Receive(BeNil()))
 	})
 })
 

@@ -16,6 +16,7 @@ import (
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/running"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/front"
 )
@@ -26,7 +27,7 @@ const endsWithin = 3 * time.Second
 // twoClusters are simulated clusters behind fronts, and the flags to connect to them.
 func twoClusters() (control *sim.Server, fronts [2]*front.Front, flags []string) {
 	control, target := sim.New(sim.Options{}), sim.New(sim.Options{})
-	fronts = [2]*front.Front{inFront(control, "control"), inFront(target, "target")}
+	fronts = [2]*front.Front{running.InFront(control, "control"), running.InFront(target, "target")}
 	return control, fronts, []string{"--control-kubeconfig=" + fronts[0].Kubeconfig(), "--target-kubeconfig=" + fronts[1].Kubeconfig()}
 }
 
@@ -40,11 +41,11 @@ func hang(fronts [2]*front.Front, manner front.Manner, spared func(string) bool)
 	}
 }
 
-func (r *running) endsInTime() {
+func (r *binary) endsInTime() {
 	GinkgoHelper()
 	begun := time.Now()
-	r.stop()
-	Eventually(r.ended, time.Minute).Should(Receive())
+	r.Stop()
+	Eventually(r.Ended, time.Minute).Should(Receive())
 	Expect(time.Since(begun)).To(BeNumerically("<", endsWithin))
 }
 
@@ -54,7 +55,7 @@ var _ = Describe("While both API servers hang, the binary ends in time", Serial,
 			It("as a leader in the middle of its writes", func() {
 				control, fronts, flags := twoClusters()
 				r := start(control, append(flags, "--controllers=*")...)
-				Eventually(r.status("/readyz"), eventually).Should(Equal(200))
+				Eventually(r.Status("/readyz"), eventually).Should(Equal(200))
 				r.create(fixture.MachineDeployment("pool", 50))
 				Eventually(r.machines, eventually).ShouldNot(BeZero())
 				hang(fronts, manner, nil)
@@ -63,7 +64,7 @@ var _ = Describe("While both API servers hang, the binary ends in time", Serial,
 
 			It("as a leader that is answering cluster-autoscaler", func() {
 				control, fronts, flags := twoClusters()
-				address := freeAddress()
+				address := running.FreeAddress()
 				r := start(control, append(flags, "--controllers=*", "--autoscaler-listen-address="+address)...)
 				r.create(fixture.MachineDeployment("pool", 1, func(d *v1alpha1.MachineDeployment) {
 					d.Annotations = map[string]string{machinev1alpha1.BoundsAnnotation: "1:50"}
@@ -89,7 +90,7 @@ var _ = Describe("While both API servers hang, the binary ends in time", Serial,
 				hang(fronts, manner, leases)
 				r := start(control, append(flags, "--controllers=*")...)
 				Eventually(r.holder, eventually).ShouldNot(BeEmpty())
-				Eventually(r.status("/readyz"), eventually).Should(Equal(500), "it leads, and its caches are not filled")
+				Eventually(r.Status("/readyz"), eventually).Should(Equal(500), "it leads, and its caches are not filled")
 				hang(fronts, manner, nil)
 				r.endsInTime()
 			})
@@ -98,7 +99,7 @@ var _ = Describe("While both API servers hang, the binary ends in time", Serial,
 				control, fronts, flags := twoClusters()
 				hang(fronts, manner, served)
 				r := start(control, append(flags, "--controllers=*", "--leader-elect=false")...)
-				Consistently(r.status("/readyz"), time.Second).ShouldNot(Equal(200))
+				Consistently(r.Status("/readyz"), time.Second).ShouldNot(Equal(200))
 				hang(fronts, manner, nil)
 				r.endsInTime()
 			})
@@ -108,9 +109,9 @@ var _ = Describe("While both API servers hang, the binary ends in time", Serial,
 				first := start(control, flags...)
 				Eventually(first.holder, eventually).ShouldNot(BeEmpty())
 				second := start(control, append(flags, "--leader-elect-retry-period=200ms")...)
-				Eventually(second.status("/readyz"), eventually).Should(Equal(200))
+				Eventually(second.Status("/readyz"), eventually).Should(Equal(200))
 				hang(fronts, manner, nil)
-				Consistently(second.ended, time.Second).ShouldNot(Receive())
+				Consistently(second.Ended, time.Second).ShouldNot(Receive())
 				second.endsInTime()
 				first.endsInTime()
 			})

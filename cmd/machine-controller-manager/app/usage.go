@@ -20,9 +20,6 @@ the same meaning, and the lease is the same, so the two never work at the same t
   machine-controller-manager --control-kubeconfig=control.yaml --target-kubeconfig=target.yaml --namespace=shoot--a--b
   machine-controller-manager --control-kubeconfig=inClusterConfig --target-kubeconfig=none
 
-With --controllers=balancer, it only distributes the replicas of Balancers. That works in any cluster, with a separate
-lease.
-
 Flags:
 `)
 	fmt.Fprint(w, flags.FlagUsagesWrapped(120))

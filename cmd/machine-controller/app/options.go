@@ -16,6 +16,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/evenkeel/evenkeel/internal/daemon"
+	"github.com/evenkeel/evenkeel/internal/daemon/stock"
 	"github.com/evenkeel/evenkeel/internal/version"
 )
 
@@ -49,7 +50,7 @@ func (o *Options) Flags() *pflag.FlagSet {
 
 // Validate returns everything that is wrong at once.
 func (o *Options) Validate() error {
-	errs := []error{o.MCServer.Validate(), daemon.CheckElection(o.LeaderElection)}
+	errs := []error{o.MCServer.Validate(), stock.Election(o.LeaderElection).Validate()}
 	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
 		errs = append(errs, fmt.Errorf("--bind-address: %q is not an IP address", o.BindAddress))
 	}

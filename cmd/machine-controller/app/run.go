@@ -23,6 +23,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/daemon"
+	"github.com/evenkeel/evenkeel/internal/daemon/stock"
 )
 
 // name of the lease, the user agent and the event source. They are the same for every provider's
@@ -119,7 +120,7 @@ func (p *process) record(ctx context.Context) (record.EventBroadcaster, error) {
 
 func (p *process) serveEndpoints(ctx context.Context) error {
 	return daemon.Serve(ctx, p.options.endpoint(), daemon.Endpoints{
-		Healthy:   map[string]daemon.Check{"controller": daemon.StockHealth},
+		Healthy:   map[string]daemon.Check{"controller": stock.Health},
 		Ready:     map[string]daemon.Check{"caches": p.readiness.Check},
 		Metrics:   prometheus.Gatherers{prometheus.DefaultGatherer, p.registry},
 		Profiling: p.options.EnableProfiling,

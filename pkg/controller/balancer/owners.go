@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 )
 
@@ -94,16 +93,24 @@ func (c *Controller) otherWriter(t plan.Target, object *unstructured.Unstructure
 	return plan.Hold{}
 }
 
+// Annotations of MachineDeployments, as in pkg/apis/machine. That package is not imported, because it contains
+// machine-controller-manager's types.
+const (
+	boundsAnnotation          = "evenkeel.machine.sapcloud.io/bounds"
+	balanceAnnotation         = "evenkeel.machine.sapcloud.io/balance"
+	appliedReplicasAnnotation = "evenkeel.machine.sapcloud.io/applied-replicas"
+)
+
 // heldByAnnotation returns the annotation by which another client writes the replicas of a
 // MachineDeployment. If the balance controller writes them because of the mode of its flag, this
 // shows in the replicas that it applies.
 func heldByAnnotation(annotations map[string]string) plan.Hold {
-	if annotations[machinev1alpha1.BoundsAnnotation] != "" {
-		return polling("HasBounds", fmt.Sprintf("an autoscaler scales it within its annotation %s: remove the annotation, or the target", machinev1alpha1.BoundsAnnotation))
+	if annotations[boundsAnnotation] != "" {
+		return polling("HasBounds", fmt.Sprintf("an autoscaler scales it within its annotation %s: remove the annotation, or the target", boundsAnnotation))
 	}
-	mode, err := machinev1alpha1.ParseBalanceMode(annotations[machinev1alpha1.BalanceAnnotation])
-	if _, applied := annotations[machinev1alpha1.AppliedReplicasAnnotation]; applied || err == nil && mode != machinev1alpha1.BalanceOff {
-		return polling("KeptEven", fmt.Sprintf("the balance controller keeps its replicas even with other zones: set its annotation %s to Off, or remove the target", machinev1alpha1.BalanceAnnotation))
+	mode := annotations[balanceAnnotation]
+	if _, applied := annotations[appliedReplicasAnnotation]; applied || mode == "ScaleUp" || mode == "Continuous" {
+		return polling("KeptEven", fmt.Sprintf("the balance controller keeps its replicas even with other zones: set its annotation %s to Off, or remove the target", balanceAnnotation))
 	}
 	return plan.Hold{}
 }

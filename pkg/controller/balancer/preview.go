@@ -17,7 +17,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	balancerinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	balancerinformers "github.com/evenkeel/evenkeel/pkg/client/informers/workloads"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 )

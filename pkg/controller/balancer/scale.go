@@ -15,13 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 )
 
-const machineGroup = machinev1alpha1.GroupName
+// machineGroup is the group of MachineDeployments and MachineSets.
+const machineGroup = "machine.sapcloud.io"
 
 // scale contains the scale subresource, and the workload's own counts.
 type scale struct {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/workloads"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -99,7 +99,7 @@ var _ = Describe("Storms", func() {
 
 // probe is what the process of Balancers asks for.
 func probe(config *rest.Config) reachability.Probe {
-	return reachability.Balancers(versioned.NewForConfigOrDie(config).BalancerV1alpha1(), "")
+	return reachability.ListingOptional(workloads.NewForConfigOrDie(config).BalancerV1alpha1().Balancers("").List)
 }
 
 // disturbAll does many things that happen in clusters, and restores a backup from the midst of them.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 )
 
@@ -143,7 +142,7 @@ var readFields = [][]string{
 }
 
 // readAnnotations are the annotations that this package reads of MachineDeployments.
-var readAnnotations = []string{machinev1alpha1.BoundsAnnotation, machinev1alpha1.BalanceAnnotation, machinev1alpha1.AppliedReplicasAnnotation}
+var readAnnotations = []string{boundsAnnotation, balanceAnnotation, appliedReplicasAnnotation}
 
 // stripObject keeps what is read of a workload or a Machine.
 func stripObject(item any) (any, error) {

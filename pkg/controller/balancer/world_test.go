@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/workloads"
+	workloadinformers "github.com/evenkeel/evenkeel/pkg/client/informers/workloads"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -53,14 +53,18 @@ var served = slices.Concat(sim.Core, sim.Workloads, []sim.Resource{
 	},
 })
 
+func clients(config *rest.Config) (kubernetes.Interface, workloads.Interface) {
+	return kubernetes.NewForConfigOrDie(config), workloads.NewForConfigOrDie(config)
+}
+
 // controller is the program under test.
 func controller(o Options) storm.Program { return watched(o, func(*Controller) {}) }
 
 // watched shows the controller that it runs.
 func watched(o Options, show func(*Controller)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
-		core, ours := world.Clients(config)
-		shared, balancers := informers.NewSharedInformerFactory(core, 0), externalversions.NewSharedInformerFactory(ours, 0)
+		core, ours := clients(config)
+		shared, balancers := informers.NewSharedInformerFactory(core, 0), workloadinformers.NewSharedInformerFactory(ours, 0)
 		c, err := New(
 			Clients{Dynamic: dynamic.NewForConfigOrDie(config), Discovery: discovery.NewDiscoveryClientForConfigOrDie(config), Balancers: ours.BalancerV1alpha1()},
 			Informers{Balancers: balancers.Balancer().V1alpha1().Balancers(), Pods: shared.Core().V1().Pods(), Autoscalers: shared.Autoscaling().V2().HorizontalPodAutoscalers(), Nodes: shared.Core().V1().Nodes()},
@@ -79,7 +83,7 @@ type cluster struct {
 	*storm.World
 	*world.Waker
 	user kubernetes.Interface
-	ours versioned.Interface
+	ours workloads.Interface
 
 	// out names Deployments whose pods do not start, quota how many pods one may have.
 	out   map[string]bool
@@ -102,7 +106,7 @@ func adopt(w *storm.World) *cluster {
 
 // still is a cluster in which no pods are created.
 func still(w *storm.World) *cluster {
-	core, ours := world.Clients(w.ConfigFor("user"))
+	core, ours := clients(w.ConfigFor("user"))
 	return &cluster{World: w, Waker: world.NewWaker(w), user: core, ours: ours, out: map[string]bool{}, quota: map[string]int{}, boot: 5 * time.Second}
 }
 

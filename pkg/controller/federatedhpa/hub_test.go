@@ -24,9 +24,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	autoscaling "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/workloads"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/client/clientset/workloads/typed/autoscaling/v1alpha1"
+	informers "github.com/evenkeel/evenkeel/pkg/client/informers/workloads"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	. "github.com/evenkeel/evenkeel/test/builders/federatedhpa"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -99,7 +99,7 @@ func (a applying) RoundTrip(r *http.Request) (*http.Response, error) {
 // federation is a hub and its members in virtual time.
 type federation struct {
 	*storm.World
-	user    versioned.Interface
+	user    workloads.Interface
 	options Options
 
 	mu       sync.Mutex
@@ -138,7 +138,7 @@ func newFederation(seed uint64, names ...string) *federation {
 }
 
 func adopt(w *storm.World, names ...string) *federation {
-	f := &federation{World: w, user: versioned.NewForConfigOrDie(w.ConfigFor("user"))}
+	f := &federation{World: w, user: workloads.NewForConfigOrDie(w.ConfigFor("user"))}
 	ctx, cancel := context.WithCancel(context.Background())
 	f.stop = cancel
 	for i, name := range names {
@@ -243,8 +243,8 @@ func (f *federation) member(name string) *cluster {
 
 // controller is the program under test. Once it is killed none of its requests to members has an effect either.
 func (f *federation) controller(ctx context.Context, config *rest.Config) error {
-	ours := versioned.NewForConfigOrDie(config)
-	objects := externalversions.NewSharedInformerFactory(ours, 0)
+	ours := workloads.NewForConfigOrDie(config)
+	objects := informers.NewSharedInformerFactory(ours, 0)
 	o := f.options
 	o.Connect = func(r Registration) (*rest.Config, error) {
 		way := &routed{f: f, name: r.Name, process: config, through: map[*sim.Server]*sim.Client{}}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
-	autoscalinginformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	autoscalinginformers "github.com/evenkeel/evenkeel/pkg/client/informers/workloads"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 )

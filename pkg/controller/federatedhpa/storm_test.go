@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
-	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/workloads"
 	. "github.com/evenkeel/evenkeel/test/builders/federatedhpa"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
@@ -211,7 +211,7 @@ func (f *federation) judge(limit int64, name string) {
 
 // probe is what the process of the hub asks for.
 func probe(config *rest.Config) reachability.Probe {
-	return reachability.FederatedAutoscalers(versioned.NewForConfigOrDie(config).AutoscalingV1alpha1(), "")
+	return reachability.ListingOptional(workloads.NewForConfigOrDie(config).AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers("").List)
 }
 
 // disturbAll does many things that happen to fleets. In their midst it restores a backup of the hub, and at last one of a cluster.

@@ -24,8 +24,8 @@ type controller struct {
 func startController(ctx context.Context, cluster *localcluster.Cluster) (*controller, error) {
 	const name = "balancer"
 	process, err := cluster.RunProgram(ctx, localcluster.Program{
-		Name: name, Package: "./cmd/machine-controller-manager", Binary: "bench-balancer-controller",
-		Flags: []string{"--controllers=balancer", "--target-kubeconfig=none", "--kube-api-qps=1000", "--kube-api-burst=1000"},
+		Name: name, Package: "./cmd/" + localcluster.Workloads,
+		Flags: []string{"--controllers=balancer", "--kube-api-qps=1000", "--kube-api-burst=1000"},
 	})
 	if err != nil {
 		return nil, err

@@ -188,9 +188,9 @@ func runController(ctx context.Context) error {
 		return err
 	}
 	_, err = hub.RunProgram(ctx, localcluster.Program{
-		Name: controller, Package: "./cmd/machine-controller-manager", Binary: "federation-controller", Kubeconfig: kubeconfig,
+		Name: controller, Package: "./cmd/" + localcluster.Workloads, Kubeconfig: kubeconfig,
 		Flags: []string{
-			"--controllers=federatedhpa", "--target-kubeconfig=none", "--namespace=kube-system", "--federation-clusters-namespace=" + clusters, "--v=4",
+			"--controllers=federatedhpa", "--namespace=kube-system", "--federation-clusters-namespace=" + clusters, "--v=4",
 			"--federation-probe-period=2s", "--federation-request-timeout=3s",
 			"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s",
 			"--kube-api-qps=150", "--kube-api-burst=200",

@@ -108,10 +108,10 @@ func programs(ctx context.Context) []localcluster.Program {
 	return []localcluster.Program{
 		{Name: driver, Flags: rates},
 		{Name: manager, Kubeconfig: account(manager), Flags: append(rates, "--concurrent-syncs=30", "--controllers=mcm,machinetaint,nodegroup,release,balance")},
-		{Name: balancer, Package: "./cmd/" + manager, Binary: manager, Kubeconfig: account("evenkeel-balancer"),
-			Flags: append(rates, "--controllers=balancer", "--target-kubeconfig=none", "--namespace=kube-system")},
-		{Name: hub, Package: "./cmd/" + manager, Binary: manager, Kubeconfig: account("evenkeel-federatedhpa"),
-			Flags: append(rates, "--controllers=federatedhpa", "--target-kubeconfig=none", "--namespace=kube-system", "--federation-clusters-namespace="+clusters)},
+		{Name: balancer, Package: "./cmd/" + localcluster.Workloads, Kubeconfig: account("evenkeel-balancer"),
+			Flags: append(rates, "--controllers=balancer", "--namespace=kube-system")},
+		{Name: hub, Package: "./cmd/" + localcluster.Workloads, Kubeconfig: account("evenkeel-federatedhpa"),
+			Flags: append(rates, "--controllers=federatedhpa", "--namespace=kube-system", "--federation-clusters-namespace="+clusters)},
 	}
 }
 

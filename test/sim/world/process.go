@@ -15,7 +15,7 @@ import (
 
 // ControlCluster returns the probe of the control cluster.
 func ControlCluster(ours versioned.Interface) *reachability.Cluster {
-	return reachability.New("control", reachability.MachineDeployments(ours.MachineV1alpha1(), fixture.Namespace), reachability.Options{})
+	return reachability.New("control", reachability.Listing(ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).List), reachability.Options{})
 }
 
 // TargetCluster returns the probe of the target cluster.

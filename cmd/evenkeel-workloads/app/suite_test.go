@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/test/running"
+	"github.com/evenkeel/evenkeel/test/sim"
+)
+
+func TestApp(t *testing.T) {
+	quiet := flag.NewFlagSet("", flag.PanicOnError)
+	klog.InitFlags(quiet)
+	_ = quiet.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL"})
+	klog.SetOutput(io.Discard)
+	RegisterFailHandler(Fail)
+	RunSpecs(t, Name)
+}
+
+// eventually is how long a test waits for what takes milliseconds.
+const eventually = 20 * time.Second
+
+func parsed(arguments ...string) *Options {
+	o := NewOptions()
+	ExpectWithOffset(1, o.Flags().Parse(arguments)).To(Succeed())
+	return o
+}
+
+// start runs some controllers on a simulated cluster.
+func start(server *sim.Server, controllers string, arguments ...string) *running.Process {
+	GinkgoHelper()
+	port := running.FreePort()
+	o := parsed(append([]string{
+		fmt.Sprint("--port=", port), "--kube-api-qps=1000", "--kube-api-burst=1000",
+		"--kubeconfig=" + running.Kubeconfig(server, "workloads"), "--controllers=" + controllers,
+	}, arguments...)...)
+	Expect(o.Validate()).To(Succeed())
+	return running.Start(server, port, func(ctx context.Context) error { return Run(ctx, o) })
+}
