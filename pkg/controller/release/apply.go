@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,9 +18,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 )
+
+// asideTime is how long replicas of a MachineDeployment are not raised after an admission policy has
+// refused that. Meanwhile, pods can get machines of others.
+const asideTime = 30 * time.Second
 
 // applyRaises writes the raises. If one fails, the next decision uses what the API server has.
 func (c *Controller) applyRaises(ctx context.Context, p plan.Plan) error {
@@ -121,4 +128,41 @@ func nameSome(names []string, noun string) string {
 		return noun + "s " + strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%d %ss (%s, ...)", len(names), noun, strings.Join(names[:few], ", "))
+}
+
+// refusedRaises are the raises that an admission policy has refused, by the UID of the
+// MachineDeployment.
+type refusedRaises map[types.UID]refusedRaise
+
+type refusedRaise struct {
+	basis plan.Basis
+	until time.Time
+}
+
+// record remembers a raise that has failed, if it was refused.
+func (r refusedRaises) record(basis plan.Basis, err error, now time.Time) {
+	var refused refusedError
+	if errors.As(err, &refused) {
+		r[basis.UID] = refusedRaise{basis, now.Add(asideTime)}
+	}
+}
+
+// isAside reports whether the replicas of a MachineDeployment are not raised now: nothing has changed
+// since that was refused.
+func (r refusedRaises) isAside(basis plan.Basis) bool {
+	refused, known := r[basis.UID]
+	return known && reflect.DeepEqual(refused.basis, basis)
+}
+
+// forgetExpired forgets the raises that may be tried again.
+func (r refusedRaises) forgetExpired(now time.Time) {
+	maps.DeleteFunc(r, func(_ types.UID, one refusedRaise) bool { return !now.Before(one.until) })
+}
+
+// retryAfter returns how long it takes until the next raise may be tried again; 0 if there is none.
+func (r refusedRaises) retryAfter(now time.Time) (wait time.Duration) {
+	for _, one := range r {
+		wait = requeue.Sooner(wait, one.until.Sub(now))
+	}
+	return wait
 }

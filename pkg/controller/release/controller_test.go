@@ -192,3 +192,8 @@ var _ = Describe("The controller", func() {
 		})
 	})
 })
+
+var _ = It("counts pods by outcome in the metric, with those that were not looked at", func() {
+	Expect(PodsByOutcome(plan.Plan{Pods: map[string]plan.Outcome{"a": plan.Released, "b": plan.Released, "c": plan.BeyondBounds}, Beyond: 7})).To(
+		Equal(map[plan.Outcome]float64{plan.Released: 2, plan.BeyondBounds: 8}))
+})

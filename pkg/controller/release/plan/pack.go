@@ -9,6 +9,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
 // maxOwners is how many owners of dedicated machines are considered.
@@ -45,6 +46,22 @@ func (r *round) packPods(all fit.Demand) {
 		r.plan.Pods[p.Name()] = BeyondBounds
 	}
 	r.finish()
+}
+
+// placeNominated places the pods that are nominated for machines which their owners have claimed, and
+// returns the other pods. Each such pod keeps its machine until that opens.
+func (r *round) placeNominated(pods []*fit.Pod) []*fit.Pod {
+	var left []*fit.Pod
+	for _, p := range pods {
+		node := r.Nominated[p.Object.UID]
+		if r.roles[node].claimedBy.Owns(p.Object) {
+			r.nominated[node] = append(r.nominated[node], p)
+			r.plan.Pods[p.Name()] = Coming
+			continue
+		}
+		left = append(left, p)
+	}
+	return left
 }
 
 // owners returns the owners with machines that can be claimed, or are: workloads first, then
@@ -172,5 +189,45 @@ func (r *round) finish() {
 			slices.Sort(raise.For)
 			r.plan.Raises = append(r.plan.Raises, *raise)
 		}
+	}
+}
+
+// setSimilar names the set of similar pools that each group of machines is from. Pools without a
+// machine to release do not matter. What DaemonSets leave of a machine is not compared here: fit.Pack
+// compares what machines hold.
+func (r *round) setSimilar() {
+	if !r.Settings.Even {
+		return
+	}
+	spare := map[string]bool{}
+	for _, g := range r.groups {
+		spare[g.Name] = spare[g.Name] || len(g.Nodes) > 0
+	}
+	templates := map[string][]similar.Template{}
+	for _, p := range r.Pools {
+		if p.Sample != nil && spare[p.Key] {
+			namespace, _, _ := strings.Cut(p.Key, "/")
+			worker := namespace + "/" + p.WorkerPool
+			templates[worker] = append(templates[worker], p.template())
+		}
+	}
+	sets := map[string]string{}
+	for _, some := range templates {
+		for _, names := range similar.Groups(some, r.Settings.Similar) {
+			for _, name := range names {
+				sets[name] = names[0]
+			}
+		}
+	}
+	for i := range r.groups {
+		r.groups[i].Set = sets[r.groups[i].Name]
+	}
+}
+
+func (p Pool) template() similar.Template {
+	offered := p.Sample.Status
+	return similar.Template{
+		Name: p.Key, Capacity: offered.Capacity, Allocatable: offered.Allocatable, Free: offered.Allocatable,
+		Labels: p.Sample.Labels, Taints: p.Taints,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,17 @@ func (c *Controller) nominate(ctx context.Context, all []plan.Nomination) error 
 // the pod is to get another one, and the machine is claimed for a second pod.
 func (c *Controller) withdrawNominations(ctx context.Context) error {
 	return c.nominate(ctx, c.crowdedOut())
+}
+
+// crowdedOut returns a withdrawal for each pod that counts and is crowded out.
+func (c *Controller) crowdedOut() (all []plan.Nomination) {
+	for _, pod := range c.nominatedPods() {
+		counts, _ := c.settings.Evaluate(withoutNomination(pod))
+		if node := c.openNode(pod); counts && node != nil && c.isCrowdedOut(pod, node) {
+			all = append(all, plan.Nomination{Pod: c.podCache.podFor(pod)})
+		}
+	}
+	return all
 }
 
 func (c *Controller) nominateOne(ctx context.Context, n plan.Nomination) error {
@@ -88,4 +100,41 @@ func forbidden(err error) error {
 		return err
 	}
 	return nil
+}
+
+const (
+	// lastingRefusals is how many attempts in a row are refused, in at least lastingTime, until a
+	// right counts as missing. An API server that has just started may refuse what it allows later,
+	// and a machine that opens without a nomination is lost to the owner.
+	lastingRefusals = 5
+	lastingTime     = 5 * time.Second
+)
+
+// refusals are the nominations that were refused last, by namespace: a Role may grant the right in
+// some namespaces alone.
+type refusals map[string]refusal
+
+// refusal is how many attempts in a row were refused, and when the first and the last one were.
+type refusal struct {
+	count       int
+	first, last time.Time
+}
+
+// record notes an attempt. It reports whether the right counts as missing from now on.
+func (r refusals) record(namespace string, refused bool, now time.Time) (missing bool) {
+	if !refused {
+		delete(r, namespace)
+		return false
+	}
+	was := r[namespace]
+	is := refusal{count: was.count + 1, first: was.first, last: now}
+	if was.count == 0 {
+		is.first = now
+	}
+	r[namespace] = is
+	return is.lasting() && !was.lasting()
+}
+
+func (r refusal) lasting() bool {
+	return r.count >= lastingRefusals && r.last.Sub(r.first) >= lastingTime
 }
