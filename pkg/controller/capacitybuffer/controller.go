@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -148,6 +150,19 @@ func (c *Controller) attach(i Informers) error {
 	c.statuses = written.NewCache[*v1beta1.CapacityBuffer](c.buffers, c.options.Clock)
 	c.written = written.NewCache[*autoscaling.Reserve](c.reserves, c.options.Clock)
 	return errors.Join(errs...)
+}
+
+// differ reports whether an update of a cached object matters.
+func differ(was, is any) bool {
+	switch a := was.(type) {
+	case *workload:
+		b, same := is.(*workload)
+		return !same || a.UID != b.UID || !reflect.DeepEqual(a.Workload, b.Workload)
+	case *corev1.ResourceQuota:
+		b, same := is.(*corev1.ResourceQuota)
+		return !same || !reflect.DeepEqual(a.Spec, b.Spec) || !reflect.DeepEqual(a.Status, b.Status)
+	}
+	return true
 }
 
 // resyncAll queues a sync, later if the last one took long: however often users of the target

@@ -3,14 +3,12 @@
 package plan
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 
-	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
@@ -149,22 +147,4 @@ func (s *site) currentOf(owner machine.Owner) int {
 		return 0
 	}
 	return max(0, rest)
-}
-
-// keepDedicated adds to what is dedicated those of the kept machines of a Reserve that are dedicated
-// to the owners of buffers that cannot be read now (law 5).
-func (r *round) keepDedicated(reserve *autoscaling.Reserve, all []machine.Dedication, kept int) []machine.Dedication {
-	all = slices.Clone(all)
-	for _, before := range dedications(reserve) {
-		at := slices.IndexFunc(all, func(d machine.Dedication) bool { return d.Owner == before.Owner })
-		if at < 0 {
-			at, all = len(all), append(all, machine.Dedication{Owner: before.Owner})
-		}
-		n := max(0, min(int(before.Machines-all[at].Machines), r.unreadOf[before.Owner], kept))
-		all[at].Machines += int32(n)
-		r.unreadOf[before.Owner] -= n
-		kept -= n
-	}
-	slices.SortFunc(all, func(a, b machine.Dedication) int { return cmp.Compare(a.Owner, b.Owner) })
-	return slices.DeleteFunc(all, func(d machine.Dedication) bool { return d.Machines == 0 })
 }

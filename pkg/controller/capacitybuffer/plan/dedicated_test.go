@@ -5,6 +5,7 @@ package plan_test
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -107,5 +108,103 @@ var _ = It("no Reserve dedicates more machines than it asks for, whatever there 
 				t.Fatalf("%+v", r)
 			}
 		}
+	})
+})
+
+var _ = Describe("Owners of machines (laws 8 and 11)", func() {
+	// ownedBy is a view with so many buffers, each in a namespace of its own that owns its machines.
+	ownedBy := func(n int) plan.View {
+		v := plan.View{Pools: []plan.Pool{Site("a", "cpu=4", 99)}}
+		for i := range n {
+			b := Chunks("b", 1, "cpu=1", dedicated("namespace"))
+			b.Object.Namespace = fmt.Sprintf("n%02d", i)
+			v.Buffers = append(v.Buffers, b)
+		}
+		return v
+	}
+
+	It("are those of the first 20 namespaces by name, whichever has the oldest buffer", func() {
+		v := ownedBy(21)
+		oldest := v.Buffers[20].Object
+		oldest.CreationTimestamp.Time = oldest.CreationTimestamp.Add(-time.Hour)
+		d := plan.New(v).Decisions
+		Expect(d[19].Problem).To(BeNil())
+		Expect(d[20].Problem.Message).To(Equal("machines can be dedicated to at most 20 different owners"))
+	})
+
+	It("leave machines for all pods, however many they are", func() {
+		v := ownedBy(20)
+		v.Buffers = append(v.Buffers, Chunks("z", 1, "cpu=1"))
+		p := plan.New(v)
+		Expect(p.Decisions[20].Problem).To(BeNil())
+		Expect(Requests(p)).To(Equal("a=21"))
+	})
+
+	It("are as many, whether or not chunks for all pods come first", func() {
+		v := ownedBy(20)
+		common := Chunks("b", 1, "cpu=1")
+		common.Object.Namespace = "a"
+		v.Buffers = append(v.Buffers, common)
+		p := plan.New(v)
+		Expect(p.Decisions[20].Problem).To(BeNil())
+		Expect(Requests(p)).To(Equal("a=21"))
+	})
+
+	It("are up to eight namespaces", func() {
+		v := plan.View{Buffers: []plan.Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace/a,namespace/b,namespace/c,namespace/d,namespace/e,namespace/f,namespace/g,namespace/h"))}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}}
+		Expect(dedications(After(v))).To(Equal("a: a,b,c,d,e,f,g,h=1"))
+	})
+
+	It("do not keep others from being read, however long their names are", func() {
+		long := "workload"
+		for _, letter := range "abcdefg" {
+			long += ",namespace/" + strings.Repeat(string(letter), 134)
+		}
+		b := NewBuffer("b", "{scalableRef: {apiGroup: apps, kind: Deployment, name: "+strings.Repeat("w", 253)+"}, replicas: 1}", WithWorkload(1, PodSpec("cpu=1")), dedicated(long))
+		v := After(plan.View{Buffers: []plan.Buffer{b, Chunks("c", 1, "cpu=1", dedicated("namespace"))}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}})
+		Expect(machine.ParseDedications(v.Reserves[0].Annotations[machine.DedicatedAnnotation])).To(Equal([]machine.Dedication{{Owner: Shop, Machines: 1}}))
+		Expect(plan.New(v).Decisions[0].Problem.Message).To(Equal("annotation dedicated: the names of all workloads and namespaces have 1214 characters, at most 1024 are possible"))
+	})
+
+	DescribeTable("are not what is no word for one",
+		func(annotation, kind string) {
+			b := NewBuffer("b", "{scalableRef: {apiGroup: example.com, kind: "+kind+", name: web}, replicas: 1}", dedicated(annotation))
+			b.Scale, b.Newest = rolledOut(one).Scale, rolledOut(one).Newest
+			Expect(plan.New(plan.View{Buffers: []plan.Buffer{b}}).Decisions[0].Problem.Message).To(HavePrefix("annotation dedicated: %q is neither", annotation))
+		},
+		Entry("another word, for a workload", "true", "Rollout"),
+		Entry("a workload whose kind would be read as more than one", "workload", `"Roll=9 out"`),
+	)
+
+	It("have no part in MachineDeployments that hold none of their chunks", func() {
+		v := After(plan.View{Buffers: []plan.Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace"), selecting("b")), Chunks("c", 1, "cpu=1", selecting("a"))},
+			Pools: []plan.Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 9)}})
+		Expect(Spread(v)).To(Equal("a=1 b=1"))
+		Expect(dedications(v)).To(Equal("b: shop=1"))
+	})
+
+	It("keep their machines from counting for all pods, which prefer the machines that they have (law 6)", func() {
+		common, owned := Chunks("c", 1, "cpu=1"), Chunks("b", 2, "cpu=3", dedicated("namespace"))
+		v := After(plan.View{Buffers: []plan.Buffer{owned, common}, Pools: []plan.Pool{Site("b", "cpu=4", 9)}})
+		Expect([]string{Spread(v), dedications(v)}).To(Equal([]string{"b=3", "b: shop=2"}))
+		v.Pools = append(v.Pools, Site("a", "cpu=4", 9))
+		Expect(plan.New(v).Requests).To(BeEmpty())
+		v.Buffers = []plan.Buffer{Chunks("c", 2, "cpu=3")}
+		Expect(Requests(plan.New(v))).To(Equal("a=1 b=1"), "only one of those in b was for all")
+	})
+
+	It("do not prefer a MachineDeployment for the machines that it holds for all pods", func() {
+		v := After(plan.View{Buffers: []plan.Buffer{Chunks("c", 1, "cpu=1", selecting("b"))}, Pools: []plan.Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 9)}})
+		v.Buffers = append(v.Buffers, Chunks("b", 1, "cpu=1", dedicated("namespace")))
+		v = After(v)
+		Expect([]string{Spread(v), dedications(v)}).To(Equal([]string{"a=1 b=1", "a: shop=1"}))
+	})
+
+	It("keep their machines while a buffer that cannot be read keeps others", func() {
+		unreadable := Chunks("u", 1, "cpu=1")
+		unreadable.Lacks, unreadable.Object.Status.Replicas = "no right", new(int32(2))
+		v := plan.View{Buffers: []plan.Buffer{unreadable, Chunks("b", 1, "cpu=1", dedicated("namespace"))}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}, Reserves: reserved("a", 3)}
+		Expect(Requests(plan.New(v))).To(Equal("a=3"))
+		Expect(plan.New(v).Requests[0].Dedicated).To(Equal([]machine.Dedication{{Owner: Shop, Machines: 1}}))
 	})
 })

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package plan decides how many machines to request of each MachineDeployment for the chunks of
+// CapacityBuffers, and what the status of each buffer says. It decides from a View, which contains
+// all objects that matter at one instant, and returns a Plan. It is pure: it has no client, no
+// context, no logger and no clock. Package capacitybuffer collects the View, carries out the Plan, and
+// lists the laws.
 package plan
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -12,12 +16,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/turns"
-	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/fit"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 const (
@@ -203,94 +205,4 @@ func (r *round) assign() {
 			d.Lack = c.shortageReason(d, c.shapes[at].chunk, &checks)
 		}
 	}
-}
-
-// holding is how many machines a MachineDeployment holds for chunks, and to whom some of them are
-// dedicated.
-type holding struct {
-	machines  int
-	dedicated []machine.Dedication
-}
-
-func (h *holding) add(owner machine.Owner, machines int) {
-	h.machines += machines
-	if owner != "" && machines > 0 {
-		h.dedicated = append(h.dedicated, machine.Dedication{Owner: owner, Machines: int32(machines)})
-	}
-}
-
-// requests returns the Reserves that differ from the decisions about sites and held machines, and
-// those that nothing asks for.
-func (r *round) requests(all []holding) []Request {
-	wanted := map[string]Request{}
-	want := func(name string, h holding) {
-		if h.machines > 0 {
-			wanted[ReserveName(name)] = Request{Pool: name, Machines: h.machines, Dedicated: h.dedicated}
-		}
-	}
-	for i, h := range all {
-		want(r.sites[i].Deployment.Name, h)
-	}
-	if r.unread > 0 || slices.ContainsFunc(r.classes, (*class).hasChunks) {
-		for name, h := range r.held {
-			want(name, h)
-		}
-	}
-	var changes []Request
-	for _, reserve := range r.byUnread() {
-		w, is := wanted[reserve.Name]
-		delete(wanted, reserve.Name)
-		if kept := min(int(reserve.Spec.Replicas)-w.Machines, r.unread); kept > 0 {
-			r.unread -= kept
-			name := poolOf(reserve, w)
-			if name == "" {
-				continue // another client has moved its machines: they stay until buffers can be read again
-			}
-			w, is = Request{Pool: name, Machines: w.Machines + kept, Dedicated: r.keepDedicated(reserve, w.Dedicated, kept)}, true
-		}
-		if w.Reserve = reserve; !is || !w.isMet() {
-			changes = append(changes, w)
-		}
-	}
-	changes = slices.AppendSeq(changes, maps.Values(wanted))
-	slices.SortFunc(changes, func(a, b Request) int { return cmp.Compare(a.Name(), b.Name()) })
-	return changes
-}
-
-// byUnread returns the Reserves by name, but first those that certainly hold chunks of buffers that
-// cannot be read, because of their owners or the pools that they name: the others may be needless.
-func (r *round) byUnread() []*autoscaling.Reserve {
-	certain := map[string]bool{}
-	for _, p := range r.Pools {
-		name := pool.WorkerPoolOf(p.Deployment)
-		certain[ReserveName(p.Deployment.Name)] = r.unreadIn[p.Deployment.Name] || name != "" && r.unreadIn[name]
-	}
-	owned := func(d machine.Dedication) bool { return r.unreadOf[d.Owner] > 0 }
-	rank := func(reserve *autoscaling.Reserve) int {
-		if certain[reserve.Name] || slices.ContainsFunc(dedications(reserve), owned) {
-			return 0
-		}
-		return 1
-	}
-	return slices.SortedFunc(slices.Values(r.Reserves), func(a, b *autoscaling.Reserve) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
-	})
-}
-
-// poolOf returns the MachineDeployment of a Reserve; empty if it does not name exactly one.
-func poolOf(reserve *autoscaling.Reserve, w Request) string {
-	if w.Pool == "" && len(reserve.Spec.Pools.Names) == 1 {
-		return reserve.Spec.Pools.Names[0]
-	}
-	return w.Pool
-}
-
-// reserveOf returns the Reserve for a MachineDeployment; nil if there is none.
-func (v *View) reserveOf(name string) *autoscaling.Reserve {
-	for _, r := range v.Reserves {
-		if r.Name == ReserveName(name) {
-			return r
-		}
-	}
-	return nil
 }

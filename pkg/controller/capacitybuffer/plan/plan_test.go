@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -22,6 +23,11 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	. "github.com/evenkeel/evenkeel/test/builders/capacitybuffer"
 )
+
+func TestPlan(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "CapacityBuffer plan")
+}
 
 func worker(name string) func(*plan.Pool) {
 	return func(p *plan.Pool) { p.Deployment.Labels[pool.WorkerPoolLabel] = name }

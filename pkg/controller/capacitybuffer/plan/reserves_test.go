@@ -85,3 +85,42 @@ var _ = It("A workload of a kind that is not known holds the same machines, what
 		slices.Reverse(reserves)
 	}
 })
+
+var _ = Describe("The Reserve after a request", func() {
+	owned := []machine.Dedication{{Owner: Shop, Machines: 1}}
+
+	It("is gone if no machine is asked for", func() {
+		Expect(plan.Request{Pool: "a", Reserve: reserved("a", 2)[0]}.After(Namespace)).To(BeNil())
+	})
+
+	It("is new where there was none, and marked as the controller's own", func() {
+		r := plan.Request{Pool: "a", Machines: 1, Dedicated: owned}.After(Namespace)
+		Expect([]string{r.Namespace, r.Name, r.Labels[plan.OwnLabel]}).To(Equal([]string{Namespace, "capacity-buffers.a", "true"}))
+		Expect(r.Spec).To(And(HaveField("Replicas", BeEquivalentTo(1)), HaveField("Pools.Names", Equal([]string{"a"}))))
+		Expect(r.Annotations).To(Equal(map[string]string{machine.DedicatedAnnotation: "shop=1"}))
+	})
+
+	It("keeps what others have written, and asks for what is requested", func() {
+		r := plan.NewReserve(Namespace, plan.Request{Pool: "a", Machines: 2, Dedicated: owned})
+		r.Annotations["note"], r.ResourceVersion = "x", "7"
+		after := plan.Request{Pool: "a", Machines: 3, Reserve: r}.After(Namespace)
+		Expect(after.Spec.Replicas).To(BeEquivalentTo(3))
+		Expect(after.ResourceVersion).To(Equal("7"))
+		Expect(after.Annotations).To(Equal(map[string]string{"note": "x"}), "none of them is dedicated any more")
+		Expect(r.Spec.Replicas).To(BeEquivalentTo(2), "the Reserve of the view is unchanged")
+	})
+
+	It("has no annotations if nothing is dedicated", func() {
+		Expect(plan.NewReserve(Namespace, plan.Request{Pool: "a", Machines: 1}).Annotations).To(BeEmpty())
+	})
+
+	DescribeTable("is gone if nothing asks for machines, also if another client has moved them",
+		func(names ...string) {
+			r := reserved("a", 2)
+			r[0].Spec.Pools.Names = names
+			Expect(Requests(plan.New(plan.View{Reserves: r}))).To(Equal("a=-"))
+		},
+		Entry("to two MachineDeployments", "a", "c"),
+		Entry("to none"),
+	)
+})
