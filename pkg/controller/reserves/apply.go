@@ -21,6 +21,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -73,6 +74,15 @@ func patchOf(r plan.Request) []byte {
 		panic(fmt.Sprintf("encode patch: %v", err)) // strings always encode
 	}
 	return patch
+}
+
+// After returns the MachineDeployment of a request as the controller would leave it.
+func After(r plan.Request) (*machine.MachineDeployment, error) {
+	d := &machine.MachineDeployment{}
+	if err := still.Merge(r.Deployment, patchOf(r), d); err != nil {
+		return nil, fmt.Errorf("change machine deployment %s: %w", r.Deployment.Name, err)
+	}
+	return d, nil
 }
 
 // report writes the statuses that have changed, and records events.

@@ -4,6 +4,7 @@ package reserves_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	"github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
 	. "github.com/evenkeel/evenkeel/test/builders/reserves"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -273,3 +275,83 @@ func (c *cluster) disturb(random *rand.Rand) {
 		c.changePool("b", func(d *machine.MachineDeployment) { d.Spec.Replicas = 2 })
 	}
 }
+
+// behind has a Reserve for a MachineDeployment with three machines for workload, and then shows the
+// controller changes of a kind five minutes late.
+func behind(kind string, story func(*cluster)) {
+	storm.Bubble(suite, func() {
+		c := newCluster(sim.Options{Seed: 1})
+		defer c.End()
+		c.pool("a", 3, Bounds("1:9"))
+		c.create(Wish("shop", Replicas(4)))
+		c.Start("reserves", controller)
+		Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+		Expect(c.requested()).To(Equal("a: shop=4"))
+		c.Lag(kind, sim.Constantly(5*time.Minute), "reserves")
+		story(c)
+		Expect(c.Settle(20*time.Minute, 12*time.Hour)).To(Succeed())
+	})
+}
+
+// bounded changes the bounds of the MachineDeployment.
+func (c *cluster) bounded(text string) {
+	GinkgoHelper()
+	c.changePool("a", Annotated(machine.BoundsAnnotation, text))
+}
+
+var _ = Describe("Between a write of the controller and its event", func() {
+	It("the next request is decided on that write", func() {
+		behind("machinedeployments", func(c *cluster) {
+			for _, n := range []int32{2, 3, 5} {
+				c.change("shop", Replicas(n))
+				time.Sleep(5 * time.Second)
+				Expect(c.requested()).To(Equal(fmt.Sprintf("a: shop=%d", n)))
+			}
+		})
+	})
+
+	It("the next status is decided on that write", func() {
+		behind("reserves", func(c *cluster) {
+			for _, room := range []int{2, 1, 3} {
+				c.bounded(fmt.Sprintf("1:%d", 3+room))
+				time.Sleep(5 * time.Second)
+				Expect(c.reserve("shop").Status.Pools).To(HaveExactElements(HaveField("DesiredReplicas", BeEquivalentTo(room))))
+			}
+		})
+	})
+
+	It("nothing is requested by what another client has changed meanwhile", func() {
+		behind("machinedeployments", func(c *cluster) {
+			c.bounded("1:4")
+			c.change("shop", Replicas(5))
+			time.Sleep(time.Minute)
+			Expect(c.requested()).To(Equal("a: shop=4"), "it is not known yet that there is room for one")
+			time.Sleep(5 * time.Minute)
+			Expect(c.requested()).To(Equal("a: shop=1"))
+		})
+	})
+})
+
+var _ = Describe("A preview", func() {
+	It("carries out a plan on copies, and is at rest then", func() {
+		v := plan.View{Now: Monday, Reserves: []*v1alpha1.Reserve{Wish("shop", Replicas(3))}, Pools: []plan.Pool{
+			Site("a", 1), Site("b", 1, Annotated(machine.RequestedExcessAnnotation, "gone=7"), Annotated(machine.DedicatedAnnotation, "ci=1")),
+		}}
+		Holds(1, 1, "Complete")(&v.Pools[0])
+		p := plan.New(v)
+		Expect(Requests(p)).To(Equal("a: shop=2, b: shop=1"))
+		for i, r := range p.Requests {
+			d, err := After(r)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(d.Annotations).To(Equal(map[string]string{machine.RequestedExcessAnnotation: r.Text}), "an empty annotation is none")
+			Expect(d.Status).To(Equal(v.Pools[i].Deployment.Status))
+			v.Pools[i].Deployment = d
+		}
+		after := p.Decisions[0].After(Monday)
+		Expect(ready(after).Reason).To(Equal("Growing"))
+		Expect(after.Status.ReadyReplicas).To(BeEquivalentTo(1))
+		Expect(v.Reserves[0].Status).To(BeZero(), "what was shown stays as it was")
+		v.Reserves[0] = after
+		Expect(plan.New(v).Requests).To(BeEmpty())
+	})
+})
