@@ -6,6 +6,8 @@ package machinetaint_test
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,12 +16,29 @@ import (
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/release"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/manager"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 // fork is a double of Gardener's fork of cluster-autoscaler, beside one MachineDeployment in which each pod takes a machine. It decides
@@ -247,4 +266,235 @@ func (f *fork) write(ctx context.Context, change func(*mcmapi.MachineDeployment)
 // limits are the bounds annotation.
 func (f *fork) limits(excess int) string {
 	return strings.Join([]string{strconv.Itoa(int(f.least)), strconv.Itoa(int(f.most)), strconv.Itoa(excess)}, ":")
+}
+
+// servedToRelease are the kinds that the release controller reads, too.
+var servedToRelease = slices.Concat(served, sim.Workloads, []sim.Resource{
+	{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Kind: "StorageClass", Type: &storagev1.StorageClass{}},
+	{Group: "storage.k8s.io", Version: "v1", Name: "csidrivers", Kind: "CSIDriver", Type: &storagev1.CSIDriver{}},
+})
+
+// releases runs the release controller.
+func releases(p *manager.Process, machines *stores.Informers, nodes *target.Informers) error {
+	c, err := release.New(p.Client.MachineV1alpha1(), release.Informers{Machines: machines, Target: nodes}, &record.FakeRecorder{},
+		release.Options{Raised: p.Taint.ObserveUpdate, Pods: p.Core.CoreV1(), Target: p.Target()})
+	if err != nil {
+		return err
+	}
+	p.Go(c.Run)
+	return nil
+}
+
+// besideFork is a cluster in which release and Gardener's autoscaler raise replicas that include the reserve.
+func besideFork(w *storm.World) (*cluster, *fork) {
+	c, f := inhabit(w), &fork{least: 1, most: most}
+	c.reports = true
+	c.process = w.Start(evenkeel, manager.ProgramWith(machinetaint.Options{Settings: plan.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
+		return api.AccountingInclusive
+	}}}, releases))
+	c.start()
+	return c, f
+}
+
+// fill makes pods that each take a machine, and that the release controller knows to.
+func (c *cluster) fill(pods int) {
+	GinkgoHelper()
+	for i := range pods {
+		_, err := c.core.CoreV1().Pods(ns).Create(context.Background(), wholeMachine(fmt.Sprintf("work-%d-%d", time.Now().UnixNano(), i)), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+func wholeMachine(name string) *corev1.Pod {
+	return fixture.Pod(name, replicated, func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("3")
+	})
+}
+
+// finish ends some pods.
+func (c *cluster) finish(pods int) {
+	GinkgoHelper()
+	for _, o := range c.Objects(podsGVR) {
+		if pods--; pods < 0 {
+			return
+		}
+		_ = c.core.CoreV1().Pods(ns).Delete(context.Background(), o.GetName(), metav1.DeleteOptions{}) // the scheduler may have been faster
+	}
+}
+
+// waiting returns how many pods have no Node.
+func (c *cluster) waiting() (n int) {
+	for _, o := range c.Objects(podsGVR) {
+		if node, _, _ := unstructured.NestedString(o.Object, "spec", "nodeName"); node == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// raises follows by how many machines replicas are raised beyond the pods that there are.
+type raises struct {
+	g    *guard
+	pods map[string]bool
+	// beyond counts the raises of each client, by the number of machines.
+	beyond map[string]int
+	before int
+	// written are the writes of the MachineDeployment.
+	written []string
+}
+
+func (e *raises) follow(w sim.Write) error {
+	switch {
+	case w.Resource == "pods" && w.Effect == sim.Deleted:
+		delete(e.pods, w.Name)
+	case w.Resource == "pods":
+		e.pods[w.Name] = true
+	case w.Resource == "machinedeployments" && !w.NoOp() && w.Object != nil:
+		e.judge(w)
+	}
+	return nil
+}
+
+func (e *raises) judge(w sim.Write) {
+	d := world.Decoded[api.MachineDeployment](w.Object)
+	if names := d.Annotations[machineutils.TriggerDeletionByMCM]; w.User == forkUser && names != "" {
+		for name := range strings.SplitSeq(names, ",") {
+			name, _, _ = strings.Cut(name, "~")
+			e.g.forgive(name)
+		}
+	}
+	e.written = append(e.written, fmt.Sprintf("%s %s: replicas %d, excess %d", w.Time.Format(time.TimeOnly), w.User, d.Spec.Replicas, ptr.Deref(d.Spec.ExcessReplicas, -1)))
+	workload := world.Workload(d)
+	if pods := max(1, len(e.pods)); workload > e.before && workload > pods {
+		e.beyond[fmt.Sprintf("%s %d", w.User, workload-pods)]++
+	}
+	e.before = workload
+}
+
+var _ = Describe("Storms beside Gardener's autoscaler", func() {
+	It("end with a machine for each pod and the reserve, and keep all invariants for hours", func() {
+		looked, beyond := map[string]int{}, map[string]int{}
+		storm.Seeds(suite, 2, func(seed uint64) {
+			c, f := besideFork(storm.NewApart(sim.Options{Seed: seed, Resources: servedToRelease}))
+			defer c.End()
+			random := rand.New(rand.NewPCG(seed, 11))
+			g := newGuard(c)
+			g.inclusive = true
+			e := &raises{g: g, pods: map[string]bool{}, beyond: beyond}
+			c.AfterWrite(g.follow)
+			c.AfterWrite(e.follow)
+			c.pool(1, excess(2), bounds(f.limits(2)))
+			c.Start(forkUser, f.run)
+			c.Storm(random, c.process)
+			for range 40 {
+				time.Sleep(time.Duration(random.IntN(600)) * time.Second)
+				c.bother(random, g)
+			}
+			c.calm()
+			time.Sleep(2 * time.Hour)
+			pods := len(c.Objects(podsGVR))
+			c.settle()
+			Expect(g.verdict()).To(BeEmpty(), "%s", strings.Join(g.story, "\n"))
+			reserve := int(*c.deployment().Spec.ExcessReplicas)
+			serving := min(most, max(pods, int(f.least)-reserve))
+			Expect(c.numbers()).To(HavePrefix(fmt.Sprintf("%d+%d status", serving, min(reserve, most-serving))), "%d pods, %d of them wait; the last writes:\n%s", pods, c.waiting(),
+				strings.Join(e.written[max(0, len(e.written)-20):], "\n"))
+			for law, n := range g.looked {
+				looked[law] += n
+			}
+		})
+		AddReportEntry("invariants that were at stake", ReportEntryVisibilityAlways, fmt.Sprint(looked))
+		AddReportEntry("raises by so many machines beyond the pods", ReportEntryVisibilityAlways, fmt.Sprint(beyond))
+		if !storm.Repeating() {
+			Expect(looked).To(And(HaveKey("I1"), HaveKey("I3"), HaveKey("no machine can be created"), HaveKey("another class"), HaveKey("all pods go"),
+				HaveKey("pods come while the reserve leaves"), HaveKey("wanted back")))
+		}
+	})
+})
+
+// bother does one thing that happens to a Shoot.
+func (c *cluster) bother(random *rand.Rand, g *guard) {
+	serving, _ := c.split()
+	switch kind := random.IntN(16); kind {
+	case 0, 1, 2:
+		g.count("pods come")
+		c.fill(1 + random.IntN(4))
+	case 3, 4, 5:
+		g.count("pods go")
+		c.finish(1 + random.IntN(4))
+	case 6:
+		c.process.CrashFor(time.Duration(random.IntN(40)) * time.Second)
+	case 7:
+		g.count("no machine can be created")
+		c.cloud.set(func() { c.cloud.out = !c.cloud.out })
+	case 8:
+		if len(serving) > 0 {
+			victim := serving[random.IntN(len(serving))]
+			g.forgive(victim)
+			c.cloud.set(func() { c.cloud.sick = map[string]bool{victim: true} })
+		}
+	case 9:
+		g.count("another class")
+		c.patch(`{"spec":{"template":{"spec":{"class":{"name":"class-%d"}}}}}`, random.IntN(100))
+	case 10:
+		g.count("another excess")
+		c.wantInBounds(random.IntN(4))
+	case 11:
+		g.count("all pods go")
+		c.finish(100)
+	case 12, 13:
+		c.growWhileReserveLeaves(random, g)
+	case 14, 15:
+		c.wantBack(random, g)
+	}
+}
+
+// growWhileReserveLeaves gives up a reserve that takes all that max allows, and has pods come while its machines are being deleted, which
+// takes long.
+func (c *cluster) growWhileReserveLeaves(random *rand.Rand, g *guard) {
+	GinkgoHelper()
+	c.empty()
+	c.cloud.set(func() { c.cloud.Drain = time.Duration(1+random.IntN(5)) * time.Minute })
+	c.wantInBounds(most)
+	c.await(func(staying, _ int) bool { return staying > 1 })
+	time.Sleep(time.Minute)
+	c.wantInBounds(0)
+	if c.await(func(_, leaving int) bool { return leaving > 0 }) {
+		g.count("pods come while the reserve leaves")
+	}
+	c.fill(most)
+	time.Sleep(5 * time.Minute)
+	c.cloud.set(func() { c.cloud.Drain = drainTime })
+	c.wantInBounds(2)
+}
+
+// wantBack gives up a reserve and wants it back while its machines are being deleted, which the API server takes long to answer, and pods take
+// some of them.
+func (c *cluster) wantBack(random *rand.Rand, g *guard) {
+	GinkgoHelper()
+	c.empty()
+	c.fill(2)
+	c.wantInBounds(3)
+	time.Sleep(5 * time.Minute)
+	if _, reserve := c.split(); len(reserve) > 1 && len(c.busy()) > 1 {
+		g.count("wanted back")
+	}
+	c.slowly("delete", "machines", time.Duration(5+random.IntN(20))*time.Second)
+	c.wantInBounds(0)
+	time.Sleep(time.Duration(random.IntN(5000)) * time.Millisecond)
+	c.fill(2)
+	c.wantInBounds(3)
+}
+
+// empty ends all pods, and waits for the autoscaler to remove their machines.
+func (c *cluster) empty() {
+	c.cloud.set(func() { c.cloud.sick, c.cloud.out = nil, false })
+	c.finish(100)
+	time.Sleep(3 * forkPatience)
+}
+
+// wantInBounds asks for an excess as Gardener does: in the bounds, whatever the field says.
+func (c *cluster) wantInBounds(excess int) {
+	GinkgoHelper()
+	c.patch(`{"metadata":{"annotations":{%q:"1:%d:%d"}}}`, api.BoundsAnnotation, most, excess)
 }

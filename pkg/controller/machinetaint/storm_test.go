@@ -8,12 +8,14 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/manager"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
@@ -200,4 +203,211 @@ func (c *cluster) split() (serving, reserve []string) {
 		}
 	}
 	return serving, reserve
+}
+
+// adoptTwins runs two instances of the process. One of them leads, and for a moment both may.
+func adoptTwins(w *storm.World, o machinetaint.Options) (c *cluster, processes []*storm.Process) {
+	c = inhabit(w)
+	first, second := w.Twins(evenkeel, manager.Program(o))
+	c.process = first
+	machines := c.start()
+	return c, []*storm.Process{first, second, machines}
+}
+
+// restore puts a backup in the place of what the control cluster stores. Its watchers end, as our daemons do, and start anew.
+// Nodes that belong to no machine any more are deleted, as orphaned machines are; a machine that has lost its Node is sick. The owner asks
+// for the replicas again that pods need: the backup does not know of them.
+func (c *cluster) restore(backup *sim.Snapshot, g *guard, processes ...*storm.Process) {
+	GinkgoHelper()
+	for _, p := range processes {
+		p.Crash()
+	}
+	c.Control.Restore(backup)
+	c.scale(max(3, len(c.Objects(podsGVR))))
+	names := g.restart(c.machines())
+	nodes, err := c.core.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	for _, n := range nodes.Items {
+		if i := slices.Index(names, n.Name); i >= 0 {
+			names = slices.Delete(names, i, i+1)
+			continue
+		}
+		if err := c.core.CoreV1().Nodes().Delete(context.Background(), n.Name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+			Expect(err).NotTo(HaveOccurred())
+		}
+	}
+	c.cloud.set(func() {
+		c.cloud.lost = map[string]bool{}
+		for _, name := range names {
+			g.forgive(name)
+			c.cloud.lost[name] = true
+		}
+	})
+	for _, p := range processes {
+		p.CrashFor(20 * time.Second)
+	}
+}
+
+// restart begins with the machines that there are, and returns their names.
+func (g *guard) restart(machines []*mcmapi.Machine) (names []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.class, g.leaving, g.places.reserve = map[string]string{}, map[string]bool{}, map[string]bool{}
+	for _, m := range machines {
+		g.places.reserve[m.Name] = marked(m)
+		names = append(names, m.Name)
+		g.class[m.Name] = m.Spec.Class.Name
+		g.current = m.Spec.Class.Name
+	}
+	return names
+}
+
+var _ = Describe("Storms over two instances", func() {
+	It("end as calm weather does, also after a backup was restored, keep all invariants meanwhile, and then nothing is written", func() {
+		storm.Seeds(suite, 1, func(seed uint64) {
+			settings := counted(seed)
+			c, processes := adoptTwins(storm.NewApart(sim.Options{Seed: seed, Resources: served}), machinetaint.Options{Settings: settings})
+			defer c.End()
+			c.Require("lease lost", "restore")
+			random := rand.New(rand.NewPCG(seed, 8))
+			g := newGuard(c)
+			c.AfterWrite(g.follow)
+			c.work(3)
+			c.pool(3, excess(2), bounds(fmt.Sprintf("1:%d", most)))
+			c.settle()
+			backup := c.Control.Snapshot()
+			c.Storm(random, processes[:2]...)
+			for i, kind := range random.Perm(disturbances) {
+				time.Sleep(time.Duration(random.IntN(120)) * time.Second)
+				if i == disturbances/2 {
+					c.restore(backup, g, processes...)
+				}
+				c.disturb(kind, random, g)
+			}
+			c.calm()
+			g.endPatience()
+			time.Sleep(2 * time.Hour) // longer than what could not be made is waited for
+			Expect(g.verdict()).To(BeEmpty(), "%s", strings.Join(g.story, "\n"))
+			c.wantLastly(seed)
+			c.settle()
+			Expect(g.verdict()).To(BeEmpty(), "%s", strings.Join(g.story, "\n"))
+			c.expectReserve(settings.Accounting)
+			Expect(g.looked["created by one that leads no more"]).To(BeNumerically("<", g.looked["I1"]))
+			since := len(c.Writes())
+			time.Sleep(24 * time.Hour)
+			Expect(c.written(since)).To(BeEmpty())
+		})
+	})
+})
+
+// raiseWhileReserveLeaves gives up a reserve that takes all that max allows, and asks for as many machines for workload while those of
+// the reserve are being deleted, which takes long. Later, an autoscaler names as many as were asked for.
+func (c *cluster) raiseWhileReserveLeaves(random *rand.Rand, g *guard) {
+	GinkgoHelper()
+	before := world.Requested(c.deployment())
+	c.cloud.set(func() {
+		c.cloud.sick, c.cloud.out = nil, false
+		c.cloud.Drain = time.Duration(1+random.IntN(120)) * time.Second
+	})
+	c.want(most)
+	c.await(func(staying, leaving int) bool { return staying > 1 })
+	time.Sleep(time.Minute)
+	c.want(0)
+	if c.await(func(staying, leaving int) bool { return leaving > 0 }) {
+		g.count("raised while the reserve leaves")
+	}
+	c.scale(most)
+	time.Sleep(time.Duration(random.IntN(120)) * time.Second)
+	c.cloud.set(func() { c.cloud.Drain = drainTime })
+	time.Sleep(2 * time.Minute)
+	serving, _ := c.split()
+	busy := c.busy()
+	slices.SortStableFunc(serving, func(a, b string) int { return compareBool(slices.Contains(busy, a), slices.Contains(busy, b)) })
+	for _, victim := range serving[:min(len(serving), max(0, world.Requested(c.deployment())-before))] {
+		g.forgive(victim)
+		c.name(int(c.deployment().Spec.Replicas)-1, victim)
+	}
+	c.want(2)
+}
+
+// await waits, for ten minutes at most, for some number of machines that are in reserve and stay, or leave. It reports whether that came.
+func (c *cluster) await(enough func(staying, leaving int) bool) bool {
+	for range 600 {
+		staying, leaving := 0, 0
+		for _, m := range c.machines() {
+			switch {
+			case !marked(m):
+			case m.DeletionTimestamp == nil:
+				staying++
+			default:
+				leaving++
+			}
+		}
+		if enough(staying, leaving) {
+			return true
+		}
+		time.Sleep(time.Second)
+	}
+	return false
+}
+
+// compareBool puts false first.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// request has a Reserve request a number of machines, and change that. A negative number withdraws the request.
+func (c *cluster) request(machines int) {
+	GinkgoHelper()
+	value := "null"
+	if machines >= 0 {
+		value = fmt.Sprintf("%q", fmt.Sprintf("shop=%d", machines))
+	}
+	c.patch(`{"metadata":{"annotations":{%q:%s}}}`, api.RequestedExcessAnnotation, value)
+}
+
+// wantLastly asks for an excess by the field, and has a Reserve request another: in every other storm it is the larger one.
+func (c *cluster) wantLastly(seed uint64) {
+	GinkgoHelper()
+	field, requested := 3, 1
+	if seed%2 == 0 {
+		field, requested = 1, 3
+	}
+	c.want(field)
+	c.request(requested)
+}
+
+// expectReserve expects the larger one of what the field asks for and a Reserve requests in reserve, or as many as fit below most.
+// Replicas include each of them, or none. The field shows what was written there.
+func (c *cluster) expectReserve(accounting func(*api.MachineDeployment) api.Accounting) {
+	GinkgoHelper()
+	d := c.deployment()
+	requested, err := api.ParseRequestedExcess(d.Annotations[api.RequestedExcessAnnotation])
+	Expect(err).NotTo(HaveOccurred())
+	Expect(*d.Spec.ExcessReplicas+requested.Machines).To(BeEquivalentTo(4), "one of 3, one of 1")
+	const wanted = 3
+	replicas := world.Workload(d)
+	reserve, reason := min(wanted, most-replicas), "Complete"
+	if reserve < wanted {
+		reason = "AtMax"
+	}
+	included, is := 0, accounting(d)
+	if own := d.Annotations[api.AccountingAnnotation]; own != "" {
+		is = api.Accounting(own)
+	}
+	if is == api.AccountingInclusive {
+		included = reserve
+	}
+	Expect(int(d.Spec.Replicas)-replicas).To(Equal(included), "included in %d replicas", d.Spec.Replicas)
+	Expect(c.numbers()).To(Equal(fmt.Sprintf("%d+%d status %d/%d True %s", replicas, reserve, reserve, reserve, reason)))
+	serving, _ := c.names()
+	for _, name := range c.busy() {
+		Expect(serving).To(ContainElement(name))
+	}
 }

@@ -3,8 +3,10 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -221,4 +223,105 @@ func workloadReplicas(d *v1alpha1.MachineDeployment) int {
 // appliedExcess returns what machine-controller-manager is asked to run beyond replicas.
 func appliedExcess(d *v1alpha1.MachineDeployment) reserve.Applied {
 	return pool.AppliedOf(d, d.Spec.Replicas)
+}
+
+// desiredAccounting returns where the reserve is to be counted.
+func (v View) desiredAccounting() (pool.Accounting, error) {
+	if text, set := v.Deployment.Annotations[v1alpha1.AccountingAnnotation]; set {
+		return v1alpha1.ParseAccounting(text)
+	}
+	if v.Accounting == "" {
+		return v.presentAccounting(), nil
+	}
+	return v.Accounting, nil
+}
+
+// awaitsAccounting reports whether a MachineDeployment without an applied excess waits until it is
+// known where its reserve is to be counted; then all MachineDeployments are synced. Before, a
+// reserve would be created beyond replicas, and one that replicas include would become workload's.
+func awaitsAccounting(v View) bool {
+	_, set := v.Deployment.Annotations[v1alpha1.AccountingAnnotation]
+	_, applied := v.Memory.withKnownExcess(v.Deployment).Annotations[v1alpha1.AppliedExcessAnnotation]
+	return v.Settings.Accounting != nil && v.Accounting == "" && !set && !applied
+}
+
+// presentAccounting returns where the reserve is counted now. If replicas include none of it, only
+// settings show that: the annotation, or else the default. Replicas still include none of it while
+// the annotation cannot be parsed.
+func (v View) presentAccounting() pool.Accounting {
+	if v.Memory.AppliedTo(v.Deployment).Included() {
+		return pool.Inclusive
+	}
+	text, set := v.Deployment.Annotations[v1alpha1.AccountingAnnotation]
+	if !set {
+		return cmp.Or(v.Accounting, pool.Additive)
+	}
+	own, _ := v1alpha1.ParseAccounting(text)
+	return cmp.Or(own, pool.Additive)
+}
+
+// recoveredExcess returns the applied excess if replicas include reserve machines, and both the
+// record of that and the memory of it are lost: as many machines in reserve as replicas leave room
+// for beside those that serve, up to what is desired. While that cannot be read, the marks of
+// machines alone decide. It is empty if nothing is lost, or no reserve is desired.
+func recoveredExcess(v View, w desired) string {
+	d := v.Deployment
+	if _, there := d.Annotations[v1alpha1.AppliedExcessAnnotation]; there || v.Memory.UID == d.UID || v.Rollout || w.accounting != pool.Inclusive {
+		return ""
+	}
+	serving, held := 0, 0
+	for _, m := range v.Machines {
+		switch {
+		case m.Leaving():
+		case !m.Reserve():
+			serving++
+		case m.Registered():
+			held++
+		}
+	}
+	n := max(0, min(int(d.Spec.Replicas)-serving, held))
+	if w.problem == nil {
+		n = min(n, w.Wish)
+	}
+	return reserve.Applied{Excess: n, Counted: n, Max: w.Max}.String(int(d.Spec.Replicas))
+}
+
+// withNumbers returns the MachineDeployment with the numbers that the rule decided on. If replicas
+// include reserve machines, they are recorded, also after a client raised them: a later reduction
+// is measured from there.
+func withNumbers(v View, view reserve.View, rule reserve.Plan) *v1alpha1.MachineDeployment {
+	after := *v.Memory.withKnownExcess(v.Deployment)
+	if rule.Replicas != view.Replicas || rule.Applied != view.Applied || rule.Applied.Counted > 0 {
+		pool.Apply(&after, pool.ClampInt32(rule.Replicas), rule.Applied)
+	}
+	if rule.Applied.Excess == 0 {
+		// Others record that they have taken the whole reserve.
+		after.Annotations = maps.Clone(after.Annotations)
+		delete(after.Annotations, v1alpha1.AppliedExcessAnnotation)
+	}
+	return &after
+}
+
+// shareArrives is the age from which a MachineDeployment no longer waits for its share.
+const shareArrives = 5 * time.Minute
+
+// awaitsShare returns how long a MachineDeployment waits for its share of its pool's excess, 0 if
+// it does not. Gardener moves a control plane to another seed with Machines and their annotations,
+// but without those of MachineDeployments. Until the share is written again, no reserve seems to be
+// desired, and reserve machines would be given to workload.
+func awaitsShare(v View, w desired) time.Duration {
+	d := v.Deployment
+	_, shared := d.Annotations[v1alpha1.ShareAnnotation]
+	_, applied := d.Annotations[v1alpha1.AppliedExcessAnnotation]
+	if shared || applied || w.Wish > 0 || w.problem != nil || v.Memory.UID == d.UID && v.Memory.Applied != "" {
+		return 0
+	}
+	worker := d.Spec.Template.Spec.NodeTemplateSpec.Annotations
+	if worker[v1alpha1.PoolExcessAnnotation] == "" && worker[v1alpha1.BoundsAnnotation] == "" {
+		return 0
+	}
+	if !slices.ContainsFunc(v.Machines, func(m Machine) bool { return m.Marked() }) {
+		return 0
+	}
+	return max(0, d.CreationTimestamp.Add(shareArrives).Sub(v.Now))
 }

@@ -288,3 +288,130 @@ var _ = Describe("Patience", func() {
 		Expect(plan.New(v).Deployment.Field).To(BeNil())
 	})
 })
+
+// unreserved is a MachineDeployment that neither has a reserve nor asks for one.
+func unreserved(change ...viewChange) plan.View {
+	return changed(fleet(2, -1, serving("s1"), serving("s2")), change...)
+}
+
+var _ = DescribeTable("A MachineDeployment",
+	func(idle bool, change ...viewChange) {
+		v := unreserved(change...)
+		Expect(v.HasNoReserve()).To(Equal(idle))
+		p := plan.New(v)
+		Expect(p.Idle).To(Equal(idle))
+		if idle {
+			Expect(p).To(Equal(plan.Plan{Idle: true}))
+			Expect(p.Steady()).To(BeTrue())
+		}
+	},
+	Entry("without a reserve is left alone", true),
+	Entry("that asks for 0 is left alone", true, func(v *plan.View) { v.Deployment.Spec.ExcessReplicas = ptr.To[int32](0) }),
+	Entry("that asks for a reserve is not", false, excess(1)),
+	Entry("that records a field that is gone is not", false, note(api.WantedExcessAnnotation, "1")),
+	Entry("that records a field that its API server drops is not", false, note(api.WantedExcessAnnotation, "1"), func(v *plan.View) { v.Pruned = true }),
+	Entry("that drains, and whose field is not on record yet, is not", false, draining, func(v *plan.View) { v.Deployment.Spec.ExcessReplicas = ptr.To[int32](1) }),
+	Entry("of which a Reserve requests one machine is not", false, note(api.RequestedExcessAnnotation, "shop=1")),
+	Entry("whose bounds leave the excess to an absent field is left alone", true, note(api.BoundsAnnotation, "1:9")),
+	Entry("whose bounds come to 0, which its field does not show, is not", false, note(api.BoundsAnnotation, "1:9:0")),
+	Entry("whose bounds come to 0, which its field shows, is left alone", true, note(api.BoundsAnnotation, "1:9:0"), func(v *plan.View) { v.Deployment.Spec.ExcessReplicas = ptr.To[int32](0) }),
+	Entry("whose field was fought over until now is not", false, note(api.BoundsAnnotation, "1:9:0"), func(v *plan.View) {
+		v.Deployment.Spec.ExcessReplicas = ptr.To[int32](0)
+		v.Memory.FieldConflict = plan.FieldConflict{Writes: 1, Until: noon.Add(time.Minute)}
+	}),
+	Entry("with bounds that cannot be read is not", false, note(api.BoundsAnnotation, "many")),
+	Entry("with a named machine that is gone is not", false, func(v *plan.View) { v.NamedGone = 1 }),
+	Entry("whose field was removed is not", false, note(api.WantedExcessAnnotation, "1"), witness),
+	Entry("that has only a witness left is not", false, witness),
+	Entry("that is remembered to have a reserve is not", false, func(v *plan.View) { v.Memory.Applied, v.Memory.UID = "1", "uid" }),
+	Entry("with a record of its reserve is not", false, note(api.AppliedExcessAnnotation, "0")),
+	Entry("with a record of a field that cannot be read is not", false, note(api.WantedExcessAnnotation, "many")),
+	Entry("with a record of owners is not", false, note(api.ExcessOwnersAnnotation, "[]")),
+	Entry("with a record of restored machines is not", false, note(api.ReturnedAnnotation, "gone")),
+	Entry("with a record of claims is not", false, note(api.ClaimedAnnotation, "2:gone")),
+	Entry("with another annotation of Evenkeel is left alone", true, note(api.AppliedReplicasAnnotation, "2")),
+	Entry("with a marked machine is not", false, machine("s1", annotated(api.ReserveAnnotation, "broken"))),
+	Entry("with a tainted Node is not", false, machine("s1", tainted(reserveTaint))),
+	Entry("with a Node that shows since when it is held is not", false, machine("s1", nodeNoted(mark, since))),
+	Entry("with a Node of others' taints is left alone", true, machine("s1", tainted(otherTaint))),
+	Entry("with a machine that has no Node is left alone", true, machine("s1", withoutNode)),
+	Entry("whose status shows a reserve is not", false, func(v *plan.View) { v.Deployment.Status.ExcessReplicas = 1 }),
+	Entry("whose status shows a ready reserve is not", false, func(v *plan.View) { v.Deployment.Status.ReadyExcessReplicas = 1 }),
+	Entry("whose status has the condition is not", false, func(v *plan.View) {
+		v.Deployment.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: "Available"}, {Type: api.ReserveReady}}
+	}),
+	Entry("whose status has other conditions is left alone", true, func(v *plan.View) {
+		v.Deployment.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: "Available"}}
+	}),
+)
+
+var _ = Describe("A plan that finds only leftovers", func() {
+	It("removes them, and reports nothing", func() {
+		p := plan.New(unreserved(note(api.AppliedExcessAnnotation, "0"), note(api.WantedExcessAnnotation, "many"), note(api.ExcessOwnersAnnotation, "[]"), note(api.ReturnedAnnotation, "gone"), note(api.ClaimedAnnotation, "2:gone")))
+		Expect(entries(p.Deployment.Annotations)).To(Equal([]string{"applied-excess=", "claimed=", "excess-owners=", "returned=", "wanted-excess="}))
+		Expect(p.Report.Silent).To(BeTrue())
+	})
+
+	It("releases a Node that nothing holds", func() {
+		p := plan.New(unreserved(machine("s1", tainted(reserveTaint))))
+		Expect(nodeWrites(p)).To(Equal([]string{"s1 released:;"}))
+		Expect(p.Report.Silent).To(BeTrue())
+	})
+})
+
+var _ = DescribeTable("A plan is steady",
+	func(p plan.Plan, steady bool) { Expect(p.Steady()).To(Equal(steady)) },
+	Entry("if it writes nothing", plan.Plan{}, true),
+	Entry("if it is idle", plan.Plan{Idle: true, Machines: make([]plan.MachineChange, 1)}, true),
+	Entry("not if it writes a Machine", plan.Plan{Machines: make([]plan.MachineChange, 1)}, false),
+	Entry("not if it writes a Node", plan.Plan{Nodes: make([]plan.NodeChange, 1)}, false),
+	Entry("not if it writes a Machine and a Node", plan.Plan{Machines: make([]plan.MachineChange, 1), Nodes: make([]plan.NodeChange, 1)}, false),
+	Entry("not if it raises replicas", plan.Plan{Deployment: plan.DeploymentChange{Replicas: 1}}, false),
+	Entry("not if it lowers replicas", plan.Plan{Deployment: plan.DeploymentChange{Replicas: -1}}, false),
+	Entry("not if it writes the field", plan.Plan{Deployment: plan.DeploymentChange{Field: ptr.To[int32](0)}}, false),
+	Entry("not if it writes the witness of the field", plan.Plan{Deployment: plan.DeploymentChange{Witness: ptr.To(true)}}, false),
+	Entry("not if it gives the field back", plan.Plan{Deployment: plan.DeploymentChange{Managed: []metav1.ManagedFieldsEntry{}}}, false),
+	Entry("not if it writes an annotation", plan.Plan{Deployment: plan.DeploymentChange{Annotations: map[string]string{"a": ""}}}, false),
+	Entry("if it has no annotation to write", plan.Plan{Deployment: plan.DeploymentChange{Annotations: map[string]string{}}}, true),
+)
+
+// objects are copies of all objects of a view.
+type objects struct {
+	deployment *api.MachineDeployment
+	machines   []*mcm.Machine
+	nodes      []*corev1.Node
+}
+
+func objectsOf(v plan.View) objects {
+	all := objects{deployment: v.Deployment.DeepCopy()}
+	for _, m := range v.Machines {
+		all.machines, all.nodes = append(all.machines, m.Object.DeepCopy()), append(all.nodes, m.Node.DeepCopy())
+	}
+	return all
+}
+
+var _ = DescribeTable("A plan changes no object of its view, and is the same for the same view,", func(v plan.View) {
+	before := objectsOf(v)
+	p := plan.New(v)
+	Expect(p.Steady()).To(BeFalse())
+	for _, c := range p.Machines {
+		v.Changed(c)
+	}
+	for _, c := range p.Nodes {
+		c.Rebase(c.Machine.Node, v.Settings, v.Now)
+	}
+	plan.NewStatus(v.Deployment, p.Report, at(0))
+	Expect(objectsOf(v)).To(Equal(before), "the objects are those of a cache")
+	Expect(plan.New(v)).To(Equal(p), "the same view, the same plan")
+},
+	Entry("when it releases a machine", atRest(replicas(4), machine("r1", tainted(reserveTaint, otherTaint)))),
+	Entry("when it holds machines", atRest(excess(3), applied("3"), replicas(2), machine("s3", idle, tainted(otherTaint)))),
+	Entry("when it renews marks", atRest(func(v *plan.View) { v.Settings = evicting }, machine("r1", tainted(), nodeNoted()))),
+	Entry("when it changes numbers", included(additive, excess(4))),
+	Entry("when it writes a lost record", atRest(applied(""), remembered("2"), note(api.ReturnedAnnotation, "gone"))),
+	Entry("when it gives the field back",
+		owned(2, "2", gitops, entry(plan.FieldManager, "Update", 9, claim), entry("gitops", "Apply", 0, noClaim))),
+	Entry("when it ends a reserve", changed(fleet(2, 1, held("r1", condemned), serving("s1"), serving("s2")), excess(0), func(v *plan.View) {
+		v.Deployment.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: api.ReserveReady}, {Type: "Available"}}
+	})),
+)

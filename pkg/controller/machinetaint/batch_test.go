@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/tracing"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -208,6 +210,32 @@ var _ = Describe("The controller", func() {
 			_, err := a.core.CoreV1().Pods(fixture.Namespace).Create(context.Background(), fixture.Pod("stray", func(p *corev1.Pod) { p.Spec.NodeName = "c" }), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(a.wrote(since)).To(HaveExactElements("nodes c", "machines c", "machinedeployments pool status"))
+		})
+	})
+})
+
+// brokenClock panics once when it is asked how long something took, as a release is after its Node was written.
+type brokenClock struct {
+	clock.RealClock
+	repaired atomic.Bool
+}
+
+func (c *brokenClock) Since(t time.Time) time.Duration {
+	if !c.repaired.Swap(true) {
+		panic("a broken clock")
+	}
+	return c.RealClock.Since(t)
+}
+
+var _ = Describe("A panic while a machine is written", func() {
+	It("is reported, and ends neither the process nor the care for the MachineDeployment", func() {
+		onItsOwn(1, 1, machinetaint.Options{Clock: &brokenClock{}}, func(a *alone) {
+			time.Sleep(time.Minute)
+			a.patch(`{"spec":{"replicas":2}}`)
+			time.Sleep(6 * time.Minute)
+			Expect(a.heard()).To(ContainElement("Warning ReserveUnattended Controller panicked: a broken clock. Retrying in 5m; please report this bug"))
+			m := a.stored("b")
+			Expect(m.Annotations).NotTo(HaveKey(api.ReserveAnnotation), "it serves")
 		})
 	})
 })

@@ -3,6 +3,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"maps"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 const twoCounted = "2,counted=2,replicas=5"
@@ -287,3 +290,183 @@ var _ = DescribeTable("A reduction of replicas that include the reserve",
 		return e
 	}()),
 )
+
+// requesting is a MachineDeployment of three, with a field, bounds if any, and what a Reserve requests.
+func requesting(field int32, bounds, requested string) plan.View {
+	v := owned(field, "", "")
+	v.Deployment.Annotations[api.RequestedExcessAnnotation] = requested
+	if bounds != "" {
+		v.Deployment.Annotations[api.BoundsAnnotation] = bounds
+	}
+	return v
+}
+
+var _ = Describe("What a Reserve requests", func() {
+	DescribeTable("counts if it is more than the MachineDeployment's own excess, and is not in the field",
+		func(field int32, bounds, requested, applied string, named bool) {
+			p := plan.New(requesting(field, bounds, requested))
+			Expect(p.Idle).To(BeFalse())
+			Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, HavePrefix(applied)))
+			if bounds == "" {
+				Expect(p.Deployment.Field).To(BeNil())
+			} else {
+				Expect(*p.Deployment.Field).To(BeEquivalentTo(1), "what bounds come to")
+			}
+			if named {
+				Expect(p.Report.Message).To(HaveSuffix("; Reserve shop requests 3"))
+			} else {
+				Expect(p.Report.Message).NotTo(ContainSubstring("Reserve shop"))
+			}
+		},
+		Entry("than nothing", int32(-1), "", "shop=3", "3", true),
+		Entry("than the field", int32(2), "", "shop=3", "3", true),
+		Entry("but not less than the field", int32(4), "", "shop=3", "4", false),
+		Entry("nor as much as the field", int32(3), "", "shop=3", "3", false),
+		Entry("than bounds", int32(-1), "1:9:1", "shop=3", "3,max=9", true),
+		Entry("within max", int32(-1), "1:5:1", "shop=3", "2,max=5", true),
+	)
+
+	It("leaves the reserve as it is where it is invalid", func() {
+		p := plan.New(requesting(2, "", "?"))
+		Expect(p.Report.Reason).To(Equal(reserve.Reason("BoundsInvalid")))
+		Expect(p.Report.Message).To(ContainSubstring("requested excess"))
+	})
+
+	It("is nothing where it is gone", func() {
+		v := requesting(-1, "", "shop=0")
+		Expect(plan.New(v).Idle).To(BeTrue())
+	})
+})
+
+var _ = DescribeTable("Claims of dedicated machines are removed",
+	func(claimed string, kept bool) {
+		v := requesting(-1, "1:9", "shop=1")
+		v.Deployment.Annotations[api.ClaimedAnnotation] = claimed
+		v.Machines = []plan.Machine{{Machine: pool.Machine{Object: fixture.Machine("m", func(m *mcm.Machine) {
+			m.Annotations = map[string]string{api.ReserveAnnotation: api.Reserve{}.String()}
+		})}}}
+		text, changed := plan.New(v).Deployment.Annotations[api.ClaimedAnnotation]
+		Expect(text).To(BeEmpty())
+		Expect(changed).To(Equal(!kept))
+	},
+	Entry("not while the machine is in reserve", "3:m", true),
+	Entry("when it has left", "3:other", false),
+	Entry("when replicas are lower", "4:m", false),
+	Entry("when they cannot be read", "?", false),
+)
+
+// restored is a pool of three with two in reserve as Gardener restores it in another seed: replicas, the template, and Machines with
+// their annotations are there, and annotations of the MachineDeployment are lost.
+func restored() plan.View {
+	v := owned(-1, "", "")
+	v.Now = v.Deployment.CreationTimestamp.Add(time.Hour)
+	v.Deployment.CreationTimestamp = metav1.NewTime(v.Now.Add(-3 * time.Second))
+	v.Deployment.UID = "restored"
+	v.Deployment.Spec.Replicas = 5
+	v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{api.BoundsAnnotation: "3:9:2"}
+	v.Accounting = pool.Inclusive
+	for i := range 5 {
+		m := fixture.Machine(fmt.Sprintf("m%d", i))
+		m.Annotations = map[string]string{}
+		if i > 2 {
+			m.Annotations[api.ReserveAnnotation] = api.Reserve{Since: v.Now.Add(-time.Hour)}.String()
+		}
+		m.Status.CurrentStatus.Phase = mcm.MachineRunning
+		v.Machines = append(v.Machines, plan.Machine{Machine: pool.Machine{Object: m}})
+	}
+	return v
+}
+
+var _ = Describe("A MachineDeployment that was made anew", func() {
+	It("has nothing of the reserve of the one before, which had its name", func() {
+		v := owned(-1, "", "")
+		v.Deployment.UID, v.Memory = "two", plan.Memory{UID: "two", Applied: "2"}
+		Expect(plan.New(v).Idle).To(BeFalse(), "it is its own, and a client replaced the whole object")
+		v.Memory.UID = "one"
+		Expect(plan.New(v).Idle).To(BeTrue())
+	})
+})
+
+var _ = Describe("A MachineDeployment that was restored without annotations", func() {
+	It("keeps its reserve until its share of the pool's excess is written, and then has as much", func() {
+		v := restored()
+		p := plan.New(v)
+		Expect(p.Idle).To(BeTrue())
+		Expect(p.Again).To(Equal(5*time.Minute - 3*time.Second))
+		v.Deployment.Annotations[api.ShareAnnotation] = "2"
+		v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2"
+		p = plan.New(v)
+		Expect(p.Idle).To(BeFalse())
+		Expect(p.Deployment.Replicas).To(BeZero())
+		Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "2,max=9,counted=2,replicas=5"))
+		for _, m := range p.Machines {
+			Expect(m.Mark).NotTo(Equal(plan.Free), m.Name)
+		}
+	})
+
+	It("does not count machines in reserve as its own during a rollout, which adds machines to those that serve", func() {
+		v := restored()
+		v.Deployment.Annotations[api.ShareAnnotation] = "2"
+		v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2"
+		v.Rollout = true
+		Expect(plan.New(v).Deployment.Annotations[api.AppliedExcessAnnotation]).NotTo(ContainSubstring("counted=2"))
+	})
+
+	DescribeTable("waits for no share", func(change func(*plan.View)) {
+		v := restored()
+		change(&v)
+		Expect(plan.New(v).Idle).To(BeFalse())
+	},
+		Entry("that has not come for minutes", func(v *plan.View) { v.Now = v.Now.Add(5 * time.Minute) }),
+		Entry("that its pool does not have", func(v *plan.View) {
+			v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = nil
+		}),
+		Entry("that its pool does not have, whatever the machines are", func(v *plan.View) {
+			v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{"other": "1"}
+		}),
+		Entry("without a machine in reserve", func(v *plan.View) {
+			v.Machines = v.Machines[:3]
+			note(api.ReturnedAnnotation, "gone")(v)
+		}),
+		Entry("that is there already, and asks for none", func(v *plan.View) { v.Deployment.Annotations[api.ShareAnnotation] = "0" }),
+		Entry("where a Reserve requests one machine", func(v *plan.View) { v.Deployment.Annotations[api.RequestedExcessAnnotation] = "shop=1" }),
+		Entry("if its settings cannot be read", func(v *plan.View) { v.Deployment.Annotations[api.DrainReserveAnnotation] = "maybe" }),
+		Entry("if the last plan knew its reserve", func(v *plan.View) { v.Memory = plan.Memory{UID: "restored", Applied: twoCounted} }),
+		Entry("where its reserve is on record", func(v *plan.View) {
+			v.Deployment.Annotations[api.AppliedExcessAnnotation] = "2,max=9,counted=2,replicas=5"
+		}),
+		Entry("where it asks for a reserve itself", func(v *plan.View) { v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2" }),
+	)
+
+	DescribeTable("waits for its share", func(change func(*plan.View)) {
+		v := restored()
+		change(&v)
+		Expect(plan.New(v)).To(Equal(plan.Plan{Idle: true, Again: 5*time.Minute - 3*time.Second}))
+	},
+		Entry("also of a pool whose excess is not in bounds", func(v *plan.View) {
+			v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{api.PoolExcessAnnotation: "2"}
+		}),
+		Entry("also after plans that knew of no reserve", func(v *plan.View) { v.Memory = plan.Memory{UID: "restored"} }),
+		Entry("whatever was known of another of its name", func(v *plan.View) { v.Memory = plan.Memory{UID: "before", Applied: twoCounted} }),
+	)
+
+	It("waits for its share for five minutes to the last instant", func() {
+		v := restored()
+		v.Now = v.Deployment.CreationTimestamp.Add(5*time.Minute - 1)
+		Expect(plan.New(v)).To(Equal(plan.Plan{Idle: true, Again: 1}))
+	})
+
+	It("does not count machines that are leaving when it finds its reserve again", func() {
+		v := restored()
+		v.Deployment.Annotations[api.ShareAnnotation], v.Deployment.Annotations[api.BoundsAnnotation] = "2", "3:9:2"
+		found := plan.New(v).Rule.Applied
+		Expect(found.Counted).To(Equal(2))
+		for i := range 2 {
+			m := fixture.Machine(fmt.Sprintf("leaving-%d", i))
+			m.DeletionTimestamp = &metav1.Time{Time: v.Now}
+			m.Status.CurrentStatus.Phase = mcm.MachineTerminating
+			v.Machines = append(v.Machines, plan.Machine{Machine: pool.Machine{Object: m}})
+		}
+		Expect(plan.New(v).Rule.Applied).To(Equal(found))
+	})
+})
