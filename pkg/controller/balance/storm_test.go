@@ -3,6 +3,7 @@
 package balance_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,9 +12,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	. "github.com/evenkeel/evenkeel/test/builders/balance"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
@@ -179,3 +182,177 @@ var _ = Describe("Storms", func() {
 		})
 	})
 })
+
+var _ = Describe("Wherever the controller is killed", func() {
+	killed := func(seed uint64, story func(c *cluster), process string) {
+		GinkgoHelper()
+		scenario := storm.Scenario{
+			Options: sim.Options{Seed: seed, Resources: served}, Apart: true,
+			Story: func(w *storm.World) {
+				c := adopt(w)
+				story(c)
+				c.settle()
+			},
+			End: func(w *storm.World) any {
+				c := &cluster{World: w}
+				return strings.Join([]string{c.sizes(abc...), c.ready(false, abc...), c.ready(true, abc...), c.annotations(v1alpha1.MoveAnnotation, abc...), c.annotations(v1alpha1.ShareAnnotation, abc...)}, " ")
+			},
+		}
+		Expect(storm.CrashPoints(suite, scenario, process)).To(Succeed())
+	}
+
+	It("1: growth is split once", func() {
+		killed(1, func(c *cluster) {
+			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
+			c.Start("balance", controller())
+			c.settle()
+			c.scale("a", 8)
+		}, "balance")
+	})
+
+	It("1 and 4: a machine moves once, no pod twice, and none is missing", func() {
+		killed(2, func(c *cluster) {
+			c.deployAll([]Change{Continuous}, 4, 2, 3)
+			for i := range 9 {
+				c.run(fmt.Sprint("p", i))
+			}
+			time.Sleep(5 * time.Minute)
+			c.Start("balance", controller())
+			seen := -1
+			for range 600 {
+				time.Sleep(time.Second)
+				if n := c.Wakeups(); n == seen {
+					continue
+				} else if seen = n; Sum(c.ready(false, abc...)) < 9 {
+					Fail(fmt.Sprintf("only %s machines run", c.ready(false, abc...)))
+				}
+			}
+			for pod, n := range c.moved {
+				Expect(n).To(Equal(1), pod)
+			}
+			Expect(len(c.moved)).To(BeNumerically("<=", 1))
+		}, "balance")
+	})
+
+	It("6: a pool's excess is what was asked for", func() {
+		killed(3, func(c *cluster) {
+			c.deployAll([]Change{Labelled("p"), Excess("4")}, 2, 2, 2)
+			time.Sleep(time.Minute)
+			c.set(func() { c.out["a"] = true }) // where a machine in reserve is to be created next
+			c.Start("balance", controller())
+			time.Sleep(20 * time.Minute)
+			Expect(c.annotations(v1alpha1.ShareAnnotation, "a")).NotTo(Equal("2"), "others stand in")
+			c.set(func() { c.out["a"] = false })
+			c.settle()
+			Expect(Sum(c.annotations(v1alpha1.ShareAnnotation, abc...))).To(Equal(4))
+			Expect(c.annotations(v1alpha1.ShareAnnotation, "a")).NotTo(Equal("0"), "its machines are ready again")
+		}, "balance")
+	})
+})
+
+var _ = Describe("Two instances", func() {
+	It("end a move that the first was killed in the middle of, also where its last write is still under way", func() {
+		storm.Seeds(suite, 4, func(seed uint64) {
+			c := newCluster(sim.Options{Seed: seed})
+			defer c.End()
+			c.deployAll([]Change{Continuous}, 5, 2, 2)
+			for i := range 9 {
+				c.run(fmt.Sprint("p", i))
+			}
+			time.Sleep(5 * time.Minute)
+			first := c.Start("balance-1", controller())
+			random := rand.New(rand.NewPCG(seed, 3))
+			writes, after := 0, 1+random.IntN(8)
+			handed := make(chan struct{})
+			c.AfterWrite(func(w sim.Write) error {
+				if w.User == "balance-1" && w.Resource == "machinedeployments" && !w.NoOp() {
+					if writes++; writes == after {
+						first.Crash()
+						close(handed)
+					}
+				}
+				return nil
+			})
+			<-handed
+			c.Start("balance-2", controller())
+			c.settle()
+			Expect(c.sizes(abc...)).To(Equal("3/3/3"))
+			Expect(c.ready(false, abc...)).To(Equal("3/3/3"))
+			Expect(len(c.moved)).To(Equal(2))
+			for pod, n := range c.moved {
+				Expect(n).To(Equal(1), pod)
+			}
+		})
+	})
+
+	It("that both work, since none was elected, move each replica only once", func() {
+		storm.Seeds(suite, 4, func(seed uint64) {
+			c := newCluster(sim.Options{Seed: seed})
+			defer c.End()
+			random := rand.New(rand.NewPCG(seed, 4))
+			c.deployAll([]Change{Continuous}, 6, 3, 0)
+			for i, user := range []string{"balance-1", "balance-2"} {
+				c.Lag("machinedeployments", sim.Uniformly(seed+uint64(i), 0, 3*time.Second), user)
+				c.Lag("machines", sim.Uniformly(seed+uint64(9+i), 0, 3*time.Second), user)
+				c.Start(user, controller())
+				time.Sleep(time.Duration(random.IntN(20)) * time.Second)
+			}
+			c.scale("b", c.size("b")+6)
+			c.settle()
+			Expect(Sum(c.sizes(abc...))).To(BeNumerically(">=", 15))
+			c.settle()
+			Expect(c.sizes(abc...)).To(Equal("5/5/5"))
+			Expect(c.ready(false, abc...)).To(Equal("5/5/5"))
+		})
+	})
+})
+
+var _ = Describe("What comes and goes", func() {
+	It("leaves nothing behind: MachineDeployments that go while they are written, with their MachineSets and MachineClasses", Label("soak"), func() {
+		const each = 20
+		rounds := storm.Soak(600, 3*each)
+		play(func(c *cluster) {
+			var held *Controller
+			c.Start("balance", exposed(func(it *Controller) { held = it }))
+			c.Lag("machinedeployments", sim.Uniformly(1, 0, 3*time.Second), "balance")
+			most := 0
+			for round := range rounds {
+				for i := range each {
+					c.deploy(NewMember(fmt.Sprintf("m-%d-%d", round, i), 1, ScaleUp, Labelled("p"), Excess("3")))
+				}
+				for range 20 {
+					time.Sleep(200 * time.Millisecond)
+					most = max(most, held.Written())
+				}
+				c.clear()
+			}
+			time.Sleep(time.Minute)
+			Expect(most).To(BeNumerically(">", 0), "there was something to forget")
+			Expect(held.Held()).To(BeZero())
+		})
+	})
+})
+
+// clear deletes everything.
+func (c *cluster) clear() {
+	GinkgoHelper()
+	ctx, all := context.Background(), metav1.ListOptions{}
+	ours := c.ours.MachineV1alpha1()
+	for _, err := range []error{
+		ours.MachineDeployments(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
+		ours.MachineSets(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
+		ours.MachineClasses(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
+		c.core.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, all),
+	} {
+		Expect(err).NotTo(HaveOccurred())
+	}
+	machines, err := ours.Machines(ns).List(ctx, all)
+	Expect(err).NotTo(HaveOccurred())
+	for i := range machines.Items {
+		m := &machines.Items[i]
+		m.Finalizers = nil
+		if _, err := ours.Machines(ns).Update(ctx, m, metav1.UpdateOptions{}); err == nil {
+			_ = ours.Machines(ns).Delete(ctx, m.Name, metav1.DeleteOptions{})
+		}
+	}
+}

@@ -3,10 +3,15 @@
 package plan_test
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
@@ -241,5 +246,183 @@ var _ = Describe("A zone that fails", func() {
 		w.ask("a", 12)
 		w.rest()
 		Expect(w.replicas()).To(Equal("8/8"))
+	})
+})
+
+// ng returns a group like those of cluster-autoscaler's own tests, which are named ng1 and so on.
+func ng(number, replicas, limit int) Group {
+	return Group{Name: fmt.Sprint("ng", number), Replicas: replicas, Max: limit}
+}
+
+// text is what became of groups, as in 4/4/5/5, and what is left.
+func text(sizes []int, left int) string {
+	var words []string
+	for _, n := range sizes {
+		words = append(words, fmt.Sprint(n))
+	}
+	if left > 0 {
+		words = append(words, fmt.Sprint("left ", left))
+	}
+	return strings.Join(words, "/")
+}
+
+// These are the rows of cluster-autoscaler's balancing, one by one.
+var _ = DescribeTable("Growth over groups", func(want string, more int, groups ...Group) {
+	sizes, left := SplitEvenly(groups, more, groups[0].Name)
+	Expect(text(sizes, left)).To(Equal(want))
+},
+	Entry("one alone, 1", "2", 1, ng(1, 1, 10)),
+	Entry("one alone, 4", "5", 4, ng(1, 1, 10)),
+	Entry("1 to the smallest", "2/3/5/5", 1, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
+	Entry("2 to the smallest", "3/3/5/5", 2, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
+	Entry("4 to the two smallest", "4/4/5/5", 4, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
+	Entry("5, either way", "5/4/5/5", 5, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
+	Entry("10 to all", "6/6/6/6", 10, ng(1, 1, 10), ng(2, 3, 10), ng(3, 5, 10), ng(4, 5, 10)),
+	Entry("at its max", "1/left 1", 1, ng(1, 1, 1)),
+	Entry("one at its max, 1", "1/2", 1, ng(1, 1, 1), ng(2, 1, 3)),
+	Entry("one at its max, 5", "1/3/left 3", 5, ng(1, 1, 1), ng(2, 1, 3)),
+	Entry("two with different max", "3/5", 4, ng(2, 1, 3), ng(3, 3, 10)),
+	Entry("three with different max, 9", "3/8/7", 9, ng(2, 1, 3), ng(3, 3, 10), ng(4, 5, 7)),
+	Entry("three with different max, 900", "3/10/7/left 889", 900, ng(2, 1, 3), ng(3, 3, 10), ng(4, 5, 7)),
+	Entry("one above its max", "2/6", 1, ng(2, 1, 3), ng(5, 6, 3)),
+	Entry("the proposal's example: 1", "2/3/6", 1, ng(1, 1, 10), ng(2, 3, 10), ng(3, 6, 10)),
+	Entry("the proposal's example: 4", "4/4/6", 4, ng(1, 1, 10), ng(2, 3, 10), ng(3, 6, 10)),
+)
+
+var _ = Describe("Growth over groups, by law", func() {
+	It("takes from none, passes no max, wastes nothing, and leaves nothing less even than it must", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			n := rapid.IntRange(1, 6).Draw(t, "groups")
+			var groups []Group
+			for i := range n {
+				groups = append(groups, ng(i, rapid.IntRange(0, 9).Draw(t, "replicas"), rapid.IntRange(0, 12).Draw(t, "max")))
+			}
+			more := rapid.IntRange(0, 40).Draw(t, "more")
+			sizes, left := SplitEvenly(groups, more, groups[rapid.IntRange(0, n-1).Draw(t, "favoured")].Name)
+			grown := left
+			for i, g := range groups {
+				if sizes[i] < g.Replicas || sizes[i] > max(g.Max, g.Replicas) {
+					t.Fatalf("%v became %v", groups, sizes)
+				}
+				grown += sizes[i] - g.Replicas
+				for j, h := range groups {
+					if sizes[i] > g.Replicas && sizes[j] < h.Max && sizes[j] < sizes[i]-1 {
+						t.Fatalf("%v became %v: %d should have grown before %d", groups, sizes, j, i)
+					}
+				}
+				if left > 0 && sizes[i] < g.Max {
+					t.Fatalf("%v became %v with %d left", groups, sizes, left)
+				}
+			}
+			if grown != more {
+				t.Fatalf("%d of %d", grown, more)
+			}
+		})
+	})
+})
+
+var _ = Describe("Growth over groups, in a tie,", func() {
+	It("goes to the favoured one", func() {
+		sizes, left := SplitEvenly([]Group{ng(1, 1, 10), ng(2, 1, 10)}, 1, "ng2")
+		Expect(text(sizes, left)).To(Equal("1/2"))
+	})
+
+	It("goes to the first by name where none is favoured", func() {
+		sizes, left := SplitEvenly([]Group{ng(2, 1, 10), ng(1, 1, 10)}, 1, "")
+		Expect(text(sizes, left)).To(Equal("1/2"))
+	})
+})
+
+var _ = It("Groups that share a name get no growth", func() {
+	sizes, left := SplitEvenly([]Group{ng(1, 1, 10), ng(1, 2, 10)}, 3, "ng1")
+	Expect(text(sizes, left)).To(Equal("1/2/left 3"))
+})
+
+var _ = Describe("A member that asks for no growth", func() {
+	It("is not blocked by its pods while another grows", func() {
+		v := view(NewMember("a", 2, ScaleUp, Applied(2), holding(InZone("a"))), NewMember("b", 5, ScaleUp, Applied(2)))
+		p := New(v)
+		Expect(writes(p)).To(ContainSubstring(`"to":{"a":1}`))
+		Expect(condition(p, "a", ConditionBalanced)).To(Equal("True Even"))
+		Expect(p.Blocks).To(BeEmpty())
+	})
+})
+
+var _ = It("No machine moves while growth is split", func() {
+	p := New(view(NewMember("a", 6, Continuous, Applied(2)), continuous("b", 2)))
+	Expect(writes(p)).To(ContainSubstring(`"to":{"b":2}`))
+	Expect(condition(p, "b", ConditionBalanced)).To(Equal("True Even"), "it does not wait for growth either")
+})
+
+func rankedAs(priority string) func(*Machine) {
+	return func(m *Machine) { m.Object.Annotations["machinepriority.machine.sapcloud.io"] = priority }
+}
+
+func markedAt(t string) func(*Machine) {
+	return func(m *Machine) { m.Object.Annotations[machineutils.MarkedForDeletionTime] = t }
+}
+
+var _ = DescribeTable("Growth goes", func(want string, members ...Member) {
+	Expect(writes(New(view(members...)))).To(Equal(want))
+},
+	Entry("to the members where its pods can run, past one where they cannot", `a: applied-replicas=3 move={"id":"11","to":{"c":1}}`,
+		NewMember("a", 4, ScaleUp, Applied(2), holding(InZone("c"))), NewMember("b", 2, ScaleUp, Applied(2)), NewMember("c", 2, ScaleUp, Applied(2))),
+	Entry("to others from a later member, where that of an earlier one stays",
+		`a: applied-replicas=4; c: applied-replicas=3 move={"id":"11","to":{"b":1}}`,
+		NewMember("a", 4, ScaleUp, Applied(2), holding(InZone("a"))), NewMember("b", 2, ScaleUp, Applied(2)), NewMember("c", 4, ScaleUp, Applied(2))),
+	Entry("to others as far as machines cannot be created", `a: applied-replicas=2 move={"id":"11","to":{"b":1}}`,
+		NewMember("a", 3, ScaleUp, Applied(3), stuck(1)), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere for a machine that failed after it ran, also if it is preserved for a while", "",
+		NewMember("a", 3, ScaleUp, Applied(3), func(m *Member) { broken(&m.Machines[2]) }), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere for a machine that could not be created and is preserved: others would be deleted first", "",
+		NewMember("a", 3, ScaleUp, Applied(3), stuck(1), func(m *Member) { m.Machines[2].Preserved = true }), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere for a machine that cannot be created and that a user ranked: others would be deleted first", "",
+		NewMember("a", 3, ScaleUp, Applied(3), stuck(1), func(m *Member) { rankedAs("4")(&m.Machines[2]) }), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere for a machine that takes too long, while one that does not report would be deleted first", "",
+		NewMember("a", 3, ScaleUp, Applied(3), func(m *Member) { phase(mcm.MachineUnknown)(&m.Machines[0]); phase(mcm.MachinePending)(&m.Machines[2]) }), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere for a machine that cannot be created, while one that was once marked for deletion would be deleted first", "",
+		NewMember("a", 3, ScaleUp, Applied(3), stuck(1), func(m *Member) { rankedAs("3")(&m.Machines[0]); markedAt("2026-02-01T12:00:00Z")(&m.Machines[0]) }), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("elsewhere for a machine that cannot be created and was marked for deletion before one that works", `a: applied-replicas=2 move={"id":"11","to":{"b":1}}`,
+		NewMember("a", 3, ScaleUp, Applied(3), stuck(1), func(m *Member) {
+			markedAt("2026-02-01T12:00:01Z")(&m.Machines[0])
+			markedAt("2026-02-01T12:00:00Z")(&m.Machines[2])
+		}), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere for a machine that cannot be created in a rollout: one of the old template would be deleted", "",
+		NewMember("a", 3, ScaleUp, Applied(3), stuck(1), rollout), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("as evenly as ever to a member with such a machine", "a: applied-replicas=4; b: applied-replicas=3",
+		NewMember("a", 4, ScaleUp, Applied(3), func(m *Member) { broken(&m.Machines[2]) }), NewMember("b", 3, ScaleUp, Applied(2))),
+	Entry("not to a member that is being deleted", "a: applied-replicas=6",
+		NewMember("a", 6, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2), beingDeleted)),
+	Entry("nowhere if machines in reserve cannot be created", "",
+		NewMember("a", 3, ScaleUp, Applied(3), failingReserve), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("nowhere if other machines stand in for those that cannot be created", "",
+		NewMember("a", 3, ScaleUp, Applied(3), machines(NewMachine("a-x", exhausted))), NewMember("b", 3, ScaleUp, Applied(3))),
+	Entry("to a promised machine's member only as what it applies, once it is not balanced",
+		`a: applied-replicas=6; b: r=4 applied-replicas=4 move={"id":"1","from":"a","taken":1}`,
+		NewMember("a", 6, Mode(v1alpha1.BalanceOff), Applied(4), promises("a", "b")), continuous("b", 3)),
+)
+
+var _ = Describe("Growth over a member that failed to create machines, and may try one,", func() {
+	// trying is a view in which a grows by one and b has fewer replicas, with changes of b.
+	trying := func(changes ...Change) View {
+		v := view(NewMember("a", 5, ScaleUp, Applied(4)), NewMember("b", 2, append([]Change{ScaleUp, Applied(2)}, changes...)...))
+		v.Memory.Failing = map[string]Failure{"b": {Since: Noon.Add(-2 * time.Minute), Failures: 1, Until: Noon.Add(-time.Minute), Probing: true}}
+		return v
+	}
+
+	It("goes there for one machine", func() {
+		Expect(writes(New(trying()))).To(Equal(`a: move={"id":"11","to":{"b":1}}`))
+	})
+
+	It("goes there for one machine beside one that is preserved", func() {
+		Expect(writes(New(trying(func(m *Member) { broken(&m.Machines[1]); m.Machines[1].Preserved = true })))).To(Equal(`a: move={"id":"11","to":{"b":1}}`))
+	})
+
+	It("stays where it is requested until that machine is created", func() {
+		Expect(writes(New(trying(func(m *Member) { m.Machines = m.Machines[:1] })))).To(Equal("a: applied-replicas=5"))
+	})
+
+	It("stays where it is requested until that machine is ready", func() {
+		Expect(writes(New(trying(func(m *Member) { phase(mcm.MachinePending)(&m.Machines[1]); bornAt(Noon)(&m.Machines[1]) })))).To(Equal("a: applied-replicas=5"))
 	})
 })

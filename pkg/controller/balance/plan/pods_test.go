@@ -20,6 +20,83 @@ import (
 	. "github.com/evenkeel/evenkeel/test/builders/balance"
 )
 
+var _ = Describe("A pod that waits", func() {
+	bound := func(zone string) *fit.Pod { return pod("bound", "", InZone(zone)) }
+
+	DescribeTable("keeps growth where it can run", func(want string, pods ...*fit.Pod) {
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
+		w.Waiting = pods
+		w.ask("b", 5)
+		w.settle()
+		Expect(w.replicas()).To(Equal(want))
+	},
+		Entry("anywhere", "3/3/3", pod("free", "")),
+		Entry("in its zone", "2/5/2", bound("b")),
+		Entry("in its zone, among others", "2/5/2", pod("free", ""), bound("b")),
+		Entry("not here at all, so it is no reason", "3/3/3", bound("a")),
+		Entry("too large for any, so it is no reason", "3/3/3", pod("large", "", func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{"no": "such"}
+		})),
+		Entry("that cannot be decided", "2/5/2", pod("odd", "", func(p *corev1.Pod) {
+			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device"}}
+		})),
+	)
+
+	It("says so", func() {
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
+		w.Waiting = []*fit.Pod{bound("b")}
+		w.ask("b", 5)
+		p := New(w.View)
+		Expect(condition(p, "b", ConditionBalanced)).To(Equal("False PodsBound"))
+		Expect(p.Blocks).To(HaveKeyWithValue("b", "PodsBound"))
+	})
+
+	DescribeTable("and is not there yet is taken to be like those that run where growth was asked for", func(want string, waiting *fit.Pod, pods ...*fit.Pod) {
+		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
+		w.put("b", 0, pods...)
+		if waiting != nil {
+			w.Waiting = []*fit.Pod{waiting}
+		}
+		w.ask("b", 5)
+		w.settle()
+		Expect(w.replicas()).To(Equal(want))
+	},
+		Entry("none run", "3/3/3", nil),
+		Entry("they could run anywhere", "3/3/3", nil, pod("free", "b-0")),
+		Entry("all are bound to the zone", "2/5/2", nil, pod("x", "b-0", InZone("b")), pod("y", "b-0", InZone("b"), app("y"))),
+		Entry("some are bound to the zone", "3/3/3", nil, pod("x", "b-0", InZone("b")), pod("free", "b-0")),
+		Entry("all are bound to the zone, but those that wait decide", "3/3/3", pod("free", ""), pod("x", "b-0", InZone("b"))),
+		Entry("all are bound to the zone, and those that wait could not run there", "2/5/2", bound("a"), pod("x", "b-0", InZone("b"))),
+	)
+
+	It("keeps growth where spread and other pods allow it", func() {
+		w := newWorld(zones(ScaleUp, 1, 1)...)
+		apart := func(p *corev1.Pod) {
+			p.Labels = map[string]string{"app": "x"}
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelTopologyZone, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
+			}}}}
+		}
+		node := w.Members[0].Fresh.DeepCopy()
+		node.Name = "a-0"
+		w.Nodes = []fit.Node{{Object: node, Pods: []*fit.Pod{pod("there", "a-0", apart)}}}
+		w.Waiting = []*fit.Pod{pod("waits", "", apart)}
+		w.ask("b", 3)
+		w.settle()
+		Expect(w.replicas()).To(Equal("1/3"), "a has one of its kind")
+	})
+
+	It("where nothing is known of a zone keeps growth from there", func() {
+		members := zones(ScaleUp, 2, 2)
+		members[1].Fresh = nil
+		w := newWorld(members...)
+		w.Waiting = []*fit.Pod{pod("free", "")}
+		w.ask("a", 4)
+		w.settle()
+		Expect(w.replicas()).To(Equal("4/2"))
+	})
+})
+
 func aged(d time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(Noon.Add(-d)) }
 }
@@ -259,5 +336,78 @@ var _ = Describe("The machine that goes", func() {
 		p := New(v)
 		Expect(writes(p)).To(BeEmpty())
 		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False NotSafeToEvict"))
+	})
+})
+
+var _ = Describe("A machine's pods", func() {
+	// apart is not to run twice in a region.
+	apart := func(p *corev1.Pod) {
+		p.Labels = map[string]string{"app": "x"}
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelTopologyRegion, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
+		}}}}
+	}
+	// region is a view with all Nodes, and with pods on the machines of a.
+	region := func(pods ...[]*fit.Pod) View {
+		v := view(continuous("a", len(pods)), created("b", 1))
+		v.Members[1].Fresh.Labels[corev1.LabelTopologyRegion] = "r"
+		for i, all := range pods {
+			m := &v.Members[0].Machines[i]
+			hold(m, all...)
+			n := node(m.Object.Name)
+			n.Labels[corev1.LabelTopologyRegion] = "r"
+			v.Nodes = append(v.Nodes, fit.Node{Object: n, Pods: all})
+		}
+		return v
+	}
+	goes := func(v View) string {
+		m, err := v1alpha1.ParseMove(of(New(v), "a").Write.Annotations[v1alpha1.MoveAnnotation])
+		if err != nil {
+			return "none"
+		}
+		return m.Machine
+	}
+	some := func(pods ...*fit.Pod) []*fit.Pod { return pods }
+
+	It("do not keep themselves from another zone", func() {
+		Expect(goes(region(some(pod("x", "a-0", apart)), some(pod("y", "a-1"), pod("z", "a-1")), some(pod("u", "a-2"), pod("v", "a-2"))))).To(Equal("a-0"))
+	})
+
+	It("keep others from the zone as long as they stay", func() {
+		Expect(goes(region(some(pod("x", "a-0", apart)), some(pod("y", "a-1", apart)), some(pod("z", "a-2", apart))))).To(Equal("none"))
+	})
+
+	It("stay where they are, and take no room elsewhere, if one of them could not go", func() {
+		bound := pod("bound", "a-0", InZone("a"))
+		Expect(goes(region(some(pod("x", "a-0", Large), bound), some(pod("y", "a-1", Large), pod("z", "a-1")), some(pod("u", "a-2", InZone("a")))))).To(Equal("a-1"))
+		Expect(goes(region(some(pod("x", "a-0", apart), bound), some(pod("y", "a-1", apart), pod("z", "a-1")), some(pod("u", "a-2", InZone("a")))))).To(Equal("none"))
+	})
+
+	It("that were promised to go come first, wherever their machine is", func() {
+		for _, name := range []string{"a-0", "a-1", "a-2"} {
+			v := view(continuous("a", 3, move(v1alpha1.Move{ID: "1", To: map[string]int32{"b": 1}, Machine: name})), continuous("b", 3, took("1", "a")))
+			hold(&v.Members[0].Machines[0], pod("x", "a-0"))
+			hold(&v.Members[0].Machines[1], pod("y", "a-1"))
+			hold(&v.Members[0].Machines[2], pod("z", "a-2"))
+			Expect(of(New(v), "a").Write.Gone).To(Equal(name))
+		}
+	})
+
+	It("that are newer than others stay, wherever they are in the list", func() {
+		Expect(goes(region(
+			some(pod("x", "a-0", aged(time.Minute)), pod("y", "a-0", aged(time.Hour))),
+			some(pod("z", "a-1", aged(time.Hour)), pod("u", "a-1", aged(30*time.Minute))),
+			some(pod("v", "a-2", aged(time.Minute)), pod("w", "a-2", aged(time.Hour))),
+		))).To(Equal("a-1"))
+	})
+
+	It("may go while Nodes are ready", func() {
+		v := view(continuous("a", 4), created("b", 1))
+		for _, name := range []string{"u", "v", "w", "x", "y", "z"} {
+			n := node(name)
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+			v.Nodes = append(v.Nodes, fit.Node{Object: n})
+		}
+		Expect(goes(v)).To(Equal("a-0"))
 	})
 })

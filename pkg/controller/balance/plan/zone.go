@@ -231,6 +231,22 @@ func Concerns(d *v1alpha1.MachineDeployment, s Settings) (machines, pods bool) {
 	return z.concernedByMachines(), z.balanced() || z.move != nil
 }
 
+// PodsNeeded reports whether pods may be needed: a member grows or cannot, is uneven, or has a move
+// in progress. It reads a view without pods, so it may report true without need.
+func PodsNeeded(v View) bool {
+	fewest, most := pool.Unbounded, 0
+	for _, m := range v.Members {
+		z := readMember(m, v.Settings)
+		if z.move != nil || z.growth() > 0 || slices.ContainsFunc(m.Machines, func(m Machine) bool { return m.isStuck(v.Now, v.Settings.BootPatience) }) {
+			return true
+		}
+		if z.mode == v1alpha1.BalanceContinuous {
+			fewest, most = min(fewest, z.replicas), max(most, z.replicas)
+		}
+	}
+	return most-fewest > 1
+}
+
 // concernedByMachines reports whether what is written to a member may depend on machines: on those
 // that fail, or on the capacity of a Node.
 func (z *zone) concernedByMachines() bool {
