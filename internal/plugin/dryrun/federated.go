@@ -3,10 +3,18 @@
 package dryrun
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/internal/connect"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	federatedhpaplan "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 )
@@ -61,4 +69,90 @@ func boundsText(b federatedhpaplan.Bounds) string {
 		return "none"
 	}
 	return fmt.Sprintf("%d-%d", b.Min, b.Max)
+}
+
+// answerTime is how long clusters may take to answer. Clusters that have not answered by then are
+// unreachable.
+const answerTime = 10 * time.Second
+
+// Fleet describes where the hub finds the clusters of federated autoscalers.
+type Fleet struct {
+	// Namespace in the control cluster.
+	Namespace string
+	// Profiles reports whether clusters are ClusterProfiles, and not Secrets.
+	Profiles bool
+	// Access contains the programs that print credentials for ClusterProfiles. No other program is
+	// run, whatever a profile contains.
+	Access federatedhpa.Access
+	// Allowed is what kubeconfigs may contain.
+	Allowed federatedhpa.Allowed
+}
+
+// Federate plans for all federated autoscalers, using what their clusters report. It also returns,
+// one per line, what was left out.
+func (c Clients) Federate(ctx context.Context, control *rest.Config, fleet Fleet, objects []*autoscaling.FederatedHorizontalPodAutoscaler) ([]federatedhpa.Preview, []string, error) {
+	if len(objects) == 0 {
+		return nil, nil, nil
+	}
+	// The controllers' logs are meant for their operators.
+	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, klog.Logger{}), answerTime)
+	defer cancel()
+	registry, err := c.registry(ctx, control, fleet)
+	if err != nil {
+		return nil, nil, err
+	}
+	previews, err := federatedhpa.NewPreviews(ctx, registry, objects, federatedhpa.Options{
+		Connect: func(r federatedhpa.Registration) (*rest.Config, error) { return readOnly(r.Config), nil },
+	})
+	return previews, c.passedOver(ctx, fleet), err
+}
+
+// registry returns the registry of the fleet. A user who may not read it gets an error at once,
+// instead of waiting in vain.
+func (c Clients) registry(ctx context.Context, control *rest.Config, fleet Fleet) (federatedhpa.Registry, error) {
+	core, err := connect.Core(readOnly(control))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the control cluster: %w", err)
+	}
+	label := federatedhpa.SecretLabel + "=true"
+	if fleet.Profiles {
+		label = federatedhpa.ProfileLabel
+		if _, err := c.profiles(ctx, fleet.Namespace); err != nil {
+			return nil, fmt.Errorf("list the ClusterProfiles in namespace %s: %w", fleet.Namespace, err)
+		}
+	}
+	if _, err := core.CoreV1().Secrets(fleet.Namespace).List(ctx, metav1.ListOptions{LabelSelector: label, Limit: 1}); err != nil {
+		return nil, fmt.Errorf("list the clusters' Secrets in namespace %s: %w", fleet.Namespace, err)
+	}
+	if fleet.Profiles {
+		return federatedhpa.NewProfiles(c.Control, core, fleet.Namespace, fleet.Access, fleet.Allowed), nil
+	}
+	return federatedhpa.NewSecrets(core, fleet.Namespace, fleet.Allowed), nil
+}
+
+// profiles returns the names of all ClusterProfiles of a namespace.
+func (c Clients) profiles(ctx context.Context, namespace string) ([]string, error) {
+	list, err := c.Control.Resource(federatedhpa.ProfileResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].GetName())
+	}
+	return names, nil
+}
+
+// passedOver names the ClusterProfiles that a fleet of Secrets leaves out; none if they cannot be
+// read.
+func (c Clients) passedOver(ctx context.Context, fleet Fleet) []string {
+	if fleet.Profiles {
+		return nil
+	}
+	names, err := c.profiles(ctx, fleet.Namespace)
+	if err != nil || len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the clusters are those of Secrets; the ClusterProfiles %s of namespace %s are omitted. If the hub runs with --federation-registry=%s, use that flag here too",
+		strings.Join(names, ", "), fleet.Namespace, federatedhpa.ProfileRegistry)}
 }

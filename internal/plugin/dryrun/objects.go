@@ -3,6 +3,9 @@
 package dryrun
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -12,8 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
@@ -92,4 +97,37 @@ func (o Objects) storageClasses() []*storagev1.StorageClass {
 		return nil
 	}
 	return o.StorageClasses
+}
+
+// shelf contains objects of one kind by namespace and name. Objects are never changed, only
+// replaced.
+type shelf[T metav1.Object] map[string]T
+
+func keyOf(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
+
+func newShelf[T metav1.Object](objects []T) shelf[T] {
+	s := shelf[T]{}
+	for _, o := range objects {
+		s[keyOf(o)] = o
+	}
+	return s
+}
+
+// sorted returns the objects in the order of their keys.
+func (s shelf[T]) sorted() []T { return sorted(slices.Collect(maps.Values(s))) }
+
+func sorted[T metav1.Object](list []T) []T {
+	slices.SortFunc(list, func(a, b T) int { return strings.Compare(keyOf(a), keyOf(b)) })
+	return list
+}
+
+// ownedBy returns the objects that an owner controls, in the order of their keys.
+func (s shelf[T]) ownedBy(by types.UID) []T {
+	var list []T
+	for _, o := range s {
+		if owner := metav1.GetControllerOfNoCopy(o); owner != nil && owner.UID == by {
+			list = append(list, o)
+		}
+	}
+	return sorted(list)
 }
