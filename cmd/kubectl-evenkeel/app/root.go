@@ -4,11 +4,16 @@
 package app
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/version"
 )
 
@@ -52,4 +57,85 @@ func rejectUnknownCommand(c *cobra.Command, args []string) error {
 		err = fmt.Errorf("unknown command %q: did you mean %s?", args[0], near[0])
 	}
 	return err
+}
+
+// completionPatience limits how long a shell waits for names.
+const completionPatience = 3 * time.Second
+
+// complete offers the values of a flag.
+func complete(c *cobra.Command, flag string, values ...string) {
+	err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // the flag has just been created
+	}
+}
+
+// completeSubjects completes kinds, and then the names of existing objects.
+func (o *options) completeSubjects(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		var kinds []cobra.Completion
+		for _, s := range subjects {
+			kinds = append(kinds, s.names[0])
+		}
+		return kinds, cobra.ShellCompDirectiveNoFileComp
+	case 1:
+		kind, err := subjectOf(args[0])
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return o.completeNames(c, kind.list)
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeNames completes the names of existing objects.
+func (o *options) completeNames(c *cobra.Command, list func(overview.Objects) []string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(c.Context(), completionPatience)
+	defer cancel()
+	objects, err := o.readObjects(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return list(objects), cobra.ShellCompDirectiveNoFileComp
+}
+
+// namesOf returns the sorted names of objects.
+func namesOf[T metav1.Object](objects []T) []string {
+	names := make([]string, 0, len(objects))
+	for _, o := range objects {
+		names = append(names, o.GetName())
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// shim is what kubectl runs as kubectl_complete-evenkeel to complete kubectl evenkeel.
+const shim = `#!/bin/sh
+exec kubectl evenkeel __complete "$@"
+`
+
+// addShim makes the completion command print it, in addition to the scripts for shells.
+func addShim(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.AddCommand(&cobra.Command{
+			Use:   "kubectl",
+			Short: "Generate the script that completes kubectl evenkeel",
+			Long: `Generate the script that completes kubectl evenkeel: kubectl runs the program kubectl_complete-evenkeel if it is in the PATH.
+Completion of kubectl itself must be set up in the shell.`,
+			Example: `  # beside the plugin
+  kubectl evenkeel completion kubectl > ~/bin/kubectl_complete-evenkeel
+  chmod +x ~/bin/kubectl_complete-evenkeel`,
+			Args:              cobra.NoArgs,
+			ValidArgsFunction: cobra.NoFileCompletions,
+			RunE: func(c *cobra.Command, _ []string) error {
+				_, err := fmt.Fprint(c.OutOrStdout(), shim)
+				return err
+			},
+		})
+	}
 }

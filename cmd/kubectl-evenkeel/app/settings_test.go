@@ -4,7 +4,10 @@ package app_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -17,6 +20,8 @@ import (
 	manager "github.com/evenkeel/evenkeel/cmd/machine-controller-manager/app"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 // publish has a manager with these flags publish them.
@@ -123,5 +128,30 @@ var _ = Describe("The settings of the manager", func() {
 		s.publish("--balancing-ignore-label=cloud/zone-id")
 		Expect(s.answer("", "status")).To(ContainSubstring(" 1 pool "))
 		Expect(s.written()).To(BeZero())
+	})
+})
+
+var _ = Describe("A page or a screen that stays open", func() {
+	It("shows the flags of a manager that has started anew, and keeps the last ones while they cannot be read", func() {
+		path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+		Expect(os.WriteFile(path, []byte(kubeconfig), 0o600)).To(Succeed())
+		storm.Bubble(suite, func() {
+			s := scene{Server: sim.New(sim.Options{Resources: everything})}
+			defer s.Close()
+			ctx, cancel := context.WithCancel(context.Background())
+			s.publish()
+			draining, wait := app.FollowDraining(ctx, path, s.ConfigFor("plugin"), fixture.Namespace)
+			defer wait()
+			defer cancel()
+			Expect(draining()).To(BeFalse())
+			configs := kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().ConfigMaps(fixture.Namespace)
+			Expect(configs.Delete(ctx, "evenkeel-settings", metav1.DeleteOptions{})).To(Succeed())
+			s.publish("--drain-reserve")
+			time.Sleep(2 * time.Minute)
+			Expect(draining()).To(BeTrue())
+			s.Down(true, "plugin")
+			time.Sleep(2 * time.Minute)
+			Expect(draining()).To(BeTrue(), "nothing says otherwise")
+		})
 	})
 })
