@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
@@ -90,4 +92,87 @@ func cluster(c autoscaling.ClusterStatus) Cluster {
 		State: string(c.State), Why: oneLine(cmp.Or(c.Message, c.Reason)),
 		Reachable: c.State != autoscaling.StateUnreachable, Limited: c.LimitedBy == autoscaling.ByMax,
 	}
+}
+
+// complaint is a condition that reports a problem while it has a given status.
+type complaint struct {
+	kind   string
+	status metav1.ConditionStatus
+	grade  grade
+	// do is what to do if the message does not say it.
+	do string
+}
+
+var balancerComplaints = []complaint{
+	{balancer.ConditionTargetsResolved, metav1.ConditionFalse, broken, "check that the targets exist and that the controller may scale them"},
+	{balancer.ConditionReady, metav1.ConditionFalse, broken, "kubectl -n %s describe balancer %s"},
+	{balancer.ConditionWithinLimits, metav1.ConditionFalse, lacking, "change the bounds of targets, or replicas"},
+	{balancer.ConditionFallbackActive, metav1.ConditionTrue, lacking, "check why pods do not start there: kubectl -n %s describe pods"},
+}
+
+func (r *reading) inspectBalancer(o *balancer.Balancer) {
+	object := objectRef("balancer", o.Namespace, o.Name)
+	said := false
+	for _, c := range balancerComplaints {
+		met := matchingCondition(o.Status.Conditions, c)
+		// Ready is a summary: it repeats other conditions.
+		if met == nil || c.kind == balancer.ConditionReady && said && met.Reason != "Paused" {
+			continue
+		}
+		said = true
+		what, do := splitMessage(met.Message)
+		switch {
+		case met.Reason == "Paused":
+			r.addProblem(noted, object, "paused: targets are not scaled", "remove spec.paused when you are done")
+			continue
+		case c.kind == balancer.ConditionFallbackActive || c.kind == balancer.ConditionReady || strings.HasPrefix(what, "target "):
+			what, do = oneLine(met.Message), ""
+		}
+		r.addProblem(c.grade, object, what, cmp.Or(do, commandFor(c.do, o)))
+	}
+	if len(o.Status.Conditions) == 0 && !r.isNew(o) {
+		r.addProblem(lacking, object, "no controller reports on it", "check that evenkeel-workloads runs with balancer among its --controllers")
+	}
+}
+
+var federatedComplaints = []complaint{
+	{autoscaling.ConditionReady, metav1.ConditionFalse, broken, "kubectl -n %s describe fhpa %s"},
+	{autoscaling.ConditionClustersUnreachable, metav1.ConditionTrue, broken, "check the network to them; if they are lost for good, list them in spec.unreachable.released"},
+	{autoscaling.ConditionOverCommitted, metav1.ConditionTrue, broken, "restore the unreachable clusters, or lower maxReplicas"},
+	{autoscaling.ConditionLimited, metav1.ConditionTrue, lacking, "raise maxReplicas, or the limits of single clusters"},
+	{autoscaling.ConditionJoiningBlocked, metav1.ConditionTrue, lacking, "raise maxReplicas"},
+	{autoscaling.ConditionMinExceeded, metav1.ConditionTrue, noted, "if you do not want this, raise minReplicas or change minPolicy"},
+}
+
+func (r *reading) inspectFederated(o *autoscaling.FederatedHorizontalPodAutoscaler) {
+	object := objectRef("fhpa", o.Namespace, o.Name)
+	for _, c := range federatedComplaints {
+		met := matchingCondition(o.Status.Conditions, c)
+		switch {
+		case met == nil:
+		case met.Reason == "Paused":
+			r.addProblem(noted, object, "paused: the clusters' autoscalers are not changed", "remove spec.paused when you are done")
+		default:
+			r.addProblem(c.grade, object, oneLine(met.Message), commandFor(c.do, o))
+		}
+	}
+	for _, s := range o.Status.Clusters {
+		if s.State == autoscaling.Frozen || s.Reason == "Stuck" {
+			r.addProblem(lacking, object, fmt.Sprintf("cluster %s: %s", s.Name, oneLine(cmp.Or(s.Message, s.Reason))), "check the autoscaler and the pods of that cluster")
+		}
+	}
+	if len(o.Status.Conditions) == 0 && !r.isNew(o) {
+		r.addProblem(lacking, object, "no controller reports on it", "check that evenkeel-workloads runs with federatedhpa among its --controllers")
+	}
+}
+
+// matchingCondition returns the condition of a complaint, or nil if there is nothing to complain
+// about.
+func matchingCondition(conditions []metav1.Condition, c complaint) *metav1.Condition {
+	for i := range conditions {
+		if conditions[i].Type == c.kind && conditions[i].Status == c.status {
+			return &conditions[i]
+		}
+	}
+	return nil
 }
