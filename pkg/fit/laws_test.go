@@ -5,9 +5,12 @@ package fit_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"regexp"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
@@ -239,3 +242,19 @@ func firstFitDecreasing(all []load, capacity, most int, size func(load) int) (fi
 	}
 	return len(machines), left
 }
+
+var _ = It("has a test for every law that its page names", func() {
+	page, err := os.ReadFile("doc.go")
+	Expect(err).NotTo(HaveOccurred())
+	var tests []byte
+	for _, name := range []string{"laws_test.go", "budget_test.go"} {
+		text, err := os.ReadFile(name)
+		Expect(err).NotTo(HaveOccurred())
+		tests = append(tests, text...)
+	}
+	laws := regexp.MustCompile(`(?m)^//\t([a-z-]+)  +\S`).FindAllStringSubmatch(string(page), -1)
+	Expect(len(laws)).To(BeNumerically(">=", 9))
+	for _, law := range laws {
+		Expect(string(tests)).To(MatchRegexp(`(law|It)\("[^"]*\b`+law[1]+`\b`), law[1])
+	}
+})

@@ -7,6 +7,66 @@ import (
 	"slices"
 )
 
+// Group is a list of reserve machines that are opened in order: the second only after the first.
+type Group struct {
+	Name string
+	// Nodes are the names of closed nodes of the room, in the order in which they are opened.
+	Nodes []string
+	// Limit is how many of them may be opened.
+	Limit int
+	// Set is the name of a set of similar groups; empty if the group is similar to no other. Of a set,
+	// the group with the smallest Size opens its next machine first. Size is how many machines it has
+	// beside these.
+	Set  string
+	Size int
+}
+
+// Place is the place of a pod.
+type Place struct {
+	Pod  *Pod
+	Node string
+}
+
+// Demand is what needs a place.
+type Demand struct {
+	Pods []*Pod
+	// Uncreated are pods that will be created.
+	Uncreated []Uncreated
+	// Interrupted is called now and then. If it returns true, the packing ends with its results so
+	// far; nil never interrupts.
+	Interrupted func() bool
+	// Budget limits the work; a step that has begun is completed, and one that is too expensive does
+	// not begin. [MaxWork] unless set.
+	Budget int
+}
+
+// Uncreated is a number of pods that will be created like an existing one. Its cost is limited by
+// the room there is, not by the number.
+type Uncreated struct {
+	Like  *Pod
+	Count int
+}
+
+// Packing contains the places of pods, and what is needed for them.
+type Packing struct {
+	Places []Place
+	// Opened is how many nodes of each group are needed.
+	Opened []int
+	// Uncreated is how many pods that will be created have a place, by node.
+	Uncreated map[string]int
+	// UncreatedLike is the same for each [Uncreated.Like], or for the first of those that are alike.
+	UncreatedLike map[*Pod]map[string]int
+	// UnfinishedLike are the keys of UncreatedLike of which not all pods have a place, because they
+	// were not fully considered.
+	UnfinishedLike map[*Pod]bool
+	// Left are the pods without a place.
+	Left []*Pod
+	// Unfinished are pods that were not fully considered; see [MaxWork].
+	Unfinished []*Pod
+	// Work is the number of comparisons, approximately.
+	Work int
+}
+
 // Pack places pods in a room: first on open nodes, then on as few machines of the groups as it can.
 // If there is not enough room for all, pods of higher priority come first, and among those of the
 // same priority, pods that exist. Afterwards, the room contains the placed pods, and the machines
@@ -201,3 +261,72 @@ func (k *packer) result() Packing {
 	}
 	return p
 }
+
+func (p *Packing) addUncreated(like *Pod, node string) {
+	if p.UncreatedLike[like] == nil {
+		p.UncreatedLike[like] = map[string]int{}
+	}
+	p.Uncreated[node]++
+	p.UncreatedLike[like][node]++
+}
+
+// shape contains interchangeable pods.
+type shape struct {
+	// like is one of them.
+	like *Pod
+	// pods are those that exist. uncreated is how many will be created. One of the two is empty.
+	pods      []*Pod
+	uncreated int
+	// placed is how many of them have a place.
+	placed int
+	// size is the part of the largest machine that one pod takes, homes how many groups could hold
+	// one.
+	size  float64
+	homes int
+	// fickle reports whether a pod without a place may get one once other pods have theirs.
+	fickle bool
+	// shutOut reports whether a taint that all closed nodes have keeps the pods away.
+	shutOut bool
+	purse   *purse
+}
+
+// podCount returns the number of pods that exist or will be created.
+func (s *shape) podCount() int { return len(s.pods) + s.uncreated }
+
+func (s *shape) nextPod() *Pod {
+	switch {
+	case s.placed < len(s.pods):
+		return s.pods[s.placed]
+	case s.placed < s.podCount():
+		return s.like
+	}
+	return nil
+}
+
+func bySize(a, b *shape) int {
+	return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.homes, b.homes))
+}
+
+// awaitingFirst sorts pods first that the scheduler has chosen a node for.
+func awaitingFirst(a, b *shape) int {
+	switch {
+	case a.like.AwaitsVolume() == b.like.AwaitsVolume():
+		return 0
+	case a.like.AwaitsVolume():
+		return -1
+	}
+	return 1
+}
+
+// byRank sorts pods of high rank first.
+func byRank(then func(a, b *shape) int) func(a, b *shape) int {
+	return func(a, b *shape) int { return cmp.Or(compareRanks(a, b), then(a, b)) }
+}
+
+// compareRanks decides who is served first if there is not enough room for all: pods of higher
+// priority, then pods that exist.
+func compareRanks(a, b *shape) int {
+	return cmp.Or(cmp.Compare(b.like.Priority(), a.like.Priority()), existingFirst(a, b))
+}
+
+func existingFirst(a, b *shape) int { return cmp.Compare(min(a.uncreated, 1), min(b.uncreated, 1)) }

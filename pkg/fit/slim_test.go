@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
 
 	. "github.com/evenkeel/evenkeel/pkg/fit"
 )
@@ -225,3 +227,194 @@ func runs(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "n", corev1.PodRunn
 func tooLarge(p *corev1.Pod) {
 	p.Spec.Tolerations = make([]corev1.Toleration, MaxTolerations+1)
 }
+
+func tolerantOf(n int) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		for i := range n {
+			tolerant(fmt.Sprint("key", i))(p)
+		}
+	}
+}
+
+// largest are legal pods that say as much as they can of one thing.
+var largest = map[string]func(p *corev1.Pod){
+	"annotations": func(p *corev1.Pod) { p.Annotations = map[string]string{"a": strings.Repeat("x", 256<<10)} },
+	"environment": func(p *corev1.Pod) {
+		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: strings.Repeat("x", 1<<20)}}
+	},
+	"volumes that every node has": func(p *corev1.Pod) {
+		p.Spec.Volumes = slices.Repeat([]corev1.Volume{{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}, 5000)
+	},
+	"preferences": func(p *corev1.Pod) {
+		affinity(p).NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: make([]corev1.PreferredSchedulingTerm, 5000)}
+	},
+	"soft constraints": func(p *corev1.Pod) {
+		p.Spec.TopologySpreadConstraints = slices.Repeat([]corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: zone, WhenUnsatisfiable: corev1.ScheduleAnyway}}, 5000)
+	},
+}
+
+// excessive are legal pods that pass a bound.
+var excessive = map[string]func(p *corev1.Pod){
+	"topology spread constraints": func(p *corev1.Pod) {
+		for i := range 100 {
+			spread(fmt.Sprint("key", i), 1, "p")(p)
+		}
+	},
+	"anti-affinity": func(p *corev1.Pod) {
+		for i := range 5000 {
+			apart(fmt.Sprint("key", i), "p")(p)
+		}
+	},
+	"affinity": func(p *corev1.Pod) {
+		for i := range 5000 {
+			together(fmt.Sprint("key", i), "p")(p)
+		}
+	},
+	"tolerations":   tolerantOf(5000),
+	"labels":        func(p *corev1.Pod) { p.Labels = textOf(5000) },
+	"node selector": func(p *corev1.Pod) { p.Spec.NodeSelector = textOf(5000) },
+	"node affinity": func(p *corev1.Pod) {
+		e := corev1.NodeSelectorRequirement{Key: zone, Operator: corev1.NodeSelectorOpIn, Values: slices.Repeat([]string{"elsewhere"}, 5000)}
+		affinity(p).NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{e}}}}}
+	},
+	"claims": func(p *corev1.Pod) {
+		p.Spec.Volumes = slices.Repeat([]corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}}}, 5000)
+	},
+	"containers": func(p *corev1.Pod) {
+		p.Spec.Containers = slices.Repeat(p.Spec.Containers, 10000)
+	},
+	"requests": func(p *corev1.Pod) {
+		for i := range 5000 {
+			p.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprint("example.com/r", i))] = resource.MustParse("1")
+		}
+	},
+	"host ports": func(p *corev1.Pod) {
+		for i := range 5000 {
+			p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{HostPort: int32(i + 1)})
+		}
+	},
+}
+
+func textOf(n int) map[string]string {
+	all := map[string]string{}
+	for i := range n {
+		all[fmt.Sprint("key", i)] = strings.Repeat("v", 63)
+	}
+	return all
+}
+
+var _ = Describe("A slim pod", func() {
+	// most is what a slim pod may take at all: its rules, and what identifies it.
+	const most = MaxBytes + 2<<10
+
+	It("answers as the pod does", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			nodes, _, waiting := drawCluster(t)
+			whole, slim, movable := NewRoom(nodes), NewRoom(nodes), NewRoom(nodes)
+			for _, p := range waiting {
+				p.Spec.InitContainers = []corev1.Container{{Name: "first", Resources: corev1.ResourceRequirements{Requests: amounts("cpu=2")}}}
+				a, b := read(p), read(Slim(p))
+				if a.Shape() != b.Shape() || Slim(p).String() != Slim(Slim(p)).String() {
+					t.Fatalf("%v is another when slim: %v", p, Slim(p))
+				}
+				for _, n := range nodes {
+					x, y, z := whole.Ask(a, n.Object.Name), slim.Ask(b, n.Object.Name), movable.Ask(b, n.Object.Name)
+					if x != y || x != z {
+						t.Fatalf("%s on %s: %q, slim %q, beside movable ones %q", p.Name, n.Object.Name, x, y, z)
+					}
+				}
+				if len(nodes) > 0 {
+					p.Spec.NodeName = nodes[rapid.IntRange(0, len(nodes)-1).Draw(t, "goes to")].Object.Name
+					whole.Put(NewPod(p, nil), p.Spec.NodeName)
+					slim.Put(NewPod(Slim(p), nil), p.Spec.NodeName)
+					movable.Put(NewPod(SlimMovable(p), nil), p.Spec.NodeName)
+					moving := SlimMovable(p)
+					if moving.Spec.NodeName != p.Spec.NodeName || moving.String() != SlimMovable(moving).String() {
+						t.Fatalf("%v is another when slim: %v", p, moving)
+					}
+					moving.Spec.NodeName = ""
+					if read(moving).Shape() != a.Shape() {
+						t.Fatalf("%v cannot move as it came: %v", p, moving)
+					}
+				}
+			}
+		})
+	})
+
+	It("is small, however much the pod says that decides nothing", func() {
+		for what, change := range largest {
+			p := Slim(pod("p", "cpu=1", change))
+			Expect(p.Size()).To(BeNumerically("<", 500), what)
+			Expect(read(p).Unclear).To(BeEmpty(), what)
+			Expect(read(p).Shape()).To(Equal(read(pod("p", "cpu=1")).Shape()), what)
+		}
+	})
+
+	It("is small, and cannot be decided, where the pod says too much that decides", func() {
+		for what, change := range excessive {
+			for _, p := range []*corev1.Pod{pod("p", "cpu=1", change), Slim(pod("p", "cpu=1", change))} {
+				Expect(read(p).Unclear).NotTo(BeEmpty(), what)
+				Expect(read(p).Object.Size()).To(BeNumerically("<", most), what)
+				Expect(On(read(p), node("n"))).To(Equal(Undecided), what)
+				Expect(Slim(Slim(p)).String()).To(Equal(Slim(p).String()), what)
+			}
+		}
+	})
+
+	It("that runs cannot be decided elsewhere where it says too much that decides, and counts for others as it would otherwise", func() {
+		for what, change := range excessive {
+			running := pod("p", "cpu=1", change, func(p *corev1.Pod) { p.Spec.NodeName = "n" })
+			p := SlimMovable(running)
+			Expect(p.Size()).To(BeNumerically("<", most), what)
+			Expect(read(p).Unclear).NotTo(BeEmpty(), what)
+			Expect(SlimMovable(p).String()).To(Equal(p.String()), what)
+			p.Annotations = Slim(running).Annotations
+			Expect(p.String()).To(Equal(Slim(running).String()), what)
+		}
+	})
+
+	It("keeps its name, owner, state and what it requests", func() {
+		p := pod("p", "cpu=3", excessive["labels"])
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "a", UID: "a", Controller: ptr.To(true)}, {Kind: "Other", Name: strings.Repeat("x", 1<<20)}}
+		p.Spec.SchedulerName = strings.Repeat("x", 1<<20)
+		p.Status = corev1.PodStatus{Phase: corev1.PodPending, Message: strings.Repeat("x", 1<<20), Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: strings.Repeat("x", 1<<20)},
+		}}
+		slim := Slim(p)
+		Expect(slim.Size()).To(BeNumerically("<", most))
+		Expect(slim.OwnerReferences).To(HaveLen(1))
+		Expect(slim.Status.Conditions).To(ConsistOf(HaveField("Reason", corev1.PodReasonUnschedulable)))
+		Expect(slim.Spec.Containers[0].Resources.Requests.Cpu().Value()).To(BeEquivalentTo(3))
+	})
+})
+
+var _ = DescribeTable("A pod that says too much, and runs, leaves no more than it would otherwise",
+	func(p *corev1.Pod, runs func(*corev1.Pod)) {
+		for what, change := range excessive {
+			running := pod("large", "", change, runs, namespaced("other"), func(p *corev1.Pod) { p.Spec.NodeName = "n" })
+			room := NewRoom([]Node{{Object: node("n", has("example.com/gpu=2")), Pods: []*Pod{NewPod(Slim(running), nil)}}})
+			Expect(room.Ask(read(p), "n")).To(Equal(Full), what)
+		}
+	},
+	Entry("of a device", pod("p", "example.com/gpu=1"), func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = amounts("example.com/gpu=2") }),
+	Entry("beside what its sidecar requests", pod("p", "cpu=2"), initially("cpu=3", true)),
+	Entry("beside what an init container requests", pod("p", "cpu=2"), initially("cpu=3", false)),
+	Entry("beside its overhead", pod("p", "cpu=2"), func(p *corev1.Pod) { p.Spec.Overhead = amounts("cpu=3") }),
+	Entry("beside what it requests as a whole", pod("p", "cpu=2"), func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: amounts("cpu=3")} }),
+	Entry("while it is resized", pod("p", "cpu=2"), asWhole("cpu=1", "cpu=3")),
+)
+
+var _ = DescribeTable("Beside a pod that says too much, one",
+	func(want Obstacle, p *corev1.Pod, there func(*corev1.Pod), change ...func(*corev1.Pod)) {
+		running := pod("large", "", append(change, there, func(p *corev1.Pod) { p.Spec.NodeName = "n" })...)
+		room := NewRoom([]Node{{Object: node("n"), Pods: []*Pod{NewPod(Slim(running), nil)}}, {Object: node("m")}})
+		Expect(room.Ask(read(p), "m")).To(Equal(want))
+	},
+	Entry("of its namespace cannot be decided", Undecided, pod("p", ""), excessive["anti-affinity"]),
+	Entry("of another namespace can", Fits, pod("p", "", namespaced("other")), excessive["anti-affinity"]),
+	Entry("of another namespace cannot where that may be named", Undecided, pod("p", "", namespaced("other")), excessive["anti-affinity"], apart(hostname, "p", anyNamespace)),
+	Entry("that may name it cannot", Undecided, pod("p", "", namespaced("other"), apart(hostname, "large", anyNamespace)), excessive["labels"]),
+	Entry("that may have to be with it cannot", Undecided, pod("p", "", namespaced("other"), together(hostname, "large", anyNamespace)), excessive["labels"]),
+	Entry("that names others can", Fits, pod("p", "", namespaced("other"), apart(hostname, "large")), excessive["labels"]),
+	Entry("is not concerned by what decides nothing of others", Fits, pod("p", ""), excessive["tolerations"]),
+)
