@@ -9,7 +9,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	scheduler "k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
@@ -150,4 +152,135 @@ var _ = It("takes all of a Node", func() {
 var _ = It("has no template without Nodes", func() {
 	_, found := choose()
 	Expect(found).To(BeFalse())
+})
+
+var _ = DescribeTable("free", func(want string, pods ...*corev1.Pod) {
+	free := Free(amounts("cpu=4 memory=8Gi pods=110"), pods)
+	expected := amounts(want)
+	Expect(free).To(HaveLen(len(expected)))
+	for name, q := range expected {
+		Expect(q.Cmp(free[name])).To(BeZero(), "%s: %s", name, ptr.To(free[name]))
+	}
+},
+	Entry("no pods", "cpu=4 memory=8Gi pods=110"),
+	Entry("a DaemonSet's", "cpu=3900m memory=7Gi pods=109", daemon("cpu=100m memory=1Gi")),
+	Entry("two", "cpu=3700m memory=7Gi pods=108", daemon("cpu=100m"), daemon("cpu=200m memory=1Gi")),
+	Entry("one that requests nothing", "cpu=4 memory=8Gi pods=109", daemon("")),
+	Entry("kube-proxy as a static pod", "cpu=3900m memory=8Gi pods=109", owned("Node", annotated(corev1.MirrorPodAnnotationKey, "abc"))),
+	Entry("said to be a DaemonSet's", "cpu=3900m memory=8Gi pods=109",
+		owned("Node", annotated("cluster-autoscaler.kubernetes.io/daemonset-pod", "true"))),
+	Entry("said not to be", "cpu=4 memory=8Gi pods=110", owned("Node", annotated("cluster-autoscaler.kubernetes.io/daemonset-pod", "false"))),
+	Entry("a ReplicaSet's", "cpu=4 memory=8Gi pods=110", owned("ReplicaSet")),
+	Entry("nobody's", "cpu=4 memory=8Gi pods=110", &corev1.Pod{}),
+	Entry("a DaemonSet is an owner, not the controller", "cpu=4 memory=8Gi pods=110", owned("DaemonSet", func(p *corev1.Pod) {
+		p.OwnerReferences[0].Controller = ptr.To(false)
+	})),
+	Entry("a DaemonSet is an owner, and does not say whether it is the controller", "cpu=4 memory=8Gi pods=110", owned("DaemonSet", func(p *corev1.Pod) {
+		p.OwnerReferences[0].Controller = nil
+	})),
+	Entry("failed", "cpu=4 memory=8Gi pods=110", owned("DaemonSet", in(corev1.PodFailed))),
+	Entry("succeeded", "cpu=4 memory=8Gi pods=110", owned("DaemonSet", in(corev1.PodSucceeded))),
+	Entry("on its way out", "cpu=3900m memory=8Gi pods=109", owned("DaemonSet", func(p *corev1.Pod) {
+		p.DeletionTimestamp = ptr.To(metav1.Now())
+	})),
+	Entry("more than there is", "cpu=0 memory=8Gi pods=109", daemon("cpu=5")),
+	Entry("something that is not allocatable", "cpu=4 memory=8Gi pods=109", daemon("example.com/gpu=1")),
+)
+
+// owned is a pod of 100m CPU with a controller of that kind.
+func owned(kind string, changes ...func(*corev1.Pod)) *corev1.Pod {
+	p := daemon("cpu=100m")
+	p.OwnerReferences[0].Kind = kind
+	for _, c := range changes {
+		c(p)
+	}
+	return p
+}
+
+func annotated(key, value string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Annotations = map[string]string{key: value} }
+}
+
+func in(phase corev1.PodPhase) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.Phase = phase }
+}
+
+var _ = It("sets aside for a pod what the scheduler does", func() {
+	plenty := amounts("cpu=1k memory=1k hugepages-2Mi=1k example.com/gpu=1k")
+	rapid.Check(GinkgoT(), func(t *rapid.T) {
+		pod := drawPod(t)
+		before := pod.DeepCopy()
+		want := plenty.DeepCopy()
+		for name, q := range scheduler.PodRequests(pod, scheduler.PodResourcesOptions{}) {
+			left := want[name]
+			left.Sub(q)
+			want[name] = left
+		}
+		free := Free(plenty, []*corev1.Pod{pod})
+		for name, q := range want {
+			if q.Cmp(free[name]) != 0 {
+				t.Fatalf("%s: %v, the scheduler %v; %+v", name, free[name], q, pod.Spec)
+			}
+		}
+		if !before.Spec.Resources.Requests.Cpu().Equal(*pod.Spec.Resources.Requests.Cpu()) || plenty.Cpu().Value() != 1000 {
+			t.Fatalf("what was given changed: %+v", pod.Spec)
+		}
+	})
+})
+
+func drawPod(t *rapid.T) *corev1.Pod {
+	pod := daemon("")
+	pod.Spec.Containers = drawContainers(t, "containers", false)
+	pod.Spec.InitContainers = drawContainers(t, "init containers", true)
+	pod.Spec.Resources = &corev1.ResourceRequirements{}
+	if rapid.Bool().Draw(t, "as a whole") {
+		pod.Spec.Resources.Requests = drawAmounts(t, "whole")
+	}
+	if rapid.Bool().Draw(t, "overhead") {
+		pod.Spec.Overhead = drawAmounts(t, "overhead")
+	}
+	return pod
+}
+
+func drawContainers(t *rapid.T, what string, init bool) []corev1.Container {
+	all := make([]corev1.Container, rapid.IntRange(0, 4).Draw(t, what))
+	for i := range all {
+		all[i].Resources.Requests = drawAmounts(t, what)
+		if init {
+			all[i].RestartPolicy = rapid.SampledFrom([]*corev1.ContainerRestartPolicy{
+				nil, ptr.To(corev1.ContainerRestartPolicyAlways), ptr.To(corev1.ContainerRestartPolicyAlways), ptr.To(corev1.ContainerRestartPolicyNever),
+			}).Draw(t, "restarts")
+		}
+	}
+	return all
+}
+
+func drawAmounts(t *rapid.T, what string) corev1.ResourceList {
+	l := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{"cpu", "memory", "hugepages-2Mi", "example.com/gpu"} {
+		if n := rapid.Int64Range(-3, 9).Draw(t, what+" "+string(name)); n >= 0 {
+			l[name] = *resource.NewQuantity(n, resource.DecimalSI)
+		}
+	}
+	return l
+}
+
+var _ = It("leaves what it is given as it is, quantities beyond an int64 too", func() {
+	huge := "example.com/x=99999999999999999999 cpu=4"
+	allocatable, pods := amounts(huge), []*corev1.Pod{daemon(huge), daemon(huge), owned("DaemonSet", func(p *corev1.Pod) {
+		p.Spec.InitContainers = []corev1.Container{
+			{RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: corev1.ResourceRequirements{Requests: amounts(huge)}},
+			{Resources: corev1.ResourceRequirements{Requests: amounts(huge)}},
+		}
+		p.Spec.Overhead = amounts(huge)
+	})}
+	free := Free(allocatable, pods)
+	Expect(free.Cpu().IsZero()).To(BeTrue())
+	for _, l := range []corev1.ResourceList{
+		allocatable, pods[0].Spec.Containers[0].Resources.Requests, pods[2].Spec.Overhead,
+		pods[2].Spec.InitContainers[0].Resources.Requests, pods[2].Spec.InitContainers[1].Resources.Requests,
+	} {
+		q := l["example.com/x"]
+		Expect(q.Cmp(resource.MustParse("99999999999999999999"))).To(BeZero(), q.String())
+	}
 })
