@@ -5,18 +5,23 @@ package nodegroup
 import (
 	"cmp"
 	"slices"
+	"strings"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
+	"github.com/evenkeel/evenkeel/pkg/similar"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -213,4 +218,150 @@ func (m *memory) machinesToDelete(g plan.Group, nodes []*pb.ExternalGrpcNode) (g
 		going[machine.Name] = true
 	}
 	return going, unknown, nil
+}
+
+// findMachine returns the Machine of a Node in a request, or of a placeholder, and nil if there is
+// none. The provider id decides. Node names are reused where they come from addresses, so a name
+// alone may find the successor of the machine that the caller means. A provider id and a name of
+// different machines are an error.
+func (m *memory) findMachine(providerID, name string) (*v1alpha1.Machine, error) {
+	if providerID == "" {
+		return atMostOne(m.withName(name), name)
+	}
+	found := m.withID(providerID)
+	if name != "" {
+		if len(found) == 0 && len(m.withName(name)) == 0 {
+			return nil, nil
+		}
+		found = slices.DeleteFunc(found, func(o *v1alpha1.Machine) bool {
+			return o.Labels[mcm.NodeLabelKey] != name && plan.Placeholder+o.Name != name
+		})
+		if len(found) == 0 {
+			return nil, status.Errorf(codes.FailedPrecondition, "provider id %s and node name %s belong to different machines", providerID, name)
+		}
+	}
+	if len(found) > 1 {
+		found = slices.DeleteFunc(found, func(o *v1alpha1.Machine) bool { return o.Spec.ProviderID != providerID })
+	}
+	return atMostOne(found, providerID)
+}
+
+func atMostOne(found []*v1alpha1.Machine, by string) (*v1alpha1.Machine, error) {
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return found[0], nil
+	}
+	return nil, status.Errorf(codes.FailedPrecondition, "%d machines match %s", len(found), by)
+}
+
+// withID returns the Machines of a provider id, which is the Machine's own or that of its Node.
+func (m *memory) withID(id string) []*v1alpha1.Machine {
+	if name, ok := strings.CutPrefix(id, plan.Placeholder); ok {
+		return m.machineNamed(name)
+	}
+	if found := stores.Indexed[*v1alpha1.Machine](m.kinds.Machines, stores.ByInstance, pool.InstanceID(id)); len(found) > 0 {
+		return found
+	}
+	var all []*v1alpha1.Machine
+	for _, node := range stores.Indexed[*corev1.Node](m.kinds.Nodes, target.ByProviderID, id) {
+		all = append(all, m.withName(node.Name)...)
+	}
+	return all
+}
+
+// withName returns the Machines with this Node name, without those that the Node's provider id
+// excludes.
+func (m *memory) withName(name string) []*v1alpha1.Machine {
+	if name, ok := strings.CutPrefix(name, plan.Placeholder); ok {
+		return m.machineNamed(name)
+	}
+	all := stores.Indexed[*v1alpha1.Machine](m.kinds.Machines, stores.ByNode, name)
+	if node := m.source.Node(name); node != nil {
+		all = slices.DeleteFunc(all, func(o *v1alpha1.Machine) bool { return !pool.IsNodeOf(o, node) })
+	}
+	return all
+}
+
+func (m *memory) machineNamed(name string) []*v1alpha1.Machine {
+	if found := stores.Find[v1alpha1.Machine](m.kinds.Machines, m.namespace+"/"+name); found != nil {
+		return []*v1alpha1.Machine{found}
+	}
+	return nil
+}
+
+// template returns a fresh Node of a group, false if no template is known.
+func (m *memory) template(g plan.Group, reserved corev1.ResourceList) (*corev1.Node, bool) {
+	own := m.modelOf(g)
+	var others []plan.Model
+	if own.Node == nil {
+		for _, other := range m.allGroups() {
+			others = append(others, m.modelOf(other))
+		}
+	}
+	return plan.NewTemplate(own, others, reserved)
+}
+
+func (m *memory) modelOf(g plan.Group) plan.Model {
+	template := g.Deployment.Spec.Template.Spec
+	model := plan.Model{Group: g.Deployment.Name, Extra: template.NodeTemplateSpec, Node: m.exampleNode(g)}
+	if class := m.source.Class(m.namespace, template.Class.Name); class != nil {
+		model.Class = class.NodeTemplate
+	}
+	return model
+}
+
+// exampleNode returns a Node of a group's present class that can serve as a template: the most
+// recently changed one, otherwise the oldest.
+func (m *memory) exampleNode(g plan.Group) *corev1.Node {
+	class, now := g.Deployment.Spec.Template.Spec.Class.Name, m.clock.Now()
+	if node := m.lastNodes.nodeOf(g.Deployment.Name, class); node != nil {
+		return node
+	}
+	var fit []*corev1.Node
+	for _, machine := range m.outline(g).Machines {
+		if machine.Node != nil && machine.Object.Spec.Class.Name == class && (similar.Candidate{Node: machine.Node, Reserve: machine.Marked()}).Fit(now) {
+			fit = append(fit, machine.Node)
+		}
+	}
+	if len(fit) == 0 {
+		return nil
+	}
+	return slices.MinFunc(fit, func(a, b *corev1.Node) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// rememberNode keeps a Node as the template of its group, for the time when the group has no Node.
+func (m *memory) rememberNode(o any) {
+	node, ok := o.(*corev1.Node)
+	if !ok || !(similar.Candidate{Node: node}).Fit(m.clock.Now()) {
+		return
+	}
+	machine, err := m.findMachine(node.Spec.ProviderID, node.Name)
+	if machine == nil || err != nil || pool.Marked(machine) {
+		return
+	}
+	if g, err := m.groupOf(machine); err == nil {
+		m.lastNodes.remember(g.Deployment.Name, templateNode{node, machine.Spec.Class.Name})
+	}
+}
+
+// addHandlers remembers names when they leave the annotation, and Nodes that can serve as
+// templates.
+func (m *memory) addHandlers(deployments, nodes cache.SharedIndexInformer) error {
+	if _, err := deployments.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, _ any) {
+			if d, ok := before.(*v1alpha1.MachineDeployment); ok {
+				m.recentNames.addNames(pool.Named(d), m.clock.Now()) // those that it no longer names
+			}
+		},
+	}); err != nil {
+		return err
+	}
+	_, err := nodes.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: m.rememberNode, UpdateFunc: func(before, after any) { m.rememberNode(before); m.rememberNode(after) },
+	})
+	return err
 }

@@ -3,6 +3,10 @@
 package plan_test
 
 import (
+	"maps"
+	"math"
+	"os"
+	"regexp"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -10,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
@@ -232,3 +237,158 @@ func quantities(l corev1.ResourceList) map[string]string {
 	}
 	return all
 }
+
+var _ = Describe("What pods can have", func() {
+	DescribeTable("is what is usual",
+		func(capacity, cpu, memory string) {
+			q := resource.MustParse(capacity)
+			all := Allocatable(corev1.ResourceList{"cpu": q, "memory": q}, nil)
+			Expect([]int64{all.Cpu().MilliValue(), all.Memory().Value() >> 20}).To(Equal([]int64{mustMilli(cpu), mustMilli(memory) / 1000}))
+		},
+		Entry("of nothing", "0", "0", "0"),
+		Entry("of a core", "1", "940m", "0"),
+		Entry("of four", "4", "3920m", "0"),
+		Entry("of ninety-six", "96", "95736m", "0"),
+	)
+
+	DescribeTable("of memory is what is usual",
+		func(capacity, want string) {
+			all := Allocatable(amounts("memory", capacity), nil)
+			Expect(all.Memory().Value() >> 20).To(Equal(mustMilli(want) / 1000))
+		},
+		Entry("of little", "64Mi", "0"),
+		Entry("of 4Gi", "4Gi", "2972"),
+		Entry("of 8Gi", "8Gi", "6248"),
+		Entry("of 256Gi", "256Gi", "249878"),
+	)
+
+	DescribeTable("leaves out less of each byte of memory, the more there is",
+		func(from string, reserved int64) {
+			small, large := resource.MustParse(from), resource.MustParse(from)
+			large.Add(resource.MustParse("1k"))
+			of := func(q resource.Quantity) int64 {
+				all := Allocatable(corev1.ResourceList{"memory": q}, nil)
+				return all.Memory().Value()
+			}
+			Expect(1000 - (of(large) - of(small))).To(Equal(reserved))
+		},
+		Entry("a quarter below 4Gi", "3Gi", int64(250)),
+		Entry("a fifth from there", "4Gi", int64(200)),
+		Entry("a tenth from 8Gi", "8Gi", int64(100)),
+		Entry("6% from 16Gi", "16Gi", int64(60)),
+		Entry("2% from 128Gi", "128Gi", int64(20)),
+	)
+
+	It("is all but what is said to be reserved, and that alone where it is said", func() {
+		all := Allocatable(amounts("cpu", "4", "memory", "16Gi", "pods", "110", "ephemeral-storage", "100Gi"), amounts("cpu", "80m", "memory", "1Gi"))
+		Expect(quantities(all)).To(Equal(map[string]string{"cpu": "3920m", "memory": "15Gi", "pods": "110", "ephemeral-storage": "90Gi"}))
+	})
+
+	It("is between nothing and everything, and more of a larger machine", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			name := rapid.SampledFrom([]corev1.ResourceName{"cpu", "memory", "ephemeral-storage", "example.org/x"}).Draw(t, "name")
+			a := rapid.Int64Range(0, math.MaxInt64/2000).Draw(t, "a")
+			b := rapid.Int64Range(a, math.MaxInt64/2000).Draw(t, "b")
+			of := func(n int64) int64 {
+				q := Allocatable(corev1.ResourceList{name: *resource.NewQuantity(n, resource.DecimalSI)}, nil)[name]
+				return q.MilliValue()
+			}
+			if x, y := of(a), of(b); x < 0 || x > a*1000 || x > y {
+				t.Fatalf("%s: %d of %d, %d of %d", name, x, a, y, b)
+			}
+		})
+	})
+})
+
+func mustMilli(text string) int64 {
+	q := resource.MustParse(text)
+	return q.MilliValue()
+}
+
+// ignoring is the flag for a label in which groups may differ.
+var ignoring = regexp.MustCompile(`--balancing-ignore-label=([^\s` + "`" + `]+)`)
+
+// flagged are the labels that a file has cluster-autoscaler ignore.
+func flagged(file string) []string {
+	GinkgoHelper()
+	text, err := os.ReadFile(file)
+	Expect(err).NotTo(HaveOccurred())
+	var all []string
+	for _, found := range ignoring.FindAllSubmatch(text, -1) {
+		all = append(all, string(found[1]))
+	}
+	return all
+}
+
+const example = "../../../../examples/autoscaler/cluster-autoscaler.yaml"
+
+// ignored are the labels in which groups may differ for a cluster-autoscaler that runs as the example has it: its own and those of its flags.
+func ignored() []string {
+	GinkgoHelper()
+	return append(flagged(example),
+		"kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
+		"failure-domain.beta.kubernetes.io/region", "beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup")
+}
+
+// taken is a template as cluster-autoscaler takes it from a group that has no Node of its own: it adds three labels under their former
+// names. From a Node it takes what is there and no more.
+func taken(template *corev1.Node) map[string]string {
+	labels := maps.Clone(template.Labels)
+	for former, label := range map[string]string{
+		corev1.LabelInstanceType: corev1.LabelInstanceTypeStable, corev1.LabelFailureDomainBetaZone: corev1.LabelTopologyZone,
+		corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
+	} {
+		if value, ok := labels[label]; ok {
+			labels[former] = value
+		}
+	}
+	return labels
+}
+
+// counted are those labels that must be equal.
+func counted(labels map[string]string) map[string]string {
+	ignored := ignored()
+	labels = maps.Clone(labels)
+	maps.DeleteFunc(labels, func(label, _ string) bool { return slices.Contains(ignored, label) })
+	return labels
+}
+
+// registered is a Node with the labels of its kubelet, of kube-controller-manager and of machine-controller-manager.
+func registered(n *corev1.Node) {
+	n.Labels = map[string]string{
+		"kubernetes.io/hostname": "z-12345", "node.gardener.cloud/machine-name": "z-12345", "worker": "a",
+		"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "beta.kubernetes.io/arch": "amd64",
+		"topology.kubernetes.io/zone": "z1", "topology.kubernetes.io/region": "local", "node.kubernetes.io/instance-type": "virtual.large",
+	}
+}
+
+// inCloud adds what a cloud controller manager gives a Node.
+func inCloud(n *corev1.Node) {
+	registered(n)
+	n.Labels["beta.kubernetes.io/instance-type"] = "virtual.large"
+	n.Labels["failure-domain.beta.kubernetes.io/zone"], n.Labels["failure-domain.beta.kubernetes.io/region"] = "z1", "local"
+}
+
+var _ = DescribeTable("A group without Nodes is balanced with those that have some, by cluster-autoscaler's rule for labels and the flags of the example",
+	func(labelled func(*corev1.Node), lent bool) {
+		busy := Model{Group: "pool-z1", Class: Class("z1"), Node: fixture.Node("z-12345", labelled)}
+		empty := Model{Group: "pool-z2", Class: Class("z2")}
+		busy.Extra.Labels, empty.Extra.Labels = map[string]string{"worker": "a"}, map[string]string{"worker": "a"}
+		var others []Model
+		if lent {
+			others = append(others, busy)
+		}
+		template, ok := NewTemplate(empty, others, nil)
+		Expect(ok).To(BeTrue())
+		Expect(counted(taken(template))).To(Equal(counted(busy.Node.Labels)))
+		Expect(counted(busy.Node.Labels)).To(HaveKey("node.kubernetes.io/instance-type"))
+	},
+	Entry("in a cloud", inCloud, true),
+	Entry("where Nodes do not have the former label of the instance type", registered, true),
+	Entry("in a cloud, by the class alone", inCloud, false),
+	Entry("elsewhere, by the class alone", registered, false),
+)
+
+var _ = It("tells users of each label that the example ignores", func() {
+	Expect(flagged("../../../../docs/autoscaler.md")).To(ConsistOf(flagged(example)))
+})
