@@ -44,7 +44,7 @@ func (r *release) changelog() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("CHANGELOG.md has no section %q: move what is under Unreleased there", "## "+strings.TrimPrefix(r.Version, "v"))
+	return fmt.Errorf("CHANGELOG.md has no section %q: write it, with the changes since the last release", "## "+strings.TrimPrefix(r.Version, "v"))
 }
 
 // clean checks that what is built is what is committed.
