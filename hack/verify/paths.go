@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// folders are those of the repository that documents name.
+var folders = []string{".github", "charts", "cmd", "dashboards", "docs", "examples", "gardener", "hack", "internal", "kubernetes", "pkg", "test"}
+
+// deadPaths finds what documents name or link to in this repository although it is not there.
+func deadPaths(repository fs.FS) ([]string, error) {
+	texts, err := documents(repository)
+	if err != nil {
+		return nil, err
+	}
+	missing := func(pattern string) bool {
+		found, err := fs.Glob(repository, pattern)
+		return err != nil || len(found) == 0
+	}
+	var wrong []string
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		for _, named := range pathsIn(texts[name]) {
+			if slices.ContainsFunc(patterns(named), missing) {
+				wrong = append(wrong, fmt.Sprintf("%s: there is no %s", name, named))
+			}
+		}
+		wrong = append(wrong, deadLinks(name, texts, missing)...)
+	}
+	return wrong, nil
+}
+
+// documents reads README.md, CONTRIBUTING.md, RELEASE.md, SECURITY.md, and the pages below docs and test.
+func documents(repository fs.FS) (map[string]string, error) {
+	texts := map[string]string{}
+	for _, root := range []string{"README.md", "CONTRIBUTING.md", "RELEASE.md", "SECURITY.md", "docs", "test"} {
+		err := fs.WalkDir(repository, root, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || path.Ext(name) != ".md" {
+				return err
+			}
+			text, err := fs.ReadFile(repository, name)
+			texts[name] = string(text)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
+}
+
+var (
+	span   = regexp.MustCompile("`[^`\n]+`")
+	link   = regexp.MustCompile(`\[[^\]\n]*\]\(([^()\s]+)\)`)
+	hole   = regexp.MustCompile(`<[^<>]*>`)
+	braces = regexp.MustCompile(`^(.*?)\{([^{}]*)\}(.*)$`)
+	anchor = regexp.MustCompile(`<a id="([^"]+)">`)
+)
+
+// pathsIn returns the words of a text that begin with a folder of the repository and stand in backquotes or in a block
+// of code.
+func pathsIn(text string) []string {
+	var found []string
+	for _, code := range codeIn(text) {
+		for word := range strings.FieldsSeq(code) {
+			word = strings.TrimRight(strings.TrimPrefix(word, "./"), ".,:;/")
+			first, _, nested := strings.Cut(word, "/")
+			if nested && slices.Contains(folders, first) && !slices.Contains(found, word) {
+				found = append(found, word)
+			}
+		}
+	}
+	return found
+}
+
+// codeIn returns the spans in backquotes and the lines of the blocks of code.
+func codeIn(text string) []string {
+	var code []string
+	inBlock := false
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.HasPrefix(strings.TrimLeft(line, " "), "```"):
+			inBlock = !inBlock
+		case inBlock:
+			code = append(code, line)
+		default:
+			for _, s := range span.FindAllString(line, -1) {
+				code = append(code, strings.Trim(s, "`"))
+			}
+		}
+	}
+	return code
+}
+
+// patterns returns what a path in a document can stand for, as patterns of [fs.Glob]: each alternative of its
+// braces, with a star for a placeholder in angle brackets.
+func patterns(named string) []string {
+	named = hole.ReplaceAllString(named, "*")
+	parts := braces.FindStringSubmatch(named)
+	if parts == nil {
+		return []string{named}
+	}
+	var all []string
+	for alternative := range strings.SplitSeq(parts[2], ",") {
+		all = append(all, patterns(parts[1]+alternative+parts[3])...)
+	}
+	return all
+}
+
+// deadLinks returns the links of a document to files and headings that do not exist. Links to other sites are not
+// looked at.
+func deadLinks(name string, texts map[string]string, missing func(string) bool) []string {
+	var wrong []string
+	for _, match := range link.FindAllStringSubmatch(texts[name], -1) {
+		target, heading, _ := strings.Cut(match[1], "#")
+		if strings.Contains(target, ":") {
+			continue
+		}
+		file := name
+		if target != "" {
+			file = path.Join(path.Dir(name), target)
+		}
+		text, read := texts[file]
+		if missing(file) || heading != "" && read && !slices.Contains(anchors(text), heading) {
+			wrong = append(wrong, fmt.Sprintf("%s: there is no %s", name, match[1]))
+		}
+	}
+	return wrong
+}
+
+// anchors returns what links can name in a page: its headings as GitHub writes them, and its anchors.
+func anchors(text string) []string {
+	var all []string
+	for _, match := range anchor.FindAllStringSubmatch(text, -1) {
+		all = append(all, match[1])
+	}
+	for line := range strings.Lines(text) {
+		if title := strings.TrimLeft(line, "#"); title != line && strings.HasPrefix(title, " ") {
+			all = append(all, slug(strings.TrimSpace(title)))
+		}
+	}
+	return all
+}
+
+// slug writes a heading as its anchor.
+func slug(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
