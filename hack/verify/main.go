@@ -30,6 +30,7 @@ var checks = []check{
 	{"rules of the house", "see CONTRIBUTING.md", func() ([]string, error) { return violations(".") }},
 	{"rooms", "see CONTRIBUTING.md", strays},
 	{"paths in documents", "correct the document", func() ([]string, error) { return deadPaths(os.DirFS(".")) }},
+	{"glossary", "explain a word on the page that uses it", longGlossary},
 	{"go.mod and go.sum", "run: go mod tidy", func() ([]string, error) { return output("go", "mod", "tidy", "-diff") }},
 	{"versions of modules", "require the same version in each of these go.mod files", differingVersions},
 	{"generated code", "run: make generate", generatedDiff},
