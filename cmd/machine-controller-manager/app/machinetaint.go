@@ -23,7 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
-// taintName is the name of the controller of the reserves.
+// taintName is the name of the machine-taint controller.
 const taintName = "machinetaint"
 
 // taintWorkers is how many MachineDeployments' reserves are processed concurrently: a sync waits for
@@ -74,16 +74,16 @@ func (o *ReserveOptions) validate() error {
 	return settings.CheckAccounting(o.Accounting)
 }
 
-// keeper is the machine-taint controller. It works only beside machine-controller-manager's
+// taintController is the machine-taint controller. It works only beside machine-controller-manager's
 // controllers: what they see of machines decides when a reserve may shrink, and it decides whether
 // a machine that they create is in reserve.
-type keeper struct {
+type taintController struct {
 	controller *machinetaint.Controller
 	accounting *accounting
 }
 
-// newKeeper returns a keeper beside controllers with these informers.
-func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
+// newTaintController returns a machine-taint controller beside controllers with these informers.
+func (p *process) newTaintController(seen machineinformers.Interface) (*taintController, error) {
 	ours, err := machines.Evenkeel(p.control)
 	if err != nil {
 		return nil, fmt.Errorf("make machine client: %w", err)
@@ -94,10 +94,10 @@ func (p *process) newKeeper(seen machineinformers.Interface) (*keeper, error) {
 			return nil, fmt.Errorf("make target client: %w", err)
 		}
 	}
-	k := &keeper{accounting: &accounting{mode: p.options.Reserve.Accounting, discovery: ours.Discovery()}}
+	t := &taintController{accounting: &accounting{mode: p.options.Reserve.Accounting, discovery: ours.Discovery()}}
 	informers := machinetaint.Informers{Machine: p.caches.machines, Seen: seen, Target: p.caches.target}
-	k.controller, err = machinetaint.New(clients, informers, p.Recorder, p.options.Reserve.options(p, k.accounting))
-	return k, err
+	t.controller, err = machinetaint.New(clients, informers, p.Recorder, p.options.Reserve.options(p, t.accounting))
+	return t, err
 }
 
 func (o *ReserveOptions) options(p *process, a *accounting) machinetaint.Options {
@@ -111,34 +111,34 @@ func (o *ReserveOptions) options(p *process, a *accounting) machinetaint.Options
 	return machinetaint.Options{Settings: settings, Workers: taintWorkers, Cluster: p.clusters.target, Registerer: p.registry}
 }
 
-// filled waits for the stores that the keeper has besides those of machine-controller-manager's
+// filled waits for the stores that the machine-taint controller has besides those of machine-controller-manager's
 // controllers. It is false if ctx ends first.
-func (k *keeper) filled(ctx context.Context) bool {
-	return cache.WaitFor(ctx, "the reserve's own lists", k.controller.OwnStores()...)
+func (t *taintController) filled(ctx context.Context) bool {
+	return cache.WaitFor(ctx, "the reserve's own lists", t.controller.OwnStores()...)
 }
 
-// viewOptions returns the options of the view. They call a keeper, which exists before the first
+// viewOptions returns the options of the view. They call a controller, which exists before the first
 // write, to decide how machines are created and which may be deleted.
-func viewOptions(k **keeper, bound *machineinformers.Interface) view.Options {
+func viewOptions(t **taintController, bound *machineinformers.Interface) view.Options {
 	births := view.CreationOptions{
-		ReserveMark: func(b view.Creation) *api.Reserve { return (*k).controller.ReserveMark(b) },
-		Seen:        func(version string) bool { return (*k).controller.Seen(version) },
-		Superfluous: func(b view.Creation) error { return (*k).controller.Superfluous(b) },
+		ReserveMark: func(b view.Creation) *api.Reserve { return (*t).controller.ReserveMark(b) },
+		Seen:        func(version string) bool { return (*t).controller.Seen(version) },
+		Superfluous: func(b view.Creation) error { return (*t).controller.Superfluous(b) },
 		DeploymentOf: func(namespace string, m *v1alpha1.Machine) (types.NamespacedName, bool) {
 			return view.OwnedThrough((*bound).MachineSets().Lister())(namespace, m)
 		},
 	}
 	guards := view.Guards{
 		Shrink: func(after *v1alpha1.MachineSet) (func(*v1alpha1.MachineSet, error), error) {
-			return (*k).controller.Guards().Shrink(after)
+			return (*t).controller.Guards().Shrink(after)
 		},
 		Remove: func(namespace, name string) (string, func(error), error) {
-			return (*k).controller.Guards().Remove(namespace, name)
+			return (*t).controller.Guards().Remove(namespace, name)
 		},
 		Unname: func(before, after *v1alpha1.MachineDeployment) error {
-			return (*k).controller.Guards().Unname(before, after)
+			return (*t).controller.Guards().Unname(before, after)
 		},
 	}
-	spares := func(d *v1alpha1.MachineDeployment) view.Reserve { return (*k).controller.Spares(d) }
+	spares := func(d *v1alpha1.MachineDeployment) view.Reserve { return (*t).controller.Spares(d) }
 	return view.Options{CreationOptions: births, Guards: guards, Spares: spares}
 }

@@ -42,13 +42,13 @@ func (p *process) runMCM(ctx context.Context) error {
 	if !connect.AwaitAPI(ctx, machine.Discovery(), v1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}
-	var keeper *keeper
+	var taint *taintController
 	var machines machineinformers.Interface
 	var options view.Options
 	reading := lens.Options{Registerer: p.registry}
 	if p.picked(taintName) {
-		options = viewOptions(&keeper, &machines)
-		reading.First = func(m *v1alpha1.Machine) bool { return keeper.controller.InReserve(m) }
+		options = viewOptions(&taint, &machines)
+		reading.First = func(m *v1alpha1.Machine) bool { return taint.controller.InReserve(m) }
 	}
 	client := lens.New(ctx, view.New(ctx, machine, options), reading)
 	factory := machinefactory.NewFilteredSharedInformerFactory(client, p.options.MinResyncPeriod.Duration, p.options.Namespace, nil)
@@ -56,10 +56,10 @@ func (p *process) runMCM(ctx context.Context) error {
 		return err
 	}
 	if p.picked(taintName) {
-		if keeper, err = p.newKeeper(machines); err != nil {
+		if taint, err = p.newTaintController(machines); err != nil {
 			return err
 		}
-		p.keeper.Store(keeper)
+		p.taint.Store(taint)
 	}
 	target, nodes, err := p.targetCluster()
 	if err != nil {
@@ -74,18 +74,18 @@ func (p *process) runMCM(ctx context.Context) error {
 	factory.Start(ctx.Done())
 	defer factory.Shutdown()
 	p.caches.startInformers(ctx)
-	if keeper != nil && !keeper.filled(ctx) || !p.filled(ctx, machines) {
+	if taint != nil && !taint.filled(ctx) || !p.filled(ctx, machines) {
 		return nil
 	}
 	p.Ready.Filled()
-	if keeper == nil {
+	if taint == nil {
 		return p.runWorkers(ctx, controllers)
 	}
 	return daemon.Together(ctx,
 		func(ctx context.Context) error { return p.runWorkers(ctx, controllers) },
-		func(ctx context.Context) error { keeper.controller.Run(ctx); return nil },
+		func(ctx context.Context) error { taint.controller.Run(ctx); return nil },
 		func(ctx context.Context) error {
-			keeper.accounting.follow(ctx, keeper.controller.ResyncAll)
+			taint.accounting.follow(ctx, taint.controller.ResyncAll)
 			<-ctx.Done()
 			return nil
 		})

@@ -97,8 +97,8 @@ func (o *ReleaseOptions) options(p *process, pods corev1client.PodsGetter) relea
 	return release.Options{
 		Settings: o.settings(&p.options.Balance),
 		Raised: func(ctx context.Context, d *v1alpha1.MachineDeployment) {
-			if k := p.keeper.Load(); k != nil {
-				k.controller.ObserveUpdate(ctx, d)
+			if t := p.taint.Load(); t != nil {
+				t.controller.ObserveUpdate(ctx, d)
 			}
 		},
 		Pods:    pods,

@@ -48,8 +48,8 @@ type process struct {
 	// rights that the process can work without.
 	rights *access.Rights
 	caches *caches
-	// keeper is set once it has been created.
-	keeper atomic.Pointer[keeper]
+	// taint is set once it has been created.
+	taint atomic.Pointer[taintController]
 }
 
 // Run serves until ctx ends or the lease is lost.
