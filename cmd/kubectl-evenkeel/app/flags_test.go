@@ -20,9 +20,9 @@ import (
 	"k8s.io/component-base/logs"
 	"sigs.k8s.io/yaml"
 
+	workloads "github.com/evenkeel/evenkeel/cmd/evenkeel-workloads/app"
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
 	manager "github.com/evenkeel/evenkeel/cmd/machine-controller-manager/app"
-	workloads "github.com/evenkeel/evenkeel/cmd/evenkeel-workloads/app"
 	machinecontroller "github.com/evenkeel/evenkeel/cmd/machine-controller/app"
 )
 

@@ -203,7 +203,7 @@ func changes(a *Account, o *oracle, z overview.Zone) error {
 	return err
 }
 
-// oracle asks the reserve's controller what it would do, now or after a change.
+// oracle asks the machine-taint controller what it would do, now or after a change.
 type oracle struct {
 	objects    overview.Objects
 	deployment *v1alpha1.MachineDeployment

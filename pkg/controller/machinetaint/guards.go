@@ -140,7 +140,7 @@ func (g *guards) unname(before, after *mcm.MachineDeployment) error {
 	left := pool.Named(after)
 	for name := range pool.Named(before) {
 		if _, is := left[name]; !is {
-			return conflictError("machinedeployments", after.Name, "the controller that keeps the reserve has yet to see that %s is named for deletion", name)
+			return conflictError("machinedeployments", after.Name, "the machine-taint controller has yet to see that %s is named for deletion", name)
 		}
 	}
 	return nil

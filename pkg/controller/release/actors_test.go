@@ -137,27 +137,27 @@ func (c *cluster) refill(ctx context.Context, ours versioned.Interface, d v1alph
 	}
 }
 
-// keeper plays the machine-taint controller beside machine-controller-manager and a machine-controller. It makes that controller's own
+// taintController plays the machine-taint controller beside machine-controller-manager and a machine-controller. It makes that controller's own
 // plans, remembers them as its process does, and writes on the versions that it has read, in the same order.
-type keeper struct {
+type taintController struct {
 	*cluster
 	taint *machinetaint.Preview
 	core  kubernetes.Interface
 	ours  versioned.Interface
 }
 
-// keepAsPlanned is the program of a keeper. Its memory ends with it.
+// keepAsPlanned is the program of a taintController. Its memory ends with it.
 func (c *cluster) keepAsPlanned(ctx context.Context, config *rest.Config) error {
 	taint, err := machinetaint.NewPreview(machinetaintplan.Settings{SurplusPatience: time.Hour}, true)
 	if err != nil {
 		return err
 	}
 	return c.actor(func(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (time.Duration, error) {
-		return (&keeper{cluster: c, taint: taint, core: core, ours: ours}).look(ctx), nil
+		return (&taintController{cluster: c, taint: taint, core: core, ours: ours}).look(ctx), nil
 	})(ctx, config)
 }
 
-func (k *keeper) look(ctx context.Context) (again time.Duration) {
+func (k *taintController) look(ctx context.Context) (again time.Duration) {
 	growing := false
 	k.set(func() { growing = k.growing })
 	if growing {
@@ -174,7 +174,7 @@ func (k *keeper) look(ctx context.Context) (again time.Duration) {
 }
 
 // read shows the preview what there is.
-func (k *keeper) read() {
+func (k *taintController) read() {
 	err := k.taint.SetObjects(machinetaint.Objects{
 		Deployments: pointers(k.deployments()), Sets: pointers(k.sets()), Machines: pointers(k.machines()), Nodes: pointers(k.nodes()), Pods: pointers(k.pods()),
 	}, time.Now())
@@ -191,7 +191,7 @@ func pointers[T any](all []T) (to []*T) {
 }
 
 // hold carries out a plan. What it writes to the MachineDeployment waits until no machine is released any more.
-func (k *keeper) hold(ctx context.Context, name string) time.Duration {
+func (k *taintController) hold(ctx context.Context, name string) time.Duration {
 	k.read()
 	v, plan, ok := k.taint.Plan(ns, name)
 	if !ok || plan.Idle {
@@ -216,7 +216,7 @@ func (k *keeper) hold(ctx context.Context, name string) time.Duration {
 }
 
 // writeMachines reports whether all were written, each Node before its Machine.
-func (k *keeper) writeMachines(ctx context.Context, after machinetaint.After) bool {
+func (k *taintController) writeMachines(ctx context.Context, after machinetaint.After) bool {
 	for _, n := range after.Nodes {
 		if _, err := k.core.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}); err != nil {
 			return false
@@ -231,7 +231,7 @@ func (k *keeper) writeMachines(ctx context.Context, after machinetaint.After) bo
 }
 
 // follow does what machine-controller-manager does: there are as many machines as it is shown.
-func (k *keeper) follow(ctx context.Context, name string) {
+func (k *taintController) follow(ctx context.Context, name string) {
 	machines := k.ours.MachineV1alpha1().Machines(ns)
 	d := k.deployment(name)
 	shown, staying := pool.Visible(d), of(name, k.machines())
@@ -256,7 +256,7 @@ func (k *keeper) follow(ctx context.Context, name string) {
 }
 
 // harm notes that a machine is deleted, where pods run on it.
-func (k *keeper) harm(machine string) {
+func (k *taintController) harm(machine string) {
 	for _, p := range k.pods() {
 		if p.Spec.NodeName == machine {
 			k.set(func() { k.harmed = append(k.harmed, p.Name+" on "+machine) })
@@ -264,7 +264,7 @@ func (k *keeper) harm(machine string) {
 	}
 }
 
-// inhabit returns a cluster whose reserve a keeper holds. Whichever accounting there is, it knows it.
+// inhabit returns a cluster whose reserve a taintController holds. Whichever accounting there is, it knows it.
 func inhabit(w *storm.World) *cluster {
 	return adoptWith(w, (*cluster).keepAsPlanned)
 }

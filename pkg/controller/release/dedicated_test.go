@@ -87,7 +87,7 @@ var _ = Describe("The controller with dedicated machines", func() {
 			c.create(fresh(20, "stranger", 4000)...)
 			c.settle()
 			Expect(placed(c, "stranger")).To(Equal(7))
-			Expect(c.keeper.Stop()).To(Succeed())
+			Expect(c.taintController.Stop()).To(Succeed())
 			c.create(fresh(2, "web", 4000, web)...)
 			c.settle()
 			before := c.nodesOfNominated()
@@ -108,7 +108,7 @@ var _ = Describe("The controller with dedicated machines", func() {
 			Expect(c.replicas()).To(Equal("a=10"))
 
 			By("opening the machines")
-			c.keeper = c.Start("keeper", c.actor(c.keep))
+			c.taintController = c.Start("machinetaint", c.actor(c.keep))
 			c.settle()
 			Expect(placed(c, "web")).To(Equal(2))
 			Expect(placed(c, "stranger")).To(Equal(7))

@@ -104,7 +104,7 @@ func killed(counts accounts) storm.Scenario {
 			c.grow("b", 1, 4, "1:10", counted(counts.first))
 			w.Start("release", controller(usual))
 			c.settle()
-			c.keeper.CrashFor(20 * time.Second) // a new process meets what was raised and is not released yet
+			c.taintController.CrashFor(20 * time.Second) // a new process meets what was raised and is not released yet
 			c.create(fresh(6, "p", 1000, InZone("a"))...)
 			time.Sleep(time.Second)
 			c.create(fresh(3, "q", 4000, InZone("b"))...)
@@ -245,7 +245,7 @@ func (c *cluster) stop(random *rand.Rand, p *storm.Process) (move func()) {
 func (c *cluster) restore(backup *sim.Snapshot, l *ledger) {
 	GinkgoHelper()
 	ctx := context.Background()
-	c.keeper.Crash()
+	c.taintController.Crash()
 	c.scheduler.Crash()
 	c.Control.Restore(backup)
 	l.restored()
@@ -272,7 +272,7 @@ func (c *cluster) restore(backup *sim.Snapshot, l *ledger) {
 			c.recreate(p)
 		}
 	}
-	c.keeper.Restart()
+	c.taintController.Restart()
 	c.scheduler.Restart()
 }
 
@@ -304,7 +304,7 @@ var _ = Describe("Storms over two instances", func() {
 			for round := range rounds {
 				still := []*storm.Process{first, second}[random.IntN(2)]
 				move := c.stop(random, still)
-				c.keeper.CrashFor(time.Duration(random.IntN(60)) * time.Second) // what was raised is released later
+				c.taintController.CrashFor(time.Duration(random.IntN(60)) * time.Second) // what was raised is released later
 				rest := c.burst(random, fmt.Sprintf("p%d", round), l)
 				time.Sleep(time.Duration(random.IntN(120)) * time.Second)
 				switch round {

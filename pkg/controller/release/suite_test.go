@@ -107,8 +107,8 @@ type cluster struct {
 	core kubernetes.Interface
 	ours versioned.Interface
 
-	// scheduler and keeper may be stopped.
-	scheduler, keeper *storm.Process
+	// scheduler and taintController may be stopped.
+	scheduler, taintController *storm.Process
 	// boot is how long a machine takes.
 	boot time.Duration
 	born int
@@ -134,7 +134,7 @@ func adopt(w *storm.World) *cluster {
 func adoptWith(w *storm.World, keep func(*cluster, context.Context, *rest.Config) error) *cluster {
 	c := alone(w)
 	c.scheduler = w.Start("scheduler", c.actor(schedule))
-	c.keeper = w.Start("keeper", func(ctx context.Context, config *rest.Config) error { return keep(c, ctx, config) })
+	c.taintController = w.Start("machinetaint", func(ctx context.Context, config *rest.Config) error { return keep(c, ctx, config) })
 	return c
 }
 

@@ -200,7 +200,7 @@ func (r *replay) remove(client dynamic.ResourceInterface, stored *unstructured.U
 	}
 }
 
-// An unmodified cluster-autoscaler was recorded, see CONTRIBUTING.md. Each answer is compared with the one that it got then, and judged by what it makes
+// An unmodified cluster-autoscaler was recorded, see test/README.md. Each answer is compared with the one that it got then, and judged by what it makes
 // of it. What it changed is beside each story.
 var _ = DescribeTable("What an unmodified cluster-autoscaler asked is answered as then", Label("recorded"),
 	func(name string, changed ...string) { Expect(replayed(name)).To(Equal(changed)) },
