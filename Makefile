@@ -318,9 +318,9 @@ release: ## Build what VERSION publishes into .local/release; BASE=image@digest,
 	cd hack/release && go run . -root ../.. -version=$(VERSION) -base=$(BASE) -url=$(URL) -push=$(PUSH)
 
 .PHONY: image
-image: ## Build and push the image NAME of VERSION; BUILDER and BASE are images by digest
+image: ## Build and push the image NAME of VERSION; BUILDER and BASE are images by digest. TARGET=evenkeel-workloads
 	@./hack/pinned.sh "$(BUILDER)" "$(BASE)"
-	docker buildx build --platform=linux/amd64,linux/arm64 --build-arg=VERSION=$(VERSION) --build-arg=BUILDER=$(BUILDER) --build-arg=BASE=$(BASE) \
+	docker buildx build --platform=linux/amd64,linux/arm64 $(if $(TARGET),--target=$(TARGET)) --build-arg=VERSION=$(VERSION) --build-arg=BUILDER=$(BUILDER) --build-arg=BASE=$(BASE) \
 		--sbom=true --provenance=mode=max -t $(NAME) --push .
 
 .PHONY: gardener-image

@@ -26,7 +26,7 @@ const soon = 30 * time.Second
 
 var _ = Describe("Our binary, as the chart's account, with the flags of the chart's Deployment", func() {
 	DescribeTable("works, is refused nothing, and shows metrics to who may see them",
-		func(ctx context.Context, folder, account, controllers string, lease ...string) {
+		func(ctx context.Context, folder, account, binary, controllers string, lease ...string) {
 			built, err := tools.Kustomize(ctx, folder)
 			Expect(err).NotTo(HaveOccurred())
 			readers, err := tools.Kustomize(ctx, "kubernetes/deploy/metrics-reader")
@@ -41,7 +41,7 @@ var _ = Describe("Our binary, as the chart's account, with the flags of the char
 			kubeconfig, err := cluster.AccountKubeconfig(ctx, chart.Namespace, account)
 			Expect(err).NotTo(HaveOccurred())
 			process, err := cluster.RunProgram(ctx, localcluster.Program{
-				Name: "p-" + account, Package: "./cmd/machine-controller-manager", Binary: "machine-controller-manager",
+				Name: "p-" + account, Package: "./cmd/" + binary,
 				Kubeconfig: kubeconfig, Flags: append(flags, "--leader-elect-retry-period=500ms"),
 			})
 			Expect(err).NotTo(HaveOccurred())
@@ -72,9 +72,9 @@ var _ = Describe("Our binary, as the chart's account, with the flags of the char
 			}
 			Expect(asked).To(BeNumerically(">", 5))
 		},
-		Entry("the manager", "kubernetes", "machine-controller-manager", "mcm,machinetaint,nodegroup,release,balance,reserves,capacitybuffer", "machine-controller-manager"),
-		Entry("the Balancer's", "kubernetes/deploy/balancer", "evenkeel-balancer", "balancer", "-n", "kube-system", "balancer"),
-		Entry("the hub's", "kubernetes/deploy/federation-hub", "evenkeel-federatedhpa", "federatedhpa", "-n", "kube-system", "federatedhpa"),
+		Entry("the manager", "kubernetes", "machine-controller-manager", "machine-controller-manager", "mcm,machinetaint,nodegroup,release,balance,reserves,capacitybuffer", "machine-controller-manager"),
+		Entry("the Balancer's", "kubernetes/deploy/balancer", "evenkeel-balancer", "evenkeel-workloads", "balancer", "-n", "kube-system", "balancer"),
+		Entry("the hub's", "kubernetes/deploy/federation-hub", "evenkeel-federatedhpa", "evenkeel-workloads", "federatedhpa", "-n", "kube-system", "federatedhpa"),
 	)
 })
 

@@ -203,7 +203,9 @@ func argsOf(deployment *unstructured.Unstructured) []string {
 	GinkgoHelper()
 	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
 	Expect(err).NotTo(HaveOccurred())
-	at := slices.IndexFunc(containers, func(c any) bool { return c.(map[string]any)["name"] == "machine-controller-manager" })
+	at := slices.IndexFunc(containers, func(c any) bool {
+		return slices.Contains(images, c.(map[string]any)["name"].(string))
+	})
 	args, _, err := unstructured.NestedStringSlice(containers[at].(map[string]any), "args")
 	Expect(err).NotTo(HaveOccurred())
 	return args

@@ -57,7 +57,7 @@ type Options struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
-		Namespace: "default", Controllers: controllerNames, QPS: 20, Burst: 40, Port: port,
+		Namespace: "default", Controllers: controllerNames, QPS: 20, Burst: 30, Port: port,
 		Election: daemon.Election{
 			LeaderElect: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 			ResourceLock: resourcelock.LeasesResourceLock,
