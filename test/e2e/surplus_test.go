@@ -78,7 +78,7 @@ var _ = Describe("In the long run, more machines that serve than replicas", Labe
 		w.runs(ctx)
 		p := newPool(ctx, "surplus", 3, excess(1), repairedAfter(10*time.Minute))
 		p.rests(ctx, 3, 1, "Complete")
-		lift := brake(ctx, 3)
+		lift := brake(ctx, 10) // enough, also while Nodes of the pools before are on their way out
 		z.annotate(ctx, machine.BalanceAnnotation, string(machine.BalanceContinuous))
 		p.surplus(ctx, func() { p.work(ctx, 3) }, func() { p.moreWork(ctx, 4) })
 		before, busy := namesOf(p.machines(ctx)), p.busy(ctx)
