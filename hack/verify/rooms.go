@@ -21,7 +21,21 @@ func strays() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return misplaced(packages, shipped), nil
+	workloads, err := output("go", "list", "-deps", "./cmd/evenkeel-workloads")
+	if err != nil {
+		return nil, err
+	}
+	return append(misplaced(packages, shipped), strangers(workloads)...), nil
+}
+
+// strangers finds what the binary for workloads contains of machines.
+func strangers(shipped []string) (wrong []string) {
+	for _, p := range shipped {
+		if strings.HasPrefix(p, "github.com/gardener/") || strings.HasPrefix(p, module+"pkg/apis/machine/") {
+			wrong = append(wrong, p+" must not be in evenkeel-workloads, which knows nothing of machines")
+		}
+	}
+	return wrong
 }
 
 // roots returns the packages that decide what ships: those of the binaries, and those that other modules may import.

@@ -21,4 +21,9 @@ var _ = Describe("Rooms", func() {
 		Entry("where a binary contains a tool", nil, []string{module + "hack/up"}, module+"hack/up ships, but is for tests and developers"),
 		Entry("where nothing needs a package", []string{module + "internal/a"}, nil, module+"internal/a does not ship: what only tests use belongs in test"),
 	)
+
+	It("keep machines out of the binary for workloads", func() {
+		mcm, ours := "github.com/gardener/machine-controller-manager/pkg/options", module+"pkg/apis/machine/v1alpha1"
+		Expect(strangers([]string{"fmt", mcm, module + "pkg/apis/balancer/v1alpha1", ours})).To(HaveExactElements(HavePrefix(mcm), HavePrefix(ours)))
+	})
 })
