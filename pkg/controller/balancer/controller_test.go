@@ -3,6 +3,7 @@
 package balancer_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync/atomic"
@@ -11,14 +12,20 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/policy"
 )
 
 var _ = Describe("The controller", func() {
@@ -220,4 +227,110 @@ var _ = Describe("The controller", func() {
 			Expect(c.sizes("a", "b")).To(Equal("1/0"))
 		})
 	})
+})
+
+// countingClock counts how often the time is read, which each sync does.
+type countingClock struct {
+	clock.RealClock
+	reads *atomic.Int64
+}
+
+func (c countingClock) Now() time.Time {
+	c.reads.Add(1)
+	return c.RealClock.Now()
+}
+
+var _ = Describe("A paused Balancer", func() {
+	It("rests though a target that refused to be scaled is due again, and tries it once it continues", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 4)
+			c.deploy("b", 4)
+			c.balance("shop", 8, builders.Even(), "a", "b")
+			var reads atomic.Int64
+			c.Start("balancer", controller(Options{Clock: countingClock{reads: &reads}}))
+			c.settle()
+			var denied atomic.Bool
+			denied.Store(true)
+			c.OnWrite(func(w sim.Write) error {
+				if denied.Load() && w.Name == "b" && w.Subresource == "scale" {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "b", nil)
+				}
+				return nil
+			})
+			pause := func(paused bool) { c.change("shop", func(b *v1alpha1.Balancer) { b.Spec.Paused = paused }) }
+			c.scale("shop", 4)
+			time.Sleep(time.Second)
+			pause(true)
+			time.Sleep(59 * time.Second)
+			reads.Store(0)
+			time.Sleep(10 * time.Second)
+			Expect(reads.Load()).To(BeNumerically("<", 100))
+			denied.Store(false)
+			pause(false)
+			c.settle()
+			Expect(c.sizes("a", "b")).To(Equal("2/2"))
+		})
+	})
+})
+
+var _ = It("asks targets for nothing that rests on a memory which cannot be written", func() {
+	play(func(c *cluster) {
+		c.set(func() { c.out["a"] = true })
+		c.deploy("a", 6)
+		c.deploy("b", 10)
+		c.deploy("c", 3)
+		c.balance("shop", 13, builders.Shares(5, 3, 2), "a", "b", "c")
+		time.Sleep(2 * time.Minute)
+		b, since := c.balancer("shop"), &metav1.Time{Time: time.Now().Add(-time.Minute)}
+		b.Status.Targets = []v1alpha1.TargetStatus{
+			{Name: "a", Replicas: 6, BlockedSince: since, Blocks: 1}, {Name: "b", Replicas: 10}, {Name: "c", Replicas: 3, BlockedSince: since, Blocks: 1},
+		}
+		_, err := c.ours.BalancerV1alpha1().Balancers(ns).UpdateStatus(context.Background(), b, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		var full atomic.Bool
+		full.Store(true)
+		c.OnWrite(func(w sim.Write) error {
+			if w.Resource == "balancers" && full.Load() {
+				return apierrors.NewInternalError(errors.New("no space left on device"))
+			}
+			return nil
+		})
+		c.Start("balancer", controller(Options{}))
+		time.Sleep(10 * time.Minute)
+		Expect(c.writes(0)).To(BeEmpty())
+
+		full.Store(false)
+		time.Sleep(10 * time.Minute)
+		Expect(c.sizes("a", "b", "c")).To(Equal("6/8/5"))
+	})
+})
+
+// withTimeout is another Balancer with a startupTimeout, as a user writes it.
+const withTimeout = `{apiVersion: balancer.x-k8s.io/v1alpha1, kind: Balancer, metadata: {name: other, namespace: default}, spec: {
+  selector: {matchLabels: {app: other}}, policy: {policyName: even, fallback: {startupTimeout: 3m}},
+  targets: [{name: c, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: c}}, {name: d, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}}]}}`
+
+var _ = Describe("A startupTimeout that the schema lets in", func() {
+	DescribeTable("can be read, so that the other Balancers are scaled",
+		func(timeout string, taken bool) {
+			play(func(c *cluster) {
+				checks, err := policy.Load("../../../kubernetes/crds")
+				Expect(err).NotTo(HaveOccurred())
+				checks.Enforce(c.Server)
+				b := &unstructured.Unstructured{}
+				Expect(yaml.Unmarshal([]byte(withTimeout), &b.Object)).To(Succeed())
+				Expect(unstructured.SetNestedField(b.Object, timeout, "spec", "policy", "fallback", "startupTimeout")).To(Succeed())
+				_, err = dynamic.NewForConfigOrDie(c.ConfigFor("user")).Resource(balancerGVR).Namespace(ns).Create(context.Background(), b, metav1.CreateOptions{})
+				Expect(apierrors.IsInvalid(err)).NotTo(Equal(taken), "%v", err)
+				c.deploy("a", 0)
+				c.deploy("b", 0)
+				c.balance("shop", 4, builders.Even(), "a", "b")
+				c.Start("balancer", controller(Options{}))
+				c.settle()
+				Expect(c.sizes("a", "b")).To(Equal("2/2"))
+			})
+		},
+		Entry("the longest", "999999h999999h99999h", true),
+		Entry("not one that is longer than a duration can be", "999999h999999h999999h", false),
+	)
 })
