@@ -3,10 +3,18 @@
 package federatedhpa
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"sync"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
@@ -52,4 +60,155 @@ func (m *member) verifyOne(ctx context.Context, key string) {
 		}
 	})
 	m.changed(key)
+}
+
+// emptyList selects an autoscaler that does not exist, so that the list contains only its version.
+var emptyList = metav1.ListOptions{FieldSelector: "metadata.name=federatedhpa-probe"}
+
+// wentBack reports whether the cluster's versions are lower than at the last probe, because its
+// etcd was restored from a backup. Watches continue from versions that the cluster has not reached
+// yet, so they do not show this. Each probe is a consistent read that starts after the previous one
+// has ended, so an API server with a late cache does not look like a restore. If a cluster passes
+// its old version between two probes, contradicts finds out.
+func (m *member) wentBack(ctx context.Context) bool {
+	begun := m.o.Clock.Now()
+	list, err := m.dynamic.Resource(hpaResource).Namespace(cmp.Or(m.o.Namespace, metav1.NamespaceDefault)).List(ctx, emptyList)
+	if err != nil {
+		klog.FromContext(ctx).V(4).Info("The version of a cluster is unknown", "err", err)
+		return false
+	}
+	before := m.probed
+	m.probed = list.GetResourceVersion()
+	m.reads.record(m.probed, begun)
+	return plan.IsNewer(before, m.probed)
+}
+
+// compare reads a cluster again if it lacks something that it has shown before. It compares after
+// each loss of contact and each watch that ended, because a restore always causes one of these. If
+// it cannot be compared, the cluster is read again after a loss of contact, and compared again at the
+// next probe otherwise.
+func (m *member) compare(ctx context.Context) {
+	resumed, silent := m.resumed.Swap(false), m.health.wasSilent()
+	if !resumed && !silent {
+		return
+	}
+	switch restored, err := m.contradicts(ctx, silent); {
+	case restored:
+		m.restored()
+	case err != nil && !silent:
+		m.resumed.Store(true)
+	case err != nil:
+		klog.FromContext(ctx).V(2).Info("Reading a cluster again, because it cannot be compared with what it has shown", "err", err)
+		m.anew()
+	}
+}
+
+// managed selects the autoscalers that hubs have created.
+var managed = metav1.ListOptions{LabelSelector: ownerLabel, Limit: 100}
+
+// contradicts reports whether a cluster has other autoscalers than it has shown before: its etcd
+// was restored from a backup, and its versions have passed the old one since.
+func (m *member) contradicts(ctx context.Context, silent bool) (bool, error) {
+	store := m.hpas.GetStore()
+	shown := store.LastStoreSyncResourceVersion() // first, so that the consistent read is newer
+	there := map[string]bool{}
+	for options := managed; ; {
+		list, err := m.dynamic.Resource(hpaResource).Namespace(m.o.Namespace).List(ctx, options)
+		if err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			if m.disproves(&list.Items[i], shown, list.GetResourceVersion()) {
+				return true, nil
+			}
+			there[cache.MetaObjectToName(&list.Items[i]).String()] = true
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return m.misses(there, shown, list.GetResourceVersion(), silent)
+		}
+	}
+}
+
+// disproves reports whether an autoscaler that was read at one version proves that the cache is
+// wrong. The cache has shown everything up to another version.
+func (m *member) disproves(is *unstructured.Unstructured, shown, readAt string) bool {
+	if plan.IsNewer(shown, readAt) {
+		return true
+	}
+	if plan.IsNewer(is.GetResourceVersion(), shown) {
+		return false // it has changed since, and the watch will show that
+	}
+	item, found, _ := m.hpas.GetStore().GetByKey(cache.MetaObjectToName(is).String())
+	was, ok := unstructuredOf(item)
+	if !found || !ok {
+		return true
+	}
+	if was.GetResourceVersion() == is.GetResourceVersion() {
+		return differ(was, is) // the cluster has assigned the version twice
+	}
+	return !plan.IsNewer(was.GetResourceVersion(), readAt)
+}
+
+// differ reports whether an autoscaler in the cache and the same one as read differ in what counts.
+func differ(was, is *unstructured.Unstructured) bool {
+	stripped, err := stripAutoscaler(is.DeepCopy())
+	return err == nil && !equality.Semantic.DeepEqual(was.Object["spec"], stripped.(*unstructured.Unstructured).Object["spec"])
+}
+
+// misses reports whether the cache contains an old autoscaler that a list at one version does not. The
+// cache has shown everything up to another version. One that was removed in between may be in the cache
+// until it has shown the version of the list, so that its absence proves nothing before, except after a
+// loss of contact.
+func (m *member) misses(there map[string]bool, shown, readAt string, silent bool) (bool, error) {
+	before := m.missed
+	m.missed = map[types.UID]string{}
+	for _, item := range m.hpas.GetStore().List() {
+		u, ok := unstructuredOf(item)
+		if !ok || u.GetLabels()[ownerLabel] == "" || there[cache.MetaObjectToName(u).String()] || plan.IsNewer(u.GetResourceVersion(), shown) {
+			continue
+		}
+		at := cmp.Or(before[u.GetUID()], readAt)
+		if silent || !plan.IsNewer(at, shown) {
+			return true, nil
+		}
+		m.missed[u.GetUID()] = at
+	}
+	if len(m.missed) > 0 {
+		return false, errLate
+	}
+	return false, nil
+}
+
+var errLate = errors.New("some autoscalers do not exist, and the watch has yet to show whether they were removed")
+
+// maxReads limits how many reads are remembered: bookmarks come every minute, and probes every 10 seconds.
+const maxReads = 16
+
+// reads are the latest consistent reads of a cluster's version.
+type reads struct {
+	mu  sync.Mutex
+	all []read
+}
+
+type read struct {
+	version string
+	begun   time.Time
+}
+
+func (r *reads) record(version string, begun time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all[max(0, len(r.all)-maxReads+1):], read{version, begun})
+}
+
+// asOf returns the time of which a cache that has shown everything up to a version certainly contains all changes.
+func (r *reads) asOf(shown string) (latest time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, is := range r.all {
+		if written.Reached(shown, is.version) {
+			latest = is.begun
+		}
+	}
+	return latest
 }

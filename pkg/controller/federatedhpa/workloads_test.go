@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/test/builders/federatedhpa"
@@ -241,3 +242,229 @@ func (c *cluster) image(name string) string {
 	}
 	return ""
 }
+
+var _ = Describe("Workloads from a template, in a cluster that is no longer wanted", func() {
+	template := func(s *Spec) {
+		s.LeavePolicy = v1alpha1.LeaveDelete
+		s.Placement = &v1alpha1.Placement{Mode: v1alpha1.Template, Template: &runtime.RawExtension{Raw: fmt.Appendf(nil,
+			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop"},"spec":{"selector":{"matchLabels":{"app":"shop"}},"template":{"metadata":{"labels":{"app":"shop"}},"spec":{"containers":[{"name":"a","image":"one"}]}}}}`)}}
+	}
+	onlyFirst := func(s *Spec) {
+		s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "c1"}}
+	}
+
+	// placed has the object use both clusters, with workloads that the hub created. While protected is set, the second one
+	// refuses to remove its workload.
+	placed := func(f *federation) (protected *atomic.Bool) {
+		protected = &atomic.Bool{}
+		protected.Store(true)
+		for _, c := range f.clusters {
+			Expect(c.core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+		}
+		f.clusters[1].OnWrite(func(w sim.Write) error {
+			if w.User == "federatedhpa" && w.Resource == "deployments" && w.Verb == "delete" && protected.Load() {
+				return apierrors.NewForbidden(deploymentGVR.GroupResource(), "shop", errors.New("protected"))
+			}
+			return nil
+		})
+		f.create(Federated(2, 10, template))
+		return protected
+	}
+
+	It("are removed once the cluster allows it, and its state is Leaving until then", func() {
+		play(func(f *federation) {
+			f.start()
+			protected := placed(f)
+			f.settle()
+			f.change("shop", onlyFirst)
+			f.settle()
+			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).NotTo(BeNil())
+			Expect(f.clusters[1].Get(hpaGVR, ns, "shop")).To(BeNil())
+			Expect(f.state("shop", "c2")).To(HavePrefix("Leaving"))
+			protected.Store(false)
+			time.Sleep(2 * time.Minute)
+			f.settle()
+			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
+			Expect(f.object("shop").Status.Clusters).To(HaveLen(1))
+		}, "c1", "c2")
+	})
+
+	It("are deleted once, though a finalizer keeps them, and the object waits until they are gone", func() {
+		play(func(f *federation) {
+			f.start()
+			placed(f).Store(false)
+			f.settle()
+			kept := func(finalizers ...string) {
+				d := f.clusters[1].deployment("shop")
+				d.Finalizers = finalizers
+				_, err := f.clusters[1].core.AppsV1().Deployments(ns).Update(context.Background(), d, metav1.UpdateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			kept("example.org/kept")
+			f.calls.take()
+			f.remove("shop")
+			time.Sleep(10 * time.Minute)
+			Expect(f.calls.take()["DELETE"]).To(BeNumerically("<", 6), "two autoscalers and two workloads")
+			Expect(f.Get(objectGVR, ns, "shop")).NotTo(BeNil())
+			kept()
+			f.settle()
+			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+		}, "c1", "c2")
+	})
+
+	It("are removed by the next process, too, if the first one could not", func() {
+		play(func(f *federation) {
+			p := f.start()
+			protected := placed(f)
+			f.settle()
+			f.change("shop", onlyFirst)
+			f.settle()
+			protected.Store(false)
+			p.Crash()
+			p.Restart()
+			f.settle()
+			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
+			Expect(f.object("shop").Status.Clusters).To(HaveLen(1))
+		}, "c1", "c2")
+	})
+
+	It("are removed although the status does not list the cluster, as where it lists as many as it can", func() {
+		play(func(f *federation) {
+			f.start()
+			placed(f).Store(false)
+			f.settle()
+			f.change("shop", onlyFirst)
+			f.settle()
+			Expect(f.object("shop").Status.Clusters).To(HaveLen(1))
+			late := f.clusters[0].deployment("shop").DeepCopy()
+			late.UID, late.ResourceVersion, late.ManagedFields = "", "", nil
+			world.Create(f.clusters[1].core.AppsV1().Deployments(ns), late)
+			f.settle()
+			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
+			Expect(f.clusters[0].Get(deploymentGVR, ns, "shop")).NotTo(BeNil())
+		}, "c1", "c2")
+	})
+
+	It("are removed after the cluster was out of reach, for which a deleted object waits", func() {
+		play(func(f *federation) {
+			f.start()
+			protected := placed(f)
+			f.settle()
+			f.change("shop", onlyFirst)
+			f.settle()
+			f.clusters[1].Down(true, "federatedhpa")
+			protected.Store(false)
+			f.settle()
+			f.remove("shop")
+			f.settle()
+			Expect(f.Get(objectGVR, ns, "shop")).NotTo(BeNil())
+			f.clusters[1].Down(false, "federatedhpa")
+			f.settle()
+			Expect(f.clusters[1].Get(deploymentGVR, ns, "shop")).To(BeNil())
+			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+		}, "c1", "c2")
+	})
+
+	It("are removed with a deleted object where the autoscaler was adopted, and the hub has just started and reads it first", func() {
+		play(func(f *federation) {
+			c := f.clusters[0]
+			Expect(c.core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			adopted := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: ns}}
+			adopted.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"}
+			adopted.Spec.MinReplicas, adopted.Spec.MaxReplicas = ptr.To[int32](2), 10
+			world.Create(c.core.AutoscalingV2().HorizontalPodAutoscalers(ns), adopted)
+			p := f.start()
+			f.create(Federated(2, 10, template, func(s *Spec) { s.Adopt = true }))
+			f.settle()
+			Expect(c.Get(deploymentGVR, ns, "shop")).NotTo(BeNil())
+			p.Crash()
+			f.remove("shop")
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if !r.Writes() && r.Resource == "deployments" {
+					before = 5 * time.Second
+				}
+				return before, 0
+			})
+			p.Restart()
+			f.settle()
+			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+			Expect(c.Get(hpaGVR, ns, "shop")).To(BeNil())
+			Expect(c.Get(deploymentGVR, ns, "shop")).To(BeNil())
+		}, "c1")
+	})
+})
+
+var _ = Describe("A workload that was deleted after it ran", func() {
+	It("gives its share to others, and gets it back when it is made again", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(Federated(2, 20, func(s *Spec) { Rebalance(s).StartTimeoutSeconds = ptr.To[int32](300) }))
+			f.loads("shop", 9, 15)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("10/10"))
+			Expect(f.clusters[0].core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+			f.settle()
+			Expect(f.state("shop", "c1")).To(Equal("Used NoWorkload"))
+			Expect(f.clusters[1].replicas("shop")).To(BeEquivalentTo(15), f.maxima("shop"))
+			f.clusters[0].deploy("shop")
+			f.loads("shop", 9, 5)
+			f.settle()
+			Expect(f.clusters[0].replicas("shop")).To(BeEquivalentTo(9), f.maxima("shop"))
+		}, "c1", "c2")
+	})
+})
+
+var _ = Describe("A cluster that is stuck", func() {
+	It("stays so, and others keep its share, when the controller starts anew and reads its workloads last", func() {
+		play(func(f *federation) {
+			p := f.start()
+			f.create(Federated(2, 20, func(s *Spec) { Rebalance(s).StartTimeoutSeconds = ptr.To[int32](300) }))
+			f.clusters[0].set(func(c *cluster) { c.capacity = 4 })
+			f.loads("shop", 10, 30)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("5/15"))
+			Expect(f.state("shop", "c1")).To(Equal("Used Stuck"))
+			f.loads("shop", 10, 12)
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("5/15"), "c1 cannot use more")
+			since := f.object("shop").Status.Clusters[0].NotReadySince
+			f.clusters[0].LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.Verb == "list" && r.Resource == "deployments" {
+					return 5 * time.Second, 0
+				}
+				return 0, 0
+			})
+			p.Crash()
+			p.Restart()
+			for range 30 {
+				time.Sleep(time.Second)
+				Expect(f.maxima("shop")).To(Equal("5/15"))
+			}
+			f.settle()
+			Expect(f.object("shop").Status.Clusters[0].NotReadySince).To(Equal(since))
+			Expect(f.maxima("shop")).To(Equal("5/15"))
+		}, "c1", "c2")
+	})
+
+	It("is not one whose replicas had just been requested when it got out of reach", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(Federated(2, 20, func(s *Spec) { Rebalance(s).StartTimeoutSeconds = ptr.To[int32](300) }))
+			f.loads("shop", 5, 5)
+			f.settle()
+			f.clusters[0].set(func(c *cluster) { c.capacity = 5 }) // as while its API server does not answer
+			f.loads("shop", 9, 5)
+			time.Sleep(time.Minute)
+			f.clusters[0].Down(true, "federatedhpa")
+			time.Sleep(20 * time.Minute)
+			f.loads("shop", 9, 18)
+			f.clusters[0].Down(false, "federatedhpa")
+			time.Sleep(time.Minute)
+			f.clusters[0].set(func(c *cluster) { c.capacity = 1000 })
+			for range 10 {
+				time.Sleep(time.Minute)
+				Expect(f.clusters[0].replicas("shop")).To(BeEquivalentTo(9), f.maxima("shop"))
+			}
+		}, "c1", "c2")
+	})
+})

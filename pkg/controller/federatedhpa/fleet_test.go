@@ -3,15 +3,20 @@
 package federatedhpa_test
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/test/builders/federatedhpa"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var _ = Describe("Clusters that come and go", func() {
@@ -164,4 +169,117 @@ var _ = Describe("Deletion", func() {
 			Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
 		}, "c1", "c2")
 	})
+})
+
+var _ = Describe("A cluster that hangs", func() {
+	It("delays no other", func() {
+		usual, hanging := follow(false), follow(true)
+		Expect(hanging).To(BeNumerically("<=", usual+2*time.Second), "the orders to it are under way for 10 seconds")
+	})
+})
+
+// follow is how long two clusters take to begin to follow their load, beside a third that may hang.
+func follow(hangs bool) (took time.Duration) {
+	play(func(f *federation) {
+		f.start()
+		f.create(Federated(3, 30))
+		f.loads("shop", 10, 1, 1)
+		f.settle()
+		if hangs {
+			f.clusters[2].LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == "federatedhpa" {
+					return 24 * time.Hour, 0
+				}
+				return 0, 0
+			})
+		}
+		f.loads("shop", 40, 1, 1) // so that both of the others have to give
+		for f.clusters[0].hpa("shop").Status.Conditions[1].Reason != "TooManyReplicas" {
+			time.Sleep(10 * time.Millisecond)
+		}
+		begun := time.Now()
+		for f.clusters[0].hpa("shop").Spec.MaxReplicas <= 10 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		took = time.Since(begun)
+		f.clusters[2].LatencyOf(nil)
+	}, "c1", "c2", "c3")
+	return took
+}
+
+var _ = Describe("A cluster where the hub may not list the workloads", func() {
+	It("is not used, also while the hub asks again over a slow link", func() {
+		play(func(f *federation) {
+			f.clusters[0].Trouble("deployments", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "federatedhpa")
+			f.clusters[0].LatencyOf(func(r sim.Request) (before, after time.Duration) { return 0, 100 * time.Millisecond })
+			f.start()
+			f.create(Federated(1, 10))
+			time.Sleep(time.Hour)
+			Expect(f.state("shop", "c1")).To(Equal("Refused ListRefused"))
+			Expect(f.bounds("shop")).To(Equal("-/1..10"))
+			Expect(f.events()).NotTo(ContainElement("Left"))
+			f.clusters[0].Trouble("deployments", sim.Trouble{}, "federatedhpa")
+			time.Sleep(3 * time.Minute)
+			Expect(f.state("shop", "c1")).NotTo(HavePrefix("Refused"))
+		}, "c1", "c2")
+	})
+})
+
+var _ = Describe("An object that is created again under its name", func() {
+	It("waits for no retry of the old one, also where the hub sees no moment without it", func() {
+		play(func(f *federation) {
+			f.clusters[0].refuseAbove(10)
+			f.Lag("federatedhorizontalpodautoscalers", sim.Constantly(time.Second), "federatedhpa")
+			f.start()
+			f.create(Federated(1, 20))
+			time.Sleep(10 * time.Minute)
+			Expect(f.state("shop", "c1")).To(Equal("Refused RefusedInvalid"))
+			f.remove("shop")
+			for f.Get(objectGVR, ns, "shop") != nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			f.Down(true, "federatedhpa")
+			f.create(Federated(1, 10))
+			f.Compact()
+			f.Down(false, "federatedhpa")
+			time.Sleep(time.Minute)
+			Expect(f.bounds("shop")).To(Equal("1..10"))
+		}, "c1")
+	})
+})
+
+var _ = Describe("An object that became invalid before it is deleted", func() {
+	DescribeTable("removes its autoscalers and workloads from clusters",
+		func(reason string, invalidate func(*Spec)) {
+			play(func(f *federation) {
+				for _, c := range f.clusters {
+					Expect(c.core.AppsV1().Deployments(ns).Delete(context.Background(), "shop", metav1.DeleteOptions{})).To(Succeed())
+				}
+				f.start()
+				f.create(Federated(2, 10, func(s *Spec) {
+					s.Placement = &v1alpha1.Placement{Mode: v1alpha1.Template, Template: &runtime.RawExtension{Raw: []byte(
+						`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"shop"},"spec":{"selector":{"matchLabels":{"app":"shop"}}}}`)}}
+				}))
+				f.settle()
+				Expect(f.bounds("shop")).To(Equal("1..5/1..5"))
+				f.change("shop", invalidate)
+				f.settle()
+				Expect(f.condition("shop", "Ready")).To(Equal("False " + reason))
+				f.remove("shop")
+				f.settle()
+				Expect(f.Get(objectGVR, ns, "shop")).To(BeNil())
+				for _, c := range f.clusters {
+					Expect(c.Get(hpaGVR, ns, "shop")).To(BeNil())
+					Expect(c.Get(deploymentGVR, ns, "shop")).To(BeNil())
+				}
+			}, "c1", "c2")
+		},
+		Entry("by a metric without a type", "InvalidTemplate", func(s *Spec) { s.Metrics = []runtime.RawExtension{{Raw: []byte(`{"external":{}}`)}} }),
+		Entry("by more text than is read", "TooLarge", func(s *Spec) {
+			s.Behavior = &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 64<<10))}
+		}),
+		Entry("by a selector that is none", "InvalidSelector", func(s *Spec) {
+			s.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
+		}),
+	)
 })
