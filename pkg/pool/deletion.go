@@ -3,6 +3,7 @@
 package pool
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,4 +67,74 @@ func Failure(m *mcm.Machine) (code codes.Code, failed bool) {
 	default:
 		return code, true
 	}
+}
+
+// changedAt is the annotation with the time when a client that names machines last changed
+// replicas.
+const changedAt = machineutils.LastDeploymentReplicaChangeByScalerTime
+
+// NameForDeletion returns the annotations that name further machines for deletion. Write them
+// together with the number of replicas.
+//
+// When machine-controller-manager has to run fewer machines, it deletes named machines first. If
+// the number stays the same, it deletes them only if they were named no later than replicas were
+// changed, so the time of the change is written, too. Otherwise, the time of naming is later.
+// machine-controller-manager acts on the time before it acts on the number, so it would create
+// machines in place of those it deleted, and delete them again. A missing time counts as the
+// present, so a past time is written. The time never goes back, whatever clock the previous writer
+// had.
+func NameForDeletion(deployment metav1.Object, machines []string, fewer bool, now time.Time) map[string]string {
+	is := deployment.GetAnnotations()
+	to := map[string]string{}
+	at, last := present(deployment, now)
+	switch {
+	case !fewer:
+		to[changedAt] = at.Format(time.RFC3339)
+	case last.IsZero():
+		to[changedAt] = at.Add(-time.Second).Format(time.RFC3339)
+	case !at.After(last):
+		at = last.Add(time.Second)
+	}
+	var items []string
+	if text := is[machineutils.TriggerDeletionByMCM]; text != "" {
+		items = append(items, text)
+	}
+	for _, name := range slices.Sorted(slices.Values(machines)) {
+		items = append(items, name+"~"+at.Format(time.RFC3339))
+	}
+	to[machineutils.TriggerDeletionByMCM] = strings.Join(items, ",")
+	return to
+}
+
+// Overdue is how long machine-controller-manager may take to delete a named machine by itself.
+const Overdue = 10 * time.Second
+
+// Remind returns the annotation that makes machine-controller-manager delete named machines of a
+// MachineDeployment that still exist although they were named long ago, because replicas were
+// raised in the meantime. It is empty if there are none; due is then when the next one will be
+// overdue, or zero.
+func Remind(deployment metav1.Object, there func(name string) bool, now time.Time) (to map[string]string, due time.Time) {
+	at, last := present(deployment, now)
+	for name, since := range Named(deployment) {
+		switch overdue := since.Add(Overdue); {
+		case !since.After(last) || !there(name):
+		case !now.Before(overdue):
+			to = map[string]string{changedAt: at.Format(time.RFC3339)}
+		case due.IsZero() || overdue.Before(due):
+			due = overdue
+		}
+	}
+	return to, due
+}
+
+// present returns the time in whole seconds, as annotations keep it, but not before the last
+// change, so that machines that another clock named are deleted, too. It also returns that last
+// change, zero if it cannot be read.
+func present(deployment metav1.Object, now time.Time) (at, last time.Time) {
+	at = now.UTC().Truncate(time.Second)
+	last, _ = time.Parse(time.RFC3339, deployment.GetAnnotations()[changedAt])
+	if last = last.UTC(); last.After(at) {
+		at = last
+	}
+	return at, last
 }

@@ -4,6 +4,7 @@ package pool
 
 import (
 	"cmp"
+	"maps"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -59,4 +60,44 @@ func Parsed[T any](annotations map[string]string, key string, parse func(string)
 		return nil, err
 	}
 	return &value, nil
+}
+
+// Dedications returns how many spare machines of a MachineDeployment are kept for each owner while
+// workload has this many machines. Replicas come first: machines that max leaves no room for are not
+// dedicated. If the text cannot be read, no machines are dedicated.
+func Dedications(d *machine.MachineDeployment, replicas int) []machine.Dedication {
+	text := d.Annotations[machine.DedicatedAnnotation]
+	if text == "" {
+		return nil
+	}
+	all, _ := machine.ParseDedications(text)
+	room := Unbounded
+	if bounds, _ := Parsed(d.Annotations, machine.BoundsAnnotation, machine.ParseBounds); bounds != nil {
+		room = max(0, int(bounds.Max)-replicas)
+	}
+	for i := range all {
+		n := min(int(all[i].Machines), room)
+		all[i].Machines, room = int32(n), room-n
+	}
+	return all
+}
+
+// Dedicated is how many spare machines are dedicated in all.
+func Dedicated(all []machine.Dedication) (n int) {
+	for _, d := range all {
+		n += int(d.Machines)
+	}
+	return n
+}
+
+// ClaimsOf returns the dedicated machines of a MachineDeployment that pods of their owner need.
+func ClaimsOf(d *machine.MachineDeployment) machine.Claims {
+	return machine.ParseClaims(d.Annotations[machine.ClaimedAnnotation])
+}
+
+// OnlyStatusDiffers reports whether two versions of a MachineDeployment differ at most in their status.
+// Each of them may be nil.
+func OnlyStatusDiffers(before, after *machine.MachineDeployment) bool {
+	return before != nil && after != nil && before.UID == after.UID && before.Generation == after.Generation &&
+		maps.Equal(before.Annotations, after.Annotations) && maps.Equal(before.Labels, after.Labels)
 }

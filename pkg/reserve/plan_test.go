@@ -3,12 +3,18 @@
 package reserve_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	. "github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -259,4 +265,122 @@ var _ = DescribeTable("Growth (8) waits",
 			w.add(running(false)).Phase = mcm.MachineTerminating
 		}
 	}, 0, AwaitingDeletion),
+)
+
+var update = flag.Bool("update", false, "write testdata/plans.jsonl anew")
+
+// The file contains views, and the plan for each, without zero values. They were chosen among thousands of drawn
+// views, because for each of them some change of one place in the rule, which no other spec sees, makes another plan.
+// Where a change is meant, write the plans anew with -update, and read what differs.
+var _ = It("Plans for views that few changes of the rule leave alone are as they were", func() {
+	path := filepath.Join("testdata", "plans.jsonl")
+	text, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+	var written bytes.Buffer
+	for line := range bytes.Lines(text) {
+		var known struct{ View, Plan json.RawMessage }
+		Expect(json.Unmarshal(line, &known)).To(Succeed())
+		var view View
+		Expect(json.Unmarshal(known.View, &view)).To(Succeed())
+		plan := withoutZeros(NewPlan(view))
+		if !*update {
+			Expect(plan).To(MatchJSON(known.Plan), "for %s", known.View)
+		}
+		written.WriteString(`{"view":` + string(known.View) + `,"plan":` + plan + "}\n")
+	}
+	if *update {
+		Expect(os.WriteFile(path, written.Bytes(), 0o644)).To(Succeed())
+		return
+	}
+	Expect(written.Bytes()).To(Equal(text))
+})
+
+// withoutZeros is JSON without what is zero or empty.
+func withoutZeros(value any) string {
+	GinkgoHelper()
+	text, err := json.Marshal(value)
+	Expect(err).NotTo(HaveOccurred())
+	var tree any
+	Expect(json.Unmarshal(text, &tree)).To(Succeed())
+	text, err = json.Marshal(prune(tree))
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}
+
+func prune(tree any) any {
+	switch t := tree.(type) {
+	case map[string]any:
+		for key, value := range t {
+			if t[key] = prune(value); t[key] == nil {
+				delete(t, key)
+			}
+		}
+		if len(t) == 0 {
+			return nil
+		}
+	case []any:
+		for i := range t {
+			t[i] = prune(t[i])
+		}
+		if len(t) == 0 {
+			return nil
+		}
+	case bool, string, float64:
+		if t == false || t == "" || t == 0.0 || t == "0001-01-01T00:00:00Z" {
+			return nil
+		}
+	}
+	return tree
+}
+
+var _ = DescribeTable("A machine is born (1)",
+	func(inFlight, replicas int, serving bool) {
+		w := settled(2, 1, Unbounded)
+		w.view.Replicas = replicas
+		Expect(ServesOnCreation(w.view, inFlight)).To(Equal(serving))
+	},
+	Entry("in reserve where R serve", 0, 2, false),
+	Entry("in reserve where a ready one will serve", 0, 3, false),
+	Entry("serving where none could", 0, 4, true),
+	Entry("in reserve once another one that could is on its way", 1, 4, false),
+	Entry("serving where that is not enough", 1, 5, true),
+)
+
+var _ = It("A machine is born serving though some cannot: sick, leaving or victims (1)", func() {
+	for _, do := range []func(*Machine){
+		func(m *Machine) { m.Phase = mcm.MachineUnknown },
+		func(m *Machine) { m.Phase = mcm.MachineFailed },
+		func(m *Machine) { m.Deleted = true },
+		func(m *Machine) { m.Priority = PriorityVictim },
+		func(m *Machine) { m.Priority = PriorityVictim - 1 },
+	} {
+		w := settled(2, 1, Unbounded)
+		do(w.machine("c"))
+		w.view.Replicas = 3
+		Expect(ServesOnCreation(w.view, 0)).To(BeTrue())
+	}
+})
+
+var _ = It("A machine is born in reserve where one could serve that is not a victim, though its priority is not that of the reserve yet (1)", func() {
+	w := settled(2, 1, Unbounded)
+	w.machine("c").Priority = PriorityServing
+	w.view.Replicas = 3
+	Expect(ServesOnCreation(w.view, 0)).To(BeFalse())
+})
+
+var _ = It("A machine is born in reserve where one that serves will be drained only (1)", func() {
+	w := settled(2, 0, Unbounded)
+	w.machine("b").Priority = PriorityVictim
+	Expect(ServesOnCreation(w.view, 0)).To(BeFalse())
+})
+
+var _ = DescribeTable("Shown",
+	func(r, a, most, want int) {
+		Expect(pool.VisibleReplicas(r, Applied{Excess: a, Max: most})).To(Equal(want))
+	},
+	Entry("without bounds", 3, 2, Unbounded, 5),
+	Entry("R raised under the max recorded: nothing goes", 4, 2, 5, 5),
+	Entry("R at max", 5, 2, 5, 5),
+	Entry("R above max", 7, 2, 5, 7),
+	Entry("nothing at all", 0, 0, 0, 0),
 )
