@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/demand"
 	"github.com/evenkeel/evenkeel/internal/sizing"
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/test/synthetic"
@@ -39,3 +40,22 @@ var _ = DescribeTable("The amount of a day is the largest that is active",
 		after(0, 0), after(6, 2), after(8, 5), after(18, 2), after(20, 0)),
 	Entry("of a schedule that is suspended", 1, []v1alpha1.ReserveSchedule{{Name: "off", Start: "0 0 * * *", Duration: "24h", Replicas: ptr.To(int32(9)), Suspend: true}}, after(0, 1)),
 )
+
+var _ = It("A schedule that begins on the day before lasts until the last of its hours, also if these are almost the whole day", func() {
+	var trace demand.Trace
+	for day := range 5 {
+		for hour := range 23 {
+			trace = append(trace, pods(time.Duration(24*day+hour)*time.Hour+30*time.Minute, 2, 3000, 10*time.Minute))
+		}
+	}
+	setup := usual(func(s *sizing.Setup) {
+		s.To, s.Boot, s.BootPatience = synthetic.Until(1), []time.Duration{70 * time.Minute}, 0
+	})
+	report, err := sizing.Size(trace, setup, sizing.Goal{Percentile: 90, Wait: 5 * time.Second, Zone: time.UTC})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(report.Schedule).NotTo(BeNil())
+	steps, err := report.Schedule.Steps(synthetic.Monday, synthetic.Until(1))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(steps).To(HaveExactElements(after(0, 4), after(4*24+23, 0),
+		sizing.Step{At: synthetic.Until(1).Add(-70 * time.Minute), Machines: 4}), "with as many that boot")
+})

@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	machinefactory "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
 	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
 	mcm "github.com/gardener/machine-controller-manager/pkg/controller"
+	"github.com/prometheus/client_golang/prometheus"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	coreinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -131,4 +134,51 @@ func (p *process) filled(ctx context.Context, machines machineinformers.Interfac
 		wanted = append(wanted, p.caches.target.Nodes().HasSyncedChecker())
 	}
 	return cache.WaitFor(ctx, "the first lists", wanted...)
+}
+
+// registering guards prometheus.DefaultRegisterer, which is the only way to redirect
+// machine-controller-manager's metrics.
+var registering sync.Mutex
+
+// register starts run, which registers its metrics with prometheus.DefaultRegisterer some time
+// later, and redirects them to r. It returns when they have arrived, or run has ended.
+func register(r prometheus.Registerer, ended <-chan struct{}, run func()) {
+	registering.Lock()
+	defer registering.Unlock()
+	usual := prometheus.DefaultRegisterer
+	defer func() { prometheus.DefaultRegisterer = usual }()
+	a := &arrival{Registerer: r, here: make(chan struct{})}
+	prometheus.DefaultRegisterer = a
+	go run()
+	select {
+	case <-a.here:
+	case <-ended:
+	}
+}
+
+// arrival is a registerer that reports when something has been registered.
+type arrival struct {
+	prometheus.Registerer
+	once sync.Once
+	here chan struct{}
+}
+
+func (a *arrival) MustRegister(collectors ...prometheus.Collector) {
+	for _, c := range collectors {
+		a.Registerer.MustRegister(survivor{c})
+	}
+	a.once.Do(func() { close(a.here) })
+}
+
+// survivor keeps a scrape from ending the process: machine-controller-manager's collector panics if
+// a MachineDeployment has the strategy RollingUpdate without its parameters.
+type survivor struct{ prometheus.Collector }
+
+func (s survivor) Collect(into chan<- prometheus.Metric) {
+	defer func() {
+		if r := recover(); r != nil {
+			utilruntime.HandleError(fmt.Errorf("collect metrics: %v", r))
+		}
+	}()
+	s.Collector.Collect(into)
 }

@@ -7,6 +7,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 
 	mcmoptions "github.com/gardener/machine-controller-manager/cmd/machine-controller-manager/app/options"
@@ -18,6 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/daemon/stock"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/internal/tracing/export"
+	"github.com/evenkeel/evenkeel/internal/version"
 )
 
 // Options are the stock binary's flags, by its own definitions, and ours.
@@ -108,3 +110,20 @@ func (o *Options) endpoint() string {
 func (o *Options) hasTarget() bool {
 	return o.TargetKubeconfig != constants.TargetKubeconfigDisabledValue
 }
+
+// PrintUsage prints the help text.
+func PrintUsage(w io.Writer, flags *pflag.FlagSet) {
+	fmt.Fprint(w, `Evenkeel's machine-controller-manager runs Gardener's controllers for MachineDeployments, MachineSets and machine safety,
+unmodified, but they never act on a state older than their own writes. It replaces the stock binary: all stock flags have
+the same meaning, and the lease is the same, so the two never work at the same time.
+
+  machine-controller-manager --control-kubeconfig=control.yaml --target-kubeconfig=target.yaml --namespace=shoot--a--b
+  machine-controller-manager --control-kubeconfig=inClusterConfig --target-kubeconfig=none
+
+Flags:
+`)
+	fmt.Fprint(w, flags.FlagUsagesWrapped(120))
+}
+
+// Version returns the version on one line.
+func Version() string { return version.Line(name) }

@@ -16,6 +16,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/evenkeel/evenkeel/internal/settings"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 func parsed(arguments ...string) *Options {
@@ -160,4 +166,127 @@ var _ = It("reports why a controller could not be built, unless the process is e
 	Expect(unlessEnding(ctx, io.EOF)).To(MatchError(io.EOF))
 	cancel()
 	Expect(unlessEnding(ctx, io.EOF)).To(Succeed())
+})
+
+var _ = Describe("Flags of the balance controller", func() {
+	It("leave replicas alone by default", func() {
+		s, err := parsed().Balance.settings("default")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(s.Mode).To(Equal(v1alpha1.BalanceOff))
+		Expect(s.Enabled).To(BeTrue(), "annotations have effect")
+		Expect(s.Bounds).To(BeEmpty())
+		Expect(s.PoolLabels).To(Equal([]string{"worker.gardener.cloud/pool"}))
+	})
+
+	It("take bounds as cluster-autoscaler does, repeated, with commas in an excess", func() {
+		o := parsed("--nodes=1:10:2:default.pool-z1", "--nodes=1:10:cpu=16,memory=64Gi:default.pool-z2", "--nodes=0:3:default.pool.z3")
+		Expect(o.Validate()).To(Succeed())
+		s, err := o.Balance.settings("default")
+		Expect(err).NotTo(HaveOccurred())
+		var texts []string
+		for _, name := range []string{"pool-z1", "pool-z2", "pool.z3"} {
+			texts = append(texts, s.Bounds[name].String())
+		}
+		Expect(texts).To(Equal([]string{"1:10:2", "1:10:cpu=16,memory=64Gi", "0:3:0"}))
+	})
+
+	It("decide what is similar", func() {
+		s, err := parsed("--similar-pool-label=team", "--memory-difference-ratio=0.5", "--balancing-ignore-label=mine").Balance.settings("default")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(s.Similar.PoolLabels).To(Equal([]string{"team"}))
+		Expect(s.Similar.MemoryRatio).To(Equal(0.5))
+		Expect(s.Similar.IgnoredLabels).To(ContainElement("mine"))
+		Expect(parsed("--balancing-label=team").Balance.Similar.Options().BalancingLabels).To(Equal([]string{"team"}))
+	})
+
+	It("limit Nodes that are not ready as cluster-autoscaler does, for the machine-taint controller, too", func() {
+		Expect(parsed().Unready.UnreadyLimits).To(Equal(pool.UnreadyLimits{Count: 3, Percentage: 45}))
+		p := &process{options: parsed("--max-total-unready-percentage=12.5", "--ok-total-unready-count=7")}
+		want := pool.UnreadyLimits{Count: 7, Percentage: 12.5}
+		zones, err := p.zoneSettings()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(zones.Unready).To(Equal(want))
+		Expect(p.options.Reserve.options(p, &accounting{}).Settings.Unready).To(Equal(want))
+	})
+
+	DescribeTable("are refused where they make no sense",
+		func(mention string, arguments ...string) {
+			Expect(parsed(arguments...).Validate()).To(MatchError(ContainSubstring(mention)))
+		},
+		Entry("an unknown mode", "--balance-mode", "--balance-mode=On"),
+		Entry("a negative patience", "--balance-boot-patience", "--balance-boot-patience=-1s"),
+		Entry("a ratio beyond 1", "--memory-difference-ratio", "--memory-difference-ratio=2"),
+		Entry("labels that exclude each other", "--balancing-label", "--balancing-label=a", "--balancing-ignore-label=b"),
+		Entry("bounds of another namespace", "namespace", "--nodes=1:2:3:other.pool"),
+		Entry("bounds that are no bounds", "min must not be above max", "--nodes=3:2:default.pool"),
+		Entry("a percentage beyond 100", "--max-total-unready-percentage", "--max-total-unready-percentage=100.1"),
+		Entry("a percentage below 0", "--max-total-unready-percentage", "--max-total-unready-percentage=-1"),
+		Entry("a percentage that is no number", "--max-total-unready-percentage", "--max-total-unready-percentage=NaN"),
+		Entry("a negative number of Nodes", "--ok-total-unready-count", "--ok-total-unready-count=-1"),
+		Entry("bounds twice", "twice", "--nodes=1:2:default.pool", "--nodes=1:3:default.pool"),
+	)
+})
+
+var _ = Describe("Instant release", func() {
+	It("is on, for Kubernetes' scheduler and Gardener's, unless it is switched off", func() {
+		o := parsed()
+		Expect(o.Release).To(Equal(ReleaseOptions{Enabled: true, Schedulers: []string{"default-scheduler", "bin-packing-scheduler"}, Cutoff: -10, Patience: 30 * time.Second}))
+		Expect(parsed("--instant-release=false").Release.Enabled).To(BeFalse())
+		Expect(parsed("--release-schedulers=mine").Release.Schedulers).To(Equal([]string{"mine"}))
+	})
+
+	It("prefers the smallest of similar MachineDeployments, by the flags of the balance controller", func() {
+		o := parsed("--balancing-label=team", "--pool-label=pool")
+		s := o.Release.settings(&o.Balance)
+		Expect(s.Even).To(BeTrue())
+		Expect(s.Similar.BalancingLabels).To(Equal([]string{"team"}))
+		Expect(s.PoolLabels).To(Equal([]string{"pool"}))
+		o = parsed("--balance-similar-node-groups=false")
+		Expect(o.Release.settings(&o.Balance).Even).To(BeFalse())
+	})
+
+	It("refuses a patience that is none", func() {
+		Expect(parsed("--release-patience=0s").Validate()).To(MatchError(ContainSubstring("--release-patience")))
+	})
+})
+
+var _ = Describe("Published settings", func() {
+	It("are written once, by each leader in its turn, and repaired", func() {
+		ctx, client := context.Background(), fake.NewClientset()
+		configs := client.CoreV1().ConfigMaps("garden")
+		written := func() (n int) {
+			for _, action := range client.Actions() {
+				if action.GetVerb() != "get" {
+					n++
+				}
+			}
+			return n
+		}
+		first, err := settings.Publication("garden", "first", parsed("--similar-cloud=azure").flags)
+		Expect(err).NotTo(HaveOccurred())
+		for range 3 {
+			Expect(publish(ctx, configs, first)).To(Succeed())
+		}
+		Expect(written()).To(Equal(1))
+		second, err := settings.Publication("garden", "second", parsed("--similar-cloud=aws").flags)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(publish(ctx, configs, second)).To(Succeed())
+		Expect(publish(ctx, configs, second)).To(Succeed())
+		Expect(written()).To(Equal(2))
+		is, err := configs.Get(ctx, settings.ConfigMap, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(is.Annotations).To(HaveKeyWithValue(settings.Holder, "second"))
+		Expect(is.Data).To(Equal(second.Data))
+		Expect(configs.Delete(ctx, settings.ConfigMap, metav1.DeleteOptions{})).To(Succeed())
+		Expect(publish(ctx, configs, second)).To(Succeed())
+		Expect(configs.Get(ctx, settings.ConfigMap, metav1.GetOptions{})).To(HaveField("Data", second.Data))
+	})
+
+	It("are those of processes whose plans a forecast shows", func() {
+		for list, publishes := range map[string]bool{"*": true, "mcm": false, "release": true, "balance": true, "balancer": false, "federatedhpa": false} {
+			picked, err := pickControllers([]string{list})
+			Expect(err).NotTo(HaveOccurred())
+			Expect((&process{controllers: picked}).publishes()).To(Equal(publishes), list)
+		}
+	})
 })

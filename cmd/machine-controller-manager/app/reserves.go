@@ -4,107 +4,88 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"time"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/connect/machines"
+	"github.com/evenkeel/evenkeel/internal/handlers"
+	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/pool"
+	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
+	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// Most clusters have no reserve. Then nothing that this process decides depends on pods, volumes or
-// DaemonSets, which are most of what a manager could read. They are read only once something of
-// Evenkeel is found in the cluster or in the flags. The controllers exist before that, and wait for
-// their caches. Once something is needed, it is read until the process ends.
+// reservesName is the name of the controller that spreads the machines of Reserves over
+// MachineDeployments.
+const reservesName = "reserves"
 
-// awaitReserves starts the informers of pods and related objects as soon as they matter.
-func (p *process) awaitReserves(ctx context.Context) error {
-	if p.target == nil || !p.readsPods() {
-		<-ctx.Done()
+// reservesRetry is how often the API server is asked for Reserves while it does not serve them: in
+// many clusters that stays so.
+const reservesRetry = 30 * time.Second
+
+// runReserves spreads the machines of Reserves, once there is a Reserve or something is left of one.
+func (p *process) runReserves(ctx context.Context) error {
+	ours, err := machines.Evenkeel(p.control)
+	if err != nil {
+		return fmt.Errorf("make client for reserves: %w", err)
+	}
+	if !connect.AwaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}
-	stop, err := p.lookForReserves()
-	if err != nil && ctx.Err() == nil { // an informer that has ended accepts no handler
-		return fmt.Errorf("look for reserves: %w", err)
+	deployments := p.caches.machines.Deployments()
+	p.caches.machines.Start(ctx)
+	misses := 0
+	missing := func() {
+		if misses++; misses > 1 { // an API server that begins to serve may not show all kinds at once
+			p.withdraw(ctx, ours, deployments)
+		}
 	}
-	select {
-	case <-p.caches.needed:
-		p.caches.target.Start(ctx)
-	case <-ctx.Done():
+	if !connect.AwaitKind(ctx, ours.Discovery(), autoscalingv1alpha1.SchemeGroupVersion.WithResource("reserves"), reservesRetry, missing) {
+		return nil
 	}
-	stop()
-	<-ctx.Done()
+	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace), evenkeelinformers.WithTweakListOptions(written.ListStored))
+	informer, err := readReserves(objects, p.rights, p.options.Namespace)
+	if err != nil {
+		return fmt.Errorf("make informer of reserves: %w", err)
+	}
+	objects.StartWithContext(ctx)
+	defer objects.Shutdown()
+	if err := handlers.AwaitFirst(ctx, "Reserve", isReserve, informer, deployments); err != nil || ctx.Err() != nil {
+		return err
+	}
+	c, err := reserves.New(
+		reserves.Clients{Reserves: ours.AutoscalingV1alpha1(), Machines: ours.MachineV1alpha1()},
+		reserves.Informers{Reserves: objects.Autoscaling().V1alpha1().Reserves(), Machines: p.caches.machines, Target: p.caches.target},
+		p.Recorder, reserves.Options{Cluster: p.clusters.control, Registerer: p.registry})
+	if err != nil {
+		return unlessEnding(ctx, err)
+	}
+	p.caches.startInformers(ctx)
+	c.Run(ctx)
 	return nil
 }
 
-// readsPods reports whether a selected controller reads pods.
-func (p *process) readsPods() bool {
-	return slices.ContainsFunc([]string{taintName, releaseName, balanceName}, p.picked)
+// withdraw removes what is left of Reserves where the API server does not serve them any more.
+func (p *process) withdraw(ctx context.Context, ours evenkeel.Interface, deployments cache.SharedIndexInformer) {
+	if err := reserves.Withdraw(ctx, ours.MachineV1alpha1(), deployments.GetIndexer()); err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "Withdrawing what Reserves requested")
+	}
 }
 
-// lookForReserves listens to informers until stop is called.
-func (p *process) lookForReserves() (stop func(), err error) {
-	if p.options.concernAll() {
-		p.caches.startAll()
+// isReserve reports whether an object is a Reserve, or a MachineDeployment on which something is left
+// of one.
+func isReserve(item any) bool {
+	if d, is := item.(*api.MachineDeployment); is {
+		_, requested := d.Annotations[api.RequestedExcessAnnotation]
+		_, dedicated := d.Annotations[api.DedicatedAnnotation]
+		return requested || dedicated
 	}
-	look := func(item any) {
-		if concerns(item) {
-			p.caches.startAll()
-		}
-	}
-	handler := cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, item any) { look(item) }}
-	var errs []error
-	var stops []func()
-	for _, informer := range p.caches.showingReserves() {
-		handle, err := informer.AddEventHandler(handler)
-		errs = append(errs, err)
-		stops = append(stops, func() { _ = informer.RemoveEventHandler(handle) }) // fails only without one
-	}
-	return func() {
-		for _, stop := range stops {
-			stop()
-		}
-	}, errors.Join(errs...)
-}
-
-// concernAll reports whether flags affect MachineDeployments without any annotation or field of
-// Evenkeel.
-func (o *Options) concernAll() bool {
-	return o.Reserve.Drain || o.Balance.Mode != string(api.BalanceOff) || len(o.Balance.Nodes) > 0
-}
-
-// concerns reports whether an API object requests a reserve or balance, or shows a trace of one.
-func concerns(item any) bool {
-	switch o := item.(type) {
-	case *api.MachineDeployment:
-		template := o.Spec.Template
-		return o.Spec.ExcessReplicas != nil || o.Spec.ReserveWitness || o.Status.ExcessReplicas != 0 || o.Status.ReadyExcessReplicas != 0 ||
-			slices.ContainsFunc(o.Status.Conditions, func(c mcm.MachineDeploymentCondition) bool { return !slices.Contains(stockConditions, c.Type) }) ||
-			hasOurs(o.Annotations) || hasOurs(template.Annotations) || hasOurs(template.Spec.NodeTemplateSpec.Annotations)
-	case *mcm.Machine:
-		template := o.Spec.NodeTemplateSpec
-		return hasOurs(o.Annotations) || hasOurs(template.Annotations) || pool.HasReserveTaint(template.Spec.Taints)
-	case *corev1.Node:
-		return hasOurs(o.Annotations) || pool.HasReserveTaint(o.Spec.Taints)
-	}
-	return false
-}
-
-// stockConditions are the conditions that machine-controller-manager writes.
-var stockConditions = []mcm.MachineDeploymentConditionType{
-	mcm.MachineDeploymentAvailable, mcm.MachineDeploymentProgressing, mcm.MachineDeploymentReplicaFailure, mcm.MachineDeploymentFrozen,
-}
-
-func hasOurs(annotations map[string]string) bool {
-	for key := range annotations {
-		if strings.HasPrefix(key, api.AnnotationPrefix) {
-			return true
-		}
-	}
-	return false
+	return true
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	goruntime "runtime"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	machinescheme "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/scheme"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/connect/machines"
 	"github.com/evenkeel/evenkeel/internal/daemon"
 	"github.com/evenkeel/evenkeel/internal/daemon/stock"
 	"github.com/evenkeel/evenkeel/internal/reachability"
@@ -43,7 +46,7 @@ type process struct {
 	target      *rest.Config // nil without a target cluster
 	core        kubernetes.Interface
 	registry    *prometheus.Registry
-	// clusters report whether the API servers answer; see reachability.go.
+	// clusters report whether the API servers answer; see newClusters.
 	clusters clusters
 	// rights that the process can work without.
 	rights *access.Rights
@@ -176,4 +179,135 @@ func (p *process) runLeader(ctx context.Context) error {
 		return errors.New("a controller ended by itself")
 	}
 	return err
+}
+
+// controller is an entry of --controllers. A controller that cannot run by itself is run by another
+// one.
+type controller struct {
+	name string
+	run  func(*process, context.Context) error
+}
+
+const mcmName = "mcm"
+
+// controllers contains all controllers in the order in which they are started.
+var controllers = []controller{
+	{name: mcmName, run: (*process).runMCM},
+	{name: taintName}, // runMCM runs it
+	{name: nodeGroupsName, run: (*process).runNodeGroups},
+	{name: releaseName, run: (*process).runRelease},
+	{name: balanceName, run: (*process).runBalance},
+	{name: reservesName, run: (*process).runReserves},
+	{name: buffersName, run: (*process).runBuffers},
+}
+
+// elsewhere are controllers of evenkeel-workloads.
+var elsewhere = []string{"balancer", "federatedhpa"}
+
+func knownNames() string {
+	names := make([]string, len(controllers))
+	for i, c := range controllers {
+		names[i] = c.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// pickControllers parses a list as kube-controller-manager does: the first entry with a name, with
+// or without a minus, decides about it. All other controllers run if the list has a star.
+func pickControllers(list []string) ([]controller, error) {
+	for _, item := range list {
+		if name := strings.TrimPrefix(item, "-"); item != "*" && !slices.ContainsFunc(controllers, func(c controller) bool { return c.name == name }) {
+			if slices.Contains(elsewhere, name) {
+				return nil, fmt.Errorf("%s runs in the binary evenkeel-workloads", name)
+			}
+			return nil, fmt.Errorf("unknown controller %q; known: %s", name, knownNames())
+		}
+	}
+	var picked []controller
+	for _, c := range controllers {
+		named := slices.IndexFunc(list, func(item string) bool { return strings.TrimPrefix(item, "-") == c.name })
+		if named >= 0 && list[named] == c.name || named < 0 && slices.Contains(list, "*") {
+			picked = append(picked, c)
+		}
+	}
+	if includes(picked, taintName) && !includes(picked, mcmName) {
+		if slices.Contains(list, taintName) {
+			return nil, fmt.Errorf("%s works only with %s: enable both or neither", taintName, mcmName)
+		}
+		picked = slices.DeleteFunc(picked, func(c controller) bool { return c.name == taintName })
+	}
+	if len(picked) == 0 {
+		return nil, errors.New("no controller is enabled; known: " + knownNames())
+	}
+	return picked, nil
+}
+
+func includes(picked []controller, name string) bool {
+	return slices.ContainsFunc(picked, func(c controller) bool { return c.name == name })
+}
+
+// picked reports whether a controller is to run.
+func (p *process) picked(name string) bool { return includes(p.controllers, name) }
+
+// machinesLease is the lease of a process that works beside the stock binary.
+const machinesLease = "evenkeel"
+
+// leaseName returns the stock binary's lease, so that the two take turns, unless no controller of
+// the stock binary runs here.
+func (o *Options) leaseName() string {
+	if picked, err := pickControllers(o.Controllers); err == nil && !includes(picked, mcmName) {
+		return machinesLease
+	}
+	return name
+}
+
+// unlessEnding returns an error of a controller that is being built, and none once the process is
+// ending: informers that have stopped accept no handlers.
+func unlessEnding(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// clusters report to all controllers of the process whether the API servers answer. target is nil
+// without a target cluster.
+type clusters struct {
+	control, target *reachability.Cluster
+}
+
+// newClusters returns the clusters that the selected controllers depend on.
+func (p *process) newClusters() (clusters, error) {
+	ours, err := machines.Evenkeel(probing(p.control))
+	if err != nil {
+		return clusters{}, fmt.Errorf("make client that probes the control cluster: %w", err)
+	}
+	all := clusters{control: reachability.New("control", reachability.Listing(ours.MachineV1alpha1().MachineDeployments(p.options.Namespace).List), reachability.Options{})}
+	if p.target == nil {
+		p.registry.MustRegister(reachability.Metrics{all.control})
+		return all, nil
+	}
+	core, err := connect.Core(probing(p.target))
+	if err != nil {
+		return clusters{}, fmt.Errorf("make client that probes the target cluster: %w", err)
+	}
+	all.target = reachability.New("target", reachability.Nodes(core), reachability.Options{})
+	p.registry.MustRegister(reachability.Metrics{all.control, all.target})
+	return all, nil
+}
+
+// probing returns a config for probes, whose rate limit no other request shares.
+func probing(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.RateLimiter, config.QPS = nil, -1
+	return config
+}
+
+func (c clusters) probes() (all []func(context.Context) error) {
+	for _, cluster := range []*reachability.Cluster{c.control, c.target} {
+		if cluster != nil {
+			all = append(all, cluster.Run)
+		}
+	}
+	return all
 }
