@@ -336,7 +336,7 @@ var _ = Describe("The binary", Serial, func() {
 	It("serves its health at --bind-address", func() {
 		server := sim.New(sim.Options{})
 		r := start(server, "--control-kubeconfig="+running.Kubeconfig(server, "mcm"), "--target-kubeconfig=none", "--bind-address=127.0.0.2")
-		elsewhere := *r
+		elsewhere := *r.Process
 		elsewhere.URL = strings.Replace(r.URL, "127.0.0.1", "127.0.0.2", 1)
 		Eventually(elsewhere.Status("/healthz"), eventually).Should(Equal(http.StatusOK))
 		Expect(r.Status("/healthz")()).To(BeZero())

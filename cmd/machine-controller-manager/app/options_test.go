@@ -283,7 +283,7 @@ var _ = Describe("Published settings", func() {
 	})
 
 	It("are those of processes whose plans a forecast shows", func() {
-		for list, publishes := range map[string]bool{"*": true, "mcm": false, "release": true, "balance": true, "balancer": false, "federatedhpa": false} {
+		for list, publishes := range map[string]bool{"*": true, "mcm": false, "release": true, "balance": true} {
 			picked, err := pickControllers([]string{list})
 			Expect(err).NotTo(HaveOccurred())
 			Expect((&process{controllers: picked}).publishes()).To(Equal(publishes), list)
