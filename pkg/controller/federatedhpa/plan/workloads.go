@@ -39,7 +39,7 @@ func (p *Plan) placeWorkloads(r rules, now time.Time) {
 		switch {
 		case wanted && !w.Exists && r.template:
 			o.Operation = Create
-		case wanted && w.Zeroed && !w.Terminating: // otherwise, its autoscaler would not scale it
+		case wanted && w.Zeroed && !w.Terminating && s.cluster.Local != nil: // its autoscaler, whose maximum counts, would not scale it
 			o.Operation, o.Replicas = Scale, 1
 		case wanted && w.Ours && w.Drifted && r.template:
 			o.Operation = Change

@@ -348,8 +348,8 @@ var _ = Describe("What a cluster that has left still runs", func() {
 		Entry("deleted, if the hub created it", counting(twenty(left("a", 4, created), withTemplate), "a", 10, time.Second), plan.WorkloadWrite{Cluster: "a", Operation: plan.Remove, Version: "7", UID: "w"}),
 		Entry("not deleted, if it is another client's", counting(twenty(left("a", 4), withTemplate), "a", 10, time.Second)),
 		Entry("not deleted, if the object no longer places it", counting(twenty(left("a", 4, created), deleting), "a", 10, time.Second)),
-		Entry("scaled to one, where the hub has scaled it to 0 and the cluster is used again", twenty(left("a", 0, selected, func(c *plan.Cluster) { c.Workload.Zeroed = true })), plan.WorkloadWrite{Cluster: "a", Operation: plan.Scale, Version: "7", UID: "w", Replicas: 1}),
-		Entry("scaled to one, where the autoscaler is back first", twenty(has("a", 1, 5, 0, inactive, runs(exists, func(w *plan.Workload) { w.Zeroed = true }))), plan.WorkloadWrite{Cluster: "a", Operation: plan.Scale, Version: "7", UID: "w", Replicas: 1}),
+		Entry("not scaled to one before there is an autoscaler, whose maximum counts", twenty(left("a", 0, selected, func(c *plan.Cluster) { c.Workload.Zeroed = true }))),
+		Entry("scaled to one, where the hub has scaled it to 0 and the autoscaler is back", twenty(has("a", 1, 5, 0, inactive, runs(exists, func(w *plan.Workload) { w.Zeroed = true }))), plan.WorkloadWrite{Cluster: "a", Operation: plan.Scale, Version: "7", UID: "w", Replicas: 1}),
 		Entry("not scaled to one, where a user has scaled it to 0", twenty(left("a", 0, selected))),
 	)
 
