@@ -39,7 +39,7 @@ func up(ctx context.Context, o options) error {
 }
 
 // ours are the programs of cmd that a cluster runs, in the order of their start.
-var ours = []string{"machine-controller", "machine-controller-manager"}
+var ours = []string{"machine-controller", "machine-controller-manager", "evenkeel-workloads"}
 
 // installOurs brings our part into the cluster.
 func installOurs(ctx context.Context, cluster *localcluster.Cluster) error {

@@ -35,7 +35,7 @@ var hub = localcluster.Program{Name: "federatedhpa", Package: "./cmd/" + localcl
 }}
 
 // ours are those of `make up`.
-var ours = []localcluster.Program{{Name: "machine-controller"}, {Name: "machine-controller-manager"}}
+var ours = []localcluster.Program{{Name: "machine-controller"}, {Name: "machine-controller-manager"}, {Name: localcluster.Workloads}}
 
 // stages are those of documents that need another one than most do.
 var stages = map[string]stage{
