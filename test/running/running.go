@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -27,10 +27,10 @@ var client = http.Client{Timeout: 2 * time.Second}
 
 // InFront makes a simulated API server answer on a socket.
 func InFront(server *sim.Server, user string) *front.Front {
-	GinkgoHelper()
-	f, err := front.Serve(server, user, GinkgoT().TempDir())
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() {
+	ginkgo.GinkgoHelper()
+	f, err := front.Serve(server, user, ginkgo.GinkgoT().TempDir())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	ginkgo.DeferCleanup(func() {
 		server.Close()
 		f.Close()
 	})
@@ -39,22 +39,22 @@ func InFront(server *sim.Server, user string) *front.Front {
 
 // Kubeconfig makes a simulated API server answer on a socket, and returns the path of a kubeconfig for it.
 func Kubeconfig(server *sim.Server, user string) string {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	return InFront(server, user).Kubeconfig()
 }
 
 // FreePort returns a port that is not in use.
 func FreePort() int {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // FreeAddress returns an address on loopback that is not in use.
 func FreeAddress() string {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort()))
 }
 
@@ -73,7 +73,7 @@ type Process struct {
 func Start(server *sim.Server, port int, run func(context.Context) error) *Process {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Process{Server: server, URL: "http://127.0.0.1:" + strconv.Itoa(port), Stop: cancel, Ended: make(chan error, 1)}
-	DeferCleanup(cancel)
+	ginkgo.DeferCleanup(cancel)
 	go func() { p.Ended <- run(ctx) }()
 	return p
 }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
 
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -35,26 +35,26 @@ type Daemon struct {
 
 // EndsInTime are the specs of a process that gets SIGTERM while its API servers do not answer.
 func (d Daemon) EndsInTime() bool {
-	return Describe("SIGTERM ends the process in time of the "+d.Name, Serial, func() {
-		It("while all API servers take requests and answer none, from the beginning", func() {
+	return ginkgo.Describe("SIGTERM ends the process in time of the "+d.Name, ginkgo.Serial, func() {
+		ginkgo.It("while all API servers take requests and answer none, from the beginning", func() {
 			p := d.startHung(front.Silent, nil)
-			Eventually(p.status("/healthz"), time.Minute).ShouldNot(BeZero())
+			gomega.Eventually(p.status("/healthz"), time.Minute).ShouldNot(gomega.BeZero())
 			p.endsInTime()
 		})
 
-		It("while all API servers stop answering, once it is at work", func() {
+		ginkgo.It("while all API servers stop answering, once it is at work", func() {
 			p := d.startHung(front.Works, nil)
-			Eventually(p.status("/readyz"), time.Minute).Should(Equal(http.StatusOK), "%s", p.Err.Contents())
+			gomega.Eventually(p.status("/readyz"), time.Minute).Should(gomega.Equal(http.StatusOK), "%s", p.Err.Contents())
 			p.hang(front.Silent, nil)
 			p.endsInTime()
 		})
 
-		It("while all API servers have too many requests to fill its caches", func() {
+		ginkgo.It("while all API servers have too many requests to fill its caches", func() {
 			p := d.startHung(front.Overloaded, discovery)
-			Eventually(p.status("/healthz"), time.Minute).ShouldNot(BeZero())
+			gomega.Eventually(p.status("/healthz"), time.Minute).ShouldNot(gomega.BeZero())
 			asked := p.control.Refused
-			Eventually(asked, time.Minute).Should(BeNumerically(">", 3), "it asks for lists")
-			Consistently(p.Exited, 5*time.Second).ShouldNot(BeClosed()) // waits grow from try to try
+			gomega.Eventually(asked, time.Minute).Should(gomega.BeNumerically(">", 3), "it asks for lists")
+			gomega.Consistently(p.Exited, 5*time.Second).ShouldNot(gomega.BeClosed()) // waits grow from try to try
 			p.endsInTime()
 		})
 	})
@@ -72,18 +72,18 @@ type hung struct {
 }
 
 func serveFor(user string, served []sim.Resource) *front.Front {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	server := sim.New(sim.Options{Resources: served})
-	DeferCleanup(server.Close)
-	f, err := front.Serve(server, user, GinkgoT().TempDir())
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(f.Close)
+	ginkgo.DeferCleanup(server.Close)
+	f, err := front.Serve(server, user, ginkgo.GinkgoT().TempDir())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	ginkgo.DeferCleanup(f.Close)
 	return f
 }
 
 // startHung starts a process whose API servers behave in a manner, but for the paths that are spared.
 func (d Daemon) startHung(manner front.Manner, spared func(string) bool) *hung {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	port := FreePort()
 	p := &hung{url: "http://127.0.0.1:" + strconv.Itoa(port), control: serveFor("control", d.Served), target: serveFor("target", d.Served)}
 	p.hang(manner, spared)
@@ -91,8 +91,8 @@ func (d Daemon) startHung(manner front.Manner, spared func(string) bool) *hung {
 	command.Env = append(os.Environ(), asProcess+"=1")
 	var err error
 	p.Session, err = gexec.Start(command, nil, nil)
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { p.Kill().Wait(time.Minute) })
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	ginkgo.DeferCleanup(func() { p.Kill().Wait(time.Minute) })
 	return p
 }
 
@@ -114,12 +114,12 @@ func (p *hung) status(path string) func() int {
 
 // endsInTime sends SIGTERM.
 func (p *hung) endsInTime() {
-	GinkgoHelper()
-	Expect(p.ExitCode()).To(Equal(-1), "it runs: %s", p.Err.Contents())
+	ginkgo.GinkgoHelper()
+	gomega.Expect(p.ExitCode()).To(gomega.Equal(-1), "it runs: %s", p.Err.Contents())
 	begun := time.Now()
 	p.Signal(syscall.SIGTERM)
-	Eventually(p.Exited, 2*time.Minute).Should(BeClosed())
-	Expect(time.Since(begun)).To(BeNumerically("<", endsWithin))
+	gomega.Eventually(p.Exited, 2*time.Minute).Should(gomega.BeClosed())
+	gomega.Expect(time.Since(begun)).To(gomega.BeNumerically("<", endsWithin))
 }
 
 // discovery and leases are answered where lists and watches are not.
