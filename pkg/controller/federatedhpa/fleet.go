@@ -323,13 +323,19 @@ func (m *member) sync(ctx context.Context, key string) (time.Duration, error) {
 		m.verifyOne(ctx, name)
 		return 0, nil
 	}
+	if name, ok := strings.CutPrefix(key, lookPrefix); ok {
+		m.lookOne(ctx, name)
+		return 0, nil
+	}
 	m.carryOut(ctx, key)
 	return 0, nil
 }
 
 // panicked makes the order in flight count as one whose outcome is unknown.
 func (m *member) panicked(key string, _ any) {
-	key = strings.TrimPrefix(strings.TrimPrefix(key, workloadPrefix), verifyPrefix)
+	for _, prefix := range []string{workloadPrefix, verifyPrefix, lookPrefix} {
+		key = strings.TrimPrefix(key, prefix)
+	}
 	m.outbox.recordOutcome(key, func(n *outboxEntry) { n.placing = nil })
 	m.changed(key)
 }

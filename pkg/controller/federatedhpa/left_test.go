@@ -74,6 +74,35 @@ var _ = Describe("A cluster that leaves and runs replicas", func() {
 		}, "c1", "c2")
 	})
 
+	It("counts with what it runs, though nothing happens there that a watch could show", func() {
+		play(func(f *federation) {
+			f.clusters[0].Bookmarks(24*time.Hour, "federatedhpa")
+			leaving(f)
+			Expect(f.maxima("shop")).To(Equal("-/11"))
+		}, "c1", "c2")
+	})
+
+	It("counts with what it showed last while a watch hides what happens there", func() {
+		play(func(f *federation) {
+			f.guard(20, "shop")
+			f.start()
+			f.create(Federated(2, 20))
+			f.settle()
+			f.loads("shop", 9, 3)
+			f.settle()
+			f.clusters[0].Hold("deployments", "federatedhpa")
+			f.loads("shop", 4, 40)
+			f.settle()
+			f.change("shop", without("c1"))
+			f.settle()
+			Expect(f.clusters[0].replicas("shop")).To(BeEquivalentTo(4))
+			Expect(f.maxima("shop")).To(Equal("-/11"), "the nine that it showed")
+			f.clusters[0].Release("deployments", "federatedhpa")
+			f.settle()
+			Expect(f.maxima("shop")).To(Equal("-/16"))
+		}, "c1", "c2")
+	})
+
 	It("is no longer counted once another autoscaler scales them", func() {
 		play(func(f *federation) {
 			leaving(f)

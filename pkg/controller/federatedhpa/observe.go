@@ -431,6 +431,13 @@ func (m *member) lookAtWorkload(c *plan.Cluster, o *v1alpha1.FederatedHorizontal
 	c.Workload.Known, c.Workload.AsOf = true, m.reads.asOf(k.shownVersion())
 	item, found, _ := k.informer.GetStore().GetByKey(o.Namespace + "/" + ref.Name)
 	u, ok := unstructuredOf(item)
+	shown := ""
+	if found && ok {
+		shown = u.GetResourceVersion()
+	}
+	if n.looked.confirms(shown) && n.looked.begun.After(c.Workload.AsOf) {
+		c.Workload.AsOf = n.looked.begun
+	}
 	if !found || !ok {
 		if c.Workload.Fault = n.placed; n.placed == (plan.Hold{}) {
 			c.Workload.Fault = plan.Hold{Reason: "NoWorkload", Message: "the workload does not exist in the cluster, so its autoscaler waits; other clusters get its share if they need it for longer than rebalance.startTimeoutSeconds"}

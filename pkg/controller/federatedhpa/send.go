@@ -47,6 +47,9 @@ type outboxEntry struct {
 	// verifying is the version that the cluster is asked for. verified is a version that it no
 	// longer has.
 	verifying, verified string
+	// looking is the workload that the cluster is asked for, and looked what it had when it was last asked.
+	looking *workload
+	looked  look
 	// rejected is the epoch of the last order that certainly had no effect.
 	rejected int64
 	// fault is why the cluster rejects the order, for the edition of the object recorded with it.

@@ -12,30 +12,86 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa/plan"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-const verifyPrefix = "verify:"
+const (
+	verifyPrefix = "verify:"
+	lookPrefix   = "look:"
+)
 
-// verify asks clusters directly if the ledger is ahead of their caches. A cache may be late, also
-// after a change of leader, or the cluster was restored from a backup.
+// verify asks clusters directly if the ledger is ahead of their caches, and for workloads of which replicas are left. A
+// cache may be late, also after a change of leader, or the cluster was restored from a backup.
 func (c *Controller) verify(v plan.View, p plan.Plan) {
 	key := keyOf(v.Object)
 	for i := range p.Clusters {
 		s := &p.Clusters[i]
 		m, _ := c.fleet.memberFor(s.Name)
-		unseen := s.UnseenVersion()
-		if unseen == "" || m == nil {
+		if m == nil {
 			continue
 		}
-		m.outbox.change(key, func(n *outboxEntry) { n.verifying = unseen })
-		m.loop.Add(verifyPrefix + key)
+		if unseen := s.UnseenVersion(); unseen != "" {
+			m.outbox.change(key, func(n *outboxEntry) { n.verifying = unseen })
+			m.loop.Add(verifyPrefix + key)
+		}
+		if s.AwaitsWorkload(v.Now) {
+			m.lookAt(key, v.Object)
+		}
 	}
+}
+
+// workload is an object that autoscalers scale, in one cluster.
+type workload struct {
+	resource        schema.GroupVersionResource
+	namespace, name string
+}
+
+// look is the version in which a workload was read from a cluster's etcd, empty if it did not exist.
+type look struct {
+	begun   time.Time
+	version string
+	failed  bool
+}
+
+// confirms reports whether a workload was in the version that the cache shows, which is therefore the latest of that
+// time. The watch of a workload that does not change need not show that for minutes.
+func (l look) confirms(shown string) bool {
+	return !l.begun.IsZero() && !l.failed && l.version == shown
+}
+
+// lookAt asks the cluster for the workload of an object, not more often than it is probed.
+func (m *member) lookAt(key string, o *v1alpha1.FederatedHorizontalPodAutoscaler) {
+	k := m.kinds.kindFor(kindOf(o))
+	if k.informer == nil || m.o.Clock.Since(m.outbox.readEntry(key).looked.begun) < m.o.ProbePeriod {
+		return
+	}
+	w := &workload{k.resource, o.Namespace, o.Spec.ScaleTargetRef.Name}
+	m.outbox.change(key, func(n *outboxEntry) { n.looking = w })
+	m.loop.Add(lookPrefix + key)
+}
+
+// lookOne reads the version of a workload. It lists, because that is what the hub has the right to do.
+func (m *member) lookOne(ctx context.Context, key string) {
+	w := m.outbox.readEntry(key).looking
+	if w == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.o.RequestTimeout)
+	defer cancel()
+	is := look{begun: m.o.Clock.Now()}
+	list, err := m.dynamic.Resource(w.resource).Namespace(w.namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + w.name})
+	if is.failed = err != nil; err == nil && len(list.Items) > 0 {
+		is.version = list.Items[0].GetResourceVersion()
+	}
+	m.outbox.updateEntry(key, func(n *outboxEntry) { n.looking, n.looked = nil, is })
+	m.changed(key)
 }
 
 // verifyOne reads an autoscaler from the cluster's etcd. If it does not have the version that the

@@ -117,6 +117,12 @@ func (s *ClusterPlan) mayScale() bool {
 	return s.entry.MovedAt != nil && s.cluster.Workload.AsOf.Sub(s.entry.MovedAt.Time) < scalesAfter
 }
 
+// AwaitsWorkload reports whether the cluster must show that its workload is still as its cache shows it, before the
+// replicas that are left there count as they are.
+func (s *ClusterPlan) AwaitsWorkload(now time.Time) bool {
+	return s.Left > 0 && s.mayScale() && s.cluster.Reachable && s.cluster.Workload.Known && now.Sub(s.entry.MovedAt.Time) >= scalesAfter
+}
+
 // runsLeft returns how many of the replicas that count run, as the workload shows.
 func (s *ClusterPlan) runsLeft() int64 {
 	if requested := s.cluster.Workload.Requested; requested >= 0 {
