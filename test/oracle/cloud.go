@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"context"
+	"time"
+
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/test/sim/world"
+)
+
+const (
+	bootTime  = 20 * time.Second
+	drainTime = 10 * time.Second
+)
+
+// cloud is the double of machine-controllers, kubelets and node agents. Its fields change while the
+// Waker is locked.
+type cloud struct {
+	*world.Cloud
+	// sick names machines whose Node is not ready.
+	sick map[string]bool
+	// blocked means that machines do not boot, exhausted that none can be created.
+	blocked, exhausted bool
+	// updatesFail means that updates in place fail.
+	updatesFail bool
+}
+
+func newCloud(w *world.Waker) *cloud {
+	c := &cloud{sick: map[string]bool{}}
+	c.Cloud = &world.Cloud{
+		Waker: w, Boot: bootTime, Drain: drainTime,
+		Refused:     func(*mcmapi.Machine) bool { return c.exhausted },
+		Unhealthy:   func(m *mcmapi.Machine) bool { return c.sick[m.Name] },
+		BootBlocked: func(*mcmapi.Machine) bool { return c.blocked },
+	}
+	return c
+}
+
+// reconcile is the cloud's part of an Actor.
+func (c *cloud) reconcile(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (time.Duration, error) {
+	return c.Cloud.Reconcile(ctx, core, ours)
+}
