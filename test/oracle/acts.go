@@ -66,6 +66,16 @@ func (a PatchNode) play(s *stage) error {
 	return s.at(a.At, func(name string) error { return s.merge(Node, name, a.Merge, "") })
 }
 
+func (a PatchSet) play(s *stage) error {
+	return s.at(a.Of, func(name string) error {
+		set := controllerOf(s.w.Get(machines, fixture.Namespace, name))
+		if set == "" {
+			return nil
+		}
+		return s.merge(Set, set, a.Merge, "")
+	})
+}
+
 func (a DeleteMachine) play(s *stage) error {
 	return s.at(a.At, func(name string) error { return Delete{Kind: Machine, Name: name}.play(s) })
 }

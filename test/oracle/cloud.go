@@ -4,11 +4,13 @@ package oracle
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
@@ -28,6 +30,8 @@ type cloud struct {
 	blocked, exhausted bool
 	// updatesFail means that updates in place fail.
 	updatesFail bool
+	// inPlace and preserving mean that the story needs these parts.
+	inPlace, preserving bool
 }
 
 func newCloud(w *world.Waker) *cloud {
@@ -42,6 +46,18 @@ func newCloud(w *world.Waker) *cloud {
 }
 
 // reconcile is the cloud's part of an Actor.
-func (c *cloud) reconcile(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (time.Duration, error) {
-	return c.Cloud.Reconcile(ctx, core, ours)
+func (c *cloud) reconcile(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (again time.Duration, err error) {
+	var errs []error
+	parts := []world.Reconcile{c.Cloud.Reconcile}
+	if c.inPlace {
+		parts = append(parts, c.updateNodes)
+	}
+	if c.preserving {
+		parts = append(parts, c.preserve)
+	}
+	for _, part := range parts {
+		wait, err := part(ctx, core, ours)
+		again, errs = requeue.Sooner(again, wait), append(errs, err)
+	}
+	return again, errors.Join(errs...)
 }

@@ -78,9 +78,15 @@ func keyOf(element map[string]any) string {
 }
 
 func (f *flattener) put(path, value string) {
-	if !excluded(f.kind, path, f.loose) {
+	if !excluded(f.kind, path, f.loose) && !omitted(path, value) {
 		f.out[path] = value
 	}
+}
+
+// omitted reports whether a typed client omits a value.
+func omitted(path, value string) bool {
+	zero := value == "0" || value == "false" || value == ""
+	return zero && (path == "spec.replicas" || strings.HasPrefix(path, "status.") || strings.HasSuffix(path, ".unschedulable"))
 }
 
 // value returns a scalar as text.

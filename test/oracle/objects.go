@@ -81,7 +81,9 @@ func editSet(name, format string, args ...any) Patch {
 	return Patch{Kind: Set, Name: name, Merge: fmt.Sprintf(format, args...)}
 }
 
-func scaleSet(name string, replicas int) Patch { return editSet(name, `{"spec":{"replicas":%d}}`, replicas) }
+func scaleSet(name string, replicas int) Patch {
+	return editSet(name, `{"spec":{"replicas":%d}}`, replicas)
+}
 
 // class changes the MachineClass, which makes a new MachineSet.
 func class(name string) Patch {
@@ -102,4 +104,3 @@ func fail(at At) PatchMachine {
 
 // soon plays acts with so little time between them that there is no rest.
 func soon(acts ...Act) Together { return Together{Pause: 300 * time.Millisecond, Acts: acts} }
-

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,7 +70,7 @@ func Play(t *testing.T, story Story, of Implementation) (ending Ending) {
 				break
 			}
 		}
-		ending.Seen = s.watch.result()
+		ending.Seen = s.watch.seen
 	})
 	return ending
 }
@@ -79,6 +80,8 @@ func newStage(story Story, of Implementation) *stage {
 	w.Latency(2 * time.Millisecond)
 	s := &stage{w: w, user: dynamic.NewForConfigOrDie(w.ConfigFor("user")), loose: story.Weather != 0}
 	s.cloud = newCloud(world.NewWaker(w))
+	text := story.String()
+	s.cloud.inPlace, s.cloud.preserving = strings.Contains(text, "InPlaceUpdate"), strings.Contains(strings.ToLower(text), "preserve")
 	s.watch = newWatch(w)
 	s.process = w.Start(implementation, of.Program)
 	w.Start("machines", world.Actor{Waker: s.cloud.Waker, Delay: time.Second, Reconcile: s.cloud.reconcile}.Run)

@@ -7,8 +7,6 @@ import "slices"
 // Stories returns all stories written by hand.
 func Stories() []Story { return slices.Concat(ofSets) }
 
-const priority = "machinepriority.machine.sapcloud.io"
-
 // ofSets are about standalone MachineSets.
 var ofSets = []Story{
 	{

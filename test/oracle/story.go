@@ -74,6 +74,12 @@ type PatchNode struct {
 	Merge string
 }
 
+// PatchSet merges JSON into the MachineSet of a machine, as Patch does.
+type PatchSet struct {
+	Of    At
+	Merge string
+}
+
 // DeleteMachine deletes a machine.
 type DeleteMachine struct{ At At }
 
@@ -125,12 +131,15 @@ func (a Create) String() string {
 	return "create " + string(text)
 }
 
-func (a Patch) String() string  { return fmt.Sprintf("patch %s %s %s %s", a.Kind, a.Name, a.Subresource, a.Merge) }
+func (a Patch) String() string {
+	return fmt.Sprintf("patch %s %s %s %s", a.Kind, a.Name, a.Subresource, a.Merge)
+}
 func (a Delete) String() string { return fmt.Sprintf("delete %s %s %s", a.Kind, a.Name, a.Policy) }
 func (a PatchMachine) String() string {
 	return fmt.Sprintf("patch machine %v %s %s", a.At, a.Subresource, a.Merge)
 }
 func (a PatchNode) String() string     { return fmt.Sprintf("patch the node of %v %s", a.At, a.Merge) }
+func (a PatchSet) String() string      { return fmt.Sprintf("patch the set of %v %s", a.Of, a.Merge) }
 func (a DeleteMachine) String() string { return fmt.Sprintf("delete machine %v", a.At) }
 func (a DeleteNode) String() string    { return fmt.Sprintf("delete the node of %v", a.At) }
 func (a Sicken) String() string        { return fmt.Sprintf("sicken %v", a.At) }

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// draw is an act that a slice can have next, with how often it is drawn.
+type draw struct {
+	weight int
+	act    func(*rand.Rand) Act
+}
+
+// slice is a part of the controllers' behavior, with the stories that are drawn for it.
+type slice struct {
+	name  string
+	begin func(*rand.Rand) Act
+	draws []draw
+}
+
+// Slices are the names of the kinds of random stories.
+func Slices() (names []string) {
+	for _, s := range slicesOf {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// actsPerStory is how many acts a random story has, beside the first.
+const actsPerStory = 6
+
+// Random draws a story of a slice from a seed. The same seed draws the same story.
+func Random(name string, seed uint64) Story {
+	for i, s := range slicesOf {
+		if s.name == name {
+			return s.story(rand.New(rand.NewPCG(seed, uint64(i))), fmt.Sprintf("%s, seed %d", name, seed))
+		}
+	}
+	panic("no slice " + name) // a mistake in a spec
+}
+
+// RandomInWeather draws a story as Random does, in which faults strike.
+func RandomInWeather(name string, seed uint64) Story {
+	s := Random(name, seed)
+	s.Name += " in weather"
+	s.Weather = seed
+	return s
+}
+
+func (s slice) story(r *rand.Rand, name string) Story {
+	story := Story{Name: name, Acts: []Act{s.begin(r)}}
+	for range actsPerStory {
+		story.Acts = append(story.Acts, s.draw(r))
+	}
+	return story
+}
+
+// draw draws an act; one in six is two at almost the same time.
+func (s slice) draw(r *rand.Rand) Act {
+	if r.IntN(6) == 0 {
+		return Together{Pause: time.Duration(1+r.IntN(3)) * 700 * time.Millisecond, Acts: []Act{s.one(r), s.one(r)}}
+	}
+	return s.one(r)
+}
+
+func (s slice) one(r *rand.Rand) Act {
+	sum := 0
+	for _, d := range s.draws {
+		sum += d.weight
+	}
+	at := r.IntN(sum)
+	for _, d := range s.draws {
+		if at -= d.weight; at < 0 {
+			return d.act(r)
+		}
+	}
+	panic("weights have no sum") // impossible
+}
+
+// always is an act that nothing is drawn for.
+func always(a Act) func(*rand.Rand) Act { return func(*rand.Rand) Act { return a } }
+
+// any draws a machine of an owner.
+func anyOf(owner string) func(*rand.Rand) At {
+	return func(r *rand.Rand) At { return At{owner, r.IntN(6)} }
+}
+
+// pick draws one of some acts.
+func pick(acts ...Act) func(*rand.Rand) Act {
+	return func(r *rand.Rand) Act { return acts[r.IntN(len(acts))] }
+}
+
+// toMachine draws a machine and one of some acts on it.
+func toMachine(owner string, acts ...func(At) Act) func(*rand.Rand) Act {
+	return func(r *rand.Rand) Act { return acts[r.IntN(len(acts))](anyOf(owner)(r)) }
+}
+
+// life are draws that happen to the machines of any owner.
+func life(owner string) []draw {
+	return []draw{
+		{2, toMachine(owner, func(a At) Act { return fail(a) })},
+		{2, toMachine(owner, func(a At) Act { return Sicken{a} }, func(a At) Act { return Recover{a} })},
+		{2, toMachine(owner, func(a At) Act { return DeleteMachine{a} }, func(a At) Act { return DeleteNode{a} })},
+		{3, func(r *rand.Rand) Act { return mark(anyOf(owner)(r), priority, fmt.Sprint(r.IntN(6))) }},
+		{1, toMachine(owner, func(a At) Act { return mark(a, markedTime, "<now>") })},
+		{1, pick(Boots{true}, Boots{false}, Boots{false})},
+		{1, always(Crash{5 * time.Second})},
+		{1, func(r *rand.Rand) Act {
+			return machine(fmt.Sprintf("orphan-%d", r.IntN(3)), owner, func(m *mcmapi.Machine) { m.Spec.Class.Name = "foreign" })
+		}},
+	}
+}
+
+const (
+	markedTime = "machine.sapcloud.io/marked-for-deletion-time"
+	priority   = "machinepriority.machine.sapcloud.io"
+	preserving = "node.machine.sapcloud.io/preserve"
+)
+
+// template are changes that do not roll, of a MachineDeployment or MachineSet.
+func template(patch func(format string, args ...any) Patch) []draw {
+	return []draw{
+		{1, func(r *rand.Rand) Act {
+			return patch(`{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"labels":{"zone":"%d"}}}}}}}`, r.IntN(3))
+		}},
+		{1, func(r *rand.Rand) Act {
+			return patch(`{"spec":{"template":{"spec":{"nodeTemplate":{"spec":{"taints":[{"key":"dedicated","value":"%d","effect":"NoSchedule"}]}}}}}}`, r.IntN(3))
+		}},
+		{1, func(r *rand.Rand) Act {
+			return patch(`{"spec":{"template":{"spec":{"drainTimeout":"%dm"}}}}`, 1+r.IntN(3))
+		}},
+		{1, func(r *rand.Rand) Act {
+			return patch(`{"metadata":{"annotations":{"owner":"%d"},"labels":{"team":"%d"}}}`, r.IntN(3), r.IntN(3))
+		}},
+		{1, func(r *rand.Rand) Act { return patch(`{"spec":{"minReadySeconds":%d}}`, r.IntN(3)) }},
+	}
+}
+
+func scaling(most int) draw {
+	return draw{6, func(r *rand.Rand) Act { return scale(r.IntN(most)) }}
+}
+
+// rolls are changes that make a new MachineSet.
+func rolls() []draw {
+	return []draw{
+		{5, func(r *rand.Rand) Act { return class(string(rune('a' + r.IntN(3)))) }},
+		{1, func(r *rand.Rand) Act {
+			return edit(`{"spec":{"template":{"metadata":{"annotations":{"version":"%d"}}}}}`, r.IntN(3))
+		}},
+		{1, func(r *rand.Rand) Act {
+			return soon(class(string(rune('a'+r.IntN(3)))), scale(r.IntN(6)))
+		}},
+		{1, func(r *rand.Rand) Act { return edit(`{"spec":{"revisionHistoryLimit":%d}}`, r.IntN(3)) }},
+		{1, pick(edit(`{"spec":{"paused":true}}`), edit(`{"spec":{"paused":false}}`), edit(`{"spec":{"paused":false}}`))},
+	}
+}
+
+func named() draw {
+	return draw{3, func(r *rand.Rand) Act {
+		return Name{Of: "pool", Nth: []int{r.IntN(5), r.IntN(5)}[:1+r.IntN(2)], Replicas: r.IntN(5), Old: r.IntN(4) == 0}
+	}}
+}
+
+func anyPool(change func(*rand.Rand) func(*mcmapi.MachineDeployment)) func(*rand.Rand) Act {
+	return func(r *rand.Rand) Act {
+		return pool(int32(2+r.IntN(3)), change(r), func(d *mcmapi.MachineDeployment) {
+			if r.IntN(3) == 0 {
+				d.Spec.RevisionHistoryLimit = ptr.To(int32(r.IntN(2)))
+			}
+			if r.IntN(4) == 0 {
+				d.Spec.ProgressDeadlineSeconds = ptr.To[int32](300)
+			}
+		})
+	}
+}
+
+func anyRolling(r *rand.Rand) func(*mcmapi.MachineDeployment) {
+	surges := []string{"1", "2", "0", "50%", "1"}
+	return rolling(surges[r.IntN(len(surges))], []string{"0", "1", "25%"}[r.IntN(3)])
+}
+
+func anyInPlace(r *rand.Rand) func(*mcmapi.MachineDeployment) {
+	how := mcmapi.OrchestrationTypeAuto
+	if r.IntN(3) == 0 {
+		how = mcmapi.OrchestrationTypeManual
+	}
+	return inPlace(how, []string{"0", "1"}[r.IntN(2)], []string{"1", "2"}[r.IntN(2)])
+}
+
+func ofSet(format string, args ...any) Patch { return editSet("alone", format, args...) }
+
+func join(all ...[]draw) (draws []draw) {
+	for _, one := range all {
+		draws = append(draws, one...)
+	}
+	return draws
+}
+
+var slicesOf = []slice{
+	{"sets", func(r *rand.Rand) Act { return set("alone", int32(1+r.IntN(4))) }, join(life("alone"), template(ofSet), []draw{
+		{6, func(r *rand.Rand) Act { return scaleSet("alone", r.IntN(6)) }},
+		{1, pick(ofSet(`{"metadata":{"labels":{"freeze":"True"}}}`), ofSet(`{"metadata":{"labels":{"freeze":null}}}`))},
+		{1, pick(ofSet(`{"metadata":{"labels":{%q:"x"}}}`, scaleUpDisabled), ofSet(`{"metadata":{"labels":{%q:null}}}`, scaleUpDisabled))},
+		{1, pick(Delete{Kind: Set, Name: "alone"}, Delete{Kind: Set, Name: "alone", Policy: metav1.DeletePropagationOrphan})},
+		{1, always(set("alone", 2))},
+	})},
+	{"scaling", anyPool(anyRolling), join(life("pool"), template(edit), []draw{
+		scaling(7), scaling(4), named(),
+		{1, pick(edit(`{"spec":{"paused":true}}`), edit(`{"spec":{"paused":false}}`))},
+	})},
+	{"rolling", anyPool(anyRolling), join(life("pool"), template(edit), rolls(), []draw{
+		scaling(6), named(),
+		{1, func(r *rand.Rand) Act {
+			return edit(`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":%d,"maxUnavailable":%d}}}}`, r.IntN(3), r.IntN(3))
+		}},
+	})},
+	{"recreate", anyPool(func(*rand.Rand) func(*mcmapi.MachineDeployment) { return recreate }), join(life("pool"), rolls(), []draw{scaling(6), named()})},
+	{"inplace", anyPool(anyInPlace), join(rolls(), template(edit), []draw{
+		scaling(5),
+		{2, pick(Updates{true}, Updates{false}, Updates{false})},
+		{2, toMachine("pool", func(a At) Act {
+			return PatchNode{a, fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}}}`, mcmapi.LabelKeyNodeSelectedForUpdate)}
+		})},
+		{1, toMachine("pool", func(a At) Act { return fail(a) }, func(a At) Act { return DeleteMachine{a} })},
+		{1, always(Crash{5 * time.Second})},
+	})},
+	{"rollback", anyPool(anyRolling), join(rolls(), template(edit), []draw{
+		scaling(5),
+		{5, func(r *rand.Rand) Act {
+			return edit(`{"spec":{"rollbackTo":{"revision":%d}}}`, []int{0, 1, 2, 9}[r.IntN(4)])
+		}},
+	})},
+	{"preserve", func(r *rand.Rand) Act {
+		return pool(int32(2+r.IntN(3)), func(d *mcmapi.MachineDeployment) { d.Spec.AutoPreserveFailedMachineMax = int32(r.IntN(3)) })
+	}, []draw{
+		scaling(5),
+		{5, toMachine("pool", func(a At) Act { return fail(a) })},
+		{3, func(r *rand.Rand) Act {
+			return mark(anyOf("pool")(r), preserving, []string{"now", "when-failed", "false", "no such value", ""}[r.IntN(5)])
+		}},
+		{2, func(r *rand.Rand) Act {
+			return PatchNode{anyOf("pool")(r), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, preserving, []string{"now", "when-failed", "false", ""}[r.IntN(4)])}
+		}},
+		{2, toMachine("pool", func(a At) Act { return Recover{a} }, func(a At) Act { return expire(a) })},
+		{2, func(r *rand.Rand) Act { return edit(`{"spec":{"autoPreserveFailedMachineMax":%d}}`, r.IntN(3)) }},
+		{1, always(class("b"))},
+	}},
+	{"safety", anyPool(anyRolling), []draw{
+		scaling(6),
+		{2, pick(edit(`{"metadata":{"labels":{"freeze":"True"}}}`), edit(`{"metadata":{"labels":{"freeze":null}}}`))},
+		{2, always(edit(`{"metadata":{"annotations":{%q:"True"}}}`, unfreeze))},
+		{2, func(r *rand.Rand) Act { return editSets(r, `{"metadata":{"labels":{"freeze":"True"}}}`) }},
+		{2, func(r *rand.Rand) Act {
+			return editSets(r, fmt.Sprintf(`{"metadata":{"annotations":{%q:"True"}}}`, unfreeze))
+		}},
+		{2, always(class("b"))},
+		{1, toMachine("pool", func(a At) Act { return fail(a) })},
+	}},
+}
+
+const (
+	scaleUpDisabled = "node.machine.sapcloud.io/scale-up-disabled"
+	unfreeze        = "safety.machine.sapcloud.io/unfreeze"
+)
+
+// editSets draws a MachineSet of the pool.
+func editSets(r *rand.Rand, merge string) Act { return PatchSet{At{"pool", r.IntN(3)}, merge} }
+
+// expire ends the preservation of a machine.
+func expire(at At) Act {
+	return PatchMachine{At: at, Subresource: "status", Merge: `{"status":{"currentStatus":{"preserveExpiryTime":"2000-01-01T00:00:00Z"}}}`}
+}

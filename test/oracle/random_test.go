@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package oracle_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/evenkeel/evenkeel/test/oracle"
+)
+
+// seeds is how many random stories of each slice are played, ORACLE of them if that is set.
+func seeds(usual int) (all []uint64) {
+	if text := os.Getenv("SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		Expect(err).NotTo(HaveOccurred())
+		return []uint64{seed}
+	}
+	if n, err := strconv.Atoi(os.Getenv("ORACLE")); err == nil {
+		usual = n
+	}
+	for n := range usual {
+		all = append(all, uint64(n+1))
+	}
+	return all
+}
+
+// expectSame plays a story twice.
+func expectSame(story oracle.Story) {
+	GinkgoHelper()
+	left, right := oracle.Play(suite, story, oracle.Stock), oracle.Play(suite, story, oracle.Stock)
+	differences := oracle.Compare(left, right)
+	Expect(differences).To(BeEmpty(), story.String()+"\n"+differences.String())
+}
+
+var _ = Describe("Random stories", func() {
+	for _, slice := range oracle.Slices() {
+		It(fmt.Sprintf("of %s end the same in stock beside stock", slice), func() {
+			for _, seed := range seeds(2) {
+				expectSame(oracle.Random(slice, seed))
+			}
+		})
+	}
+})
