@@ -3,6 +3,7 @@
 package oracle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -67,13 +68,11 @@ func (a PatchNode) play(s *stage) error {
 }
 
 func (a PatchSet) play(s *stage) error {
-	return s.at(a.Of, func(name string) error {
-		set := controllerOf(s.w.Get(machines, fixture.Namespace, name))
-		if set == "" {
-			return nil
-		}
-		return s.merge(Set, set, a.Merge, "")
-	})
+	return s.atSet(a.Of, func(set string) error { return s.merge(Set, set, a.Merge, "") })
+}
+
+func (a DeleteSet) play(s *stage) error {
+	return s.atSet(a.Of, func(set string) error { return Delete{Kind: Set, Name: set}.play(s) })
 }
 
 func (a DeleteMachine) play(s *stage) error {
@@ -126,7 +125,7 @@ func (a Name) play(s *stage) error {
 	now := time.Now().UTC().Format(time.RFC3339)
 	var names []string
 	for _, n := range a.Nth {
-		err := s.at(At{a.Of, n}, func(name string) error {
+		err := s.at(At{cmp.Or(a.From, a.Of), n}, func(name string) error {
 			if !a.Old {
 				name += "~" + now
 			}
@@ -180,6 +179,16 @@ func (s *stage) at(a At, do func(name string) error) error {
 		n += len(all)
 	}
 	return do(all[n])
+}
+
+// atSet calls back with the MachineSet of a machine, if there is one.
+func (s *stage) atSet(a At, do func(set string) error) error {
+	return s.at(a, func(name string) error {
+		if set := controllerOf(s.w.Get(machines, fixture.Namespace, name)); set != "" {
+			return do(set)
+		}
+		return nil
+	})
 }
 
 var later = regexp.MustCompile(`<now(\+[0-9hms]+)?>`)

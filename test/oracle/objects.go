@@ -7,8 +7,10 @@ import (
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/controller"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
@@ -104,3 +106,10 @@ func fail(at At) PatchMachine {
 
 // soon plays acts with so little time between them that there is no rest.
 func soon(acts ...Act) Together { return Together{Pause: 300 * time.Millisecond, Acts: acts} }
+
+// firstName is the name of the MachineSet that a MachineDeployment gets.
+func firstName(c Create) string {
+	d := c.Object.(*mcmapi.MachineDeployment) // as pool makes it
+	hash := controller.ComputeHash(&d.Spec.Template, nil)
+	return d.Name + "-" + rand.SafeEncodeString(fmt.Sprint(hash))[:5]
+}

@@ -80,6 +80,9 @@ type PatchSet struct {
 	Merge string
 }
 
+// DeleteSet deletes the MachineSet of a machine.
+type DeleteSet struct{ Of At }
+
 // DeleteMachine deletes a machine.
 type DeleteMachine struct{ At At }
 
@@ -104,7 +107,9 @@ type Updates struct{ Fail bool }
 // Name names machines of a MachineDeployment for deletion and scales it, in one write, as
 // cluster-autoscaler does.
 type Name struct {
-	Of       string
+	Of string
+	// From owns the machines, Of unless set.
+	From     string
 	Nth      []int
 	Replicas int
 	// Old is the format without times; Unstamped omits the time of the last change.
@@ -140,6 +145,7 @@ func (a PatchMachine) String() string {
 }
 func (a PatchNode) String() string     { return fmt.Sprintf("patch the node of %v %s", a.At, a.Merge) }
 func (a PatchSet) String() string      { return fmt.Sprintf("patch the set of %v %s", a.Of, a.Merge) }
+func (a DeleteSet) String() string     { return fmt.Sprintf("delete the set of %v", a.Of) }
 func (a DeleteMachine) String() string { return fmt.Sprintf("delete machine %v", a.At) }
 func (a DeleteNode) String() string    { return fmt.Sprintf("delete the node of %v", a.At) }
 func (a Sicken) String() string        { return fmt.Sprintf("sicken %v", a.At) }
