@@ -110,6 +110,26 @@ func (a Quota) play(s *stage) error {
 	return nil
 }
 
+func (a Drains) play(s *stage) error {
+	s.cloud.Waker.Set(func() {
+		if s.cloud.Drain = drainTime; a.Blocked {
+			s.cloud.Drain = endless
+		}
+	})
+	return nil
+}
+
+func (a Refuse) play(s *stage) error {
+	s.refused.Store(resourceOf(a.Kind).Resource, a.Refused)
+	return nil
+}
+
+func (a Glance) play(s *stage) error {
+	err := a.Act.play(s)
+	time.Sleep(a.After)
+	return err
+}
+
 func (a Updates) play(s *stage) error {
 	s.cloud.Waker.Set(func() { s.cloud.updatesFail = a.Fail })
 	return nil

@@ -18,6 +18,7 @@ import (
 const (
 	bootTime  = 20 * time.Second
 	drainTime = 10 * time.Second
+	endless   = 10_000 * time.Hour
 )
 
 // cloud is the double of machine-controllers, kubelets and node agents. Its fields change while the

@@ -4,6 +4,8 @@ package oracle
 
 import (
 	"regexp"
+	"slices"
+	"sync"
 )
 
 // exclusion is something that is not compared. Its field is what [State] names it, behind the kind.
@@ -39,14 +41,23 @@ var exclusions = []exclusion{
 	loosely(`Event .*`, "the recorder drops and repeats events when requests fail"),
 }
 
+// verdicts remembers what excluded answered: there are few fields, and each is asked for often.
+var verdicts sync.Map
+
+type question struct {
+	field string
+	loose bool
+}
+
 // excluded reports whether a field of a kind is not compared.
 func excluded(kind, field string, loose bool) bool {
-	for _, e := range exclusions {
-		if (loose || !e.loose) && e.field.MatchString(kind+" "+field) {
-			return true
-		}
+	q := question{kind + " " + field, loose}
+	if known, found := verdicts.Load(q); found {
+		return known.(bool)
 	}
-	return false
+	yes := slices.ContainsFunc(exclusions, func(e exclusion) bool { return (loose || !e.loose) && e.field.MatchString(q.field) })
+	verdicts.Store(q, yes)
+	return yes
 }
 
 // synonyms are values that mean the same.

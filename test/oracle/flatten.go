@@ -83,11 +83,17 @@ func (f *flattener) put(path, value string) {
 	}
 }
 
-// omitted reports whether a typed client omits a value.
+// omitted reports whether a typed client omits a value: what is no pointer and has the value of an
+// absent field.
 func omitted(path, value string) bool {
-	zero := value == "0" || value == "false" || value == ""
-	return zero && (path == "spec.replicas" || strings.HasPrefix(path, "status.") || strings.HasSuffix(path, ".unschedulable"))
+	if value != "0" && value != "false" && value != "" || !strings.HasPrefix(path, "spec.") && !strings.HasPrefix(path, "status.") {
+		return false
+	}
+	return !slices.ContainsFunc(pointers, func(field string) bool { return strings.HasSuffix(path, field) }) && !strings.HasSuffix(path, "]")
 }
+
+// pointers are fields in which zero is something else than nothing.
+var pointers = []string{"maxSurge", "maxUnavailable", "revisionHistoryLimit", "progressDeadlineSeconds", "rollbackTo.revision"}
 
 // value returns a scalar as text.
 func (f *flattener) value(path string, v any) string {

@@ -62,6 +62,10 @@ func (u *nodeUpdate) step(ctx context.Context) (time.Duration, error) {
 	condition := conditionOf(u.node.Status.Conditions)
 	if own := conditionOf(u.m.Status.Conditions); condition != nil && (own == nil || own.Reason != condition.Reason) {
 		u.m.Status.Conditions = []corev1.NodeCondition{*condition}
+		// A machine that failed before would keep that phase if it moved to the new set first.
+		if phase := u.m.Status.CurrentStatus.Phase; condition.Reason == mcmapi.UpdateSuccessful && phase == mcmapi.MachineInPlaceUpdateFailed {
+			return 0, u.setPhase(ctx, mcmapi.MachineInPlaceUpdateSuccessful, mcmapi.MachineStateSuccessful)
+		}
 		return 0, u.writeMachine(ctx)
 	}
 	reason, result := "", u.node.Labels[mcmapi.LabelKeyNodeUpdateResult]

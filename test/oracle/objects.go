@@ -107,9 +107,11 @@ func fail(at At) PatchMachine {
 // soon plays acts with so little time between them that there is no rest.
 func soon(acts ...Act) Together { return Together{Pause: 300 * time.Millisecond, Acts: acts} }
 
-// firstName is the name of the MachineSet that a MachineDeployment gets.
-func firstName(c Create) string {
+// hashOf is the hash of the template of a MachineDeployment.
+func hashOf(c Create) string {
 	d := c.Object.(*mcmapi.MachineDeployment) // as pool makes it
-	hash := controller.ComputeHash(&d.Spec.Template, nil)
-	return d.Name + "-" + rand.SafeEncodeString(fmt.Sprint(hash))[:5]
+	return fmt.Sprint(controller.ComputeHash(&d.Spec.Template, nil))
 }
+
+// firstName is the name of the MachineSet that pool gets.
+func firstName(c Create) string { return "pool-" + rand.SafeEncodeString(hashOf(c))[:5] }

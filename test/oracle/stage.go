@@ -4,12 +4,18 @@ package oracle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -27,6 +33,9 @@ const (
 	patience = 6 * time.Hour
 	// stormy is how long faults strike in each act.
 	stormy = 90 * time.Second
+	// most is how many writes an implementation may need for an act. Stock writes without end where two
+	// machines have failed operations (S23).
+	most = 3000
 )
 
 // Rest is what is there after an act, when nothing is written any more.
@@ -43,6 +52,8 @@ type Ending struct {
 	Seen  Seen
 }
 
+var errRefused = errors.New("the story refuses it")
+
 // stage is where a story is played.
 type stage struct {
 	w       *storm.World
@@ -50,9 +61,14 @@ type stage struct {
 	user    dynamic.Interface
 	cloud   *cloud
 	watch   *watch
+	// sent is how many writes the implementation sent in this act, those included that were refused.
+	sent atomic.Int64
+	// refused are resources of which the implementation can create none.
+	refused sync.Map
 	// moments are the beginnings of the acts so far.
 	moments []time.Time
-	loose   bool
+	// loose means that faults strike.
+	loose, restarts bool
 }
 
 // Play plays a story with an implementation, in a bubble of its own. It ends with the first act after
@@ -78,12 +94,24 @@ func Play(t *testing.T, story Story, of Implementation) (ending Ending) {
 func newStage(story Story, of Implementation) *stage {
 	w := storm.NewApart(sim.Options{Seed: 1 + story.Weather})
 	w.Latency(2 * time.Millisecond)
-	s := &stage{w: w, user: dynamic.NewForConfigOrDie(w.ConfigFor("user")), loose: story.Weather != 0}
+	s := &stage{w: w, user: dynamic.NewForConfigOrDie(w.ConfigFor("user")), loose: story.Weather != 0, restarts: of.Restarts}
 	s.cloud = newCloud(world.NewWaker(w))
 	text := story.String()
 	s.cloud.inPlace, s.cloud.preserving = strings.Contains(text, "InPlaceUpdate"), strings.Contains(strings.ToLower(text), "preserve")
 	s.watch = newWatch(w)
 	s.process = w.Start(implementation, of.Program)
+	w.OnWrite(func(write sim.Write) error {
+		if write.User != implementation {
+			return nil
+		}
+		if s.sent.Add(1) == most {
+			s.process.Crash()
+		}
+		if refused, _ := s.refused.Load(write.Resource); refused == true && write.Verb == "create" {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: write.Resource}, write.Name, errRefused)
+		}
+		return nil
+	})
 	w.Start("machines", world.Actor{Waker: s.cloud.Waker, Delay: time.Second, Reconcile: s.cloud.reconcile}.Run)
 	w.Start("garbage", func(ctx context.Context, _ *rest.Config) error {
 		w.Control.CollectGarbage(ctx, time.Second)
@@ -95,6 +123,7 @@ func newStage(story Story, of Implementation) *stage {
 // play plays one act and waits for rest.
 func (s *stage) play(act Act, random *rand.Rand) (rest Rest) {
 	rest.Act = act.String()
+	s.sent.Store(0)
 	s.moments = append(s.moments, time.Now().Truncate(time.Second))
 	if s.loose {
 		s.w.Storm(random, s.process)
@@ -105,9 +134,17 @@ func (s *stage) play(act Act, random *rand.Rand) (rest Rest) {
 	if s.loose {
 		time.Sleep(stormy)
 		s.w.Calm()
+		if s.restarts {
+			s.process.CrashFor(time.Second)
+		}
 	}
-	if err := s.w.Settle(quiet, patience); err != nil {
+	if _, glance := act.(Glance); glance {
+		synctest.Wait()
+	} else if err := s.w.Settle(quiet, patience); err != nil {
 		rest.Unrest = fmt.Sprintf("no rest: %v", err)
+	}
+	if s.sent.Load() >= most {
+		rest.Unrest = fmt.Sprintf("no rest after %d writes", most)
 	}
 	rest.State = s.normalise()
 	// The next act does not begin in the second of the last write.

@@ -11,8 +11,8 @@ func Stories() []Story {
 		ofInPlaceUpdate, ofStatus, ofRollback, ofNamedDeletions, ofPreservation, ofSafety)
 }
 
-// byHand returns the hand-written story with a name, for other specs.
-func byHand(name string) Story {
+// ByHand returns the hand-written story with a name, for other specs.
+func ByHand(name string) Story {
 	for _, s := range Stories() {
 		if s.Name == name {
 			return s

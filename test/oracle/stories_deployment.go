@@ -22,6 +22,12 @@ func twin() *mcmapi.MachineDeployment {
 	})
 }
 
+// asPool gives a set what the selector of pool asks for.
+func asPool(s *mcmapi.MachineSet) {
+	s.Labels = map[string]string{"name": "pool"}
+	s.Spec.Selector.MatchLabels["name"], s.Spec.Template.Labels["name"] = "pool", "pool"
+}
+
 func history(limit int32) func(*mcmapi.MachineDeployment) {
 	return func(d *mcmapi.MachineDeployment) { d.Spec.RevisionHistoryLimit = &limit }
 }
@@ -122,11 +128,15 @@ var ofTemplates = []Story{
 	},
 	{
 		Name: "a set made by hand is adopted and gets its hash", Rows: []string{"T14", "O4"},
-		Acts: []Act{set("pool", 2), pool(2), scale(3)},
+		Acts: []Act{set("byhand", 2, asPool), pool(2), scale(3), class("other")},
 	},
 	{
 		Name: "a name that is taken", Rows: []string{"T4"},
 		Acts: []Act{taken(), pool(2), scale(3)},
+	},
+	{
+		Name: "a set that the server refuses", Rows: []string{"T5", "P5"},
+		Acts: []Act{Refuse{Set, true}, pool(2), Refuse{Set, false}, scale(3), Refuse{Set, true}, class("other"), Refuse{Set, false}, scale(2)},
 	},
 	{
 		Name: "a deployment without machines has a set", Rows: []string{"D12", "T2", "D10"},

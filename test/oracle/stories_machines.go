@@ -118,11 +118,14 @@ func freezeSet(value string) PatchSet {
 	return PatchSet{nth(0), `{"metadata":{"labels":{"freeze":` + value + `}}}`}
 }
 
+// held makes a machine one that its machine-controller has seen already, so that it has to drain.
+func held(m *mcmapi.Machine) { m.Finalizers = []string{finalizer} }
+
 // overshoot adds machines that a set adopts.
 func overshoot(label string, n int) Together {
 	var acts []Act
 	for i := range n {
-		acts = append(acts, machine("extra-"+string(rune('a'+i)), label))
+		acts = append(acts, machine("extra-"+string(rune('a'+i)), label, held))
 	}
 	return Together{Acts: acts}
 }
@@ -130,8 +133,12 @@ func overshoot(label string, n int) Together {
 // ofSafety are about freezing.
 var ofSafety = []Story{
 	{
-		Name: "too many machines freeze their set", Rows: []string{"F2", "F3", "F4", "F6", "S27"},
-		Acts: []Act{Together{Acts: []Act{set("alone", 1), Wait{30e9}, freezeMachines("alone"), Wait{90e9}, freezeMachines("alone")}}, scaleSet("alone", 5), scaleSet("alone", 1)},
+		Name: "too many machines freeze a deployment", Rows: []string{"F2", "F3", "F4", "F6", "F9", "S27"},
+		Acts: []Act{pool(1), Drains{true}, adopted(6), scale(2), scale(7), Drains{false}},
+	},
+	{
+		Name: "unfreezing what is still too large freezes again", Rows: []string{"F8", "F4"},
+		Acts: []Act{pool(1), Drains{true}, adopted(6), edit(`{"metadata":{"annotations":{%q:"yes"}}}`, unfreeze), Drains{false}},
 	},
 	{
 		Name: "a set that is frozen by hand thaws", Rows: []string{"F4", "F6", "F7"},
@@ -157,5 +164,12 @@ var ofSafety = []Story{
 	},
 }
 
-// freezeMachines makes a set have more machines than it may, which cannot go.
-func freezeMachines(label string) Together { return overshoot(label, 6) }
+// adopted adds machines that the set of pool adopts.
+func adopted(n int) Together {
+	var acts []Act
+	hash := hashOf(pool(0))
+	for i := range n {
+		acts = append(acts, machine("extra-"+string(rune('a'+i)), "pool", held, func(m *mcmapi.Machine) { m.Labels[hashLabel] = hash }))
+	}
+	return Together{Acts: acts}
+}

@@ -72,6 +72,14 @@ var ofRollingUpdate = []Story{
 		Acts: []Act{pool(3), Together{Acts: []Act{class("other"), Wait{30e9}, Crash{5e9}}}, scale(4)},
 	},
 	{
+		Name: "machines that drain count against surge", Rows: []string{"D10", "S20", "R8"},
+		Acts: []Act{pool(3), Drains{true}, class("other"), Drains{false}},
+	},
+	{
+		Name: "each step of a rollout", Rows: []string{"R4", "R7", "P5", "D10"},
+		Acts: []Act{pool(3), Glance{class("other"), 10e9}, Glance{Wait{1e9}, 20e9}, Glance{Wait{1e9}, 30e9}, Wait{1e9}},
+	},
+	{
 		Name: "the strategy changes in the midst", Rows: []string{"C2", "R1"},
 		Acts: []Act{pool(3), Boots{true}, class("other"), edit(`{"spec":{"strategy":{"type":"Recreate"}}}`), Boots{false}},
 	},
@@ -86,8 +94,7 @@ var ofRecreate = []Story{
 	{
 		Name: "a machine that stays holds the new set", Rows: []string{"C1", "C3"},
 		Acts: []Act{
-			pool(2, recreate), PatchMachine{At: nth(0), Merge: `{"metadata":{"finalizers":["others.dev/hold"]}}`}, class("other"),
-			PatchMachine{At: nth(0), Merge: `{"metadata":{"finalizers":null}}`},
+			pool(2, recreate), Drains{true}, class("other"), scale(3), Drains{false},
 		},
 	},
 	{

@@ -46,7 +46,9 @@ var ofSets = []Story{
 	},
 	{
 		Name: "a failed machine is deleted first, then replaced", Rows: []string{"S2", "S6", "O9"},
-		Acts: []Act{set("alone", 3), fail(alone(0)), Sicken{alone(1)}, Together{Acts: []Act{fail(alone(1)), fail(alone(2))}}},
+		Acts: []Act{
+			set("alone", 3), fail(alone(0)), Sicken{alone(1)}, Together{Acts: []Act{fail(alone(1)), fail(alone(2))}}, Drains{true}, fail(alone(0)), Drains{false},
+		},
 	},
 	{
 		Name: "an Unknown machine stays", Rows: []string{"S10"},
@@ -64,11 +66,21 @@ var ofSets = []Story{
 		},
 	},
 	{
-		Name: "a frozen set does not grow, and does shrink", Rows: []string{"S5", "E7", "F9", "F4"},
+		Name: "a frozen set does not grow, and does shrink", Rows: []string{"S5", "E7", "F9", "F2", "F3", "F4", "F6", "S27"},
 		Acts: []Act{
-			set("alone", 3), Together{Acts: []Act{ofSet(`{"metadata":{"labels":{"freeze":"True"}}}`), scaleSet("alone", 4)}},
-			Together{Acts: []Act{ofSet(`{"metadata":{"labels":{"freeze":"True"}}}`), scaleSet("alone", 1)}},
+			set("alone", 1), Drains{true}, overshoot("alone", 6), scaleSet("alone", 2), scaleSet("alone", 0), scaleSet("alone", 2), Drains{false},
 		},
+	},
+	{
+		Name: "a label that freezes", Rows: []string{"S5", "E7", "F4"},
+		Acts: []Act{
+			set("alone", 3), Glance{soon(Wait{20e9}, ofSet(`{"metadata":{"labels":{"freeze":"True"}}}`), scaleSet("alone", 4)), 5e9}, Wait{60e9},
+			Glance{soon(ofSet(`{"metadata":{"labels":{"freeze":"True"}}}`), scaleSet("alone", 1)), 5e9}, Wait{60e9},
+		},
+	},
+	{
+		Name: "machines that drain are counted, and replaced", Rows: []string{"S2", "S20", "O9"},
+		Acts: []Act{set("alone", 3), Drains{true}, scaleSet("alone", 1), scaleSet("alone", 2), DeleteMachine{alone(0)}, Drains{false}},
 	},
 	{
 		Name: "a machine that was updated in place is no victim", Rows: []string{"S6"},
@@ -109,10 +121,9 @@ var ofSetStatus = []Story{
 		Acts: []Act{Boots{true}, set("alone", 2), Boots{false}},
 	},
 	{
-		Name: "a machine that nobody can create", Rows: []string{"S26"},
+		Name: "a machine that the server refuses", Rows: []string{"S26", "P8", "S3"},
 		Acts: []Act{
-			set("alone", 1, func(s *mcmapi.MachineSet) { s.Spec.Template.Labels = nil }),
-			ofSet(`{"spec":{"template":{"metadata":{"labels":{"name":"alone"}}}}}`),
+			set("alone", 1), pool(1), Refuse{Machine, true}, scaleSet("alone", 2), scale(2), class("other"), Refuse{Machine, false}, scaleSet("alone", 3), scale(3),
 		},
 	},
 	{

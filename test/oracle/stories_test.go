@@ -14,9 +14,7 @@ import (
 var _ = Describe("Stock beside stock", func() {
 	for _, story := range oracle.Stories() {
 		It("ends the same: "+story.Name, func() {
-			left, right := oracle.Play(suite, story, oracle.Stock), oracle.Play(suite, story, oracle.Stock)
-			differences := oracle.Compare(left, right)
-			Expect(differences).To(BeEmpty(), story.String()+"\n"+differences.String())
+			Expect(report(story)).To(BeEmpty())
 		})
 	}
 })

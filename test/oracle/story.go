@@ -20,6 +20,8 @@ type Story struct {
 	Acts []Act
 	// Weather is the seed of faults that strike the implementation during each act; 0 is none.
 	Weather uint64
+	// Chance is the row by which stock's end depends on chance, if it does.
+	Chance string
 }
 
 // String returns the story as a list of acts.
@@ -101,6 +103,21 @@ type Boots struct{ Blocked bool }
 // Quota sets whether the cloud refuses new machines.
 type Quota struct{ Exhausted bool }
 
+// Drains sets whether machines that are deleted stay Terminating.
+type Drains struct{ Blocked bool }
+
+// Refuse sets whether the server refuses to let the implementation create objects of a kind.
+type Refuse struct {
+	Kind    string
+	Refused bool
+}
+
+// Glance plays an act and looks after some time, without waiting for rest.
+type Glance struct {
+	Act   Act
+	After time.Duration
+}
+
 // Updates sets whether updates in place fail.
 type Updates struct{ Fail bool }
 
@@ -152,9 +169,14 @@ func (a Sicken) String() string        { return fmt.Sprintf("sicken %v", a.At) }
 func (a Recover) String() string       { return fmt.Sprintf("recover %v", a.At) }
 func (a Boots) String() string         { return fmt.Sprintf("boots blocked: %v", a.Blocked) }
 func (a Quota) String() string         { return fmt.Sprintf("quota exhausted: %v", a.Exhausted) }
-func (a Updates) String() string       { return fmt.Sprintf("updates in place fail: %v", a.Fail) }
-func (a Wait) String() string          { return fmt.Sprintf("wait %v", a.Time) }
-func (a Crash) String() string         { return fmt.Sprintf("crash for %v", a.Pause) }
+func (a Drains) String() string        { return fmt.Sprintf("drains blocked: %v", a.Blocked) }
+func (a Refuse) String() string {
+	return fmt.Sprintf("creation of a %s refused: %v", a.Kind, a.Refused)
+}
+func (a Glance) String() string  { return fmt.Sprintf("%s, and look after %v", a.Act, a.After) }
+func (a Updates) String() string { return fmt.Sprintf("updates in place fail: %v", a.Fail) }
+func (a Wait) String() string    { return fmt.Sprintf("wait %v", a.Time) }
+func (a Crash) String() string   { return fmt.Sprintf("crash for %v", a.Pause) }
 func (a Name) String() string {
 	return fmt.Sprintf("name machines %v of %s, replicas %d, old format: %v, without stamp: %v", a.Nth, a.Of, a.Replicas, a.Old, a.Unstamped)
 }

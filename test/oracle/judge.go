@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Verdict is how an implementation compares with stock in one story.
+type Verdict struct {
+	Story Story
+	// Differences have stock on the left.
+	Differences Differences
+	// Worse are promises that it broke on the way more often than stock did.
+	Worse []string
+}
+
+// Same reports whether the end was the same, and the way no worse.
+func (v Verdict) Same() bool { return len(v.Differences) == 0 && len(v.Worse) == 0 }
+
+// String returns the story and what differs.
+func (v Verdict) String() string {
+	return v.Story.String() + "\n" + v.Differences.String() + strings.Join(v.Worse, "\n")
+}
+
+// attempts is how often stock is played at most where its end depends on chance.
+const attempts = 12
+
+// Judge plays a story with stock and with another implementation, and compares them. If chance decides
+// in stock, the other must end like one of some plays of stock.
+func Judge(t *testing.T, story Story, other Implementation) (v Verdict) {
+	t.Helper()
+	ending := Play(t, story, other)
+	for n := range attempts {
+		stock := playStock(t, story)
+		one := Verdict{Story: story, Differences: Compare(stock, ending)}
+		if story.Weather == 0 {
+			one.Worse = ending.Seen.Worse(stock.Seen)
+		}
+		if n == 0 || one.Same() {
+			v = one
+		}
+		if one.Same() || story.Chance == "" {
+			break
+		}
+	}
+	return v
+}
+
+// remembered are endings of stock, by story.
+var remembered sync.Map
+
+// playStock plays a story with stock, once for each story unless chance decides.
+func playStock(t *testing.T, story Story) Ending {
+	t.Helper()
+	if ending, found := remembered.Load(story.Name); found {
+		return ending.(Ending)
+	}
+	ending := Play(t, story, Stock)
+	if story.Chance == "" {
+		remembered.Store(story.Name, ending)
+	}
+	return ending
+}
