@@ -190,6 +190,9 @@ func (a Together) play(s *stage) error {
 
 // at calls back with the name of a machine, if there is one.
 func (s *stage) at(a At, do func(name string) error) error {
+	if a == theSame {
+		return do(s.last)
+	}
 	all := s.number().of(a.Of)
 	if len(all) == 0 {
 		return nil
@@ -198,7 +201,8 @@ func (s *stage) at(a At, do func(name string) error) error {
 	if n < 0 {
 		n += len(all)
 	}
-	return do(all[n])
+	s.last = all[n]
+	return do(s.last)
 }
 
 // atSet calls back with the MachineSet of a machine, if there is one.

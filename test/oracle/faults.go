@@ -52,8 +52,8 @@ var Faults = []Fault{
 		}
 	}},
 	{"nodes keep the annotation of a rollout", "going back before the end", func(w *write) {
-		if annotations := w.object("metadata", "annotations"); w.is("PUT nodes") && annotations[scaleDownDisabled] == nil {
-			annotations[scaleDownDisabled] = "true"
+		if meta := w.object("metadata"); w.is("PUT nodes") && w.object("metadata", "annotations")[scaleDownDisabled] == nil {
+			meta["annotations"] = map[string]any{scaleDownDisabled: "true"}
 		}
 	}},
 	{"replicas in the status are one too many", "a set grows and shrinks", func(w *write) {
@@ -115,6 +115,11 @@ var Faults = []Fault{
 	{"rollback does not restore the timeouts", "back to a named revision", func(w *write) {
 		if w.is("PUT machinedeployments") {
 			delete(w.object("spec", "template", "spec"), "drainTimeout")
+		}
+	}},
+	{"a pass too few: replicas rest one below", "a deployment grows and shrinks", func(w *write) {
+		if replicas, ok := w.object("spec")["replicas"].(float64); ok && w.is("PUT machinesets") && replicas > 4 {
+			w.object("spec")["replicas"] = replicas - 1
 		}
 	}},
 	{"the freeze label is left", "a set that is frozen by hand thaws", func(w *write) {

@@ -13,6 +13,8 @@ type Verdict struct {
 	Story Story
 	// Differences have stock on the left.
 	Differences Differences
+	// Stock is what stock did on the way.
+	Stock Seen
 	// Worse are promises that it broke on the way more often than stock did.
 	Worse []string
 }
@@ -35,7 +37,7 @@ func Judge(t *testing.T, story Story, other Implementation) (v Verdict) {
 	ending := Play(t, story, other)
 	for n := range attempts {
 		stock := playStock(t, story)
-		one := Verdict{Story: story, Differences: Compare(stock, ending)}
+		one := Verdict{Story: story, Stock: stock.Seen, Differences: Compare(stock, ending)}
 		if story.Weather == 0 {
 			one.Worse = ending.Seen.Worse(stock.Seen)
 		}

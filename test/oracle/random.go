@@ -71,6 +71,8 @@ func RandomInWeather(name string, seed uint64) Story {
 		switch act := a.(type) {
 		case Create:
 			return act.Object.GetObjectKind().GroupVersionKind().Kind == Machine
+		case Delete:
+			return act.Policy == metav1.DeletePropagationOrphan // it races with the garbage collector
 		case PatchMachine, PatchNode, Sicken, Recover, DeleteNode, Together, Name, Updates:
 			return true
 		}
@@ -114,7 +116,7 @@ func (s slice) one(r *rand.Rand) Act {
 // always is an act that nothing is drawn for.
 func always(a Act) func(*rand.Rand) Act { return func(*rand.Rand) Act { return a } }
 
-// any draws a machine of an owner.
+// anyOf draws a machine of an owner.
 func anyOf(owner string) func(*rand.Rand) At {
 	return func(r *rand.Rand) At { return At{owner, r.IntN(6)} }
 }
@@ -129,12 +131,21 @@ func toMachine(owner string, acts ...func(At) Act) func(*rand.Rand) Act {
 	return func(r *rand.Rand) Act { return acts[r.IntN(len(acts))](anyOf(owner)(r)) }
 }
 
+// apart gives the machine of an act a priority of its own: stock's choice among machines that only
+// such an act distinguishes is random (S7).
+func apart(r *rand.Rand, act Act) Act {
+	return Together{Acts: []Act{act, mark(theSame, priority, fmt.Sprint(10+r.IntN(10_000)))}}
+}
+
 // life are draws that happen to the machines of any owner.
 func life(owner string) []draw {
 	return []draw{
 		{2, toMachine(owner, func(a At) Act { return fail(a) })},
-		{2, toMachine(owner, func(a At) Act { return Sicken{a} }, func(a At) Act { return Recover{a} })},
-		{2, toMachine(owner, func(a At) Act { return DeleteMachine{a} }, func(a At) Act { return DeleteNode{a} })},
+		{1, toMachine(owner, func(a At) Act { return Sicken{a} })},
+		{2, toMachine(owner, func(a At) Act { return DeleteMachine{a} })},
+		{2, func(r *rand.Rand) Act {
+			return apart(r, toMachine(owner, func(a At) Act { return DeleteNode{a} }, func(a At) Act { return Recover{a} })(r))
+		}},
 		{3, func(r *rand.Rand) Act { return mark(anyOf(owner)(r), priority, fmt.Sprint(r.IntN(6))) }},
 		{1, toMachine(owner, func(a At) Act { return mark(a, markedTime, "<now>") })},
 		{1, pick(Boots{true}, Boots{false}, Boots{false})},
@@ -161,7 +172,7 @@ func template(patch func(format string, args ...any) Patch) []draw {
 			return patch(`{"spec":{"template":{"spec":{"nodeTemplate":{"spec":{"taints":[{"key":"dedicated","value":"%d","effect":"NoSchedule"}]}}}}}}`, r.IntN(3))
 		}},
 		{1, func(r *rand.Rand) Act {
-			return patch(`{"spec":{"template":{"spec":{"drainTimeout":"%dm"}}}}`, 1+r.IntN(3))
+			return patch(`{"spec":{"template":{"spec":{"drainTimeout":"%dm0s"}}}}`, 1+r.IntN(3))
 		}},
 		{1, func(r *rand.Rand) Act {
 			return patch(`{"metadata":{"annotations":{"owner":"%d"},"labels":{"team":"%d"}}}`, r.IntN(3), r.IntN(3))
@@ -270,12 +281,14 @@ var slicesOf = []slice{
 		scaling(5),
 		{5, toMachine("pool", func(a At) Act { return fail(a) })},
 		{3, func(r *rand.Rand) Act {
-			return mark(anyOf("pool")(r), preserving, []string{"now", "when-failed", "false", "no such value", ""}[r.IntN(5)])
+			return apart(r, mark(anyOf("pool")(r), preserving, []string{"now", "when-failed", "false", "no such value", ""}[r.IntN(5)]))
 		}},
 		{2, func(r *rand.Rand) Act {
-			return PatchNode{anyOf("pool")(r), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, preserving, []string{"now", "when-failed", "false", ""}[r.IntN(4)])}
+			return apart(r, PatchNode{anyOf("pool")(r), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, preserving, []string{"now", "when-failed", "false", ""}[r.IntN(4)])})
 		}},
-		{2, toMachine("pool", func(a At) Act { return Recover{a} }, func(a At) Act { return expire(a) })},
+		{2, func(r *rand.Rand) Act {
+			return apart(r, toMachine("pool", func(a At) Act { return Recover{a} }, func(a At) Act { return expire(a) })(r))
+		}},
 		{2, func(r *rand.Rand) Act { return edit(`{"spec":{"autoPreserveFailedMachineMax":%d}}`, r.IntN(3)) }},
 		{1, always(class("b"))},
 	}},

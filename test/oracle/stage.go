@@ -65,6 +65,8 @@ type stage struct {
 	sent atomic.Int64
 	// refused are resources of which the implementation can create none.
 	refused sync.Map
+	// last is the machine of the last act on one.
+	last string
 	// moments are the beginnings of the acts so far.
 	moments []time.Time
 	// loose means that faults strike.

@@ -115,7 +115,7 @@ var ofTemplates = []Story{
 		},
 	},
 	{
-		Name: "revisions", Rows: []string{"T11", "T2", "P13"},
+		Name: "revisions", Rows: []string{"T11", "T1", "T2", "P13"},
 		Acts: []Act{pool(1), class("a"), class("b"), class("a"), class("class")},
 	},
 	{

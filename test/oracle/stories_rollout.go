@@ -140,7 +140,7 @@ var ofInPlaceUpdate = []Story{
 	},
 	{
 		Name: "going back in place", Rows: []string{"I2", "T3"},
-		Acts: []Act{pool(2, inPlace(auto, "0", "1")), class("other"), class("class")},
+		Acts: []Act{pool(2, inPlace(auto, "0", "1")), class("other"), class("class"), scale(3), DeleteMachine{nth(0)}},
 	},
 	{
 		Name: "a machine is deleted in an update", Rows: []string{"I2", "I6", "I7"},

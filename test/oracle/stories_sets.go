@@ -161,7 +161,7 @@ var ofOwnership = []Story{
 		Acts: []Act{set("alone", 2), cutOff(alone(0), "nobody"), scaleSet("alone", 3), cutOff(alone(0), "alone"), deleteAlone},
 	},
 	{
-		Name: "orphans survive their deployment", Rows: []string{"O10"},
+		Name: "a deletion that orphans spares nothing", Rows: []string{"O10"},
 		Acts: []Act{pool(2), Delete{Deployment, "pool", metav1.DeletePropagationOrphan}, pool(3)},
 	},
 	{

@@ -48,6 +48,9 @@ type At struct {
 	Nth int
 }
 
+// theSame is the machine of the last act on one.
+var theSame = At{Of: "<the same machine>"}
+
 // String returns it as in pool/2.
 func (a At) String() string { return fmt.Sprintf("%s/%d", a.Of, a.Nth) }
 
