@@ -38,6 +38,8 @@ var exclusions = []exclusion{
 	never(`MachineSet metadata\.annotations\[deployment\.kubernetes\.io/revision-history\]`, "it depends on the number of writes (T12)"),
 	never(`Node status\.(capacity|allocatable|nodeInfo).*`, "the double decides them"),
 	loosely(`\w+ metadata\.creationTimestamp`, "a machine made in vain shifts births (17.1)"),
+	never(`Event (MachineDeployment|Machine|Node|Lease|Pod) .*`, "stock runs without a recorder for them here"),
+	never(`Event MachineSet \w+ (Froze|Unfroze)MachineSet`, "stock runs without a recorder for them here"),
 	loosely(`Event .*`, "the recorder drops and repeats events when requests fail"),
 }
 

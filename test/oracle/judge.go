@@ -3,6 +3,7 @@
 package oracle
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -57,12 +58,13 @@ var remembered sync.Map
 // playStock plays a story with stock, once for each story unless chance decides.
 func playStock(t *testing.T, story Story) Ending {
 	t.Helper()
-	if ending, found := remembered.Load(story.Name); found {
+	key := fmt.Sprint(story.Weather, story)
+	if ending, found := remembered.Load(key); found {
 		return ending.(Ending)
 	}
 	ending := Play(t, story, Stock)
 	if story.Chance == "" {
-		remembered.Store(story.Name, ending)
+		remembered.Store(key, ending)
 	}
 	return ending
 }

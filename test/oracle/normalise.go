@@ -45,12 +45,12 @@ func (s *stage) normalise() State {
 	return state
 }
 
-// addEvent adds an Event to the state. How often it occurred is not compared.
+// addEvent adds an Event of a MachineSet to the state. How often it occurred is not compared.
 func (s *stage) addEvent(state State, n *numbering, e *unstructured.Unstructured) {
 	kind, _, _ := unstructured.NestedString(e.Object, "involvedObject", "kind")
 	name, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name")
 	field := fmt.Sprintf("%v %v", e.Object["type"], e.Object["reason"])
-	if excluded("Event", field, s.loose) || kind != Deployment && kind != Set {
+	if excluded("Event", kind+" "+field, s.loose) {
 		return
 	}
 	key := "Event " + kind + " " + n.rename(name)

@@ -17,6 +17,8 @@ import (
 type draw struct {
 	weight int
 	act    func(*rand.Rand) Act
+	// weakness is the row of a weakness of stock that such an act can show.
+	weakness string
 }
 
 // slice is a part of the controllers' behavior, with the stories that are drawn for it.
@@ -50,10 +52,12 @@ func Slices() (names []string) {
 // actsPerStory is how many acts a random story has, beside the first.
 const actsPerStory = 6
 
-// Random draws a story of a slice from a seed. The same seed draws the same story.
-func Random(name string, seed uint64) Story {
+// Random draws a story of a slice from a seed. The same seed draws the same story. It has no acts that
+// show a weakness of stock that the other implementation does not have.
+func Random(name string, seed uint64, cured ...string) Story {
 	for i, s := range slicesOf {
 		if s.name == name {
+			s.draws = slices.DeleteFunc(slices.Clone(s.draws), func(d draw) bool { return slices.Contains(cured, d.weakness) })
 			story := s.story(rand.New(rand.NewPCG(seed, uint64(i))), fmt.Sprintf("%s, seed %d", name, seed))
 			story.Chance = chances[name]
 			return story
@@ -65,8 +69,8 @@ func Random(name string, seed uint64) Story {
 // RandomInWeather draws a story as Random does, in which faults strike. Stock creates machines in vain
 // then (17.1), and deletes any of those that it has; so that the end does not depend on which ones,
 // the story leaves all machines alike, and its acts are far apart.
-func RandomInWeather(name string, seed uint64) Story {
-	s := Random(name, seed)
+func RandomInWeather(name string, seed uint64, cured ...string) Story {
+	s := Random(name, seed, cured...)
 	s.Acts = slices.DeleteFunc(s.Acts, func(a Act) bool {
 		switch act := a.(type) {
 		case Create:
@@ -140,17 +144,17 @@ func apart(r *rand.Rand, act Act) Act {
 // life are draws that happen to the machines of any owner.
 func life(owner string) []draw {
 	return []draw{
-		{2, toMachine(owner, func(a At) Act { return fail(a) })},
-		{1, toMachine(owner, func(a At) Act { return Sicken{a} })},
-		{2, toMachine(owner, func(a At) Act { return DeleteMachine{a} })},
-		{2, func(r *rand.Rand) Act {
+		{weight: 2, act: toMachine(owner, func(a At) Act { return fail(a) })},
+		{weight: 1, act: toMachine(owner, func(a At) Act { return Sicken{a} })},
+		{weight: 2, act: toMachine(owner, func(a At) Act { return DeleteMachine{a} })},
+		{weight: 2, act: func(r *rand.Rand) Act {
 			return apart(r, toMachine(owner, func(a At) Act { return DeleteNode{a} }, func(a At) Act { return Recover{a} })(r))
 		}},
-		{3, func(r *rand.Rand) Act { return mark(anyOf(owner)(r), priority, fmt.Sprint(r.IntN(6))) }},
-		{1, toMachine(owner, func(a At) Act { return mark(a, markedTime, "<now>") })},
-		{1, pick(Boots{true}, Boots{false}, Boots{false})},
-		{1, always(Crash{5 * time.Second})},
-		{1, func(r *rand.Rand) Act {
+		{weight: 3, act: func(r *rand.Rand) Act { return mark(anyOf(owner)(r), priority, fmt.Sprint(r.IntN(6))) }},
+		{weight: 1, act: toMachine(owner, func(a At) Act { return mark(a, markedTime, "<now>") })},
+		{weight: 1, act: pick(Boots{true}, Boots{false}, Boots{false})},
+		{weight: 1, act: always(Crash{5 * time.Second})},
+		{weight: 1, act: func(r *rand.Rand) Act {
 			return machine(fmt.Sprintf("orphan-%d", r.IntN(3)), owner, func(m *mcmapi.Machine) { m.Spec.Class.Name = "foreign" })
 		}},
 	}
@@ -165,43 +169,49 @@ const (
 // template are changes that do not roll, of a MachineDeployment or MachineSet.
 func template(patch func(format string, args ...any) Patch) []draw {
 	return []draw{
-		{1, func(r *rand.Rand) Act {
+		{weight: 1, act: func(r *rand.Rand) Act {
 			return patch(`{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"labels":{"zone":"%d"}}}}}}}`, r.IntN(3))
 		}},
-		{1, func(r *rand.Rand) Act {
+		{weight: 1, act: func(r *rand.Rand) Act {
 			return patch(`{"spec":{"template":{"spec":{"nodeTemplate":{"spec":{"taints":[{"key":"dedicated","value":"%d","effect":"NoSchedule"}]}}}}}}`, r.IntN(3))
 		}},
-		{1, func(r *rand.Rand) Act {
+		{weight: 1, act: func(r *rand.Rand) Act {
 			return patch(`{"spec":{"template":{"spec":{"drainTimeout":"%dm0s"}}}}`, 1+r.IntN(3))
 		}},
-		{1, func(r *rand.Rand) Act {
+		{weight: 1, act: func(r *rand.Rand) Act {
 			return patch(`{"metadata":{"annotations":{"owner":"%d"},"labels":{"team":"%d"}}}`, r.IntN(3), r.IntN(3))
 		}},
-		{1, func(r *rand.Rand) Act { return patch(`{"spec":{"minReadySeconds":%d}}`, r.IntN(3)) }},
+		{weight: 1, act: func(r *rand.Rand) Act { return patch(`{"spec":{"minReadySeconds":%d}}`, r.IntN(3)) }},
 	}
 }
 
 func scaling(most int) draw {
-	return draw{6, func(r *rand.Rand) Act { return scale(r.IntN(most)) }}
+	return draw{weight: 6, act: func(r *rand.Rand) Act { return scale(r.IntN(most)) }}
+}
+
+// shows marks a draw whose act can show a weakness of stock.
+func shows(row string, d draw) draw {
+	d.weakness = row
+	return d
 }
 
 // rolls are changes that make a new MachineSet.
 func rolls() []draw {
 	return []draw{
-		{5, func(r *rand.Rand) Act { return class(string(rune('a' + r.IntN(3)))) }},
-		{1, func(r *rand.Rand) Act {
+		{weight: 5, act: func(r *rand.Rand) Act { return class(string(rune('a' + r.IntN(3)))) }},
+		{weight: 1, act: func(r *rand.Rand) Act {
 			return edit(`{"spec":{"template":{"metadata":{"annotations":{"version":"%d"}}}}}`, r.IntN(3))
 		}},
-		{1, func(r *rand.Rand) Act {
+		{weight: 1, act: func(r *rand.Rand) Act {
 			return soon(class(string(rune('a'+r.IntN(3)))), scale(r.IntN(6)))
 		}},
-		{1, func(r *rand.Rand) Act { return edit(`{"spec":{"revisionHistoryLimit":%d}}`, r.IntN(3)) }},
-		{1, pick(edit(`{"spec":{"paused":true}}`), edit(`{"spec":{"paused":false}}`), edit(`{"spec":{"paused":false}}`))},
+		{weight: 1, act: func(r *rand.Rand) Act { return edit(`{"spec":{"revisionHistoryLimit":%d}}`, r.IntN(3)) }},
+		{weight: 1, act: pick(edit(`{"spec":{"paused":true}}`), edit(`{"spec":{"paused":false}}`), edit(`{"spec":{"paused":false}}`))},
 	}
 }
 
 func named() draw {
-	return draw{3, func(r *rand.Rand) Act {
+	return draw{weight: 3, act: func(r *rand.Rand) Act {
 		return Name{Of: "pool", Nth: []int{r.IntN(5), r.IntN(5)}[:1+r.IntN(2)], Replicas: r.IntN(5), Old: r.IntN(4) == 0}
 	}}
 }
@@ -243,35 +253,35 @@ func join(all ...[]draw) (draws []draw) {
 
 var slicesOf = []slice{
 	{"sets", func(r *rand.Rand) Act { return set("alone", int32(1+r.IntN(4))) }, join(life("alone"), template(ofSet), []draw{
-		{6, func(r *rand.Rand) Act { return scaleSet("alone", r.IntN(6)) }},
-		{1, pick(ofSet(`{"metadata":{"labels":{"freeze":"True"}}}`), ofSet(`{"metadata":{"labels":{"freeze":null}}}`))},
-		{1, pick(ofSet(`{"metadata":{"labels":{%q:"x"}}}`, scaleUpDisabled), ofSet(`{"metadata":{"labels":{%q:null}}}`, scaleUpDisabled))},
-		{1, pick(Delete{Kind: Set, Name: "alone"}, Delete{Kind: Set, Name: "alone", Policy: metav1.DeletePropagationOrphan})},
-		{1, always(set("alone", 2))},
+		{weight: 6, act: func(r *rand.Rand) Act { return scaleSet("alone", r.IntN(6)) }},
+		{weight: 1, act: pick(ofSet(`{"metadata":{"labels":{"freeze":"True"}}}`), ofSet(`{"metadata":{"labels":{"freeze":null}}}`))},
+		{weight: 1, act: pick(ofSet(`{"metadata":{"labels":{%q:"x"}}}`, scaleUpDisabled), ofSet(`{"metadata":{"labels":{%q:null}}}`, scaleUpDisabled))},
+		{weight: 1, act: pick(Delete{Kind: Set, Name: "alone"}, Delete{Kind: Set, Name: "alone", Policy: metav1.DeletePropagationOrphan})},
+		{weight: 1, act: always(set("alone", 2))},
 	})},
 	{"scaling", anyPool(anyRolling), join(life("pool"), template(edit), []draw{
 		scaling(7), scaling(4), named(),
-		{1, pick(edit(`{"spec":{"paused":true}}`), edit(`{"spec":{"paused":false}}`))},
+		{weight: 1, act: pick(edit(`{"spec":{"paused":true}}`), edit(`{"spec":{"paused":false}}`))},
 	})},
 	{"rolling", anyPool(anyRolling), join(life("pool"), template(edit), rolls(), []draw{
 		scaling(6), named(),
-		{1, func(r *rand.Rand) Act {
+		{weight: 1, act: func(r *rand.Rand) Act {
 			return edit(`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":%d,"maxUnavailable":%d}}}}`, r.IntN(3), r.IntN(3))
 		}},
 	})},
 	{"recreate", anyPool(func(*rand.Rand) func(*mcmapi.MachineDeployment) { return recreate }), join(life("pool"), rolls(), []draw{scaling(6), named()})},
 	{"inplace", anyPool(anyInPlace), join(rolls(), template(edit), []draw{
-		scaling(5),
-		{2, pick(Updates{true}, Updates{false}, Updates{false})},
-		{2, toMachine("pool", func(a At) Act {
+		shows("D7", scaling(5)),
+		{weight: 2, act: pick(Updates{true}, Updates{false}, Updates{false})},
+		{weight: 2, act: toMachine("pool", func(a At) Act {
 			return PatchNode{a, fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}}}`, mcmapi.LabelKeyNodeSelectedForUpdate)}
 		})},
-		{1, toMachine("pool", func(a At) Act { return fail(a) }, func(a At) Act { return DeleteMachine{a} })},
-		{1, always(Crash{5 * time.Second})},
+		{weight: 1, weakness: "I2", act: toMachine("pool", func(a At) Act { return fail(a) }, func(a At) Act { return DeleteMachine{a} })},
+		{weight: 1, act: always(Crash{5 * time.Second})},
 	})},
 	{"rollback", anyPool(anyRolling), join(rolls(), template(edit), []draw{
 		scaling(5),
-		{5, func(r *rand.Rand) Act {
+		{weight: 5, act: func(r *rand.Rand) Act {
 			return edit(`{"spec":{"rollbackTo":{"revision":%d}}}`, []int{0, 1, 2, 9}[r.IntN(4)])
 		}},
 	})},
@@ -279,29 +289,29 @@ var slicesOf = []slice{
 		return pool(int32(2+r.IntN(3)), func(d *mcmapi.MachineDeployment) { d.Spec.AutoPreserveFailedMachineMax = int32(r.IntN(3)) })
 	}, []draw{
 		scaling(5),
-		{5, toMachine("pool", func(a At) Act { return fail(a) })},
-		{3, func(r *rand.Rand) Act {
+		{weight: 5, act: toMachine("pool", func(a At) Act { return fail(a) })},
+		{weight: 3, act: func(r *rand.Rand) Act {
 			return apart(r, mark(anyOf("pool")(r), preserving, []string{"now", "when-failed", "false", "no such value", ""}[r.IntN(5)]))
 		}},
-		{2, func(r *rand.Rand) Act {
+		{weight: 2, act: func(r *rand.Rand) Act {
 			return apart(r, PatchNode{anyOf("pool")(r), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, preserving, []string{"now", "when-failed", "false", ""}[r.IntN(4)])})
 		}},
-		{2, func(r *rand.Rand) Act {
+		{weight: 2, act: func(r *rand.Rand) Act {
 			return apart(r, toMachine("pool", func(a At) Act { return Recover{a} }, func(a At) Act { return expire(a) })(r))
 		}},
-		{2, func(r *rand.Rand) Act { return edit(`{"spec":{"autoPreserveFailedMachineMax":%d}}`, r.IntN(3)) }},
-		{1, always(class("b"))},
+		{weight: 2, act: func(r *rand.Rand) Act { return edit(`{"spec":{"autoPreserveFailedMachineMax":%d}}`, r.IntN(3)) }},
+		{weight: 1, act: always(class("b"))},
 	}},
 	{"safety", anyPool(anyRolling), []draw{
 		scaling(6),
-		{2, pick(edit(`{"metadata":{"labels":{"freeze":"True"}}}`), edit(`{"metadata":{"labels":{"freeze":null}}}`))},
-		{2, always(edit(`{"metadata":{"annotations":{%q:"True"}}}`, unfreeze))},
-		{2, func(r *rand.Rand) Act { return editSets(r, `{"metadata":{"labels":{"freeze":"True"}}}`) }},
-		{2, func(r *rand.Rand) Act {
+		{weight: 2, act: pick(edit(`{"metadata":{"labels":{"freeze":"True"}}}`), edit(`{"metadata":{"labels":{"freeze":null}}}`))},
+		{weight: 2, act: always(edit(`{"metadata":{"annotations":{%q:"True"}}}`, unfreeze))},
+		{weight: 2, act: func(r *rand.Rand) Act { return editSets(r, `{"metadata":{"labels":{"freeze":"True"}}}`) }},
+		{weight: 2, act: func(r *rand.Rand) Act {
 			return editSets(r, fmt.Sprintf(`{"metadata":{"annotations":{%q:"True"}}}`, unfreeze))
 		}},
-		{2, always(class("b"))},
-		{1, toMachine("pool", func(a At) Act { return fail(a) })},
+		{weight: 2, act: always(class("b"))},
+		{weight: 1, act: toMachine("pool", func(a At) Act { return fail(a) })},
 	}},
 }
 

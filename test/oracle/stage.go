@@ -69,8 +69,9 @@ type stage struct {
 	last string
 	// moments are the beginnings of the acts so far.
 	moments []time.Time
-	// loose means that faults strike.
-	loose, restarts bool
+	// weather means that faults strike in each act, loose that something else than the story disturbs
+	// the implementation.
+	weather, loose, restarts bool
 }
 
 // Play plays a story with an implementation, in a bubble of its own. It ends with the first act after
@@ -78,42 +79,41 @@ type stage struct {
 func Play(t *testing.T, story Story, of Implementation) (ending Ending) {
 	t.Helper()
 	storm.Bubble(t, func() {
-		s := newStage(story, of)
-		defer s.w.End()
-		random := rand.New(rand.NewPCG(story.Weather, 1))
-		for _, act := range story.Acts {
-			rest := s.play(act, random)
-			ending.Rests = append(ending.Rests, rest)
-			if rest.Unrest != "" {
-				break
-			}
-		}
-		ending.Seen = s.watch.seen
+		w := storm.NewApart(sim.Options{Seed: 1 + story.Weather})
+		defer w.End()
+		ending = newStage(w, story, of).perform(story)
 	})
 	return ending
 }
 
-func newStage(story Story, of Implementation) *stage {
-	w := storm.NewApart(sim.Options{Seed: 1 + story.Weather})
+// Killed plays a story with an implementation again and again, and kills its process once before and
+// after each of its writes. It returns an error for each end that differs from the undisturbed one.
+// Births may differ.
+func Killed(t *testing.T, story Story, of Implementation) error {
+	t.Helper()
+	var last State
+	return storm.CrashPoints(t, storm.Scenario{
+		Options: sim.Options{Seed: 1}, Apart: true,
+		Story: func(w *storm.World) {
+			s := newStage(w, story, of)
+			s.loose = true
+			rests := s.perform(story).Rests
+			last = rests[len(rests)-1].State
+		},
+		End: func(*storm.World) any { return last },
+	}, implementation)
+}
+
+// newStage builds a stage in a world.
+func newStage(w *storm.World, story Story, of Implementation) *stage {
 	w.Latency(2 * time.Millisecond)
-	s := &stage{w: w, user: dynamic.NewForConfigOrDie(w.ConfigFor("user")), loose: story.Weather != 0, restarts: of.Restarts}
+	s := &stage{w: w, user: dynamic.NewForConfigOrDie(w.ConfigFor("user")), weather: story.Weather != 0, loose: story.Weather != 0, restarts: of.Restarts}
 	s.cloud = newCloud(world.NewWaker(w))
 	text := story.String()
 	s.cloud.inPlace, s.cloud.preserving = strings.Contains(text, "InPlaceUpdate"), strings.Contains(strings.ToLower(text), "preserve")
 	s.watch = newWatch(w)
 	s.process = w.Start(implementation, of.Program)
-	w.OnWrite(func(write sim.Write) error {
-		if write.User != implementation {
-			return nil
-		}
-		if s.sent.Add(1) == most {
-			s.process.Crash()
-		}
-		if refused, _ := s.refused.Load(write.Resource); refused == true && write.Verb == "create" {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: write.Resource}, write.Name, errRefused)
-		}
-		return nil
-	})
+	w.OnWrite(s.admit)
 	w.Start("machines", world.Actor{Waker: s.cloud.Waker, Delay: time.Second, Reconcile: s.cloud.reconcile}.Run)
 	w.Start("garbage", func(ctx context.Context, _ *rest.Config) error {
 		w.Control.CollectGarbage(ctx, time.Second)
@@ -122,18 +122,47 @@ func newStage(story Story, of Implementation) *stage {
 	return s
 }
 
+// admit counts the writes of the implementation, ends it if there are too many, and refuses what the
+// story refuses.
+func (s *stage) admit(write sim.Write) error {
+	if write.User != implementation {
+		return nil
+	}
+	if s.sent.Add(1) == most {
+		s.process.Crash()
+	}
+	if refused, _ := s.refused.Load(write.Resource); refused == true && write.Verb == "create" {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: write.Resource}, write.Name, errRefused)
+	}
+	return nil
+}
+
+// perform plays all acts.
+func (s *stage) perform(story Story) (ending Ending) {
+	random := rand.New(rand.NewPCG(story.Weather, 1))
+	for _, act := range story.Acts {
+		rest := s.play(act, random)
+		ending.Rests = append(ending.Rests, rest)
+		if rest.Unrest != "" {
+			break
+		}
+	}
+	ending.Seen = s.watch.seen
+	return ending
+}
+
 // play plays one act and waits for rest.
 func (s *stage) play(act Act, random *rand.Rand) (rest Rest) {
 	rest.Act = act.String()
 	s.sent.Store(0)
 	s.moments = append(s.moments, time.Now().Truncate(time.Second))
-	if s.loose {
+	if s.weather {
 		s.w.Storm(random, s.process)
 	}
 	if err := act.play(s); err != nil {
 		rest.Refused = err.Error()
 	}
-	if s.loose {
+	if s.weather {
 		time.Sleep(stormy)
 		s.w.Calm()
 		if s.restarts {

@@ -45,7 +45,7 @@ var (
 // ofValidation are about what is refused, and what ends a pass early.
 var ofValidation = []Story{
 	{
-		Name: "a deployment that is invalid stands still", Rows: []string{"E2", "V1"},
+		Name: "a deployment that is invalid stands still", Rows: []string{"E2", "V1"}, Weakness: "E2",
 		Acts: []Act{pool(2), edit(`{"spec":{"replicas":-1}}`), remove, scale(1)},
 	},
 	{
@@ -57,11 +57,11 @@ var ofValidation = []Story{
 		Acts: []Act{pool(2), edit(`{"spec":{"replicas":3,"template":{"metadata":{"labels":{"name":"else"}}}}}`), edit(`{"spec":{"template":{"metadata":{"labels":{"name":"pool"}}}}}`)},
 	},
 	{
-		Name: "a set that is invalid stands still", Rows: []string{"E2", "V2"},
+		Name: "a set that is invalid stands still", Rows: []string{"E2", "V2"}, Weakness: "E2",
 		Acts: []Act{set("alone", 2), ofSet(`{"spec":{"replicas":-2}}`), deleteAlone, scaleSet("alone", 0)},
 	},
 	{
-		Name: "a selector of everything", Rows: []string{"E3"},
+		Name: "a selector of everything", Rows: []string{"E3"}, Weakness: "E3",
 		Acts: []Act{pool(2, func(d *mcmapi.MachineDeployment) { d.Spec.Selector = &metav1.LabelSelector{} }), scale(3)},
 	},
 	{
@@ -171,7 +171,7 @@ var ofScaling = []Story{
 		Acts: []Act{pool(3), class("other"), pause, scale(5), resume},
 	},
 	{
-		Name: "scaling in a rollout that recreates stands still", Rows: []string{"D7"},
+		Name: "scaling in a rollout that recreates stands still", Rows: []string{"D7"}, Weakness: "D7",
 		Acts: []Act{pool(2, inPlace(mcmapi.OrchestrationTypeManual, "0", "1")), class("other"), selectForUpdate(0), scale(3), scale(2)},
 	},
 	{

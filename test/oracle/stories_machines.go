@@ -31,7 +31,7 @@ var ofNamedDeletions = []Story{
 		Acts: []Act{pool(3), trigger("nobody~2000-01-01T00:00:00Z,x~y~z,~"), trigger("nobody"), trigger("")},
 	},
 	{
-		Name: "a named machine of another deployment", Rows: []string{"N3"},
+		Name: "a named machine of another deployment", Rows: []string{"N3"}, Weakness: "N3",
 		Acts: []Act{pool(2), set("alone", 2), Name{Of: "pool", From: "alone", Nth: []int{0}, Replicas: 2}, scaleSet("alone", 1)},
 	},
 	{

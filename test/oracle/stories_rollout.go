@@ -3,6 +3,8 @@
 package oracle
 
 import (
+	"time"
+
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 )
 
@@ -22,7 +24,7 @@ var ofRollingUpdate = []Story{
 	},
 	{
 		Name: "broken old machines go first", Rows: []string{"R3"},
-		Acts: []Act{pool(4, rolling("1", "1")), Boots{true}, Together{Acts: []Act{scale(6), Wait{60e9}, class("other")}}, Boots{false}},
+		Acts: []Act{pool(4, rolling("1", "1")), Boots{true}, Together{Acts: []Act{scale(6), Wait{time.Minute}, class("other")}}, Boots{false}},
 	},
 	{
 		Name: "three sets at once", Rows: []string{"R2", "R3", "R4", "D6"},
@@ -49,7 +51,7 @@ var ofRollingUpdate = []Story{
 		Acts: []Act{pool(1), class("a"), class("b"), class("c")},
 	},
 	{
-		Name: "an annotation of a user on a node goes with the rollout", Rows: []string{"R7", "R9"},
+		Name: "an annotation of a user on a node goes with the rollout", Rows: []string{"R7", "R9"}, Weakness: "R9",
 		Acts: []Act{
 			pool(2), PatchNode{nth(0), `{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}}}`},
 			Boots{true}, class("other"), class("class"), Boots{false},
@@ -69,7 +71,7 @@ var ofRollingUpdate = []Story{
 	},
 	{
 		Name: "the process restarts in the midst", Rows: []string{"R6", "R7"},
-		Acts: []Act{pool(3), Together{Acts: []Act{class("other"), Wait{30e9}, Crash{5e9}}}, scale(4)},
+		Acts: []Act{pool(3), Together{Acts: []Act{class("other"), Wait{30 * time.Second}, Crash{5 * time.Second}}}, scale(4)},
 	},
 	{
 		Name: "machines that drain count against surge", Rows: []string{"D10", "S20", "R8"},
@@ -77,7 +79,7 @@ var ofRollingUpdate = []Story{
 	},
 	{
 		Name: "each step of a rollout", Rows: []string{"R4", "R7", "P5", "D10"},
-		Acts: []Act{pool(3), Glance{class("other"), 10e9}, Glance{Wait{1e9}, 20e9}, Glance{Wait{1e9}, 30e9}, Wait{1e9}},
+		Acts: []Act{pool(3), Glance{class("other"), 10 * time.Second}, Glance{Wait{time.Second}, 20 * time.Second}, Glance{Wait{time.Second}, 30 * time.Second}, Wait{time.Second}},
 	},
 	{
 		Name: "the strategy changes in the midst", Rows: []string{"C2", "R1"},
@@ -131,15 +133,15 @@ var ofInPlaceUpdate = []Story{
 		Acts: []Act{pool(3, inPlace(manual, "0", "1")), class("other"), selectForUpdate(0), selectForUpdate(0), selectForUpdate(0)},
 	},
 	{
-		Name: "scaling a manual update", Rows: []string{"D7", "I11"},
+		Name: "scaling a manual update", Rows: []string{"D7", "I11"}, Weakness: "D7",
 		Acts: []Act{pool(3, inPlace(manual, "0", "1")), class("other"), selectForUpdate(0), scale(4), scale(3), selectForUpdate(0), selectForUpdate(0)},
 	},
 	{
-		Name: "a machine that boots in place", Rows: []string{"I5"},
+		Name: "a machine that boots in place", Rows: []string{"I5"}, Weakness: "I5",
 		Acts: []Act{pool(2, inPlace(auto, "0", "1")), Boots{true}, scale(3), Boots{false}},
 	},
 	{
-		Name: "going back in place", Rows: []string{"I2", "T3"},
+		Name: "going back in place", Rows: []string{"I2", "T3"}, Weakness: "I2",
 		Acts: []Act{pool(2, inPlace(auto, "0", "1")), class("other"), class("class"), scale(3), DeleteMachine{nth(0)}},
 	},
 	{
@@ -156,7 +158,7 @@ var ofInPlaceUpdate = []Story{
 	},
 	{
 		Name: "the process restarts in an update in place", Rows: []string{"I3", "I6"},
-		Acts: []Act{pool(3, inPlace(auto, "0", "1")), Together{Acts: []Act{class("other"), Wait{40e9}, Crash{5e9}, Wait{40e9}, Crash{5e9}}}},
+		Acts: []Act{pool(3, inPlace(auto, "0", "1")), Together{Acts: []Act{class("other"), Wait{40 * time.Second}, Crash{5 * time.Second}, Wait{40 * time.Second}, Crash{5 * time.Second}}}},
 	},
 }
 

@@ -3,6 +3,8 @@
 package oracle
 
 import (
+	"time"
+
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -40,7 +42,7 @@ var ofSets = []Story{
 	{
 		Name: "a machine that does not run goes first", Rows: []string{"S7", "S10"},
 		Acts: []Act{
-			set("alone", 2), scaleSet("alone", 3), Boots{true}, scaleSet("alone", 4), Together{Acts: []Act{Sicken{alone(1)}, Wait{60e9}, scaleSet("alone", 3)}},
+			set("alone", 2), scaleSet("alone", 3), Boots{true}, scaleSet("alone", 4), Together{Acts: []Act{Sicken{alone(1)}, Wait{time.Minute}, scaleSet("alone", 3)}},
 			scaleSet("alone", 2), Boots{false},
 		},
 	},
@@ -52,7 +54,7 @@ var ofSets = []Story{
 	},
 	{
 		Name: "an Unknown machine stays", Rows: []string{"S10"},
-		Acts: []Act{set("alone", 2), Together{Acts: []Act{Sicken{alone(0)}, Wait{120e9}, Recover{alone(0)}}}},
+		Acts: []Act{set("alone", 2), Together{Acts: []Act{Sicken{alone(0)}, Wait{2 * time.Minute}, Recover{alone(0)}}}},
 	},
 	{
 		Name: "a machine that somebody deletes is replaced", Rows: []string{"S2", "Q8"},
@@ -74,8 +76,8 @@ var ofSets = []Story{
 	{
 		Name: "a label that freezes", Rows: []string{"S5", "E7", "F4"},
 		Acts: []Act{
-			set("alone", 3), Glance{soon(Wait{20e9}, ofSet(`{"metadata":{"labels":{"freeze":"True"}}}`), scaleSet("alone", 4)), 5e9}, Wait{60e9},
-			Glance{soon(ofSet(`{"metadata":{"labels":{"freeze":"True"}}}`), scaleSet("alone", 1)), 5e9}, Wait{60e9},
+			set("alone", 3), Glance{soon(Wait{20 * time.Second}, ofSet(`{"metadata":{"labels":{"freeze":"True"}}}`), scaleSet("alone", 4)), 5 * time.Second}, Wait{time.Minute},
+			Glance{soon(ofSet(`{"metadata":{"labels":{"freeze":"True"}}}`), scaleSet("alone", 1)), 5 * time.Second}, Wait{time.Minute},
 		},
 	},
 	{
@@ -157,11 +159,11 @@ var ofOwnership = []Story{
 		},
 	},
 	{
-		Name: "a machine that no longer matches", Rows: []string{"O6"},
+		Name: "a machine that no longer matches", Rows: []string{"O6"}, Weakness: "O6",
 		Acts: []Act{set("alone", 2), cutOff(alone(0), "nobody"), scaleSet("alone", 3), cutOff(alone(0), "alone"), deleteAlone},
 	},
 	{
-		Name: "a deletion that orphans spares nothing", Rows: []string{"O10"},
+		Name: "a deletion that orphans spares nothing", Rows: []string{"O10"}, Weakness: "O10",
 		Acts: []Act{pool(2), Delete{Deployment, "pool", metav1.DeletePropagationOrphan}, pool(3)},
 	},
 	{

@@ -20,6 +20,9 @@ type Story struct {
 	Acts []Act
 	// Weather is the seed of faults that strike the implementation during each act; 0 is none.
 	Weather uint64
+	// Weakness is the row of a weakness of stock that its end shows. An implementation without it ends
+	// otherwise.
+	Weakness string
 	// Chance is the row by which stock's end depends on chance, if it does.
 	Chance string
 }
