@@ -131,6 +131,12 @@ STORMY = ./test/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controller/b
 storms: ## Run STORMS=300 random histories of each controller, and half as many with new seeds
 	STORMS=$(STORMS) GOGC=400 go test -count=1 -timeout=12h $(STORMY) -ginkgo.focus='[Ss]torm|Two instances' -ginkgo.v -ginkgo.no-color -ginkgo.timeout=12h
 
+ORACLE ?= 100
+
+.PHONY: oracle
+oracle: ## Compare implementations of the controllers in all stories by hand, and ORACLE=100 random ones of each kind
+	ORACLE=$(ORACLE) go test -count=1 -timeout=12h ./test/oracle -ginkgo.no-color -ginkgo.timeout=12h
+
 CHECKS ?= 5000
 
 .PHONY: laws

@@ -42,6 +42,21 @@ func (d Differences) String() string {
 	return b.String()
 }
 
+// String returns all that is there after each act.
+func (e Ending) String() string {
+	var b strings.Builder
+	for i, rest := range e.Rests {
+		fmt.Fprintf(&b, "after act %d, %s, at rest after %v %s%s\n", i+1, rest.Act, rest.Took, rest.Refused, rest.Unrest)
+		for _, name := range slices.Sorted(maps.Keys(rest.State)) {
+			fmt.Fprintf(&b, "  %s\n", name)
+			for _, line := range lineUp(rest.State[name]) {
+				fmt.Fprintf(&b, "    %s\n", line)
+			}
+		}
+	}
+	return b.String()
+}
+
 // Compare returns what differs between two endings of one story, in the first act in which something
 // does: what follows from that is of no interest.
 func Compare(left, right Ending) Differences {

@@ -21,5 +21,6 @@
 // see what the oracle can see, look at Faults: each is planted in stock, and has to be seen.
 //
 // Short runs play a part of the stories. ORACLE=100 plays all, and that many random ones of each slice;
-// SEED=7 plays the random ones of one seed.
+// SEED=7 plays the random ones of one seed. SHOW='grows and shrinks' prints what stock does in the
+// stories with such a name.
 package oracle

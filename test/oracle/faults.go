@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -62,8 +63,8 @@ var Faults = []Fault{
 		}
 	}},
 	{"one machine too many for a moment", "a set grows and shrinks", func(w *write) {
-		if w.is("POST machines") && !w.s.twice {
-			w.s.twice = true
+		if w.is("POST machines") && !w.s.once {
+			w.s.once = true
 			w.send()
 		}
 	}},
@@ -117,7 +118,15 @@ var Faults = []Fault{
 			delete(w.object("spec", "template", "spec"), "drainTimeout")
 		}
 	}},
-	{"a pass too few: replicas rest one below", "a deployment grows and shrinks", func(w *write) {
+	{"only a timer makes it go on", "a deployment grows and shrinks", func(w *write) {
+		if w.is("PUT machinesets") && w.object("spec")["replicas"] == 5.0 {
+			if w.s.since.IsZero() {
+				w.s.since = time.Now()
+			}
+			w.Lost = time.Since(w.s.since) < 5*time.Minute
+		}
+	}},
+	{"replicas rest one below", "a deployment grows and shrinks", func(w *write) {
 		if replicas, ok := w.object("spec")["replicas"].(float64); ok && w.is("PUT machinesets") && replicas > 4 {
 			w.object("spec")["replicas"] = replicas - 1
 		}

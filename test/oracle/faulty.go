@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -40,8 +41,10 @@ func (f Fault) between(config *rest.Config) *rest.Config {
 type saboteur struct {
 	inner http.RoundTripper
 	fault Fault
-	// twice means that a write was sent twice already.
-	twice bool
+	// once means that a fault that strikes once has struck.
+	once bool
+	// since is when a fault that ends by itself began.
+	since time.Time
 }
 
 // write is a write that a fault can change.

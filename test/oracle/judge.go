@@ -4,9 +4,11 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Verdict is how an implementation compares with stock in one story.
@@ -16,7 +18,8 @@ type Verdict struct {
 	Differences Differences
 	// Stock is what stock did on the way.
 	Stock Seen
-	// Worse are promises that it broke on the way more often than stock did.
+	// Worse are promises that it broke on the way more often than stock did, and acts after which it
+	// came to rest much later.
 	Worse []string
 }
 
@@ -26,6 +29,17 @@ func (v Verdict) Same() bool { return len(v.Differences) == 0 && len(v.Worse) ==
 // String returns the story and what differs.
 func (v Verdict) String() string {
 	return v.Story.String() + "\n" + v.Differences.String() + strings.Join(v.Worse, "\n")
+}
+
+// slower returns the acts after which there was rest much later than in stock, for example because
+// nothing but a timer woke the implementation.
+func slower(stock, other Ending) (acts []string) {
+	for i := range min(len(stock.Rests), len(other.Rests)) {
+		if usual, took := stock.Rests[i].Took, other.Rests[i].Took; took > 2*usual+time.Minute {
+			acts = append(acts, fmt.Sprintf("act %d, %s: rest after %v, in stock after %v", i+1, other.Rests[i].Act, took, usual))
+		}
+	}
+	return acts
 }
 
 // attempts is how often stock is played at most where its end depends on chance.
@@ -40,7 +54,7 @@ func Judge(t *testing.T, story Story, other Implementation) (v Verdict) {
 		stock := playStock(t, story)
 		one := Verdict{Story: story, Stock: stock.Seen, Differences: Compare(stock, ending)}
 		if story.Weather == 0 {
-			one.Worse = ending.Seen.Worse(stock.Seen)
+			one.Worse = slices.Concat(ending.Seen.Worse(stock.Seen), slower(stock, ending))
 		}
 		if n == 0 || one.Same() {
 			v = one

@@ -30,12 +30,12 @@ const (
 	// quiet is longer than the timers of stock, which looks at each MachineDeployment every ten minutes.
 	quiet = 11 * time.Minute
 	// patience is how long an act may take: a rollout of a few machines, and back-off.
-	patience = 6 * time.Hour
+	patience = 2 * time.Hour
 	// stormy is how long faults strike in each act.
 	stormy = 90 * time.Second
 	// most is how many writes an implementation may need for an act. Stock writes without end where two
 	// machines have failed operations (S23).
-	most = 3000
+	most = 1500
 )
 
 // Rest is what is there after an act, when nothing is written any more.
@@ -43,7 +43,9 @@ type Rest struct {
 	Act string
 	// Refused is the error of the act, Unrest why there was no rest.
 	Refused, Unrest string
-	State           State
+	// Took is the time from the act to the last write that changed something.
+	Took  time.Duration
+	State State
 }
 
 // Ending is a story's rest after each act, and what was seen on the way.
@@ -155,7 +157,8 @@ func (s *stage) perform(story Story) (ending Ending) {
 func (s *stage) play(act Act, random *rand.Rand) (rest Rest) {
 	rest.Act = act.String()
 	s.sent.Store(0)
-	s.moments = append(s.moments, time.Now().Truncate(time.Second))
+	begin := time.Now()
+	s.moments = append(s.moments, begin.Truncate(time.Second))
 	if s.weather {
 		s.w.Storm(random, s.process)
 	}
@@ -178,6 +181,9 @@ func (s *stage) play(act Act, random *rand.Rand) (rest Rest) {
 		rest.Unrest = fmt.Sprintf("no rest after %d writes", most)
 	}
 	rest.State = s.normalise()
+	if writes := storm.Loud(s.w.Writes()); len(writes) > 0 {
+		rest.Took = max(0, writes[len(writes)-1].Time.Sub(begin))
+	}
 	// The next act does not begin in the second of the last write.
 	time.Sleep(2 * time.Second)
 	return rest
