@@ -77,7 +77,7 @@ func RandomInWeather(name string, seed uint64, cured ...string) Story {
 			return act.Object.GetObjectKind().GroupVersionKind().Kind == Machine
 		case Delete:
 			return act.Policy == metav1.DeletePropagationOrphan // it races with the garbage collector
-		case PatchMachine, PatchNode, Sicken, Recover, DeleteNode, Together, Name, Updates:
+		case PatchMachine, PatchNode, Sicken, Recover, DeleteNode, Together, Name, Updates, Boots:
 			return true
 		}
 		return false

@@ -3,6 +3,8 @@
 package oracle
 
 import (
+	"time"
+
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 )
 
@@ -40,7 +42,9 @@ var ofNamedDeletions = []Story{
 	},
 	{
 		Name: "a named machine that is gone already", Rows: []string{"N3"},
-		Acts: []Act{pool(3), Together{Acts: []Act{DeleteMachine{nth(0)}, name(2, 0)}}, Together{Acts: []Act{fail(nth(1)), name(1, 1)}}},
+		Acts: []Act{
+			pool(3), Together{3 * time.Second, []Act{DeleteMachine{nth(0)}, name(2, 0)}}, Together{3 * time.Second, []Act{fail(nth(1)), name(1, 1)}},
+		},
 	},
 	{
 		Name: "a priority of people is honoured", Rows: []string{"N8", "S7"},

@@ -50,6 +50,7 @@ type Seen struct {
 // Allowed are the promises that stock breaks without faults, each because of a weakness that its row
 // names.
 var Allowed = map[Breach]string{
+	Over:       "D10: sizes follow a status that can be late",
 	Under:      "N5, Y6, R4: named machines die at any count, preserved ones stay, and sums are those of the pass before",
 	NewDeleted: "D5: what scaling adds to the new set beyond r, the rollout takes back",
 }
