@@ -178,6 +178,13 @@ func (a Crash) play(s *stage) error {
 	return nil
 }
 
+func (a Down) play(s *stage) error {
+	s.process.Crash()
+	err := Together{Pause: time.Second, Acts: a.Acts}.play(s)
+	s.process.Restart()
+	return err
+}
+
 func (a Together) play(s *stage) error {
 	for _, act := range a.Acts {
 		if err := act.play(s); err != nil {

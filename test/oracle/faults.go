@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -131,6 +132,24 @@ var Faults = []Fault{
 			w.object("spec")["replicas"] = replicas - 1
 		}
 	}},
+	{"one machine more does not freeze a set", "exactly as many machines as freeze a set", func(w *write) {
+		if labels := w.object("metadata", "labels"); w.is("PUT machinesets") && labels["freeze"] == "True" {
+			w.Lost = true
+		}
+	}},
+	{"surplus of the next age", "a set grows and shrinks", func(w *write) {
+		if all := w.siblings(); w.is("DELETE machines") && len(all) > 1 && oldest(all) == w.Name {
+			w.Name, _ = metadata(all[len(all)-1])["name"].(string)
+		}
+	}},
+	{"no events", "a set grows and shrinks", func(w *write) {
+		w.Lost = strings.HasSuffix(w.request.URL.Path, "/events")
+	}},
+	{"the most of replicas is another", "records of replicas", func(w *write) {
+		if annotations := w.object("metadata", "annotations"); w.is("PUT machinesets") && annotations[maxReplicas] != nil {
+			annotations[maxReplicas] = annotations["deployment.kubernetes.io/desired-replicas"]
+		}
+	}},
 	{"the freeze label is left", "a set that is frozen by hand thaws", func(w *write) {
 		if w.is("PUT machinesets") && w.object("metadata", "labels")["freeze"] == nil {
 			w.object("metadata", "labels")["freeze"] = "True"
@@ -157,6 +176,7 @@ var Faults = []Fault{
 }
 
 const (
+	maxReplicas       = "deployment.kubernetes.io/max-replicas"
 	scaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	candidate         = "node.machine.sapcloud.io/candidate-for-update"
 )

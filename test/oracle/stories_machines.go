@@ -59,6 +59,10 @@ var ofNamedDeletions = []Story{
 		Acts: []Act{pool(4), Boots{true}, class("other"), name(3, 1), Boots{false}},
 	},
 	{
+		Name: "named while the process is down", Rows: []string{"N4", "N5", "N6"},
+		Acts: []Act{pool(4), Down{[]Act{name(3, 1), Wait{time.Minute}}}, Down{[]Act{mark(nth(0), priority, "1"), scale(2)}}},
+	},
+	{
 		Name: "several named at once, with more replicas to go", Rows: []string{"N5", "S7", "N6"},
 		Acts: []Act{pool(5), name(2, 1, 3)},
 	},
@@ -79,6 +83,21 @@ var ofPreservation = []Story{
 	{
 		Name: "fewer may be preserved", Rows: []string{"Y3", "Y1"},
 		Acts: []Act{pool(3, auto1), fail(nth(0)), edit(`{"spec":{"autoPreserveFailedMachineMax":2}}`), fail(nth(1)), edit(`{"spec":{"autoPreserveFailedMachineMax":1}}`), edit(`{"spec":{"autoPreserveFailedMachineMax":0}}`)},
+	},
+	{
+		Name: "the newest of several failed machines is preserved", Rows: []string{"Y2", "Y1"},
+		Acts: []Act{pool(1, auto1), scale(2), scale(3), Down{[]Act{fail(nth(0)), fail(nth(1)), fail(nth(2))}}},
+	},
+	{
+		Name: "the oldest preserved machine goes first", Rows: []string{"Y3"},
+		Acts: []Act{
+			pool(1), scale(2), scale(3), edit(`{"spec":{"autoPreserveFailedMachineMax":3}}`), fail(nth(2)), fail(nth(1)), fail(nth(0)),
+			edit(`{"spec":{"autoPreserveFailedMachineMax":2}}`), edit(`{"spec":{"autoPreserveFailedMachineMax":1}}`),
+		},
+	},
+	{
+		Name: "of preserved machines the automatic ones go first", Rows: []string{"Y6", "S7"},
+		Acts: []Act{pool(1, auto1), scale(2), mark(nth(0), preserving, "when-failed"), fail(nth(0)), fail(nth(1)), scale(1)},
 	},
 	{
 		Name: "preserved by people", Rows: []string{"Y4", "S2"},
@@ -141,6 +160,16 @@ var ofSafety = []Story{
 		Acts: []Act{pool(1), Drains{true}, adopted(6), scale(2), scale(7), Drains{false}},
 	},
 	{
+		Name: "exactly as many machines as freeze a set", Rows: []string{"F3", "F4"},
+		Acts: []Act{set("alone", 1), Drains{true}, overshoot("alone", 2), Together{Acts: []Act{machine("last", "alone", held)}}, unhold(alone(1)), unhold(alone(1)), Drains{false}},
+	},
+	{
+		Name: "exactly as many machines as freeze a deployment", Rows: []string{"F3", "F4"},
+		Acts: []Act{
+			pool(2, rolling("1", "0")), Drains{true}, adopted(2), Together{Acts: []Act{machine("last", "pool", held, hashed)}}, unhold(nth(2)), unhold(nth(2)), Drains{false},
+		},
+	},
+	{
 		Name: "unfreezing what is still too large freezes again", Rows: []string{"F8", "F4"},
 		Acts: []Act{pool(1), Drains{true}, adopted(6), edit(`{"metadata":{"annotations":{%q:"yes"}}}`, unfreeze), Drains{false}},
 	},
@@ -171,9 +200,16 @@ var ofSafety = []Story{
 // adopted adds machines that the set of pool adopts.
 func adopted(n int) Together {
 	var acts []Act
-	hash := hashOf(pool(0))
 	for i := range n {
-		acts = append(acts, machine("extra-"+string(rune('a'+i)), "pool", held, func(m *mcmapi.Machine) { m.Labels[hashLabel] = hash }))
+		acts = append(acts, machine("extra-"+string(rune('a'+i)), "pool", held, hashed))
 	}
 	return Together{Acts: acts}
+}
+
+// hashed gives a machine the hash of the first set of pool.
+func hashed(m *mcmapi.Machine) { m.Labels[hashLabel] = hashOf(pool(0)) }
+
+// unhold lets a machine that drains go.
+func unhold(at At) PatchMachine {
+	return PatchMachine{At: at, Merge: `{"metadata":{"finalizers":null}}`}
 }

@@ -82,6 +82,13 @@ var ofRollingUpdate = []Story{
 		Acts: []Act{pool(3), Glance{class("other"), 10 * time.Second}, Glance{Wait{time.Second}, 20 * time.Second}, Glance{Wait{time.Second}, 30 * time.Second}, Wait{time.Second}},
 	},
 	{
+		Name: "much changes while the process is down", Rows: []string{"O4", "R1", "D2", "Q8"},
+		Acts: []Act{
+			pool(3), Down{[]Act{class("a"), scale(4), DeleteMachine{nth(0)}}}, Down{[]Act{class("b"), class("c"), fail(nth(1)), scale(2)}},
+			Down{[]Act{class("class"), Delete{Kind: Deployment, Name: "pool"}}},
+		},
+	},
+	{
 		Name: "the strategy changes in the midst", Rows: []string{"C2", "R1"},
 		Acts: []Act{pool(3), Boots{true}, class("other"), edit(`{"spec":{"strategy":{"type":"Recreate"}}}`), Boots{false}},
 	},

@@ -103,6 +103,13 @@ var ofSets = []Story{
 		Acts: []Act{set("alone", 20), scaleSet("alone", 5)},
 	},
 	{
+		Name: "a set changes while the process is down", Rows: []string{"S2", "S6", "S7", "Q8"},
+		Acts: []Act{
+			set("alone", 2), scaleSet("alone", 4), Down{[]Act{fail(alone(3)), mark(alone(1), priority, "2"), scaleSet("alone", 3)}},
+			Down{[]Act{DeleteMachine{alone(0)}, scaleSet("alone", 5)}}, Down{[]Act{deleteAlone}},
+		},
+	},
+	{
 		Name: "minReadySeconds mean nothing", Rows: []string{"S12"},
 		Acts: []Act{set("alone", 2, func(s *mcmapi.MachineSet) { s.Spec.MinReadySeconds = 5000 }), scaleSet("alone", 3)},
 	},

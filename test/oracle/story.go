@@ -145,6 +145,9 @@ type Wait struct{ Time time.Duration }
 // Crash kills the implementation's process and restarts it later.
 type Crash struct{ Pause time.Duration }
 
+// Down plays acts while the implementation's process is down.
+type Down struct{ Acts []Act }
+
 // Together plays acts with no rest but a pause between them.
 type Together struct {
 	Pause time.Duration
@@ -187,10 +190,13 @@ func (a Name) String() string {
 	return fmt.Sprintf("name machines %v of %s, replicas %d, old format: %v, without stamp: %v", a.Nth, a.Of, a.Replicas, a.Old, a.Unstamped)
 }
 
-func (a Together) String() string {
+func (a Down) String() string     { return "while it is down: " + joined(a.Acts) }
+func (a Together) String() string { return fmt.Sprintf("within %v: %s", a.Pause, joined(a.Acts)) }
+
+func joined(acts []Act) string {
 	var all []string
-	for _, act := range a.Acts {
+	for _, act := range acts {
 		all = append(all, act.String())
 	}
-	return fmt.Sprintf("within %v: %s", a.Pause, strings.Join(all, "; "))
+	return strings.Join(all, "; ")
 }
