@@ -36,16 +36,7 @@ func (a Create) play(s *stage) error {
 		return err
 	}
 	o := &unstructured.Unstructured{Object: content}
-	created, err := s.client(o.GetKind()).Create(context.Background(), o, metav1.CreateOptions{})
-	if err != nil {
-		return err
-	}
-	status, found, err := unstructured.NestedMap(content, "status")
-	if err != nil || !found || len(status) == 0 || o.GetKind() != Machine {
-		return err
-	}
-	created.Object["status"] = status
-	_, err = s.client(Machine).UpdateStatus(context.Background(), created, metav1.UpdateOptions{})
+	_, err = s.client(o.GetKind()).Create(context.Background(), o, metav1.CreateOptions{})
 	return err
 }
 

@@ -57,7 +57,7 @@ var theSame = At{Of: "<the same machine>"}
 // String returns it as in pool/2.
 func (a At) String() string { return fmt.Sprintf("%s/%d", a.Of, a.Nth) }
 
-// Create creates an object.
+// Create creates an object, without a status.
 type Create struct{ Object runtime.Object }
 
 // Patch merges JSON into an object, or into its status if Subresource says so. In the text, <now> is
