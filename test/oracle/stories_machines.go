@@ -82,7 +82,7 @@ var ofPreservation = []Story{
 	},
 	{
 		Name: "fewer may be preserved", Rows: []string{"Y3", "Y1"},
-		Acts: []Act{pool(3, auto1), fail(nth(0)), edit(`{"spec":{"autoPreserveFailedMachineMax":2}}`), fail(nth(1)), edit(`{"spec":{"autoPreserveFailedMachineMax":1}}`), edit(`{"spec":{"autoPreserveFailedMachineMax":0}}`)},
+		Acts: []Act{pool(1, auto1), scale(2), scale(3), fail(nth(0)), edit(`{"spec":{"autoPreserveFailedMachineMax":2}}`), fail(nth(1)), edit(`{"spec":{"autoPreserveFailedMachineMax":1}}`), edit(`{"spec":{"autoPreserveFailedMachineMax":0}}`)},
 	},
 	{
 		Name: "the newest of several failed machines is preserved", Rows: []string{"Y2", "Y1"},
