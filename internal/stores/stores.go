@@ -22,6 +22,7 @@ const (
 	ByOwner    = "owner"    // the UID of the controlling owner
 	ByNode     = "node"     // the name of a Machine's or a pod's Node
 	ByInstance = "instance" // a Machine's instance: see [pool.InstanceID]
+	Orphans    = "orphans"  // the namespace of Machines that nothing controls
 )
 
 // OwnerIndex returns the index of the objects that another object controls.
@@ -29,7 +30,7 @@ func OwnerIndex() cache.Indexers { return cache.Indexers{ByOwner: ownerKeys} }
 
 // Machines are the indexes of Machines.
 func Machines() cache.Indexers {
-	return cache.Indexers{ByOwner: ownerKeys, ByNode: nodeOfMachine, ByInstance: instance}
+	return cache.Indexers{ByOwner: ownerKeys, ByNode: nodeOfMachine, ByInstance: instance, Orphans: orphan}
 }
 
 // PodIndex returns the indices of pods.
@@ -41,6 +42,14 @@ func ownerKeys(item any) ([]string, error) {
 		return nil, nil
 	}
 	return oneOrNone(string(ownerOf(object))), nil
+}
+
+func orphan(item any) ([]string, error) {
+	object, err := meta.Accessor(item)
+	if err != nil || ownerOf(object) != "" {
+		return nil, nil
+	}
+	return []string{object.GetNamespace()}, nil
 }
 
 // ownerOf returns the UID of the controlling owner, empty if there is none.

@@ -37,7 +37,7 @@ func TestAnIndexLeavesOutWhatHasNoValue(t *testing.T) {
 	pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, stores.PodIndex())
 	owned := &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Name: "owned", Labels: map[string]string{mcm.NodeLabelKey: "n"}, OwnerReferences: []metav1.OwnerReference{{UID: "set", Controller: ptr.To(true)}}}}
 	bound := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bound"}, Spec: corev1.PodSpec{NodeName: "n"}}
-	for _, o := range []any{owned, &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Name: "alone", OwnerReferences: []metav1.OwnerReference{{UID: "set"}}}}} {
+	for _, o := range []any{owned, &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "here", Name: "alone", OwnerReferences: []metav1.OwnerReference{{UID: "set"}}}}} {
 		if err := machines.Add(o); err != nil {
 			t.Fatal(err)
 		}
@@ -54,6 +54,8 @@ func TestAnIndexLeavesOutWhatHasNoValue(t *testing.T) {
 		{stores.Indexed[*mcm.Machine](machines, stores.ByOwner, "set"), 1},
 		{stores.Indexed[*mcm.Machine](machines, stores.ByNode, "n"), 1},
 		{stores.Indexed[*mcm.Machine](machines, stores.ByNode, ""), 0},
+		{stores.Indexed[*mcm.Machine](machines, stores.Orphans, "here"), 1},
+		{stores.Indexed[*mcm.Machine](machines, stores.Orphans, "there"), 0},
 	} {
 		if len(c.found) != c.want {
 			t.Errorf("found %d, want %d", len(c.found), c.want)

@@ -66,8 +66,8 @@ func (c *Cache[T]) Record(object T) {
 	}
 }
 
-// Newest returns the newest of three versions: what the caller has read from the store, what the
-// store contains now, and what the API server answered.
+// Newest returns the newest of three versions: what the caller has read from the store or as
+// [Cache.Unseen], what the store contains now, and what the API server answered.
 func (c *Cache[T]) Newest(read T) T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,10 +80,25 @@ func (c *Cache[T]) Newest(read T) T {
 	switch {
 	case current && !isAsNew(read, a.object):
 		return a.object
-	case known:
+	case known && !current:
 		delete(c.answers, key)
 	}
 	return read
+}
+
+// Unseen returns the objects that the API server has returned and that the store does not contain yet,
+// in any order: those that have just been created. What the store has passed without them is not among
+// them.
+func (c *Cache[T]) Unseen() (objects []T) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.removeOutdated()
+	for key, a := range c.answers {
+		if _, there := c.storedObject(key); !there {
+			objects = append(objects, a.object)
+		}
+	}
+	return objects
 }
 
 // UpToDate reports whether what the caller has read from the store shows the last known version.

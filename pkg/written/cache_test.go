@@ -69,6 +69,21 @@ var _ = Describe("A cache of answers", func() {
 		Expect(c.Len()).To(BeZero())
 	})
 
+	It("shows what was created, until the store does or has passed it", func() {
+		created := node("two", 12)
+		created.Name = "b"
+		c.Record(node("one", 10))
+		c.Record(created)
+		for range 2 {
+			Expect(c.Unseen()).To(ConsistOf(created), "the store shows an older version of the other")
+			Expect(c.Newest(created)).To(BeIdenticalTo(created))
+		}
+		Expect(store.Add(created)).To(Succeed())
+		Expect(c.Unseen()).To(BeEmpty())
+		Expect(store.Delete(created)).To(Succeed())
+		Expect(c.Unseen()).To(BeEmpty(), "it was deleted")
+	})
+
 	It("keeps the later of two answers, in whatever order they come", func() {
 		c.Record(node("one", 12))
 		c.Record(node("one", 10))
