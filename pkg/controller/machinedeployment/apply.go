@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinedeployment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/written"
+)
+
+// maxParallel is how many machines are written at the same time.
+const maxParallel = 16
+
+// application carries out a plan.
+type application struct {
+	*Controller
+	view plan.View
+	// current are the MachineSets after the writes so far, by UID.
+	current map[types.UID]*mcm.MachineSet
+	// confirmed are those that are as they were looked at.
+	confirmed map[types.UID]bool
+}
+
+// apply carries out a plan. All but the first two steps are independent: what fails does not delay the
+// rest.
+func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error {
+	a := &application{c, v, map[types.UID]*mcm.MachineSet{}, map[types.UID]bool{}}
+	for _, s := range v.Sets {
+		a.current[s.Object.UID] = s.Object
+	}
+	if err := errors.Join(a.claim(ctx, p.Claims), a.writeFinalizers(ctx, p.Finalizers)); err != nil {
+		return err
+	}
+	changeErr := inParallel(p.Machines, func(m plan.MachineChange) error { return c.patchMachine(ctx, m.Before, m.After) })
+	failures, createErr := a.create(ctx, p.Creations)
+	return errors.Join(changeErr, createErr, a.delete(ctx, p.Deletions), a.report(ctx, p.Statuses, failures))
+}
+
+// confirm reads a MachineSet, before machines are adopted, created or deleted for it, and returns a
+// conflict if it is not as it was looked at: a store may be late.
+func (a *application) confirm(ctx context.Context, set *mcm.MachineSet) error {
+	if a.confirmed[set.UID] {
+		return nil
+	}
+	live, err := a.client.MachineSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return conflictError("machinesets", set.Name, "it does not exist any more")
+	case err != nil:
+		return fmt.Errorf("read machine set %s: %w", set.Name, err)
+	}
+	if a.writtenSets.Record(live); live.UID != set.UID || live.ResourceVersion != a.current[set.UID].ResourceVersion {
+		return conflictError("machinesets", set.Name, "it has changed since it was decided about")
+	}
+	a.confirmed[set.UID] = true
+	return nil
+}
+
+// claim adopts and releases machines.
+func (a *application) claim(ctx context.Context, claims []plan.Claim) error {
+	var errs []error
+	for _, one := range claims {
+		after := one.Machine.DeepCopy()
+		after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == one.Set.UID })
+		if one.Adopt {
+			after.OwnerReferences = append(after.OwnerReferences, *metav1.NewControllerRef(one.Set, mcm.SchemeGroupVersion.WithKind(string(setKind))))
+			if err := a.confirm(ctx, one.Set); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+		}
+		errs = append(errs, a.patchMachine(ctx, one.Machine, after))
+	}
+	return errors.Join(errs...)
+}
+
+func (a *application) writeFinalizers(ctx context.Context, changes []plan.FinalizerChange) error {
+	var errs []error
+	for _, change := range changes {
+		before := a.current[change.Set.UID]
+		after := before.DeepCopy()
+		after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == plan.Finalizer })
+		if change.Add {
+			after.Finalizers = append(after.Finalizers, plan.Finalizer)
+		}
+		errs = append(errs, a.patchSet(ctx, before, after))
+	}
+	return errors.Join(errs...)
+}
+
+// report writes statuses. Where machines could not be created, the status says so.
+func (a *application) report(ctx context.Context, changes []plan.StatusChange, failures map[types.UID]plan.Failure) error {
+	changes = slices.DeleteFunc(slices.Clone(changes), func(c plan.StatusChange) bool { _, failed := failures[c.Set.UID]; return failed })
+	for _, s := range a.view.Sets {
+		if f, failed := failures[s.Object.UID]; failed {
+			if change, differs := a.view.WithFailure(s, f); differs {
+				changes = append(changes, change)
+			}
+		}
+	}
+	var errs []error
+	for _, change := range changes {
+		before := a.current[change.Set.UID]
+		after := before.DeepCopy()
+		after.Status = change.After
+		err := a.patchSet(ctx, before, after, "status")
+		if errs = append(errs, err); err == nil && change.Warning != nil {
+			a.recorder.Event(referenceTo(change.Set), corev1.EventTypeWarning, change.Warning.Reason, change.Warning.Message)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// patchSet writes what differs between two versions of a MachineSet.
+func (a *application) patchSet(ctx context.Context, before, after *mcm.MachineSet, subresource ...string) error {
+	patch := mergePatch(before, after)
+	if patch == nil {
+		return nil
+	}
+	answer, err := a.client.MachineSets(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresource...)
+	if err != nil {
+		return written.IgnoreNotFound(fmt.Errorf("write machine set %s: %w", before.Name, err))
+	}
+	a.writtenSets.Record(answer)
+	a.current[before.UID] = answer
+	klog.FromContext(ctx).V(2).Info("Wrote machine set", "machineSet", before.Name, "patch", string(patch))
+	return nil
+}
+
+// patchMachine writes what differs between two versions of a Machine, except for its status.
+func (c *Controller) patchMachine(ctx context.Context, before, after *mcm.Machine) error {
+	patch := mergePatch(before, after)
+	if patch == nil {
+		return nil
+	}
+	answer, err := c.client.Machines(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return written.IgnoreNotFound(fmt.Errorf("write machine %s: %w", before.Name, err))
+	}
+	c.writtenMachines.Record(answer)
+	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "patch", string(patch))
+	return nil
+}
+
+// mergePatch returns a merge patch on the version that was looked at, nil if nothing differs. It names
+// only what differs, so fields that this program does not know stay.
+func mergePatch[T metav1.Object](before, after T) []byte {
+	patch, err := jsonpatch.CreateMergePatch(encode(before), encode(after))
+	if err != nil {
+		panic(fmt.Sprintf("compare %s: %v", before.GetName(), err)) // both are valid JSON
+	}
+	tree := map[string]any{}
+	if err := json.Unmarshal(patch, &tree); err != nil {
+		panic(fmt.Sprintf("decode patch of %s: %v", before.GetName(), err)) // it has just been encoded
+	}
+	if len(tree) == 0 {
+		return nil
+	}
+	metadata, _ := tree["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		tree["metadata"] = metadata
+	}
+	metadata["resourceVersion"], metadata["uid"] = before.GetResourceVersion(), before.GetUID()
+	return encode(tree)
+}
+
+func encode(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("encode: %v", err)) // API types and what is made of them always encode
+	}
+	return text
+}
+
+// inParallel does something with all items, some at a time.
+func inParallel[T any](items []T, do func(T) error) error {
+	errs := make([]error, len(items))
+	var running sync.WaitGroup
+	turns := make(chan struct{}, maxParallel)
+	for i, item := range items {
+		turns <- struct{}{}
+		running.Go(func() {
+			defer func() { <-turns }()
+			errs[i] = do(item)
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+func conflictError(resource, name, format string, args ...any) error {
+	return apierrors.NewConflict(machine.Resource(resource), name, fmt.Errorf(format, args...))
+}

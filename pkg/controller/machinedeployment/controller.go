@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinedeployment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/internal/handlers"
+	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/written"
+)
+
+// gather is how long the events of a key are gathered into one sync: when many machines boot at
+// once, each of them causes some.
+const gather = 20 * time.Millisecond
+
+// Informers of the two clusters, which other controllers share. Target is nil if there is no target
+// cluster.
+type Informers struct {
+	Machines *stores.Informers
+	Target   *target.Informers
+}
+
+// Options of a Controller.
+type Options struct {
+	// Workers is the number of concurrent syncs; 5 unless set.
+	Workers int
+	// Clock is the real one unless set.
+	Clock clock.WithTicker
+	// Cluster reports whether the control cluster answers; nil means that it always does.
+	Cluster *reachability.Cluster
+}
+
+// Controller runs MachineSets.
+type Controller struct {
+	client   machineclient.MachineV1alpha1Interface
+	recorder record.EventRecorder
+	clock    clock.WithTicker
+	cluster  *reachability.Cluster
+
+	loop                               *loop.Loop
+	deployments, sets, machines, nodes cache.Indexer
+	filled                             []cache.DoneChecker
+	// writtenSets and writtenMachines contain the API server's answers, so that no decision is based
+	// on older objects.
+	writtenSets     *written.Cache[*mcm.MachineSet]
+	writtenMachines *written.Cache[*mcm.Machine]
+	memory          *memory
+}
+
+// New returns a controller. The caller must call Run. Start the informers after New.
+func New(client machineclient.MachineV1alpha1Interface, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	c := &Controller{client: client, recorder: recorder, clock: o.Clock, cluster: o.Cluster, memory: newMemory()}
+	c.loop = loop.New("machinedeployment", c.sync, loop.Options{Workers: cmp.Or(o.Workers, 5), Clock: o.Clock, Panicked: c.panicked})
+	if err := c.attach(informers); err != nil {
+		c.loop.Discard()
+		return nil, fmt.Errorf("attach to informers: %w", err)
+	}
+	c.cluster.Subscribe(c.lookAtAll)
+	return c, nil
+}
+
+// attach reads and listens to the informers.
+func (c *Controller) attach(i Informers) error {
+	read := func(informer cache.SharedIndexInformer) cache.Indexer {
+		c.filled = append(c.filled, informer.HasSyncedChecker())
+		return informer.GetIndexer()
+	}
+	m := i.Machines
+	c.deployments, c.sets, c.machines = read(m.Deployments()), read(m.Sets()), read(m.Machines())
+	if i.Target != nil {
+		c.nodes = read(i.Target.Nodes())
+	}
+	c.writtenSets = written.NewCache[*mcm.MachineSet](c.sets, c.clock)
+	c.writtenMachines = written.NewCache[*mcm.Machine](c.machines, c.clock)
+	_, err1 := m.Deployments().AddEventHandler(handlers.OnChange(c.deploymentChanged))
+	_, err2 := m.Sets().AddEventHandler(handlers.OnChange(c.setChanged))
+	_, err3 := m.Machines().AddEventHandler(handlers.OnChange(c.machineChanged))
+	return errors.Join(err1, err2, err3)
+}
+
+func (c *Controller) add(k key) { c.loop.AddAfter(k.String(), gather) }
+
+// deploymentChanged queues a MachineDeployment that comes or goes.
+func (c *Controller) deploymentChanged(was, is any) {
+	if was != nil && is != nil {
+		return
+	}
+	if d, ok := cmp.Or(is, was).(*machine.MachineDeployment); ok {
+		c.add(key{deploymentKind, d.Namespace, d.Name})
+	}
+}
+
+func (c *Controller) setChanged(was, is any) {
+	for _, item := range []any{was, is} {
+		if set, ok := item.(*mcm.MachineSet); ok {
+			c.add(keyOf(set))
+		}
+	}
+	if is == nil {
+		exists := map[types.UID]bool{}
+		for set := range stores.All[*mcm.MachineSet](c.sets) {
+			exists[set.UID] = true
+		}
+		c.memory.forgetSets(func(uid types.UID) bool { return exists[uid] })
+	}
+}
+
+// machineChanged queues the MachineSet of a machine, the one that it belonged to before, and those
+// that may adopt it.
+func (c *Controller) machineChanged(was, is any) {
+	before, _ := was.(*mcm.Machine)
+	after, _ := is.(*mcm.Machine)
+	for _, m := range []*mcm.Machine{before, after} {
+		if m == nil {
+			continue
+		}
+		if set := stores.Controller[mcm.MachineSet](c.sets, m); set != nil {
+			c.add(keyOf(set))
+		}
+	}
+	if after == nil || metav1.GetControllerOfNoCopy(after) != nil {
+		return
+	}
+	if before == nil || !maps.Equal(before.Labels, after.Labels) || metav1.GetControllerOfNoCopy(before) != nil {
+		c.orphanChanged(after)
+	}
+}
+
+// orphanChanged queues the MachineSets that may adopt a machine.
+func (c *Controller) orphanChanged(m *mcm.Machine) {
+	for set := range stores.All[*mcm.MachineSet](c.sets) {
+		selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+		if set.Namespace == m.Namespace && err == nil && selector.Matches(labels.Set(m.Labels)) {
+			c.add(keyOf(set))
+		}
+	}
+}
+
+func (c *Controller) lookAtAll() {
+	for set := range stores.All[*mcm.MachineSet](c.sets) {
+		c.add(keyOf(set))
+	}
+}
+
+// Filled returns the checks that the caches are complete.
+func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
+
+// Run works until ctx ends, and returns after everything that it started has ended.
+func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
+
+func (c *Controller) sync(ctx context.Context, text string) (time.Duration, error) {
+	if err := c.cluster.Err(c.sets, c.machines); err != nil {
+		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
+		return reachability.Recheck, nil
+	}
+	v, err := c.observe(ctx, parseKey(text))
+	if err != nil {
+		return 0, err
+	}
+	p := plan.New(v)
+	return p.Again, c.apply(ctx, v, p)
+}
+
+func (c *Controller) panicked(text string, value any) {
+	for _, set := range c.setsOf(parseKey(text)) {
+		c.recorder.Eventf(referenceTo(set), corev1.EventTypeWarning, "UnableToManage", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
+	}
+}
+
+// referenceTo returns a reference to a MachineSet, for events. Decoded objects lack their kind.
+func referenceTo(set *mcm.MachineSet) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: mcm.SchemeGroupVersion.String(), Kind: string(setKind),
+		Namespace: set.Namespace, Name: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion,
+	}
+}

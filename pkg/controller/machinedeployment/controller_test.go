@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinedeployment_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/world"
+)
+
+// refuse makes the API server refuse to create machines while it holds, and counts how often it does.
+func (c *cluster) refuse(holds *bool, times *int) {
+	c.OnWrite(func(w sim.Write) error {
+		if *holds && w.Verb == "create" && w.Resource == "machines" {
+			*times++
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, "", errors.New("exceeded quota"))
+		}
+		return nil
+	})
+}
+
+func failureOf(s *mcm.MachineSet) mcm.MachineSetCondition {
+	for _, condition := range s.Status.Conditions {
+		if condition.Type == mcm.MachineSetReplicaFailure {
+			return condition
+		}
+	}
+	return mcm.MachineSetCondition{}
+}
+
+var _ = Describe("A MachineSet", func() {
+	It("1 and 6: gets its machines in few writes, and then nothing is written", func() {
+		play(func(c *cluster) {
+			c.create("s", 3)
+			time.Sleep(time.Second)
+			Expect(c.machinesOf("s")).To(HaveLen(3), "within a second")
+			Expect(c.wrote(0)).To(HaveExactElements("patch machinesets", "create machines", "create machines", "create machines",
+				"patch machinesets status", "patch machinesets status"))
+			c.settle()
+			s := c.set("s")
+			Expect(s.Finalizers).To(ConsistOf(plan.Finalizer))
+			Expect(s.Status.Replicas).To(BeEquivalentTo(3))
+			Expect(s.Status.ReadyReplicas).To(BeEquivalentTo(3))
+			Expect(c.events()).To(ConsistOf("Normal SuccessfulCreate"))
+			since := len(c.Writes())
+			time.Sleep(24 * time.Hour)
+			Expect(c.wrote(since)).To(BeEmpty())
+		})
+	})
+
+	It("T9: creates machines from the template, with its name and owner", func() {
+		play(func(c *cluster) {
+			s := c.create("s", 1, func(s *mcm.MachineSet) {
+				s.Spec.Template.Annotations = map[string]string{"a": "b"}
+				s.Spec.Template.Finalizers = []string{"others.dev/hold"}
+			})
+			time.Sleep(time.Second)
+			m := c.machinesOf("s")[0]
+			Expect(m.Name).To(MatchRegexp(`^s-[a-z0-9]{5}$`))
+			Expect(m.Labels).To(HaveKeyWithValue("name", "s"))
+			Expect(m.Annotations).To(HaveKeyWithValue("a", "b"))
+			Expect(m.Finalizers).To(ContainElement("others.dev/hold"))
+			Expect(m.Spec.Class).To(Equal(s.Spec.Template.Spec.Class))
+			Expect(m.OwnerReferences).To(ConsistOf(*metav1.NewControllerRef(s, mcm.SchemeGroupVersion.WithKind("MachineSet"))))
+		})
+	})
+
+	It("S3, S26: stops at the first machine that is refused, says so, and goes on when it can", func() {
+		play(func(c *cluster) {
+			full, attempts := true, 0
+			c.refuse(&full, &attempts)
+			c.create("s", 9)
+			time.Sleep(time.Hour)
+			Expect(attempts).To(BeNumerically("~", 60, 15), "one each minute")
+			Expect(failureOf(c.set("s"))).To(And(HaveField("Reason", plan.FailedCreate), HaveField("Status", mcm.ConditionTrue), HaveField("Message", ContainSubstring("exceeded quota"))))
+			Expect(c.events()).To(ConsistOf("Warning FailedCreate"))
+			since := len(c.Writes())
+			time.Sleep(time.Hour)
+			Expect(c.wrote(since)).To(BeEmpty(), "the condition stays the same")
+			full = false
+			c.settle()
+			Expect(c.machinesOf("s")).To(HaveLen(9))
+			Expect(failureOf(c.set("s"))).To(BeZero())
+		})
+	})
+
+	It("S26: does not name the machine that was refused, which is another one each time", func() {
+		m := fixture.Machine("s-abcde", func(m *mcm.Machine) { m.GenerateName = "s-" })
+		Expect(MessageOf(m, apierrors.NewForbidden(v1alpha1.Resource("machines"), m.Name, errors.New("exceeded quota")))).
+			To(Equal(`machines.machine.sapcloud.io "s-*" is forbidden: exceeded quota`))
+	})
+
+	It("O9: sets a machine that it deletes to Terminating at once, and creates another one in its place", func() {
+		play(func(c *cluster) {
+			c.create("s", 2)
+			c.settle()
+			m := c.machinesOf("s")[0]
+			_, err := c.machines().Patch(context.Background(), m.Name, "application/merge-patch+json",
+				[]byte(`{"status":{"currentStatus":{"phase":"Failed","timeoutActive":true,"preserveExpiryTime":"1999-01-01T00:00:00Z"},"lastOperation":{"errorCode":"Internal"}}}`), metav1.PatchOptions{}, "status")
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(500 * time.Millisecond) // the cloud waits for a second
+			m = world.Stored[mcm.Machine](c, machineGVR, fixture.Namespace, m.Name)
+			Expect(m.DeletionTimestamp).NotTo(BeNil())
+			Expect(m.Status.CurrentStatus).To(And(HaveField("Phase", mcm.MachineTerminating), HaveField("TimeoutActive", false), HaveField("PreserveExpiryTime", BeNil())))
+			Expect(m.Status.LastOperation).To(And(HaveField("Type", mcm.MachineOperationDelete), HaveField("State", mcm.MachineStateProcessing), HaveField("ErrorCode", BeEmpty())))
+			Expect(c.machinesOf("s")).To(HaveLen(3), "it is replaced before it has gone")
+			c.settle()
+			Expect(c.machinesOf("s")).To(HaveLen(2))
+			Expect(c.events()).To(ConsistOf("Normal SuccessfulCreate", "Normal SuccessfulDelete"))
+		})
+	})
+
+	It("O4, O5: adopts a machine, and keeps its other owners and what it does not know", func() {
+		play(func(c *cluster) {
+			m := world.Create(c.machines(), fixture.Machine("a", func(m *mcm.Machine) {
+				m.Labels = map[string]string{"name": "s"}
+				m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: "other", UID: "other"}}
+			}))
+			world.Patch(c.machines(), m.Name, `{"spec":{"unknown":"stays"}}`)
+			c.create("s", 1)
+			world.Patch(c.sets(), "s", `{"metadata":{"finalizers":["others.dev/hold"]},"spec":{"unknown":"stays"}}`)
+			time.Sleep(500 * time.Millisecond) // the cloud writes whole machines after a second
+			Expect(c.machinesOf("s")).To(HaveExactElements(And(HaveField("Name", "a"), HaveField("OwnerReferences", HaveLen(2)))))
+			Expect(c.set("s").Finalizers).To(ConsistOf("others.dev/hold", plan.Finalizer))
+			for _, o := range []*unstructured.Unstructured{c.Get(machineGVR, fixture.Namespace, "a"), c.Get(setGVR, fixture.Namespace, "s")} {
+				unknown, _, _ := unstructured.NestedString(o.Object, "spec", "unknown")
+				Expect(unknown).To(Equal("stays"))
+			}
+		})
+	})
+
+	It("O6: releases a machine that it does not select any more, which then survives it", func() {
+		play(func(c *cluster) {
+			c.create("s", 2)
+			c.settle()
+			m := c.machinesOf("s")[0]
+			world.Patch(c.machines(), m.Name, `{"metadata":{"labels":{"name":"other"}}}`)
+			c.settle()
+			Expect(c.machinesOf("s")).To(HaveLen(2))
+			Expect(world.Stored[mcm.Machine](c, machineGVR, fixture.Namespace, m.Name).OwnerReferences).To(BeEmpty())
+			world.Delete(c.sets(), "s")
+			c.settle()
+			Expect(world.List[mcm.Machine](c, machineGVR)).To(HaveExactElements(HaveField("Name", m.Name)))
+			Expect(world.List[mcm.MachineSet](c, setGVR)).To(BeEmpty())
+		})
+	})
+
+	It("4: that is deleted takes its machines along, also while the cloud is slow", func() {
+		play(func(c *cluster) {
+			c.create("s", 4)
+			c.settle()
+			world.Delete(c.sets(), "s")
+			time.Sleep(5 * time.Second)
+			Expect(c.machinesOf("s")).To(HaveLen(4))
+			Expect(c.set("s").Finalizers).To(ConsistOf(plan.Finalizer))
+			c.settle()
+			Expect(world.List[mcm.Machine](c, machineGVR)).To(BeEmpty())
+			Expect(world.List[mcm.MachineSet](c, setGVR)).To(BeEmpty())
+		})
+	})
+
+	It("5: whose spec is invalid says so once, and is deleted with its machines", func() {
+		play(func(c *cluster) {
+			c.create("s", 2)
+			c.settle()
+			generation := c.set("s").Generation
+			world.Patch(c.sets(), "s", `{"spec":{"selector":null}}`)
+			c.settle()
+			s := c.set("s")
+			Expect(failureOf(s).Reason).To(Equal(plan.SelectingAll))
+			Expect(s.Status.ObservedGeneration).To(Equal(generation))
+			Expect(c.machinesOf("s")).To(HaveLen(2))
+			Expect(c.events()).To(ContainElement("Warning SelectingAll"))
+			world.Delete(c.sets(), "s")
+			c.settle()
+			Expect(world.List[mcm.MachineSet](c, setGVR)).To(BeEmpty())
+			Expect(world.List[mcm.Machine](c, machineGVR)).To(BeEmpty())
+		})
+	})
+
+	It("is left alone while its MachineDeployment exists", func() {
+		play(func(c *cluster) {
+			d := world.Create(c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace), &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}})
+			c.create("s", 2, func(s *mcm.MachineSet) { s.OwnerReferences = world.OwnedBy("MachineDeployment", d) })
+			c.settle()
+			Expect(c.machinesOf("s")).To(BeEmpty())
+			Expect(c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Delete(context.Background(), "d", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})).To(Succeed())
+			c.settle()
+			Expect(c.machinesOf("s")).To(HaveLen(2))
+		})
+	})
+
+	It("S24, Y2: preserves a failed machine, and deletes it when that has expired", func() {
+		play(func(c *cluster) {
+			c.create("s", 2, func(s *mcm.MachineSet) { s.Spec.AutoPreserveFailedMachineMax = 1 })
+			c.settle()
+			m := c.machinesOf("s")[0]
+			c.fail(m)
+			c.settle()
+			m = world.Stored[mcm.Machine](c, machineGVR, fixture.Namespace, m.Name)
+			Expect(m.Annotations).To(HaveKeyWithValue("node.machine.sapcloud.io/preserve", "auto-preserved"))
+			Expect(c.set("s").Status.AutoPreserveFailedMachineCount).To(BeEquivalentTo(1))
+			expiry := metav1.NewTime(time.Now().Add(3 * time.Minute).Truncate(time.Second))
+			text, err := expiry.MarshalJSON()
+			Expect(err).NotTo(HaveOccurred())
+			_, err = c.machines().Patch(context.Background(), m.Name, "application/merge-patch+json", slices.Concat([]byte(`{"status":{"currentStatus":{"preserveExpiryTime":`), text, []byte(`}}}`)), metav1.PatchOptions{}, "status")
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Minute)
+			Expect(c.set("s").Status.PreservedFailedReplicas).To(BeEquivalentTo(1))
+			Expect(c.machinesOf("s")).To(HaveLen(2))
+			time.Sleep(time.Until(expiry.Time) + time.Second)
+			Expect(c.machinesOf("s")).To(HaveLen(3), "it is replaced at that moment")
+		})
+	})
+})
+
+var _ = Describe("With late watches, law 2 and 3:", func() {
+	It("no machine too many is created (17.1)", func() {
+		play(func(c *cluster) {
+			most := world.MostMachines(c.World)
+			c.create("s", 4)
+			c.settle()
+			c.Lag("machines", sim.Constantly(5*time.Second), name)
+			c.scale("s", 7)
+			time.Sleep(2 * time.Second)
+			Expect(c.machinesOf("s")).To(HaveLen(7))
+			Expect(c.set("s").Status.Replicas).To(BeEquivalentTo(7), "before the watch shows them")
+			c.settle()
+			Expect(*most).To(Equal(7))
+		})
+	})
+
+	It("none is created where an answer is lost, but once", func() {
+		play(func(c *cluster) {
+			most := world.MostMachines(c.World)
+			c.Hold("machines", name)
+			lost := 0
+			c.AfterWrite(func(w sim.Write) error {
+				if w.Verb == "create" && w.Resource == "machines" && lost < 3 {
+					lost++
+					return apierrors.NewTimeoutError("no answer", 0)
+				}
+				return nil
+			})
+			c.create("s", 4)
+			time.Sleep(time.Minute)
+			c.Release("machines", name)
+			c.settle()
+			Expect(lost).To(Equal(3))
+			Expect(*most).To(Equal(4))
+		})
+	})
+
+	It("no other machine is deleted where the answer to a deletion is lost", func() {
+		play(func(c *cluster) {
+			c.create("s", 3)
+			c.settle()
+			old := c.machinesOf("s")
+			c.Hold("machines", name)
+			lost := 0
+			c.AfterWrite(func(w sim.Write) error {
+				if w.Verb == "delete" && w.Resource == "machines" && w.User == name && lost < 1 {
+					lost++
+
+					return apierrors.NewTimeoutError("no answer", 0)
+				}
+				return nil
+			})
+			c.scale("s", 2)
+			time.Sleep(time.Minute)
+			c.Release("machines", name)
+			c.settle()
+			Expect(lost).To(Equal(1))
+			Expect(c.machinesOf("s")).To(HaveExactElements(HaveField("Name", old[1].Name), HaveField("Name", old[2].Name)))
+		})
+	})
+
+	It("no machine is deleted, and none created, for a number of replicas that has changed since", func() {
+		play(func(c *cluster) {
+			c.create("s", 3)
+			c.settle()
+			old := c.machinesOf("s")
+			c.Hold("machinesets", name)
+			c.scale("s", 1)
+			c.scale("s", 3)
+			c.Release("machinesets", name)
+			time.Sleep(time.Second)
+			c.Lag("machinesets", sim.Constantly(time.Minute), name)
+			c.scale("s", 1)
+			time.Sleep(59 * time.Second)
+			c.scale("s", 3)
+			time.Sleep(time.Second + 500*time.Millisecond) // the watch shows that there is to be one
+			c.settle()
+			Expect(c.machinesOf("s")).To(HaveExactElements(HaveField("Name", old[0].Name), HaveField("Name", old[1].Name), HaveField("Name", old[2].Name)))
+		})
+	})
+})

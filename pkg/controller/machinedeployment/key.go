@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinedeployment
+
+import (
+	"strings"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// kind is what a key stands for. It is part of the key's text.
+type kind string
+
+const (
+	deploymentKind kind = "MachineDeployment"
+	setKind        kind = "MachineSet"
+)
+
+// key is what is synced at a time.
+type key struct {
+	kind            kind
+	namespace, name string
+}
+
+// String returns the key of the queue, which serves namespaces in turn.
+func (k key) String() string { return k.namespace + "/" + string(k.kind) + ":" + k.name }
+
+// parseKey returns the key with this text.
+func parseKey(text string) key {
+	namespace, rest, _ := cache.SplitMetaNamespaceKey(text)
+	of, name, _ := strings.Cut(rest, ":")
+	return key{kind(of), namespace, name}
+}
+
+// keyOf returns the key of a MachineSet: that of the MachineDeployment that controls it, even if
+// that does not exist, so that a MachineSet has only one.
+func keyOf(set *mcm.MachineSet) key {
+	if owner := metav1.GetControllerOfNoCopy(set); owner != nil && owner.Kind == string(deploymentKind) {
+		return key{deploymentKind, set.Namespace, owner.Name}
+	}
+	return key{setKind, set.Namespace, set.Name}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinedeployment
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory contains what neither the stores nor the answers of the API server show.
+type memory struct {
+	mu sync.Mutex
+	// sets are by UID.
+	sets map[types.UID]*setMemory
+	// gone are machines that do not exist any more, until the store shows that.
+	gone map[types.UID]*mcm.Machine
+}
+
+// setMemory belongs to a MachineSet.
+type setMemory struct {
+	// names are those of machines that may have been created. They are used again first, so that no
+	// machine is created twice.
+	names []string
+	// doubts are machines that may have been deleted.
+	doubts []*mcm.Machine
+}
+
+func newMemory() *memory {
+	return &memory{sets: map[types.UID]*setMemory{}, gone: map[types.UID]*mcm.Machine{}}
+}
+
+// locked calls f with what is remembered of a MachineSet, and forgets it if nothing is left.
+func (m *memory) locked(set types.UID, f func(*setMemory)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	one := m.sets[set]
+	if one == nil {
+		one = &setMemory{}
+	}
+	f(one)
+	if delete(m.sets, set); len(one.names)+len(one.doubts) > 0 {
+		m.sets[set] = one
+	}
+}
+
+// forgetSets forgets the MachineSets that do not exist.
+func (m *memory) forgetSets(exists func(types.UID) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.sets, func(uid types.UID, _ *setMemory) bool { return !exists(uid) })
+}
+
+// noteName remembers a machine that may have been created.
+func (m *memory) noteName(set types.UID, name string) {
+	m.locked(set, func(one *setMemory) { one.names = append(one.names, name) })
+}
+
+// takeName removes and returns the name of a machine that may have been created; empty if there is
+// none.
+func (m *memory) takeName(set types.UID) (name string) {
+	m.locked(set, func(one *setMemory) {
+		if len(one.names) > 0 {
+			name, one.names = one.names[0], one.names[1:]
+		}
+	})
+	return name
+}
+
+// forgetNames forgets the names of machines that are known to exist.
+func (m *memory) forgetNames(set types.UID, exists func(name string) bool) {
+	m.locked(set, func(one *setMemory) { one.names = slices.DeleteFunc(one.names, exists) })
+}
+
+// noteDoubt remembers a machine that may have been deleted.
+func (m *memory) noteDoubt(set types.UID, machine *mcm.Machine) {
+	m.locked(set, func(one *setMemory) { one.doubts = append(one.doubts, machine) })
+}
+
+// takeDoubts removes and returns the machines that may have been deleted.
+func (m *memory) takeDoubts(set types.UID) (doubts []*mcm.Machine) {
+	m.locked(set, func(one *setMemory) { doubts, one.doubts = one.doubts, nil })
+	return doubts
+}
+
+// noteGone remembers a machine that does not exist, and forgets those of which shown reports that
+// nothing shows them any more.
+func (m *memory) noteGone(machine *mcm.Machine, shown func(*mcm.Machine) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gone[machine.UID] = machine
+	maps.DeleteFunc(m.gone, func(_ types.UID, one *mcm.Machine) bool { return !shown(one) })
+}
+
+func (m *memory) isGone(uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.gone[uid] != nil
+}
+
+// len returns how much is remembered.
+func (m *memory) len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.sets) + len(m.gone)
+}
