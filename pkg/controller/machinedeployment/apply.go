@@ -73,20 +73,21 @@ func (a *application) confirm(ctx context.Context, set *mcm.MachineSet) error {
 
 // claim adopts and releases machines.
 func (a *application) claim(ctx context.Context, claims []plan.Claim) error {
-	var errs []error
 	for _, one := range claims {
+		if one.Adopt {
+			if err := a.confirm(ctx, one.Set); err != nil {
+				return err
+			}
+		}
+	}
+	return inParallel(claims, func(one plan.Claim) error {
 		after := one.Machine.DeepCopy()
 		after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == one.Set.UID })
 		if one.Adopt {
 			after.OwnerReferences = append(after.OwnerReferences, *metav1.NewControllerRef(one.Set, mcm.SchemeGroupVersion.WithKind(string(setKind))))
-			if err := a.confirm(ctx, one.Set); err != nil {
-				errs = append(errs, err)
-				continue
-			}
 		}
-		errs = append(errs, a.patchMachine(ctx, one.Machine, after))
-	}
-	return errors.Join(errs...)
+		return a.patchMachine(ctx, one.Machine, after)
+	})
 }
 
 func (a *application) writeFinalizers(ctx context.Context, changes []plan.FinalizerChange) error {

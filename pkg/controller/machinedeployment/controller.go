@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -121,12 +120,8 @@ func (c *Controller) setChanged(was, is any) {
 			c.add(keyOf(set))
 		}
 	}
-	if is == nil {
-		exists := map[types.UID]bool{}
-		for set := range stores.All[*mcm.MachineSet](c.sets) {
-			exists[set.UID] = true
-		}
-		c.memory.forgetSets(func(uid types.UID) bool { return exists[uid] })
+	if gone, ok := was.(*mcm.MachineSet); ok && is == nil {
+		c.memory.forgetSet(gone.UID)
 	}
 }
 
@@ -142,6 +137,9 @@ func (c *Controller) machineChanged(was, is any) {
 		if set := stores.Controller[mcm.MachineSet](c.sets, m); set != nil {
 			c.add(keyOf(set))
 		}
+	}
+	if after == nil && before != nil {
+		c.memory.forgetGone(before.UID)
 	}
 	if after == nil || metav1.GetControllerOfNoCopy(after) != nil {
 		return
@@ -183,7 +181,13 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 		return 0, err
 	}
 	p := plan.New(v)
-	return p.Again, c.apply(ctx, v, p)
+	err = c.apply(ctx, v, p)
+	for _, s := range v.Sets {
+		if stored := stores.Find[mcm.MachineSet](c.sets, s.Object.Namespace+"/"+s.Object.Name); stored == nil || stored.UID != s.Object.UID {
+			c.memory.forgetSet(s.Object.UID) // it went meanwhile
+		}
+	}
+	return p.Again, err
 }
 
 func (c *Controller) panicked(text string, value any) {

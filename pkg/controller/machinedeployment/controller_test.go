@@ -104,6 +104,10 @@ var _ = Describe("A MachineSet", func() {
 		m := fixture.Machine("s-abcde", func(m *mcm.Machine) { m.GenerateName = "s-" })
 		Expect(MessageOf(m, apierrors.NewForbidden(v1alpha1.Resource("machines"), m.Name, errors.New("exceeded quota")))).
 			To(Equal(`machines.machine.sapcloud.io "s-*" is forbidden: exceeded quota`))
+		Expect(MessageOf(m, apierrors.NewInternalError(errors.New("webhook failed")))).To(ContainSubstring("webhook failed"))
+		for _, lost := range []error{apierrors.NewTimeoutError("no answer", 0), errors.New("connection reset")} {
+			Expect(MessageOf(m, lost)).To(BeEmpty())
+		}
 	})
 
 	It("O9: sets a machine that it deletes to Terminating at once, and creates another one in its place", func() {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // The longest names of objects that API servers generate, and how much of them is random.
@@ -69,11 +70,12 @@ func (e creationError) Error() string {
 }
 func (e creationError) Unwrap() error { return e.err }
 
-// failureOf returns what the status of a MachineSet says of an error. It does not contain the name of
-// the machine, which is another one each time.
+// failureOf returns what the status of a MachineSet says of an error: if the API server refuses the
+// machine, or a webhook fails, and not if an answer was lost. It does not contain the name of the machine,
+// which is another one each time.
 func failureOf(err error) (plan.Failure, bool) {
 	var e creationError
-	if !errors.As(err, &e) || apierrors.IsConflict(e.err) {
+	if !errors.As(err, &e) || written.Outcome(e.err) != written.Refused && !apierrors.IsInternalError(e.err) {
 		return plan.Failure{}, false
 	}
 	return plan.Failure{Reason: plan.FailedCreate, Message: strings.ReplaceAll(e.err.Error(), e.machine.Name, e.machine.GenerateName+"*")}, true

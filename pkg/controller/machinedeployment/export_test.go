@@ -9,7 +9,8 @@ func (c *Controller) Held() int {
 	return c.memory.len() + c.writtenSets.Len() + c.writtenMachines.Len()
 }
 
-// MessageOf returns what the status of a MachineSet says of an error in the creation of a machine.
+// MessageOf returns what the status of a MachineSet says of an error in the creation of a machine; empty if
+// it says nothing.
 func MessageOf(m *mcm.Machine, err error) string {
 	f, _ := failureOf(creationError{m, err})
 	return f.Message

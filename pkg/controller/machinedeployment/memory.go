@@ -47,11 +47,9 @@ func (m *memory) locked(set types.UID, f func(*setMemory)) {
 	}
 }
 
-// forgetSets forgets the MachineSets that do not exist.
-func (m *memory) forgetSets(exists func(types.UID) bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	maps.DeleteFunc(m.sets, func(uid types.UID, _ *setMemory) bool { return !exists(uid) })
+// forgetSet forgets a MachineSet that does not exist any more.
+func (m *memory) forgetSet(set types.UID) {
+	m.locked(set, func(one *setMemory) { *one = setMemory{} })
 }
 
 // noteName remembers a machine that may have been created.
@@ -93,6 +91,13 @@ func (m *memory) noteGone(machine *mcm.Machine, shown func(*mcm.Machine) bool) {
 	defer m.mu.Unlock()
 	m.gone[machine.UID] = machine
 	maps.DeleteFunc(m.gone, func(_ types.UID, one *mcm.Machine) bool { return !shown(one) })
+}
+
+// forgetGone forgets a machine that the store does not show any more.
+func (m *memory) forgetGone(machine types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.gone, machine)
 }
 
 func (m *memory) isGone(uid types.UID) bool {

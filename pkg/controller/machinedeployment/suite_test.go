@@ -100,9 +100,10 @@ func play(body func(c *cluster)) {
 	})
 }
 
+// settle waits for longer than a watch may be late after a storm.
 func (c *cluster) settle() {
 	GinkgoHelper()
-	Expect(c.Settle(time.Minute, 6*time.Hour)).To(Succeed())
+	Expect(c.Settle(15*time.Minute, 6*time.Hour)).To(Succeed())
 }
 
 func (c *cluster) sets() machines.MachineSetInterface {
