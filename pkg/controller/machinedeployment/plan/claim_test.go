@@ -38,9 +38,13 @@ var _ = It("O4: Two MachineSets do not adopt the same machine", func() {
 	Expect(p.Claims[0].Set.Name).To(Equal("s"))
 })
 
-var _ = It("The rest is decided soon after claims", func() {
-	Expect(planFor(newSet("s", 1), these(running("a", orphan))).Again).To(BeNumerically("<", time.Second))
-})
+var _ = DescribeTable("The rest is decided soon after", func(s *mcm.MachineSet, machines []machineOf) {
+	Expect(planFor(s, machines).Again).To(BeNumerically("<", time.Second))
+},
+	Entry("claims", newSet("s", 1), these(running("a", orphan))),
+	Entry("creations", newSet("s", 1), these()),
+	Entry("deletions", newSet("s", 1), these(failed("a"))),
+)
 
 var _ = DescribeTable("A MachineSet that is being deleted",
 	func(s *mcm.MachineSet, machines []machineOf, want string) {

@@ -22,7 +22,8 @@ const (
 	Burst = 100
 	// recheck is after how long a MachineSet is looked at again although nothing has happened.
 	recheck = 10 * time.Minute
-	// soon is when the rest is decided after machines were adopted or released.
+	// soon is when the rest is decided after machines came or went: what follows from that need not wait
+	// until a watch shows it.
 	soon = 10 * time.Millisecond
 )
 
@@ -104,6 +105,9 @@ func New(v View) Plan {
 	for _, s := range sortedSets(v.Sets) {
 		p.decide(v, s, adopted)
 	}
+	if len(p.Claims)+len(p.Creations)+len(p.Deletions) > 0 {
+		p.Again = soon
+	}
 	return p
 }
 
@@ -120,7 +124,7 @@ func (p *Plan) decide(v View, s Set, adopted map[types.UID]bool) {
 	}
 	claimed, claims := claim(s, selector, v.Orphans, adopted)
 	if len(claims) > 0 {
-		p.Claims, p.Again = append(p.Claims, claims...), soon
+		p.Claims = append(p.Claims, claims...)
 		return
 	}
 	p.Again = requeue.Sooner(p.Again, recheck)
