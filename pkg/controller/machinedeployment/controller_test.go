@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -25,10 +26,10 @@ import (
 )
 
 // refuse makes the API server refuse to create machines while it holds, and counts how often it does.
-func (c *cluster) refuse(holds *bool, times *int) {
+func (c *cluster) refuse(holds *atomic.Bool, times *atomic.Int64) {
 	c.OnWrite(func(w sim.Write) error {
-		if *holds && w.Verb == "create" && w.Resource == "machines" {
-			*times++
+		if holds.Load() && w.Verb == "create" && w.Resource == "machines" {
+			times.Add(1)
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "machines"}, "", errors.New("exceeded quota"))
 		}
 		return nil
@@ -83,17 +84,19 @@ var _ = Describe("A MachineSet", func() {
 
 	It("S3, S26: stops at the first machine that is refused, says so, and goes on when it can", func() {
 		play(func(c *cluster) {
-			full, attempts := true, 0
+			var full atomic.Bool
+			var attempts atomic.Int64
+			full.Store(true)
 			c.refuse(&full, &attempts)
 			c.create("s", 9)
 			time.Sleep(time.Hour)
-			Expect(attempts).To(BeNumerically("~", 60, 15), "one each minute")
+			Expect(attempts.Load()).To(BeNumerically("~", 60, 15), "one each minute")
 			Expect(failureOf(c.set("s"))).To(And(HaveField("Reason", plan.FailedCreate), HaveField("Status", mcm.ConditionTrue), HaveField("Message", ContainSubstring("exceeded quota"))))
 			Expect(c.events()).To(ConsistOf("Warning FailedCreate"))
 			since := len(c.Writes())
 			time.Sleep(time.Hour)
 			Expect(c.wrote(since)).To(BeEmpty(), "the condition stays the same")
-			full = false
+			full.Store(false)
 			c.settle()
 			Expect(c.machinesOf("s")).To(HaveLen(9))
 			Expect(failureOf(c.set("s"))).To(BeZero())
