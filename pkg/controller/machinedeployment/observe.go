@@ -72,6 +72,7 @@ func (c *Controller) setsOf(k key) (all []*mcm.MachineSet) {
 // namespace that nothing controls by an empty one.
 func (c *Controller) machinesOf(sets []plan.Set, namespace string) map[types.UID][]*mcm.Machine {
 	candidates := append(stores.Indexed[*mcm.Machine](c.machines, stores.Orphans, namespace), c.writtenMachines.Unseen()...)
+	// What the store has shown since Unseen was asked is in the index.
 	for _, s := range sets {
 		candidates = append(candidates, stores.Indexed[*mcm.Machine](c.machines, stores.ByOwner, string(s.Object.UID))...)
 	}
