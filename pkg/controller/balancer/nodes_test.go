@@ -123,7 +123,7 @@ var _ = Describe("Pods on Nodes that are not ready", func() {
 			first.Crash()
 			before, since := len(c.Writes()), time.Now()
 			c.Start("balancer", allowed(refusing(func(path string) bool {
-				return strings.HasSuffix(path, "/nodes") && time.Since(since) < 5*time.Second
+				return strings.HasSuffix(path, "/nodes") && time.Since(since) < 2*time.Second // retries come after at most 1.6 s and 4.8 s, and the next one may come too late
 			}, http.StatusForbidden, metav1.StatusReasonForbidden)))
 			time.Sleep(2 * time.Minute)
 			Expect(c.writes(before)).To(BeEmpty())
