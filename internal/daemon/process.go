@@ -24,6 +24,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/reachability"
 )
 
 const (
@@ -154,9 +155,22 @@ func (p *Process) Elect(ctx context.Context, e Election, watchedUntil func(time.
 	}, lead)
 }
 
-// ReportRestore records on the lease why the process ends: the storage was restored. The recorder would write the event
+// Lead runs the work of a turn until ctx ends or one part of it does, behind the gate. If the storage of a cluster was
+// restored, it reports that.
+func (p *Process) Lead(ctx context.Context, parts ...func(context.Context) error) error {
+	err := Together(ctx, append(parts, p.Gate.Run)...)
+	if errors.Is(err, reachability.ErrRestored) {
+		p.reportRestore(ctx, err)
+	}
+	if ctx.Err() == nil && err == nil {
+		return errors.New("a controller ended by itself")
+	}
+	return err
+}
+
+// reportRestore records on the lease why the process ends: the storage was restored. The recorder would write the event
 // in the background, and the process would end first.
-func (p *Process) ReportRestore(ctx context.Context, cause error) {
+func (p *Process) reportRestore(ctx context.Context, cause error) {
 	logger := klog.FromContext(ctx)
 	logger.Error(cause, "Ending, to start again: caches and watches show objects that no longer exist")
 	client, err := p.Past(p.Name, func(config *rest.Config) { config.Timeout = reportTimeout })

@@ -8,7 +8,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
+
+// ProbeConfig returns a config for probes, whose rate limit no other request shares.
+func ProbeConfig(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.RateLimiter, config.QPS = nil, -1
+	return config
+}
 
 // Nodes lists one Node.
 func Nodes(client kubernetes.Interface) Probe { return Listing(client.CoreV1().Nodes().List) }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/test/chart"
 	"github.com/evenkeel/evenkeel/test/localcluster"
+	"github.com/evenkeel/evenkeel/test/running"
 )
 
 // soon is how long a process may take to start and to take its lease.
@@ -33,7 +33,7 @@ var _ = Describe("Our binary, as the chart's account, with the flags of the char
 			Expect(err).NotTo(HaveOccurred())
 			all := objects(built)
 			maps.Copy(all, objects(readers))
-			address := freeAddress()
+			address := running.FreeAddress()
 			flags := here(argsOf(all["Deployment "+chart.Namespace+"/"+account]), address)
 			Expect(flags).To(ContainElement("--controllers=" + controllers))
 			sure(ctx, in(all), "apply", "--server-side", "--force-conflicts", "-f", "-")
@@ -93,15 +93,6 @@ func here(flags []string, metrics string) []string {
 		return strings.HasSuffix(flag, "-kubeconfig=inClusterConfig") || strings.HasPrefix(flag, "--secure-metrics-address=")
 	})
 	return append(flags, "--secure-metrics-address="+metrics)
-}
-
-// freeAddress returns an address that is not in use.
-func freeAddress() string {
-	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // read is the status that who shows a token gets for metrics.

@@ -65,7 +65,7 @@ type stage struct {
 	watch   *watch
 	// sent is how many writes the implementation sent in this act, those included that were refused.
 	sent atomic.Int64
-	// refused are resources of which the implementation can create none.
+	// refused are resources that the implementation cannot create.
 	refused sync.Map
 	// last is the machine of the last act on one.
 	last string

@@ -5,6 +5,7 @@ package running
 
 import (
 	"context"
+	"flag"
 	"io"
 	"maps"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -24,6 +26,14 @@ import (
 )
 
 var client = http.Client{Timeout: 2 * time.Second}
+
+// Silence discards what klog says.
+func Silence() {
+	flags := flag.NewFlagSet("", flag.PanicOnError)
+	klog.InitFlags(flags)
+	_ = flags.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL"})
+	klog.SetOutput(io.Discard)
+}
 
 // InFront makes a simulated API server answer on a socket.
 func InFront(server *sim.Server, user string) *front.Front {

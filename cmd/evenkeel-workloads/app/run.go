@@ -4,7 +4,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -89,11 +88,9 @@ func newProcess(o *Options) (*process, error) {
 	return p, nil
 }
 
-// probe reads something that the controllers may read, with a rate limit that no other request shares.
+// probe reads something that the controllers may read.
 func (p *process) probe() (reachability.Probe, error) {
-	config := rest.CopyConfig(p.config)
-	config.RateLimiter, config.QPS = nil, -1
-	ours, err := workloads.NewForConfig(config)
+	ours, err := workloads.NewForConfig(reachability.ProbeConfig(p.config))
 	if err != nil {
 		return nil, fmt.Errorf("make client that probes the cluster: %w", err)
 	}
@@ -128,7 +125,7 @@ func (p *process) runElection(ctx context.Context) error {
 func (p *process) runLeader(ctx context.Context) error {
 	p.Ready.Lead()
 	p.Ready.Filled() // there may never be anything that the controllers wait for
-	runs := []func(context.Context) error{p.cluster.Run, p.Gate.Run}
+	runs := []func(context.Context) error{p.cluster.Run}
 	for name, run := range map[string]func(context.Context) error{balancerName: p.runBalancer, federatedName: p.runFederated} {
 		if p.options.runs(name) {
 			runs = append(runs, func(ctx context.Context) error {
@@ -139,12 +136,5 @@ func (p *process) runLeader(ctx context.Context) error {
 			})
 		}
 	}
-	err := daemon.Together(ctx, runs...)
-	if errors.Is(err, reachability.ErrRestored) {
-		p.ReportRestore(ctx, err)
-	}
-	if ctx.Err() == nil && err == nil {
-		return errors.New("a controller ended by itself")
-	}
-	return err
+	return p.Lead(ctx, runs...)
 }

@@ -4,25 +4,19 @@ package app
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"io"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/test/running"
 	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 func TestApp(t *testing.T) {
-	quiet := flag.NewFlagSet("", flag.PanicOnError)
-	klog.InitFlags(quiet)
-	_ = quiet.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL"})
-	klog.SetOutput(io.Discard)
+	running.Silence()
 	RegisterFailHandler(Fail)
 	RunSpecs(t, Name)
 }

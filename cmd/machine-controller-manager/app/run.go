@@ -155,7 +155,7 @@ func (p *process) runLeader(ctx context.Context) error {
 	if !p.picked(mcmName) {
 		p.Ready.Filled() // there may never be anything that the other controllers wait for
 	}
-	runs := append(p.clusters.probes(), p.Gate.Run, p.awaitReserves)
+	runs := append(p.clusters.probes(), p.awaitReserves)
 	for _, c := range p.controllers {
 		if c.run == nil {
 			continue
@@ -171,14 +171,7 @@ func (p *process) runLeader(ctx context.Context) error {
 		runs = append(runs, p.publishSettings)
 	}
 	defer p.caches.shutdown()
-	err := daemon.Together(ctx, runs...)
-	if errors.Is(err, reachability.ErrRestored) {
-		p.ReportRestore(ctx, err)
-	}
-	if ctx.Err() == nil && err == nil {
-		return errors.New("a controller ended by itself")
-	}
-	return err
+	return p.Lead(ctx, runs...)
 }
 
 // controller is an entry of --controllers. A controller that cannot run by itself is run by another
@@ -278,7 +271,7 @@ type clusters struct {
 
 // newClusters returns the clusters that the selected controllers depend on.
 func (p *process) newClusters() (clusters, error) {
-	ours, err := machines.Evenkeel(probing(p.control))
+	ours, err := machines.Evenkeel(reachability.ProbeConfig(p.control))
 	if err != nil {
 		return clusters{}, fmt.Errorf("make client that probes the control cluster: %w", err)
 	}
@@ -287,20 +280,13 @@ func (p *process) newClusters() (clusters, error) {
 		p.registry.MustRegister(reachability.Metrics{all.control})
 		return all, nil
 	}
-	core, err := connect.Core(probing(p.target))
+	core, err := connect.Core(reachability.ProbeConfig(p.target))
 	if err != nil {
 		return clusters{}, fmt.Errorf("make client that probes the target cluster: %w", err)
 	}
 	all.target = reachability.New("target", reachability.Nodes(core), reachability.Options{})
 	p.registry.MustRegister(reachability.Metrics{all.control, all.target})
 	return all, nil
-}
-
-// probing returns a config for probes, whose rate limit no other request shares.
-func probing(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.RateLimiter, config.QPS = nil, -1
-	return config
 }
 
 func (c clusters) probes() (all []func(context.Context) error) {

@@ -3,13 +3,12 @@
 package app
 
 import (
-	"flag"
-	"io"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/test/running"
 )
 
 // suite is for tests in virtual time.
@@ -17,10 +16,7 @@ var suite *testing.T
 
 func TestApp(t *testing.T) {
 	suite = t
-	quiet := flag.NewFlagSet("", flag.PanicOnError)
-	klog.InitFlags(quiet)
-	_ = quiet.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL"})
-	klog.SetOutput(io.Discard)
+	running.Silence()
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "machine-controller-manager")
 }

@@ -86,7 +86,7 @@ func (p *process) runController(ctx context.Context, c clients, cloud driver.Dri
 	controller, err := mcm.NewController(o.Namespace, c.machine.MachineV1alpha1(), c.control, c.target, cloud,
 		factories.target, factories.control.Core().V1().Secrets(),
 		factories.machine.Machine().V1alpha1().MachineClasses(), factories.machine.Machine().V1alpha1().Machines(),
-		p.recorder, o.SafetyOptions, o.NodeConditions, o.BootstrapTokenAuthExtraGroups, version,
+		p.Recorder, o.SafetyOptions, o.NodeConditions, o.BootstrapTokenAuthExtraGroups, version,
 		machineutils.RetryPeriod(o.ResourceExhaustedRetry.Duration))
 	if err != nil {
 		return fmt.Errorf("make machine controller: %w", err)
@@ -96,7 +96,7 @@ func (p *process) runController(ctx context.Context, c clients, cloud driver.Dri
 	if !factories.filled(ctx) {
 		return nil
 	}
-	p.readiness.Filled()
+	p.Ready.Filled()
 	return p.runWorkers(ctx, controller)
 }
 

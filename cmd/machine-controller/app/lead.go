@@ -24,8 +24,8 @@ const retryPeriod = 2 * time.Second
 // runLeader runs the cloud and the controller that uses it. After ctx has ended they write nothing
 // more, and when runLeader returns nothing is in progress.
 func (p *process) runLeader(ctx context.Context) error {
-	p.readiness.Lead()
-	return daemon.Together(ctx, p.gate.Run, p.runProvider)
+	p.Ready.Lead()
+	return daemon.Together(ctx, p.Gate.Run, p.runProvider)
 }
 
 func (p *process) runProvider(ctx context.Context) error {
@@ -70,7 +70,7 @@ func retryUntil(ctx context.Context, what string, try func(context.Context) erro
 
 // newCloud returns the virtual provider with clients of its own.
 func (p *process) newCloud() (*virtual.Driver, error) {
-	o := virtual.Options{Namespace: p.options.Namespace, Recorder: p.recorder}
+	o := virtual.Options{Namespace: p.options.Namespace, Recorder: p.Recorder}
 	var err error
 	if o.Control, err = connect.Core(p.unlimited(p.control)); err != nil {
 		return nil, fmt.Errorf("make cloud's control client: %w", err)

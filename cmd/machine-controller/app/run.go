@@ -3,9 +3,9 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"os"
 	goruntime "runtime"
 
 	machinescheme "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/scheme"
@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -32,13 +31,11 @@ const name = "machine-controller"
 
 // process is one run of the binary.
 type process struct {
-	options   *Options
-	control   *rest.Config // as it was read; behind and unlimited derive the clients' configs
-	target    *rest.Config // likewise; nil without a target cluster
-	recorder  record.EventRecorder
-	registry  *prometheus.Registry
-	gate      daemon.Gate
-	readiness daemon.Readiness
+	daemon.Process
+	options  *Options
+	control  *rest.Config // as it was read; behind and unlimited derive the clients' configs
+	target   *rest.Config // likewise; nil without a target cluster
+	registry *prometheus.Registry
 }
 
 // Run serves until ctx ends or the lease is lost.
@@ -62,7 +59,9 @@ func Run(ctx context.Context, o *Options) error {
 }
 
 func newProcess(o *Options) (*process, error) {
-	p := &process{options: o, registry: prometheus.NewRegistry()}
+	p := &process{options: o, registry: prometheus.NewRegistry(), Process: daemon.Process{
+		Name: name, Namespace: o.Namespace, Lease: name, Kubeconfig: cmp.Or(o.ControlKubeconfig, o.TargetKubeconfig),
+	}}
 	var err error
 	if o.hasTarget() {
 		if p.target, err = daemon.Config(o.TargetKubeconfig); err != nil {
@@ -80,7 +79,7 @@ func newProcess(o *Options) (*process, error) {
 // behind returns a config for clients of MCM: their writes stop with the turn of this process, and
 // the flags limit their rate.
 func (p *process) behind(config *rest.Config) *rest.Config {
-	config = rest.AddUserAgent(p.gate.Behind(config), name)
+	config = rest.AddUserAgent(p.Gate.Behind(config), name)
 	config.QPS, config.Burst = p.options.KubeAPIQPS, int(p.options.KubeAPIBurst)
 	return config
 }
@@ -88,7 +87,7 @@ func (p *process) behind(config *rest.Config) *rest.Config {
 // unlimited returns a config for clients of the virtual provider, which represents any number of
 // computers, each of which would have a rate limit of its own.
 func (p *process) unlimited(config *rest.Config) *rest.Config {
-	config = rest.AddUserAgent(p.gate.Behind(config), "virtual-provider")
+	config = rest.AddUserAgent(p.Gate.Behind(config), "virtual-provider")
 	config.QPS = -1
 	return config
 }
@@ -114,14 +113,14 @@ func (p *process) record(ctx context.Context) (record.EventBroadcaster, error) {
 	utilruntime.Must(machinescheme.AddToScheme(scheme))
 	events := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
 	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	p.recorder = events.NewRecorder(scheme, corev1.EventSource{Component: name})
+	p.Recorder = events.NewRecorder(scheme, corev1.EventSource{Component: name})
 	return events, nil
 }
 
 func (p *process) serveEndpoints(ctx context.Context) error {
 	return daemon.Serve(ctx, p.options.endpoint(), daemon.Endpoints{
 		Healthy:   map[string]daemon.Check{"controller": stock.Health},
-		Ready:     map[string]daemon.Check{"caches": p.readiness.Check},
+		Ready:     map[string]daemon.Check{"caches": p.Ready.Check},
 		Metrics:   prometheus.Gatherers{prometheus.DefaultGatherer, p.registry},
 		Profiling: p.options.EnableProfiling,
 	})
@@ -129,25 +128,5 @@ func (p *process) serveEndpoints(ctx context.Context) error {
 
 // runElection waits for the lease and leads.
 func (p *process) runElection(ctx context.Context) error {
-	election := p.options.LeaderElection
-	if !election.LeaderElect {
-		return p.runLeader(ctx)
-	}
-	hostname, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("name myself: %w", err)
-	}
-	// This client bypasses the gate, because the lease is renewed and released while the work ends.
-	config := rest.AddUserAgent(rest.CopyConfig(p.control), name+"-leader-election")
-	config.Timeout = election.RenewDeadline.Duration / 2
-	client, err := connect.Core(config)
-	if err != nil {
-		return fmt.Errorf("make lease client: %w", err)
-	}
-	p.readiness.Wait()
-	return daemon.Elect(ctx, client, daemon.Lease{
-		Namespace: p.options.Namespace, Name: name, Identity: hostname + "_" + string(uuid.NewUUID()),
-		Duration: election.LeaseDuration.Duration, RenewDeadline: election.RenewDeadline.Duration, RetryPeriod: election.RetryPeriod.Duration,
-		Recorder: p.recorder,
-	}, p.runLeader)
+	return p.Elect(ctx, stock.Election(p.options.LeaderElection), nil, p.runLeader)
 }
