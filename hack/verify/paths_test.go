@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io/fs"
 	"testing/fstest"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -32,7 +33,7 @@ var _ = Describe("Documents", func() {
 	// wrong returns what is wrong in docs/a.md, beside docs/b.md and pkg/fit.
 	wrong := func(a string) []string {
 		found, err := deadPaths(fstest.MapFS{
-			"README.md": {}, "CONTRIBUTING.md": {}, "RELEASE.md": {}, "SECURITY.md": {}, "test/x": {}, "pkg/fit/doc.go": {},
+			"README.md": {}, "CONTRIBUTING.md": {}, "RELEASE.md": {}, "SECURITY.md": {}, "test/x": {}, "pkg/fit/doc.go": {}, "pkg/empty/old": {Mode: fs.ModeDir},
 			"docs/a.md": {Data: []byte(a)}, "docs/b.md": {Data: []byte("## `b`, and more\n")},
 		})
 		Expect(err).NotTo(HaveOccurred())
@@ -49,6 +50,7 @@ var _ = Describe("Documents", func() {
 	DescribeTable("are wrong",
 		func(text, planted string) { Expect(wrong(text)).To(ConsistOf("docs/a.md: there is no " + planted)) },
 		Entry("where a folder has gone", "`pkg/signs`", "pkg/signs"),
+		Entry("where a folder is empty, which is not in a clone", "`pkg/empty`", "pkg/empty"),
 		Entry("where one of several has gone", "`pkg/{fit,signs}`", "pkg/{fit,signs}"),
 		Entry("where nothing matches", "`pkg/<name>/plan.go`", "pkg/<name>/plan.go"),
 		Entry("where a page has gone", "[words](words.md)", "words.md"),
