@@ -22,11 +22,11 @@ const (
 	ByOwner    = "owner"    // the UID of the controlling owner
 	ByNode     = "node"     // the name of a Machine's or a pod's Node
 	ByInstance = "instance" // a Machine's instance: see [pool.InstanceID]
-	Orphans    = "orphans"  // the namespace of Machines that nothing controls
+	Orphans    = "orphans"  // the namespace of an object that nothing controls
 )
 
-// OwnerIndex returns the index of the objects that another object controls.
-func OwnerIndex() cache.Indexers { return cache.Indexers{ByOwner: ownerKeys} }
+// OwnerIndex returns the indexes of the objects that another object controls, and that none does.
+func OwnerIndex() cache.Indexers { return cache.Indexers{ByOwner: ownerKeys, Orphans: orphan} }
 
 // Machines are the indexes of Machines.
 func Machines() cache.Indexers {

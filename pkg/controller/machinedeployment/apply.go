@@ -12,7 +12,6 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,32 +29,45 @@ const maxParallel = 16
 type application struct {
 	*Controller
 	view plan.View
+	// deployment is the MachineDeployment after the writes so far, nil if there is none.
+	deployment *machine.MachineDeployment
 	// current are the MachineSets after the writes so far, by UID.
 	current map[types.UID]*mcm.MachineSet
-	// confirmed are those that are as they were looked at.
+	// confirmed are the objects that are as they were looked at, by UID.
 	confirmed map[types.UID]bool
 }
 
-// apply carries out a plan. All but the first two steps are independent: what fails does not delay the
-// rest.
+// apply carries out a plan. What fails before machines are created and deleted ends it. The rest is
+// independent: what fails does not delay the others.
 func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error {
-	a := &application{c, v, map[types.UID]*mcm.MachineSet{}, map[types.UID]bool{}}
+	a := &application{c, v, v.Deployment, map[types.UID]*mcm.MachineSet{}, map[types.UID]bool{}}
 	for _, s := range v.Sets {
 		a.current[s.Object.UID] = s.Object
 	}
-	if err := errors.Join(a.claim(ctx, p.Claims), a.writeFinalizers(ctx, p.Finalizers)); err != nil {
-		return err
+	for _, write := range []func() error{
+		func() error { return a.changeDeployment(ctx, p.Deployment) },
+		func() error { return a.claimSets(ctx, p.SetClaims) },
+		func() error { return a.claim(ctx, p.Claims) },
+		func() error { return a.createSets(ctx, p.NewSets) },
+		func() error { return a.changeSets(ctx, p.Sets) },
+	} {
+		if err := write(); err != nil {
+			return err
+		}
 	}
 	changeErr := inParallel(p.Machines, func(m plan.MachineChange) error { return c.patchMachine(ctx, m.Before, m.After) })
 	failures, createErr := a.create(ctx, p.Creations)
-	return errors.Join(changeErr, createErr, a.delete(ctx, p.Deletions), a.report(ctx, p.Statuses, failures))
+	return errors.Join(
+		changeErr, createErr, a.delete(ctx, p.Deletions), a.deleteSets(ctx, p.SetDeletions), a.changeNodes(ctx, p.Nodes),
+		a.report(ctx, p.Statuses, failures), a.reportDeployment(ctx, p.DeploymentStatus),
+	)
 }
 
 // confirm reads a MachineSet, before machines are adopted, created or deleted for it, and returns a
-// conflict if it is not as it was looked at: a store may be late.
+// conflict if it is not as it was looked at, or its MachineDeployment is not: a store may be late.
 func (a *application) confirm(ctx context.Context, set *mcm.MachineSet) error {
-	if a.confirmed[set.UID] {
-		return nil
+	if err := a.confirmDeployment(ctx); err != nil || a.confirmed[set.UID] {
+		return err
 	}
 	live, err := a.client.MachineSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
 	switch {
@@ -90,20 +102,6 @@ func (a *application) claim(ctx context.Context, claims []plan.Claim) error {
 	})
 }
 
-func (a *application) writeFinalizers(ctx context.Context, changes []plan.FinalizerChange) error {
-	var errs []error
-	for _, change := range changes {
-		before := a.current[change.Set.UID]
-		after := before.DeepCopy()
-		after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == plan.Finalizer })
-		if change.Add {
-			after.Finalizers = append(after.Finalizers, plan.Finalizer)
-		}
-		errs = append(errs, a.patchSet(ctx, before, after))
-	}
-	return errors.Join(errs...)
-}
-
 // report writes statuses. Where machines could not be created, the status says so.
 func (a *application) report(ctx context.Context, changes []plan.StatusChange, failures map[types.UID]plan.Failure) error {
 	changes = slices.DeleteFunc(slices.Clone(changes), func(c plan.StatusChange) bool { _, failed := failures[c.Set.UID]; return failed })
@@ -119,9 +117,12 @@ func (a *application) report(ctx context.Context, changes []plan.StatusChange, f
 		before := a.current[change.Set.UID]
 		after := before.DeepCopy()
 		after.Status = change.After
+		if change.After.ObservedGeneration == change.Set.Generation {
+			after.Status.ObservedGeneration = before.Generation // spec may have been changed by this plan
+		}
 		err := a.patchSet(ctx, before, after, "status")
-		if errs = append(errs, err); err == nil && change.Warning != nil {
-			a.recorder.Event(referenceTo(change.Set), corev1.EventTypeWarning, change.Warning.Reason, change.Warning.Message)
+		if errs = append(errs, err); err == nil {
+			a.recordEvents(change.Events)
 		}
 	}
 	return errors.Join(errs...)
@@ -138,7 +139,7 @@ func (a *application) patchSet(ctx context.Context, before, after *mcm.MachineSe
 		return written.IgnoreNotFound(fmt.Errorf("write machine set %s: %w", before.Name, err))
 	}
 	a.writtenSets.Record(answer)
-	a.current[before.UID] = answer
+	a.current[before.UID], a.confirmed[before.UID] = answer, true
 	klog.FromContext(ctx).V(2).Info("Wrote machine set", "machineSet", before.Name, "patch", string(patch))
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -49,31 +50,44 @@ type Options struct {
 	Clock clock.WithTicker
 	// Cluster reports whether the control cluster answers; nil means that it always does.
 	Cluster *reachability.Cluster
+	// Settings are those of the decisions.
+	Settings plan.Settings
 }
 
-// Controller runs MachineSets.
+// Clients write to the two clusters. Nodes is nil if there is no target cluster.
+type Clients struct {
+	Machines machineclient.MachineV1alpha1Interface
+	Nodes    corev1client.NodeInterface
+}
+
+// Controller runs MachineDeployments and MachineSets.
 type Controller struct {
 	client   machineclient.MachineV1alpha1Interface
 	recorder record.EventRecorder
 	clock    clock.WithTicker
 	cluster  *reachability.Cluster
 
+	nodeClient                         corev1client.NodeInterface
+	settings                           plan.Settings
 	loop                               *loop.Loop
 	deployments, sets, machines, nodes cache.Indexer
 	filled                             []cache.DoneChecker
-	// writtenSets and writtenMachines contain the API server's answers, so that no decision is based
-	// on older objects.
-	writtenSets     *written.Cache[*mcm.MachineSet]
-	writtenMachines *written.Cache[*mcm.Machine]
-	memory          *memory
+	// These contain the API server's answers, so that no decision is based on older objects.
+	writtenDeployments *written.Cache[*machine.MachineDeployment]
+	writtenSets        *written.Cache[*mcm.MachineSet]
+	writtenMachines    *written.Cache[*mcm.Machine]
+	writtenNodes       *written.Cache[*corev1.Node]
+	memory             *memory
 }
 
 // New returns a controller. The caller must call Run. Start the informers after New.
-func New(client machineclient.MachineV1alpha1Interface, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
+func New(clients Clients, informers Informers, recorder record.EventRecorder, o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	c := &Controller{client: client, recorder: recorder, clock: o.Clock, cluster: o.Cluster, memory: newMemory()}
+	c := &Controller{
+		client: clients.Machines, nodeClient: clients.Nodes, recorder: recorder, clock: o.Clock, cluster: o.Cluster, settings: o.Settings, memory: newMemory(),
+	}
 	c.loop = loop.New("machinedeployment", c.sync, loop.Options{Workers: cmp.Or(o.Workers, 5), Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {
 		c.loop.Discard()
@@ -93,7 +107,9 @@ func (c *Controller) attach(i Informers) error {
 	c.deployments, c.sets, c.machines = read(m.Deployments()), read(m.Sets()), read(m.Machines())
 	if i.Target != nil {
 		c.nodes = read(i.Target.Nodes())
+		c.writtenNodes = written.NewCache[*corev1.Node](c.nodes, c.clock)
 	}
+	c.writtenDeployments = written.NewCache[*machine.MachineDeployment](c.deployments, c.clock)
 	c.writtenSets = written.NewCache[*mcm.MachineSet](c.sets, c.clock)
 	c.writtenMachines = written.NewCache[*mcm.Machine](c.machines, c.clock)
 	_, err1 := m.Deployments().AddEventHandler(handlers.OnChange(c.deploymentChanged))
@@ -104,24 +120,43 @@ func (c *Controller) attach(i Informers) error {
 
 func (c *Controller) add(k key) { c.loop.AddAfter(k.String(), gather) }
 
-// deploymentChanged queues a MachineDeployment that comes or goes.
+// deploymentChanged queues a MachineDeployment, and MachineSets that were its own or may become so.
 func (c *Controller) deploymentChanged(was, is any) {
+	d, ok := cmp.Or(is, was).(*machine.MachineDeployment)
+	if !ok {
+		return
+	}
+	c.add(key{deploymentKind, d.Namespace, d.Name})
 	if was != nil && is != nil {
 		return
 	}
-	if d, ok := cmp.Or(is, was).(*machine.MachineDeployment); ok {
-		c.add(key{deploymentKind, d.Namespace, d.Name})
+	for _, set := range stores.Indexed[*mcm.MachineSet](c.sets, stores.ByOwner, string(d.UID)) {
+		c.add(c.keyOf(set))
 	}
 }
 
 func (c *Controller) setChanged(was, is any) {
 	for _, item := range []any{was, is} {
 		if set, ok := item.(*mcm.MachineSet); ok {
-			c.add(keyOf(set))
+			c.add(c.keyOf(set))
+			c.orphanSetChanged(set)
 		}
 	}
 	if gone, ok := was.(*mcm.MachineSet); ok && is == nil {
 		c.memory.forgetSet(gone.UID)
+	}
+}
+
+// orphanSetChanged queues the MachineDeployments that may adopt a MachineSet.
+func (c *Controller) orphanSetChanged(set *mcm.MachineSet) {
+	if metav1.GetControllerOfNoCopy(set) != nil {
+		return
+	}
+	for d := range stores.All[*machine.MachineDeployment](c.deployments) {
+		selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+		if d.Namespace == set.Namespace && err == nil && selector.Matches(labels.Set(set.Labels)) {
+			c.add(key{deploymentKind, d.Namespace, d.Name})
+		}
 	}
 }
 
@@ -135,7 +170,7 @@ func (c *Controller) machineChanged(was, is any) {
 			continue
 		}
 		if set := stores.Controller[mcm.MachineSet](c.sets, m); set != nil {
-			c.add(keyOf(set))
+			c.add(c.keyOf(set))
 		}
 	}
 	if after == nil && before != nil {
@@ -154,14 +189,17 @@ func (c *Controller) orphanChanged(m *mcm.Machine) {
 	for set := range stores.All[*mcm.MachineSet](c.sets) {
 		selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 		if set.Namespace == m.Namespace && err == nil && selector.Matches(labels.Set(m.Labels)) {
-			c.add(keyOf(set))
+			c.add(c.keyOf(set))
 		}
 	}
 }
 
 func (c *Controller) lookAtAll() {
+	for d := range stores.All[*machine.MachineDeployment](c.deployments) {
+		c.add(key{deploymentKind, d.Namespace, d.Name})
+	}
 	for set := range stores.All[*mcm.MachineSet](c.sets) {
-		c.add(keyOf(set))
+		c.add(c.keyOf(set))
 	}
 }
 
@@ -172,11 +210,17 @@ func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
 
 func (c *Controller) sync(ctx context.Context, text string) (time.Duration, error) {
-	if err := c.cluster.Err(c.sets, c.machines); err != nil {
+	if err := c.cluster.Err(c.deployments, c.sets, c.machines); err != nil {
 		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
 		return reachability.Recheck, nil
 	}
-	v, err := c.observe(ctx, parseKey(text))
+	k := parseKey(text)
+	held, free := c.memory.hold(c.setsFor(k))
+	if !free {
+		return gather, nil // another key decides about one of the MachineSets, which changes its owner now
+	}
+	defer c.memory.release(held)
+	v, err := c.observe(ctx, k)
 	if err != nil {
 		return 0, err
 	}
@@ -191,15 +235,20 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 }
 
 func (c *Controller) panicked(text string, value any) {
-	for _, set := range c.setsOf(parseKey(text)) {
-		c.recorder.Eventf(referenceTo(set), corev1.EventTypeWarning, "UnableToManage", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
+	k := parseKey(text)
+	if d := c.deploymentOf(k); d != nil {
+		c.recorder.Eventf(referenceTo(deploymentKind, d), corev1.EventTypeWarning, "UnableToManage", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
+		return
+	}
+	for _, set := range c.setsOf(k) {
+		c.recorder.Eventf(referenceTo(setKind, set), corev1.EventTypeWarning, "UnableToManage", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
 	}
 }
 
-// referenceTo returns a reference to a MachineSet, for events. Decoded objects lack their kind.
-func referenceTo(set *mcm.MachineSet) *corev1.ObjectReference {
+// referenceTo returns a reference to an object, for events. Decoded objects lack their kind.
+func referenceTo(of kind, o metav1.Object) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
-		APIVersion: mcm.SchemeGroupVersion.String(), Kind: string(setKind),
-		Namespace: set.Namespace, Name: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion,
+		APIVersion: mcm.SchemeGroupVersion.String(), Kind: string(of),
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
 	}
 }

@@ -201,15 +201,16 @@ var _ = Describe("A MachineSet", func() {
 		})
 	})
 
-	It("is left alone while its MachineDeployment exists", func() {
+	It("has its machines also while its MachineDeployment is invalid, and when that goes", func() {
 		play(func(c *cluster) {
 			d := world.Create(c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace), &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}})
 			c.create("s", 2, func(s *mcm.MachineSet) { s.OwnerReferences = world.OwnedBy("MachineDeployment", d) })
 			c.settle()
-			Expect(c.machinesOf("s")).To(BeEmpty())
-			Expect(c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Delete(context.Background(), "d", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})).To(Succeed())
-			c.settle()
 			Expect(c.machinesOf("s")).To(HaveLen(2))
+			Expect(c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Delete(context.Background(), "d", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)})).To(Succeed())
+			c.scale("s", 3)
+			c.settle()
+			Expect(c.machinesOf("s")).To(HaveLen(3))
 		})
 	})
 

@@ -94,7 +94,7 @@ func (a *application) createOne(ctx context.Context, set *mcm.MachineSet) error 
 	}
 	if err != nil {
 		a.memory.noteName(set.UID, m.Name)
-		a.recorder.Eventf(referenceTo(set), corev1.EventTypeWarning, "FailedCreate", "Creating a machine failed: %v", err)
+		a.recorder.Eventf(referenceTo(setKind, set), corev1.EventTypeWarning, "FailedCreate", "Creating a machine failed: %v", err)
 		return creationError{m, err}
 	}
 	a.noteCreated(ctx, set, answer)
@@ -118,7 +118,7 @@ func (a *application) recognize(ctx context.Context, set *mcm.MachineSet, m *mcm
 func (a *application) noteCreated(ctx context.Context, set *mcm.MachineSet, m *mcm.Machine) {
 	a.writtenMachines.Record(m)
 	klog.FromContext(ctx).V(2).Info("Created machine", "machineSet", set.Name, "machine", m.Name)
-	a.recorder.Eventf(referenceTo(set), corev1.EventTypeNormal, "SuccessfulCreate", "Created machine %s", m.Name)
+	a.recorder.Eventf(referenceTo(setKind, set), corev1.EventTypeNormal, "SuccessfulCreate", "Created machine %s", m.Name)
 }
 
 // newMachine returns a machine of a MachineSet. Its name is chosen here, and not by the API server, so

@@ -56,12 +56,12 @@ func (a *application) deleteOne(ctx context.Context, d plan.Deletion) error {
 	case err != nil:
 		a.memory.noteDoubt(d.Set.UID, m)
 		if !apierrors.IsConflict(err) {
-			a.recorder.Eventf(referenceTo(d.Set), corev1.EventTypeWarning, "FailedDelete", "Deleting machine %s failed: %v", m.Name, err)
+			a.recorder.Eventf(referenceTo(setKind, d.Set), corev1.EventTypeWarning, "FailedDelete", "Deleting machine %s failed: %v", m.Name, err)
 		}
 		return fmt.Errorf("delete machine %s: %w", m.Name, err)
 	}
 	klog.FromContext(ctx).V(2).Info("Deleted machine", "machineSet", d.Set.Name, "machine", m.Name, "because", d.Reason)
-	a.recorder.Eventf(referenceTo(d.Set), corev1.EventTypeNormal, "SuccessfulDelete", "Deleted machine %s", m.Name)
+	a.recorder.Eventf(referenceTo(setKind, d.Set), corev1.EventTypeNormal, "SuccessfulDelete", "Deleted machine %s", m.Name)
 	return a.markTerminating(ctx, d.Set, m)
 }
 

@@ -5,8 +5,6 @@ package machinedeployment
 import (
 	"strings"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -32,13 +30,4 @@ func parseKey(text string) key {
 	namespace, rest, _ := cache.SplitMetaNamespaceKey(text)
 	of, name, _ := strings.Cut(rest, ":")
 	return key{kind(of), namespace, name}
-}
-
-// keyOf returns the key of a MachineSet: that of the MachineDeployment that controls it, even if
-// that does not exist, so that a MachineSet has only one.
-func keyOf(set *mcm.MachineSet) key {
-	if owner := metav1.GetControllerOfNoCopy(set); owner != nil && owner.Kind == string(deploymentKind) {
-		return key{deploymentKind, set.Namespace, owner.Name}
-	}
-	return key{setKind, set.Namespace, set.Name}
 }

@@ -18,6 +18,8 @@ type memory struct {
 	sets map[types.UID]*setMemory
 	// gone are machines that do not exist any more, until the store shows that.
 	gone map[types.UID]*mcm.Machine
+	// held are the MachineSets that a key decides about now.
+	held map[types.UID]bool
 }
 
 // setMemory belongs to a MachineSet.
@@ -30,7 +32,7 @@ type setMemory struct {
 }
 
 func newMemory() *memory {
-	return &memory{sets: map[types.UID]*setMemory{}, gone: map[types.UID]*mcm.Machine{}}
+	return &memory{sets: map[types.UID]*setMemory{}, gone: map[types.UID]*mcm.Machine{}, held: map[types.UID]bool{}}
 }
 
 // locked calls f with what is remembered of a MachineSet, and forgets it if nothing is left.
@@ -106,9 +108,31 @@ func (m *memory) isGone(uid types.UID) bool {
 	return m.gone[uid] != nil
 }
 
+// hold reserves MachineSets for one key, unless another one has reserved any of them.
+func (m *memory) hold(sets []types.UID) (held []types.UID, free bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if slices.ContainsFunc(sets, func(set types.UID) bool { return m.held[set] }) {
+		return nil, false
+	}
+	for _, set := range sets {
+		m.held[set] = true
+	}
+	return sets, true
+}
+
+// release ends what hold has begun.
+func (m *memory) release(sets []types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, set := range sets {
+		delete(m.held, set)
+	}
+}
+
 // len returns how much is remembered.
 func (m *memory) len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.sets) + len(m.gone)
+	return len(m.sets) + len(m.gone) + len(m.held)
 }

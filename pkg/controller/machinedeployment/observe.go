@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -23,12 +24,15 @@ import (
 // observe collects the view of a key. Where a store is behind the answers to our writes, the answers
 // are used.
 func (c *Controller) observe(ctx context.Context, k key) (plan.View, error) {
-	v := plan.View{Now: c.clock.Now()}
+	v := plan.View{Now: c.clock.Now(), Settings: c.settings, Deployment: c.deploymentOf(k)}
 	for _, set := range c.setsOf(k) {
 		if err := c.resolve(ctx, set); err != nil {
 			return v, err
 		}
 		v.Sets = append(v.Sets, plan.Set{Object: set})
+	}
+	if v.Deployment != nil {
+		v.OrphanSets = c.orphanSets(k.namespace)
 	}
 	if len(v.Sets) == 0 {
 		return v, nil
@@ -43,29 +47,93 @@ func (c *Controller) observe(ctx context.Context, k key) (plan.View, error) {
 	}
 	v.Orphans = machines[""]
 	if c.nodes != nil {
-		v.Nodes = c.nodesOf(v.Sets)
+		v.Nodes = c.nodesOf(v)
 	}
 	return v, nil
 }
 
-// setsOf returns the MachineSets that a key is about. A MachineSet whose MachineDeployment exists is
-// not one of them yet.
-func (c *Controller) setsOf(k key) (all []*mcm.MachineSet) {
-	candidates := stores.All[*mcm.MachineSet](c.sets)
-	if k.kind == setKind {
-		set := stores.Find[mcm.MachineSet](c.sets, k.namespace+"/"+k.name)
-		if set == nil {
-			return nil
-		}
-		candidates = slices.Values([]*mcm.MachineSet{set})
+// deploymentOf returns the MachineDeployment of a key, nil if there is none.
+func (c *Controller) deploymentOf(k key) *machine.MachineDeployment {
+	if k.kind != deploymentKind {
+		return nil
 	}
-	for set := range candidates {
-		set = c.writtenSets.Newest(set)
-		if keyOf(set) == k && stores.Controller[machine.MachineDeployment](c.deployments, set) == nil {
+	d := stores.Find[machine.MachineDeployment](c.deployments, k.namespace+"/"+k.name)
+	if d == nil {
+		return nil
+	}
+	return c.writtenDeployments.Newest(d)
+}
+
+// keyOf returns the key of a MachineSet: that of the MachineDeployment that controls it, if that
+// exists.
+func (c *Controller) keyOf(set *mcm.MachineSet) key {
+	if d := stores.Controller[machine.MachineDeployment](c.deployments, set); d != nil {
+		return key{deploymentKind, d.Namespace, d.Name}
+	}
+	return key{setKind, set.Namespace, set.Name}
+}
+
+// setsOf returns the MachineSets that a key is about.
+func (c *Controller) setsOf(k key) (all []*mcm.MachineSet) {
+	for _, set := range c.candidates(k) {
+		if set = c.writtenSets.Newest(set); c.keyOf(set) == k {
 			all = append(all, set)
 		}
 	}
 	return all
+}
+
+// candidates returns the MachineSets that may be among those of a key. Of those that have just been
+// created or adopted, the store may not show that yet.
+func (c *Controller) candidates(k key) []*mcm.MachineSet {
+	if k.kind == setKind {
+		if set := stores.Find[mcm.MachineSet](c.sets, k.namespace+"/"+k.name); set != nil {
+			return []*mcm.MachineSet{set}
+		}
+		return nil
+	}
+	d := c.deploymentOf(k)
+	if d == nil {
+		return nil
+	}
+	all := append(stores.Indexed[*mcm.MachineSet](c.sets, stores.Orphans, k.namespace), c.writtenSets.Unseen()...)
+	// What the store has shown since Unseen was asked is in the index.
+	return unique(append(all, stores.Indexed[*mcm.MachineSet](c.sets, stores.ByOwner, string(d.UID))...))
+}
+
+// orphanSets returns the MachineSets of a namespace that nothing controls.
+func (c *Controller) orphanSets(namespace string) (all []*mcm.MachineSet) {
+	for _, set := range stores.Indexed[*mcm.MachineSet](c.sets, stores.Orphans, namespace) {
+		if set = c.writtenSets.Newest(set); metav1.GetControllerOfNoCopy(set) == nil {
+			all = append(all, set)
+		}
+	}
+	return all
+}
+
+// setsFor returns the UIDs of the MachineSets that a key may decide about.
+func (c *Controller) setsFor(k key) (all []types.UID) {
+	for _, set := range c.setsOf(k) {
+		all = append(all, set.UID)
+	}
+	if d := c.deploymentOf(k); d != nil {
+		for _, set := range c.orphanSets(k.namespace) {
+			if selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector); err == nil && selector.Matches(labels.Set(set.Labels)) {
+				all = append(all, set.UID)
+			}
+		}
+	}
+	return all
+}
+
+// unique returns objects without those whose UID is among those before.
+func unique[T metav1.Object](all []T) []T {
+	seen := map[types.UID]bool{}
+	return slices.DeleteFunc(all, func(o T) bool {
+		was := seen[o.GetUID()]
+		seen[o.GetUID()] = true
+		return was
+	})
 }
 
 // machinesOf returns the machines of MachineSets by the UID of the MachineSet, and those of the
@@ -92,16 +160,17 @@ func (c *Controller) machinesOf(sets []plan.Set, namespace string) map[types.UID
 	return machines
 }
 
-// nodesOf returns the Nodes of failed machines.
-func (c *Controller) nodesOf(sets []plan.Set) map[string]*corev1.Node {
+// nodesOf returns the Nodes of machines: without a MachineDeployment, only those of failed ones, which
+// may be preserved.
+func (c *Controller) nodesOf(v plan.View) map[string]*corev1.Node {
 	nodes := map[string]*corev1.Node{}
-	for _, s := range sets {
+	for _, s := range v.Sets {
 		for _, m := range s.Machines {
-			if m.Status.CurrentStatus.Phase != mcm.MachineFailed {
+			if v.Deployment == nil && m.Status.CurrentStatus.Phase != mcm.MachineFailed {
 				continue
 			}
 			if node := stores.Find[corev1.Node](c.nodes, m.Labels[mcm.NodeLabelKey]); node != nil {
-				nodes[node.Name] = node
+				nodes[node.Name] = c.writtenNodes.Newest(node)
 			}
 		}
 	}

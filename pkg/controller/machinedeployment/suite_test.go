@@ -24,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	machines "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
@@ -57,7 +58,7 @@ func exposed(show func(*Controller)) storm.Program {
 		core, ours := world.Clients(config)
 		machines, nodes := stores.New(ours, fixture.Namespace), target.New(core, nil)
 		cluster := world.ControlCluster(ours)
-		c, err := New(ours.MachineV1alpha1(), Informers{Machines: machines, Target: nodes}, &world.Recorder{Core: core}, Options{Cluster: cluster})
+		c, err := New(Clients{ours.MachineV1alpha1(), core.CoreV1().Nodes()}, Informers{Machines: machines, Target: nodes}, &world.Recorder{Core: core}, Options{Cluster: cluster, Settings: plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}})
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 
 // changes returns what to change of the machines that are not deleted now: what they take from the
 // template, and their preserve values.
-func (s set) changes(preserve map[types.UID]string, deletions []Deletion) (changes []MachineChange) {
+func (s *set) changes(preserve map[types.UID]string, deletions []Deletion) (changes []MachineChange) {
 	deleted := map[types.UID]bool{}
 	for _, d := range deletions {
 		deleted[d.Machine.UID] = true
@@ -24,8 +24,8 @@ func (s set) changes(preserve map[types.UID]string, deletions []Deletion) (chang
 		if value, changes := preserve[m.UID]; changes {
 			after = withPreserveValue(after, value)
 		}
-		if after != m && !deleted[m.UID] {
-			changes = append(changes, MachineChange{m, after})
+		if before := s.lookedAt[m.UID]; after != before && !deleted[m.UID] {
+			changes = append(changes, MachineChange{before, after})
 		}
 	}
 	return changes
@@ -33,13 +33,13 @@ func (s set) changes(preserve map[types.UID]string, deletions []Deletion) (chang
 
 // hasOldTemplate reports whether a machine differs from the template in what its machines take from it
 // as long as they exist. Those that have failed or are leaving take only the kind of the class.
-func (s set) hasOldTemplate(m *mcm.Machine) bool {
+func (s *set) hasOldTemplate(m *mcm.Machine) bool {
 	is, want := &m.Spec, &s.Object.Spec.Template.Spec
 	return is.Class.Kind != want.Class.Kind || machineutils.IsMachineActive(m) &&
 		(!equality.Semantic.DeepEqual(is.NodeTemplateSpec, want.NodeTemplateSpec) || !equality.Semantic.DeepEqual(is.MachineConfiguration, want.MachineConfiguration))
 }
 
-func (s set) withTemplate(m *mcm.Machine) *mcm.Machine {
+func (s *set) withTemplate(m *mcm.Machine) *mcm.Machine {
 	m = m.DeepCopy()
 	want := s.Object.Spec.Template.Spec.DeepCopy()
 	m.Spec.Class.Kind = want.Class.Kind

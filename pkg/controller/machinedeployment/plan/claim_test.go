@@ -77,7 +77,7 @@ var _ = DescribeTable("An invalid MachineSet",
 		Expect(c.After.ObservedGeneration).To(BeZero(), "E2")
 		Expect(c.After.Conditions).To(ConsistOf(And(HaveField("Type", mcm.MachineSetReplicaFailure), HaveField("Status", mcm.ConditionTrue),
 			HaveField("Reason", reason), HaveField("Message", ContainSubstring(message)))))
-		Expect(c.Warning).To(HaveValue(HaveField("Reason", reason)))
+		Expect(c.Events).To(ConsistOf(HaveField("Reason", reason)))
 		Expect(New(reported(v)).IsEmpty()).To(BeTrue(), "it is said once")
 	},
 	Entry("E2, V2: has fewer than no replicas", func(s *mcm.MachineSet) { s.Spec.Replicas = -1 }, InvalidSpec, "replicas"),
@@ -105,7 +105,7 @@ var _ = It("E2: A MachineSet that becomes valid loses the condition", func() {
 	Expect(p.Statuses).To(HaveLen(1))
 	Expect(p.Statuses[0].After.Conditions).To(BeEmpty())
 	Expect(p.Statuses[0].After.ObservedGeneration).To(BeEquivalentTo(3))
-	Expect(p.Statuses[0].Warning).To(BeNil())
+	Expect(p.Statuses[0].Events).To(BeEmpty())
 	Expect(strings.Count(text(p), "finalizer")).To(BeZero())
 })
 

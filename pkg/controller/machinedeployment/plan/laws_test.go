@@ -149,11 +149,9 @@ func after(v View, p Plan, round int) View {
 
 func setAfter(s *mcm.MachineSet, p Plan) *mcm.MachineSet {
 	s = s.DeepCopy()
-	for _, f := range p.Finalizers {
-		if f.Set.UID == s.UID {
-			if s.Finalizers = nil; f.Add {
-				s.Finalizers = []string{Finalizer}
-			}
+	for _, c := range p.Sets {
+		if c.Before.UID == s.UID {
+			s = c.After.DeepCopy()
 		}
 	}
 	for _, c := range p.Statuses {
@@ -316,7 +314,7 @@ var _ = Describe("Any plan", func() {
 			}
 			rejected := len(validation.ValidateMachineSet(internal)) > 0
 			p := New(View{Now: noon, Sets: []Set{{Object: s}}})
-			if invalid := len(p.Statuses) > 0 && p.Statuses[0].Warning != nil; invalid != rejected {
+			if invalid := len(p.Statuses) > 0 && len(p.Statuses[0].Events) > 0; invalid != rejected {
 				t.Fatalf("invalid: %v, rejected: %v", invalid, rejected)
 			}
 		})

@@ -8,14 +8,18 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/requeue"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 const (
-	// Finalizer keeps a MachineSet until its machines are gone.
+	// Finalizer keeps a MachineDeployment until its MachineSets are gone, and a MachineSet until its
+	// machines are.
 	Finalizer = "machine.sapcloud.io/machine-controller-manager"
 	// Burst is how many machines of a MachineSet are created, or deleted, at most by one plan. A
 	// MachineSet that is being deleted deletes all at once.
@@ -30,16 +34,31 @@ const (
 // Plan is what to write, in the order in which it is written. It contains only what differs from
 // what is stored, so it is empty at rest.
 type Plan struct {
-	// Claims come alone: while a MachineSet adopts or releases, nothing else is decided about its
-	// machines.
-	Claims     []Claim
-	Finalizers []FinalizerChange
-	Machines   []MachineChange
-	Creations  []Creation
-	Deletions  []Deletion
-	Statuses   []StatusChange
+	// SetClaims and Claims come alone: while a MachineDeployment adopts or releases MachineSets, and a
+	// MachineSet machines, nothing else is decided about these.
+	SetClaims []SetClaim
+	Claims    []Claim
+	// Deployment changes the MachineDeployment, except for its status, if it is not nil.
+	Deployment *DeploymentChange
+	// NewSets are to be created. Their machines are for the next plan.
+	NewSets      []*mcm.MachineSet
+	Sets         []SetChange
+	Machines     []MachineChange
+	Creations    []Creation
+	Deletions    []Deletion
+	SetDeletions []*mcm.MachineSet
+	Nodes        []NodeChange
+	Statuses     []StatusChange
+	// DeploymentStatus replaces the status of the MachineDeployment, if it is not nil.
+	DeploymentStatus *DeploymentStatusChange
 	// Again is when to decide again although nothing has happened.
 	Again time.Duration
+}
+
+// SetClaim adopts a MachineSet, or releases it.
+type SetClaim struct {
+	Set   *mcm.MachineSet
+	Adopt bool
 }
 
 // Claim adopts a machine, or releases it.
@@ -49,16 +68,29 @@ type Claim struct {
 	Adopt   bool
 }
 
-// FinalizerChange adds the Finalizer to a MachineSet, or removes it.
-type FinalizerChange struct {
-	Set *mcm.MachineSet
-	Add bool
+// DeploymentChange changes a MachineDeployment, except for its status.
+type DeploymentChange struct {
+	Before, After *machine.MachineDeployment
+	Events        []Event
+}
+
+// DeploymentStatusChange replaces the status of the MachineDeployment.
+type DeploymentStatusChange struct {
+	After  machine.MachineDeploymentStatus
+	Events []Event
+}
+
+// SetChange changes a MachineSet, except for its status.
+type SetChange struct {
+	Before, After *mcm.MachineSet
+	Events        []Event
 }
 
 // MachineChange changes a Machine, except for its status.
-type MachineChange struct {
-	Before, After *mcm.Machine
-}
+type MachineChange struct{ Before, After *mcm.Machine }
+
+// NodeChange changes a Node, except for its status.
+type NodeChange struct{ Before, After *corev1.Node }
 
 // Creation creates machines.
 type Creation struct {
@@ -86,66 +118,96 @@ const (
 
 // StatusChange replaces the status of a MachineSet.
 type StatusChange struct {
-	Set   *mcm.MachineSet
-	After mcm.MachineSetStatus
-	// Warning is reported as an event, if it is not nil.
-	Warning *Failure
+	Set    *mcm.MachineSet
+	After  mcm.MachineSetStatus
+	Events []Event
+}
+
+// Event is reported once the change that it is about has been written. It is one of a MachineSet, or of
+// the MachineDeployment if Set is nil.
+type Event struct {
+	Set             *mcm.MachineSet
+	Type            string
+	Reason, Message string
 }
 
 // IsEmpty reports whether there is nothing to write.
 func (p Plan) IsEmpty() bool {
-	return len(p.Claims)+len(p.Finalizers)+len(p.Machines)+len(p.Creations)+len(p.Deletions)+len(p.Statuses) == 0
+	return len(p.SetClaims)+len(p.Claims)+len(p.NewSets)+len(p.Sets)+len(p.Machines)+len(p.Creations)+len(p.Deletions)+
+		len(p.SetDeletions)+len(p.Nodes)+len(p.Statuses) == 0 && p.Deployment == nil && p.DeploymentStatus == nil
 }
 
-// New decides about all MachineSets of a view. A MachineDeployment decides about the sizes of its
-// MachineSets first, and then about each of them as about one that has no MachineDeployment.
+// New decides about what a view shows.
 func New(v View) Plan {
 	var p Plan
 	adopted := map[types.UID]bool{}
-	for _, s := range sortedSets(v.Sets) {
-		p.decide(v, s, adopted)
+	if v.Deployment != nil {
+		p.decideDeployment(v, adopted)
+	} else {
+		for _, s := range sortedSets(v.Sets) {
+			p.decideSet(v, s, s.Object.DeepCopy(), adopted)
+		}
 	}
-	if len(p.Claims)+len(p.Creations)+len(p.Deletions) > 0 {
+	if len(p.SetClaims)+len(p.Claims)+len(p.NewSets)+len(p.Sets)+len(p.Creations)+len(p.Deletions) > 0 {
 		p.Again = soon
 	}
 	return p
 }
 
-// decide adds what is to be done about a MachineSet.
-func (p *Plan) decide(v View, s Set, adopted map[types.UID]bool) {
-	selector, invalid := validate(s.Object)
-	leaving := s.Object.DeletionTimestamp != nil
-	if invalid != nil && !leaving {
-		p.reportInvalid(v, s.Object, *invalid)
-		return
-	}
-	if !leaving && !slices.Contains(s.Object.Finalizers, Finalizer) {
-		p.Finalizers = append(p.Finalizers, FinalizerChange{Set: s.Object, Add: true})
-	}
-	claimed, claims := claim(s, selector, v.Orphans, adopted)
-	if len(claims) > 0 {
-		p.Claims = append(p.Claims, claims...)
-		return
-	}
-	p.Again = requeue.Sooner(p.Again, recheck)
-	one := set{View: v, Object: s.Object, machines: claimed}
-	if leaving {
-		p.dismantle(one)
-		return
-	}
-	p.manage(one)
-}
-
-// set is a MachineSet with the machines that it has claimed, by name.
+// set is a MachineSet with the machines that it has claimed.
 type set struct {
 	View
-	Object   *mcm.MachineSet
+	stored *mcm.MachineSet
+	// Object is the MachineSet as it will be.
+	Object *mcm.MachineSet
+	// machines are as they will be, by name. Those that are changed differ from those that were looked at.
 	machines []*mcm.Machine
+	lookedAt map[types.UID]*mcm.Machine
+	events   []Event
 }
 
-// manage decides about a MachineSet that stays. While machines are missing, none is deleted, not even
-// a failed one: it is replaced once it has gone.
-func (p *Plan) manage(s set) {
+// decideSet adds what is to be done about a MachineSet that has no MachineDeployment.
+func (p *Plan) decideSet(v View, s Set, after *mcm.MachineSet, adopted map[types.UID]bool) {
+	one, claimed := p.claimMachines(v, s, after, adopted)
+	if claimed {
+		p.manage(one)
+	}
+}
+
+// claimMachines returns a MachineSet with its machines, unless it is invalid, or has to adopt or release
+// machines first.
+func (p *Plan) claimMachines(v View, s Set, after *mcm.MachineSet, adopted map[types.UID]bool) (*set, bool) {
+	selector, invalid := validate(s.Object)
+	leaving := s.Object.DeletionTimestamp != nil
+	one := &set{View: v, stored: s.Object, Object: after, lookedAt: map[types.UID]*mcm.Machine{}}
+	if invalid != nil && !leaving {
+		p.reportInvalid(one, *invalid)
+		return one, false
+	}
+	if !leaving && !slices.Contains(after.Finalizers, Finalizer) {
+		after.Finalizers = append(after.Finalizers, Finalizer)
+	}
+	machines, claims := claim(s, selector, v.Orphans, adopted)
+	if len(claims) > 0 {
+		p.Claims = append(p.Claims, claims...)
+		p.change(one)
+		return one, false
+	}
+	for _, m := range machines {
+		one.machines = append(one.machines, m)
+		one.lookedAt[m.UID] = m
+	}
+	return one, true
+}
+
+// manage decides about the machines of a MachineSet. While machines are missing, none is deleted, not
+// even a failed one: it is replaced once it has gone.
+func (p *Plan) manage(s *set) {
+	p.Again = requeue.Sooner(p.Again, recheck)
+	if s.Object.DeletionTimestamp != nil {
+		p.dismantle(s)
+		return
+	}
 	preserve := s.preservations()
 	var deletions []Deletion
 	if missing := s.missing(); missing <= 0 {
@@ -155,19 +217,21 @@ func (p *Plan) manage(s set) {
 	}
 	p.Deletions = append(p.Deletions, deletions...)
 	p.Machines = append(p.Machines, s.changes(preserve, deletions)...)
+	p.change(s)
 	p.report(s)
 	p.Again = requeue.Sooner(p.Again, s.nextExpiry())
 }
 
 // dismantle decides about a MachineSet that is being deleted: first its machines go, then its
 // finalizer.
-func (p *Plan) dismantle(s set) {
+func (p *Plan) dismantle(s *set) {
 	if !slices.Contains(s.Object.Finalizers, Finalizer) {
 		p.report(s)
 		return
 	}
 	if len(s.machines) == 0 {
-		p.Finalizers = append(p.Finalizers, FinalizerChange{Set: s.Object})
+		s.Object.Finalizers = slices.DeleteFunc(s.Object.Finalizers, func(f string) bool { return f == Finalizer })
+		p.change(s)
 		return
 	}
 	for _, m := range s.machines {
@@ -178,8 +242,15 @@ func (p *Plan) dismantle(s set) {
 	p.report(s)
 }
 
+// change adds what differs in a MachineSet.
+func (p *Plan) change(s *set) {
+	if !equality.Semantic.DeepEqual(s.stored.ObjectMeta, s.Object.ObjectMeta) || !equality.Semantic.DeepEqual(s.stored.Spec, s.Object.Spec) {
+		p.Sets = append(p.Sets, SetChange{s.stored, s.Object, s.events})
+	}
+}
+
 // nextExpiry returns when the next failed machine is not preserved any more; 0 if there is none.
-func (s set) nextExpiry() (next time.Duration) {
+func (s *set) nextExpiry() (next time.Duration) {
 	for _, m := range s.machines {
 		if isFailed(m) && pool.Preserved(m, s.Now) {
 			next = requeue.Sooner(next, m.Status.CurrentStatus.PreserveExpiryTime.Sub(s.Now))
@@ -190,8 +261,13 @@ func (s set) nextExpiry() (next time.Duration) {
 
 func isFailed(m *mcm.Machine) bool { return m.Status.CurrentStatus.Phase == mcm.MachineFailed }
 
+// sortedSets returns MachineSets by age, then by name.
 func sortedSets(sets []Set) []Set {
-	return slices.SortedFunc(slices.Values(sets), func(a, b Set) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
+	return slices.SortedFunc(slices.Values(sets), func(a, b Set) int { return byAge(a.Object, b.Object) })
+}
+
+func byAge(a, b *mcm.MachineSet) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
 func sortedMachines(machines []*mcm.Machine) []*mcm.Machine {

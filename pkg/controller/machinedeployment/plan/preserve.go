@@ -21,7 +21,7 @@ func isAutoPreserved(m *mcm.Machine) bool {
 // preservations returns the new preserve values of machines; an empty one removes the value. While
 // there are fewer preserved machines than allowed, the newest failed ones are preserved; while there
 // are more, the oldest ones are given up.
-func (s set) preservations() map[types.UID]string {
+func (s *set) preservations() map[types.UID]string {
 	var preserved, unpreserved []*mcm.Machine
 	for _, m := range s.machines {
 		switch {
@@ -50,7 +50,7 @@ func hasPreserveValue(m *mcm.Machine) bool {
 
 // isProtected reports whether a failed machine is preserved, or is about to be. A value that is
 // removed now protects it once more, because the machine controller has yet to see that.
-func (s set) isProtected(m *mcm.Machine, value string) bool {
+func (s *set) isProtected(m *mcm.Machine, value string) bool {
 	if m.Status.CurrentStatus.PreserveExpiryTime != nil {
 		return pool.Preserved(m, s.Now)
 	}
@@ -66,7 +66,7 @@ func (s set) isProtected(m *mcm.Machine, value string) bool {
 
 // effectiveValue returns the preserve value that counts. That of the Node does if it has one, or had
 // one that the machine controller has applied.
-func (s set) effectiveValue(m *mcm.Machine, value string) string {
+func (s *set) effectiveValue(m *mcm.Machine, value string) string {
 	ofNode := ""
 	if name := m.Labels[mcm.NodeLabelKey]; name != "" && s.Nodes != nil {
 		node := s.Nodes[name]

@@ -15,7 +15,7 @@ import (
 
 // present counts the machines that take the place of a replica. A machine that is being deleted does
 // so until it is Terminating: only then is another one created in its place.
-func (s set) present() (n int) {
+func (s *set) present() (n int) {
 	for _, m := range s.machines {
 		if !isTerminating(m) {
 			n++
@@ -25,10 +25,10 @@ func (s set) present() (n int) {
 }
 
 // missing returns how many machines there are too few; it is negative if there are too many.
-func (s set) missing() int { return int(s.Object.Spec.Replicas) - s.present() }
+func (s *set) missing() int { return int(s.Object.Spec.Replicas) - s.present() }
 
 // creatable returns how many of the missing machines to create now.
-func (s set) creatable(missing int) int {
+func (s *set) creatable(missing int) int {
 	if _, disabled := s.Object.Labels[machineutils.LabelKeyMachineSetScaleUpDisabled]; disabled || pool.Frozen(s.Object) {
 		return 0
 	}
@@ -37,7 +37,7 @@ func (s set) creatable(missing int) int {
 
 // victims returns the machines to delete: those beyond replicas, those that were named for deletion
 // when replicas were changed, and those that have failed.
-func (s set) victims(preserve map[types.UID]string) []Deletion {
+func (s *set) victims(preserve map[types.UID]string) []Deletion {
 	var victims []Deletion
 	chosen := map[types.UID]bool{}
 	choose := func(m *mcm.Machine, why Reason) {
@@ -65,14 +65,14 @@ func (s set) victims(preserve map[types.UID]string) []Deletion {
 
 // deletable returns the machines that may be deleted: not those that are leaving already, nor those
 // that were updated in place and moved here, which the number of replicas does not include yet.
-func (s set) deletable() []*mcm.Machine {
+func (s *set) deletable() []*mcm.Machine {
 	return slices.DeleteFunc(slices.Clone(s.machines), func(m *mcm.Machine) bool {
 		return m.DeletionTimestamp != nil || isTerminating(m) || m.Labels[mcm.LabelKeyNodeUpdateResult] == mcm.LabelValueNodeUpdateSuccessful
 	})
 }
 
 // surplus returns those of the machines that are beyond replicas, the first to go first.
-func (s set) surplus(machines []*mcm.Machine) []*mcm.Machine {
+func (s *set) surplus(machines []*mcm.Machine) []*mcm.Machine {
 	n := min(len(machines)-int(s.Object.Spec.Replicas), Burst)
 	if n <= 0 {
 		return nil
@@ -82,7 +82,7 @@ func (s set) surplus(machines []*mcm.Machine) []*mcm.Machine {
 
 // isNamed reports whether a machine was named for deletion, no later than a client that names
 // machines changed replicas.
-func (s set) isNamed(m *mcm.Machine) bool {
+func (s *set) isNamed(m *mcm.Machine) bool {
 	changed, err := time.Parse(time.RFC3339, s.Object.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime])
 	marked, isMarked := markOf(m)
 	return err == nil && isMarked && machineutils.IsMachineTriggeredForDeletion(m) && !marked.After(changed)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -15,19 +16,19 @@ import (
 )
 
 // report adds the status of a MachineSet if it differs from the stored one.
-func (p *Plan) report(s set) {
-	if after := s.status(nil); statusDiffers(s.Object, after) {
-		p.Statuses = append(p.Statuses, StatusChange{Set: s.Object, After: after})
+func (p *Plan) report(s *set) {
+	if after := s.status(nil); s.differs(after) {
+		p.Statuses = append(p.Statuses, StatusChange{Set: s.stored, After: after})
 	}
 }
 
 // reportInvalid adds a condition. The observed generation stays behind, so that the MachineSet does
 // not look as if its spec was acted on.
-func (p *Plan) reportInvalid(v View, s *mcm.MachineSet, f Failure) {
-	after := withFailure(*s.Status.DeepCopy(), &f, v.Now)
-	if !equality.Semantic.DeepEqual(after, s.Status) {
-		after.LastOperation.LastUpdateTime = metav1.NewTime(v.Now)
-		p.Statuses = append(p.Statuses, StatusChange{s, after, &f})
+func (p *Plan) reportInvalid(s *set, f Failure) {
+	after := withFailure(*s.stored.Status.DeepCopy(), &f, s.Now)
+	if !equality.Semantic.DeepEqual(after, s.stored.Status) {
+		after.LastOperation.LastUpdateTime = metav1.NewTime(s.Now)
+		p.Statuses = append(p.Statuses, StatusChange{s.stored, after, []Event{{s.stored, corev1.EventTypeWarning, f.Reason, f.Message}}})
 	}
 }
 
@@ -36,37 +37,54 @@ func (p *Plan) reportInvalid(v View, s *mcm.MachineSet, f Failure) {
 func (v View) WithFailure(s Set, f Failure) (StatusChange, bool) {
 	selector, _ := validate(s.Object)
 	claimed, _ := claim(s, selector, nil, nil)
-	after := set{View: v, Object: s.Object, machines: claimed}.status(&f)
-	return StatusChange{Set: s.Object, After: after}, statusDiffers(s.Object, after)
+	one := &set{View: v, stored: s.Object, Object: s.Object, machines: claimed}
+	after := one.status(&f)
+	return StatusChange{Set: s.Object, After: after}, one.differs(after)
 }
 
-// status counts the claimed machines, those that are leaving included.
-func (s set) status(failure *Failure) mcm.MachineSetStatus {
-	after := withFailure(*s.Object.Status.DeepCopy(), failure, s.Now)
-	after.ObservedGeneration = s.Object.Generation
+// status describes the claimed machines, those that are leaving included.
+func (s *set) status(failure *Failure) mcm.MachineSetStatus {
+	after := withFailure(*s.stored.Status.DeepCopy(), failure, s.Now)
+	after.ObservedGeneration = s.stored.Generation
 	after.LastOperation.LastUpdateTime = metav1.NewTime(s.Now)
+	n := s.count()
+	after.Replicas, after.FullyLabeledReplicas = int32(n.all), int32(n.labeled)
+	after.AvailableReplicas, after.ReadyReplicas = int32(n.available), int32(n.ready)
+	after.AutoPreserveFailedMachineCount, after.PreservedFailedReplicas = int32(n.autoPreserved), int32(n.preserved)
+	after.FailedMachines = nil
+	if failed := s.failures(); len(failed) > 0 {
+		after.FailedMachines = &failed
+	}
+	return after
+}
+
+// count counts the claimed machines, those that are leaving included.
+func (s *set) count() (n counts) {
 	template := labels.SelectorFromSet(s.Object.Spec.Template.Labels)
-	var failed []mcm.MachineSummary
-	n := counts{}
 	for _, m := range s.machines {
 		n.all++
 		n.labeled.add(template.Matches(labels.Set(m.Labels)))
 		n.available.add(pool.Ready(m.Status.CurrentStatus.Phase))
 		n.ready.add(m.Status.CurrentStatus.Phase == mcm.MachineRunning)
 		n.autoPreserved.add(isAutoPreserved(m))
-		preserved := isFailed(m) && m.Status.CurrentStatus.PreserveExpiryTime != nil
-		n.preserved.add(preserved)
-		if !preserved && m.Status.LastOperation.State == mcm.MachineStateFailed {
+		n.preserved.add(isPreservedFailed(m))
+	}
+	return n
+}
+
+// failures are the machines that failed in what was last done to them, except for those that are
+// preserved.
+func (s *set) failures() (failed []mcm.MachineSummary) {
+	for _, m := range s.machines {
+		if !isPreservedFailed(m) && m.Status.LastOperation.State == mcm.MachineStateFailed {
 			failed = append(failed, s.summary(m))
 		}
 	}
-	after.Replicas, after.FullyLabeledReplicas = int32(n.all), int32(n.labeled)
-	after.AvailableReplicas, after.ReadyReplicas = int32(n.available), int32(n.ready)
-	after.AutoPreserveFailedMachineCount, after.PreservedFailedReplicas = int32(n.autoPreserved), int32(n.preserved)
-	if after.FailedMachines = nil; len(failed) > 0 {
-		after.FailedMachines = &failed
-	}
-	return after
+	return failed
+}
+
+func isPreservedFailed(m *mcm.Machine) bool {
+	return isFailed(m) && m.Status.CurrentStatus.PreserveExpiryTime != nil
 }
 
 // counts are numbers of machines.
@@ -80,7 +98,16 @@ func (c *count) add(one bool) {
 	}
 }
 
-func (s set) summary(m *mcm.Machine) mcm.MachineSummary {
+func (c *counts) addAll(other counts) {
+	c.all += other.all
+	c.labeled += other.labeled
+	c.available += other.available
+	c.ready += other.ready
+	c.autoPreserved += other.autoPreserved
+	c.preserved += other.preserved
+}
+
+func (s *set) summary(m *mcm.Machine) mcm.MachineSummary {
 	return mcm.MachineSummary{Name: m.Name, ProviderID: m.Spec.ProviderID, LastOperation: m.Status.LastOperation, OwnerRef: s.Object.Name}
 }
 
@@ -105,8 +132,8 @@ func withFailure(status mcm.MachineSetStatus, f *Failure, now time.Time) mcm.Mac
 	return status
 }
 
-// statusDiffers reports whether a status differs from the stored one in more than its time.
-func statusDiffers(s *mcm.MachineSet, after mcm.MachineSetStatus) bool {
-	after.LastOperation = s.Status.LastOperation
-	return !equality.Semantic.DeepEqual(s.Status, after)
+// differs reports whether a status differs from the stored one in more than its time.
+func (s *set) differs(after mcm.MachineSetStatus) bool {
+	after.LastOperation = s.stored.Status.LastOperation
+	return !equality.Semantic.DeepEqual(s.stored.Status, after)
 }

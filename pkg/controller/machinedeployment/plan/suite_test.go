@@ -151,8 +151,10 @@ func text(p Plan) string {
 	for _, c := range p.Claims {
 		say("%s %s", map[bool]string{true: "adopt", false: "release"}[c.Adopt], c.Machine.Name)
 	}
-	for _, f := range p.Finalizers {
-		say("%s finalizer", map[bool]string{true: "add", false: "remove"}[f.Add])
+	for _, c := range p.Sets {
+		if was, is := len(c.Before.Finalizers), len(c.After.Finalizers); was != is {
+			say("%s finalizer", map[bool]string{true: "add", false: "remove"}[is > was])
+		}
 	}
 	for _, c := range p.Machines {
 		say("change %s", c.Before.Name)

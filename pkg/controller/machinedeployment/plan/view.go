@@ -7,17 +7,35 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// View is what is known of some MachineSets at one instant. Nothing in it is changed.
+// View is what is known of a MachineDeployment with its MachineSets, or of a MachineSet that has no
+// MachineDeployment, at one instant. Nothing in it is changed.
 type View struct {
-	Now time.Time
-	// Sets are those that are decided about together.
+	Now      time.Time
+	Settings Settings
+	// Deployment is nil for a MachineSet of its own.
+	Deployment *machine.MachineDeployment
+	// Sets are those that the MachineDeployment controls, whatever their labels, or the one of its own.
 	Sets []Set
+	// OrphanSets are the MachineSets of the namespace that nothing controls, if there is a
+	// MachineDeployment.
+	OrphanSets []*mcm.MachineSet
 	// Orphans are the Machines of the namespace that nothing controls.
 	Orphans []*mcm.Machine
-	// Nodes are those of failed machines, by name. It is nil if there is no target cluster.
+	// Nodes are those of the machines, by name. It is nil if there is no target cluster.
 	Nodes map[string]*corev1.Node
+}
+
+// Settings are what flags say.
+type Settings struct {
+	// ProtectInRollout asks cluster-autoscaler to remove no Node of a MachineDeployment in a rollout.
+	ProtectInRollout bool
+	// SafetyUp is how many machines beyond what a MachineSet may have freeze it, and SafetyDown how many
+	// below that unfreeze it.
+	SafetyUp, SafetyDown int32
 }
 
 // Set is a MachineSet.

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinedeployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/written"
+)
+
+// confirmDeployment reads the MachineDeployment, before something is decided about its MachineSets, and
+// returns a conflict if it is not as it was looked at.
+func (a *application) confirmDeployment(ctx context.Context) error {
+	d := a.deployment
+	if d == nil || a.confirmed[d.UID] {
+		return nil
+	}
+	live, err := a.client.MachineDeployments(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return conflictError("machinedeployments", d.Name, "it does not exist any more")
+	case err != nil:
+		return fmt.Errorf("read machine deployment %s: %w", d.Name, err)
+	}
+	if a.writtenDeployments.Record(live); live.UID != d.UID || live.ResourceVersion != d.ResourceVersion {
+		return conflictError("machinedeployments", d.Name, "it has changed since it was decided about")
+	}
+	a.confirmed[d.UID] = true
+	return nil
+}
+
+func (a *application) changeDeployment(ctx context.Context, change *plan.DeploymentChange) error {
+	if change == nil {
+		return nil
+	}
+	if err := a.patchDeployment(ctx, change.After); err != nil {
+		return err
+	}
+	a.recordEvents(change.Events)
+	return nil
+}
+
+// reportDeployment writes the status of the MachineDeployment.
+func (a *application) reportDeployment(ctx context.Context, change *plan.DeploymentStatusChange) error {
+	if change == nil {
+		return nil
+	}
+	after := a.deployment.DeepCopy()
+	after.Status = change.After
+	if change.After.ObservedGeneration == a.view.Deployment.Generation {
+		after.Status.ObservedGeneration = a.deployment.Generation // spec may have been changed by this plan
+	}
+	if err := a.patchDeployment(ctx, after, "status"); err != nil {
+		return err
+	}
+	a.recordEvents(change.Events)
+	return nil
+}
+
+// patchDeployment writes what differs in the MachineDeployment.
+func (a *application) patchDeployment(ctx context.Context, after *machine.MachineDeployment, subresource ...string) error {
+	before := a.deployment
+	patch := mergePatch(before, after)
+	if patch == nil {
+		return nil
+	}
+	answer, err := a.client.MachineDeployments(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresource...)
+	if err != nil {
+		return written.IgnoreNotFound(fmt.Errorf("write machine deployment %s: %w", before.Name, err))
+	}
+	a.writtenDeployments.Record(answer)
+	a.deployment, a.confirmed[before.UID] = answer, true
+	klog.FromContext(ctx).V(2).Info("Wrote machine deployment", "machineDeployment", before.Name, "patch", string(patch))
+	return nil
+}
+
+// claimSets adopts and releases MachineSets.
+func (a *application) claimSets(ctx context.Context, claims []plan.SetClaim) error {
+	if len(claims) == 0 {
+		return nil
+	}
+	if err := a.confirmDeployment(ctx); err != nil {
+		return err
+	}
+	var errs []error
+	for _, one := range claims {
+		after := one.Set.DeepCopy()
+		after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == a.deployment.UID })
+		if one.Adopt {
+			after.OwnerReferences = append(after.OwnerReferences, *metav1.NewControllerRef(a.deployment, mcm.SchemeGroupVersion.WithKind(string(deploymentKind))))
+		}
+		errs = append(errs, a.patchSet(ctx, one.Set, after))
+	}
+	return errors.Join(errs...)
+}
+
+// createSets creates MachineSets. One of that name that is there already is another plan's work, which a
+// store does not show yet, or in the way.
+func (a *application) createSets(ctx context.Context, sets []*mcm.MachineSet) error {
+	if len(sets) == 0 {
+		return nil
+	}
+	if err := a.confirmDeployment(ctx); err != nil {
+		return err
+	}
+	for _, set := range sets {
+		answer, err := a.client.MachineSets(set.Namespace).Create(ctx, set, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("create machine set %s: %w", set.Name, err)
+		}
+		a.writtenSets.Record(answer)
+		klog.FromContext(ctx).V(2).Info("Created machine set", "machineDeployment", a.deployment.Name, "machineSet", set.Name)
+		if n := set.Spec.Replicas; n > 0 {
+			a.recorder.Eventf(referenceTo(deploymentKind, a.deployment), corev1.EventTypeNormal, "ScalingMachineSet", "Scaled up machine set %s to %d", set.Name, n)
+		}
+	}
+	return nil
+}
+
+// changeSets writes what differs in MachineSets.
+func (a *application) changeSets(ctx context.Context, changes []plan.SetChange) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := a.confirmDeployment(ctx); err != nil {
+		return err
+	}
+	var errs []error
+	for _, change := range changes {
+		err := a.patchSet(ctx, change.Before, change.After)
+		if errs = append(errs, err); err == nil {
+			a.recordEvents(change.Events)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// deleteSets deletes MachineSets at the version that was looked at.
+func (a *application) deleteSets(ctx context.Context, sets []*mcm.MachineSet) error {
+	if len(sets) == 0 {
+		return nil
+	}
+	if err := a.confirmDeployment(ctx); err != nil {
+		return err
+	}
+	return inParallel(sets, func(set *mcm.MachineSet) error {
+		version := a.current[set.UID].ResourceVersion
+		err := a.client.MachineSets(set.Namespace).Delete(ctx, set.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &set.UID, ResourceVersion: &version},
+		})
+		if err != nil {
+			return written.IgnoreNotFound(fmt.Errorf("delete machine set %s: %w", set.Name, err))
+		}
+		klog.FromContext(ctx).V(2).Info("Deleted machine set", "machineSet", set.Name)
+		return nil
+	})
+}
+
+// changeNodes writes what differs in Nodes, except for their status.
+func (a *application) changeNodes(ctx context.Context, changes []plan.NodeChange) error {
+	return inParallel(changes, func(change plan.NodeChange) error {
+		patch := mergePatch(change.Before, change.After)
+		if patch == nil {
+			return nil
+		}
+		answer, err := a.nodeClient.Patch(ctx, change.Before.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil {
+			return written.IgnoreNotFound(fmt.Errorf("write node %s: %w", change.Before.Name, err))
+		}
+		a.writtenNodes.Record(answer)
+		klog.FromContext(ctx).V(2).Info("Wrote node", "node", change.Before.Name, "patch", string(patch))
+		return nil
+	})
+}
+
+func (a *application) recordEvents(events []plan.Event) {
+	for _, e := range events {
+		var about *corev1.ObjectReference
+		if e.Set != nil {
+			about = referenceTo(setKind, e.Set)
+		} else {
+			about = referenceTo(deploymentKind, a.deployment)
+		}
+		a.recorder.Event(about, e.Type, e.Reason, e.Message)
+	}
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// deployment is a MachineDeployment with the MachineSets that it has claimed.
+type deployment struct {
+	View
+	stored *machine.MachineDeployment
+	// Object is the MachineDeployment as it will be.
+	Object *machine.MachineDeployment
+	// newest has the template of the MachineDeployment; nil if there is none.
+	newest *set
+	// old are the others, by age.
+	old []*set
+	// nodes are those that are changed, as they will be, by name.
+	nodes  map[string]*corev1.Node
+	events []Event
+}
+
+// decideDeployment adds what is to be done about a MachineDeployment and its MachineSets: first what
+// the MachineSets are to be, then what follows for the machines of each.
+func (p *Plan) decideDeployment(v View, adopted map[types.UID]bool) {
+	d := &deployment{View: v, stored: v.Deployment, Object: v.Deployment.DeepCopy(), nodes: map[string]*corev1.Node{}}
+	selector, invalid := validateDeployment(d.stored)
+	leaving := d.stored.DeletionTimestamp != nil
+	valid := invalid == nil || leaving
+	var all, settled []*set
+	mine, claims := claimSets(v, selector)
+	if valid {
+		p.SetClaims = claims
+	}
+	for _, s := range mine {
+		one, claimed := p.claimMachines(v, s, s.Object.DeepCopy(), adopted)
+		if all = append(all, one); claimed {
+			settled = append(settled, one)
+		}
+	}
+	switch {
+	case !valid:
+		p.reportInvalidDeployment(d, *invalid)
+	case len(claims) > 0 || len(settled) < len(all):
+		// It is decided about once it has its MachineSets, and these have their machines.
+	case leaving:
+		p.dismantleDeployment(d, all)
+	default:
+		d.newest, d.old = d.split(all)
+		p.manageDeployment(d)
+	}
+	for _, s := range settled {
+		p.manage(s)
+	}
+	p.finish(d)
+}
+
+// finish adds what differs in a MachineDeployment and in Nodes.
+func (p *Plan) finish(d *deployment) {
+	if !equality.Semantic.DeepEqual(d.stored.ObjectMeta, d.Object.ObjectMeta) || !equality.Semantic.DeepEqual(d.stored.Spec, d.Object.Spec) {
+		p.Deployment = &DeploymentChange{d.stored, d.Object, d.events}
+	}
+	p.Nodes = append(p.Nodes, d.nodeChanges()...)
+}
+
+// dismantleDeployment decides about a MachineDeployment that is being deleted: first its MachineSets
+// go, then its finalizer.
+func (p *Plan) dismantleDeployment(d *deployment, all []*set) {
+	if !slices.Contains(d.stored.Finalizers, Finalizer) {
+		return
+	}
+	if len(all) == 0 {
+		d.Object.Finalizers = slices.DeleteFunc(d.Object.Finalizers, func(f string) bool { return f == Finalizer })
+		return
+	}
+	for _, s := range all {
+		if s.stored.DeletionTimestamp == nil {
+			p.SetDeletions = append(p.SetDeletions, s.stored)
+		}
+	}
+	d.newest, d.old = d.split(all)
+	p.reportDeployment(d, resting)
+}
+
+// manageDeployment decides about the MachineSets of a MachineDeployment that stays.
+func (p *Plan) manageDeployment(d *deployment) {
+	if !slices.Contains(d.Object.Finalizers, Finalizer) {
+		d.Object.Finalizers = append(d.Object.Finalizers, Finalizer)
+	}
+	d.nameVictims()
+	d.addHashes()
+	d.syncNewest()
+	switch {
+	case d.stored.Spec.Paused:
+		d.scale()
+		if d.stored.Spec.RollbackTo == nil {
+			p.cleanUp(d)
+		}
+		p.reportDeployment(d, resting)
+	case d.stored.Spec.RollbackTo != nil:
+		p.rollBack(d)
+	case d.isScaled():
+		d.scale()
+		p.reportDeployment(d, resting)
+	default:
+		p.rollOut(d)
+		p.reportDeployment(d, rolling)
+	}
+}
+
+// rollOut takes the next step of the strategy.
+func (p *Plan) rollOut(d *deployment) {
+	switch d.stored.Spec.Strategy.Type {
+	case mcm.RollingUpdateMachineDeploymentStrategyType:
+		p.rollMachines(d)
+	case mcm.RecreateMachineDeploymentStrategyType:
+		p.recreateMachines(d)
+	case mcm.InPlaceUpdateMachineDeploymentStrategyType:
+		p.updateMachinesInPlace(d)
+	}
+}
+
+// sets returns all MachineSets, the old ones first.
+func (d *deployment) sets() []*set {
+	if d.newest == nil {
+		return d.old
+	}
+	return append(slices.Clone(d.old), d.newest)
+}
+
+// replicas is how many machines the MachineDeployment is to have.
+func (d *deployment) replicas() int32 { return d.stored.Spec.Replicas }
+
+// resize changes how many machines a MachineSet is to have, and says for what number of replicas.
+func (d *deployment) resize(s *set, size int32) {
+	if was := s.Object.Spec.Replicas; was != size {
+		way := "up"
+		if size < was {
+			way = "down"
+		}
+		s.Object.Spec.Replicas = size
+		s.events = append(s.events, Event{nil, corev1.EventTypeNormal, "ScalingMachineSet", fmt.Sprintf("Scaled %s machine set %s to %d", way, s.Object.Name, size)})
+	}
+	d.annotateSize(s.Object)
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/requeue"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Reasons of the condition Progressing.
+const (
+	newSetCreated   = "NewMachineSetCreated"
+	newSetFound     = "FoundNewMachineSet"
+	newSetUpdated   = "MachineSetUpdated"
+	newSetAvailable = "NewMachineSetAvailable"
+	deadlinePassed  = "ProgressDeadlineExceeded"
+	paused          = "DeploymentPaused"
+	resumed         = "DeploymentResumed"
+)
+
+// occasion is what a status is written for.
+type occasion int
+
+const (
+	// resting is every occasion without a step of the strategy. It says nothing about progress.
+	resting occasion = iota
+	rolling
+)
+
+// reportDeployment adds the status of a MachineDeployment if it differs from the stored one.
+func (p *Plan) reportDeployment(d *deployment, o occasion) {
+	after := d.status()
+	if o == rolling {
+		p.judgeProgress(d, &after)
+		d.copyFailure(&after)
+	}
+	if !equality.Semantic.DeepEqual(after, d.stored.Status) {
+		p.DeploymentStatus = &DeploymentStatusChange{After: after}
+	}
+}
+
+// reportInvalidDeployment adds a condition. The observed generation stays behind, so that the
+// MachineDeployment does not look as if its spec was acted on.
+func (p *Plan) reportInvalidDeployment(d *deployment, f Failure) {
+	after := *d.stored.Status.DeepCopy()
+	d.setCondition(&after, mcm.MachineDeploymentReplicaFailure, mcm.ConditionTrue, f.Reason, f.Message)
+	if !equality.Semantic.DeepEqual(after, d.stored.Status) {
+		p.DeploymentStatus = &DeploymentStatusChange{after, []Event{{nil, corev1.EventTypeWarning, f.Reason, f.Message}}}
+	}
+}
+
+// status counts the machines of all MachineSets.
+func (d *deployment) status() machine.MachineDeploymentStatus {
+	after := *d.stored.Status.DeepCopy()
+	after.ObservedGeneration = d.stored.Generation
+	after.FailedMachines = nil
+	var n counts
+	for _, s := range d.sets() {
+		n.addAll(s.count())
+		for _, failed := range s.failures() {
+			after.FailedMachines = append(after.FailedMachines, &failed)
+		}
+	}
+	after.Replicas, after.ReadyReplicas, after.AvailableReplicas = int32(n.all), int32(n.ready), int32(n.available)
+	after.PreservedFailedReplicas = int32(n.preserved)
+	after.UnavailableReplicas = max(0, sizes(d.sets())-after.AvailableReplicas)
+	after.UpdatedReplicas = 0
+	if d.newest != nil {
+		after.UpdatedReplicas = int32(len(d.newest.machines))
+	}
+	if least := d.replicas() - d.maxUnavailable() - after.PreservedFailedReplicas; after.AvailableReplicas >= least {
+		d.setCondition(&after, mcm.MachineDeploymentAvailable, mcm.ConditionTrue, "MinimumReplicasAvailable", "Deployment has minimum availability.")
+	} else {
+		d.setCondition(&after, mcm.MachineDeploymentAvailable, mcm.ConditionFalse, "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+	}
+	d.noteBegin(&after)
+	return after
+}
+
+// noteBegin begins the condition Progressing, when the MachineDeployment is paused or resumed, or has
+// found its MachineSet.
+func (d *deployment) noteBegin(after *machine.MachineDeploymentStatus) {
+	reason := reasonOf(progressing(d.stored.Status))
+	switch wasPaused := reason == paused; {
+	case reason == deadlinePassed:
+	case d.stored.Spec.Paused && !wasPaused:
+		d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionUnknown, paused, "Deployment is paused")
+	case !d.stored.Spec.Paused && wasPaused:
+		d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionUnknown, resumed, "Deployment is resumed")
+	case reason == "" && d.newest != nil:
+		d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionTrue, newSetFound, fmt.Sprintf("Found new machine set %q", d.newest.Object.Name))
+	}
+}
+
+// judgeProgress sets the condition Progressing in a rollout. Once that is complete, the condition stays
+// as it is until another one begins.
+func (p *Plan) judgeProgress(d *deployment, after *machine.MachineDeploymentStatus) {
+	was := d.stored.Status
+	if len(p.NewSets) > 0 {
+		d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionTrue, newSetCreated, fmt.Sprintf("Created new machine set %q", p.NewSets[0].Name))
+		return
+	}
+	current := progressing(*after)
+	if after.Replicas == after.UpdatedReplicas && reasonOf(current) == newSetAvailable {
+		return
+	}
+	about := fmt.Sprintf("Machine Deployment %q", d.stored.Name)
+	if d.newest != nil {
+		about = fmt.Sprintf("MachineSet %q", d.newest.Object.Name)
+	}
+	switch {
+	case d.isComplete(after.StockMachineDeploymentStatus):
+		d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionTrue, newSetAvailable, about+" has successfully progressed.")
+	case after.UpdatedReplicas > was.UpdatedReplicas || after.Replicas-after.UpdatedReplicas < was.Replicas-was.UpdatedReplicas ||
+		after.ReadyReplicas > was.ReadyReplicas || after.AvailableReplicas > was.AvailableReplicas:
+		d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionTrue, newSetUpdated, about+" is progressing.")
+		progressing(*after).LastUpdateTime = metav1.NewTime(d.Now)
+	case current == nil || d.stored.Spec.ProgressDeadlineSeconds == nil || reasonOf(current) == newSetAvailable || reasonOf(current) == deadlinePassed:
+	default:
+		deadline := current.LastUpdateTime.Add(time.Duration(*d.stored.Spec.ProgressDeadlineSeconds) * time.Second)
+		if d.Now.After(deadline) {
+			d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionFalse, deadlinePassed, about+" has timed out progressing.")
+			return
+		}
+		p.Again = requeue.Sooner(p.Again, deadline.Sub(d.Now)+time.Second)
+	}
+}
+
+// copyFailure copies the condition ReplicaFailure of a MachineSet, of the newest first.
+func (d *deployment) copyFailure(after *machine.MachineDeploymentStatus) {
+	sets := d.sets()
+	slices.Reverse(sets)
+	for _, s := range sets {
+		for _, c := range s.stored.Status.Conditions {
+			if c.Type == mcm.MachineSetReplicaFailure {
+				d.setCondition(after, mcm.MachineDeploymentReplicaFailure, c.Status, c.Reason, c.Message)
+				return
+			}
+		}
+	}
+	after.Conditions = slices.DeleteFunc(after.Conditions, func(c mcm.MachineDeploymentCondition) bool { return c.Type == mcm.MachineDeploymentReplicaFailure })
+}
+
+// setCondition sets a condition, unless it has that status for that reason.
+func (d *deployment) setCondition(status *machine.MachineDeploymentStatus, of mcm.MachineDeploymentConditionType, is mcm.ConditionStatus, reason, message string) {
+	now := metav1.NewTime(d.Now)
+	c := mcm.MachineDeploymentCondition{Type: of, Status: is, Reason: reason, Message: message, LastUpdateTime: now, LastTransitionTime: now}
+	i := slices.IndexFunc(status.Conditions, func(c mcm.MachineDeploymentCondition) bool { return c.Type == of })
+	if i < 0 {
+		status.Conditions = append(status.Conditions, c)
+		return
+	}
+	was := status.Conditions[i]
+	if was.Status == is && was.Reason == reason {
+		return
+	}
+	if was.Status == is {
+		c.LastTransitionTime = was.LastTransitionTime
+	}
+	status.Conditions[i] = c
+}
+
+// progressing returns the condition Progressing, nil if there is none.
+func progressing(status machine.MachineDeploymentStatus) *mcm.MachineDeploymentCondition {
+	i := slices.IndexFunc(status.Conditions, func(c mcm.MachineDeploymentCondition) bool { return c.Type == mcm.MachineDeploymentProgressing })
+	if i < 0 {
+		return nil
+	}
+	return &status.Conditions[i]
+}
+
+func reasonOf(c *mcm.MachineDeploymentCondition) string {
+	if c == nil {
+		return ""
+	}
+	return c.Reason
+}
+
+// isComplete reports whether a status says that all machines are those of the newest MachineSet, and
+// available.
+func (d *deployment) isComplete(s mcm.MachineDeploymentStatus) bool {
+	r := d.replicas()
+	return s.UpdatedReplicas == r && s.Replicas == r && s.AvailableReplicas == r && s.ObservedGeneration >= d.stored.Generation
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// isScaled reports whether replicas have been changed since the sizes of the MachineSets were decided.
+func (d *deployment) isScaled() bool {
+	if d.newest == nil {
+		return false
+	}
+	active := d.active()
+	return len(active) == 0 && d.replicas() > 0 || slices.ContainsFunc(active, func(s *set) bool {
+		desired, err := strconv.ParseInt(s.stored.Annotations[desiredAnnotation], 10, 32)
+		return err == nil && int32(desired) != d.replicas()
+	})
+}
+
+// active returns the MachineSets that are to have machines.
+func (d *deployment) active() []*set {
+	return slices.DeleteFunc(d.sets(), func(s *set) bool { return s.Object.Spec.Replicas == 0 })
+}
+
+// scale distributes a new number of replicas over the MachineSets. In a rollout, the newest one grows,
+// and all shrink in proportion.
+func (d *deployment) scale() {
+	active := d.active()
+	switch {
+	case len(active) == 0:
+		if all := d.sets(); len(all) > 0 {
+			d.resize(all[len(all)-1], d.replicas())
+		}
+	case len(active) == 1:
+		d.resize(active[0], d.replicas())
+	case d.isSaturated():
+		for _, s := range active[:len(active)-1] {
+			d.resize(s, 0)
+		}
+	case d.isRolling():
+		allowed := d.allowed()
+		if missing := allowed - sizes(active); missing < 0 {
+			d.shrink(active, -missing)
+		} else {
+			d.grow(active, missing)
+		}
+	}
+}
+
+// isSaturated reports whether the newest MachineSet has all machines, and they are available.
+func (d *deployment) isSaturated() bool {
+	if d.newest == nil {
+		return false
+	}
+	desired, err := strconv.Atoi(d.newest.stored.Annotations[desiredAnnotation])
+	r := d.replicas()
+	return err == nil && desired == int(r) && d.newest.Object.Spec.Replicas == r && d.newest.count().available == count(r)
+}
+
+func (d *deployment) isRolling() bool {
+	return d.stored.Spec.Strategy.Type == mcm.RollingUpdateMachineDeploymentStrategyType
+}
+
+// grow gives the newest MachineSet more machines, if it has any.
+func (d *deployment) grow(active []*set, more int32) {
+	for _, s := range active {
+		if s == d.newest {
+			d.resize(s, s.Object.Spec.Replicas+more)
+		} else {
+			d.resize(s, s.Object.Spec.Replicas)
+		}
+	}
+}
+
+// shrink takes machines from MachineSets in proportion to their sizes, from the largest first, and what
+// is left by rounding from that one.
+func (d *deployment) shrink(active []*set, fewer int32) {
+	slices.SortStableFunc(active, func(a, b *set) int {
+		return cmp.Or(cmp.Compare(b.Object.Spec.Replicas, a.Object.Spec.Replicas), byAge(a.stored, b.stored))
+	})
+	left, after := fewer, make([]int32, len(active))
+	for i, s := range active {
+		size := s.Object.Spec.Replicas
+		part := min(left, size-d.proportionOf(s))
+		left, after[i] = left-part, size-part
+	}
+	after[0] = max(after[0]-left, 0)
+	for i, s := range active {
+		d.resize(s, after[i])
+	}
+}
+
+// proportionOf returns the size that a MachineSet has of what is allowed now, if its share is that of
+// the last number that was allowed.
+func (d *deployment) proportionOf(s *set) int32 {
+	size := s.Object.Spec.Replicas
+	if d.replicas() == 0 {
+		return 0
+	}
+	was, err := strconv.ParseInt(s.stored.Annotations[maxAnnotation], 10, 32)
+	if err != nil {
+		was = int64(d.stored.Status.Replicas)
+	}
+	if was <= 0 {
+		return size
+	}
+	return min(size, int32(math.Round(float64(size)*float64(d.allowed())/float64(was))))
+}
+
+// allowed is how many machines there may be in a rollout.
+func (d *deployment) allowed() int32 {
+	if d.replicas() == 0 {
+		return 0
+	}
+	return d.replicas() + d.surge()
+}
+
+// surge is how many machines beyond replicas there may be while machines are rolled.
+func (d *deployment) surge() int32 {
+	if rolling := d.stored.Spec.Strategy.RollingUpdate; d.isRolling() && rolling != nil {
+		surge, _ := d.bounds(rolling.UpdateConfiguration)
+		return surge
+	}
+	return 0
+}
+
+// bounds returns how many machines beyond replicas there may be, and how many of replicas may be
+// unavailable. One of them is not 0.
+func (d *deployment) bounds(c mcm.UpdateConfiguration) (surge, unavailable int32) {
+	surge, unavailable = d.resolve(c.MaxSurge, true), d.resolve(c.MaxUnavailable, false)
+	if surge == 0 && unavailable == 0 {
+		unavailable = 1
+	}
+	return surge, unavailable
+}
+
+// resolve returns a number, or a percentage of replicas.
+func (d *deployment) resolve(n *intstr.IntOrString, up bool) int32 {
+	value, _ := intstr.GetScaledValueFromIntOrPercent(n, int(d.replicas()), up) // fails only in an invalid MachineDeployment
+	return int32(value)
+}
+
+// maxUnavailable is how many of replicas may be unavailable in a rollout.
+func (d *deployment) maxUnavailable() int32 {
+	strategy := d.stored.Spec.Strategy
+	var unavailable int32
+	switch {
+	case d.replicas() == 0:
+	case d.isRolling():
+		_, unavailable = d.bounds(strategy.RollingUpdate.UpdateConfiguration)
+	case strategy.Type == mcm.InPlaceUpdateMachineDeploymentStrategyType:
+		config := strategy.InPlaceUpdate.UpdateConfiguration
+		if strategy.InPlaceUpdate.OrchestrationType == mcm.OrchestrationTypeManual {
+			config.MaxSurge = &intstr.IntOrString{}
+		}
+		_, unavailable = d.bounds(config)
+	}
+	return min(unavailable, d.replicas())
+}
+
+// annotateSize says for which number of replicas the size of a MachineSet was decided.
+func (d *deployment) annotateSize(s *mcm.MachineSet) {
+	s.Annotations = with(s.Annotations, desiredAnnotation, strconv.Itoa(int(d.replicas())))
+	s.Annotations = with(s.Annotations, maxAnnotation, strconv.Itoa(int(d.replicas()+d.surge())))
+}
+
+// sizes adds up how many machines MachineSets are to have.
+func sizes(sets []*set) (sum int32) {
+	for _, s := range sets {
+		sum += s.Object.Spec.Replicas
+	}
+	return sum
+}
