@@ -48,18 +48,18 @@ func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error 
 		func() error { return a.changeDeployment(ctx, p.Deployment) },
 		func() error { return a.claimSets(ctx, p.SetClaims) },
 		func() error { return a.claim(ctx, p.Claims) },
-		func() error { return a.createSets(ctx, p.NewSets) },
 		func() error { return a.changeSets(ctx, p.Sets) },
 	} {
 		if err := write(); err != nil {
 			return err
 		}
 	}
+	first, status, setErr := a.createSets(ctx, p)
 	changeErr := inParallel(p.Machines, func(m plan.MachineChange) error { return c.patchMachine(ctx, m.Before, m.After) })
-	failures, createErr := a.create(ctx, p.Creations)
+	failures, createErr := a.create(ctx, append(p.Creations, first...))
 	return errors.Join(
-		changeErr, createErr, a.delete(ctx, p.Deletions), a.deleteSets(ctx, p.SetDeletions), a.changeNodes(ctx, p.Nodes),
-		a.report(ctx, p.Statuses, failures), a.reportDeployment(ctx, p.DeploymentStatus),
+		setErr, changeErr, createErr, a.delete(ctx, p.Deletions), a.deleteSets(ctx, p.SetDeletions), a.changeNodes(ctx, p.Nodes),
+		a.report(ctx, p.Statuses, failures), a.reportDeployment(ctx, status),
 	)
 }
 

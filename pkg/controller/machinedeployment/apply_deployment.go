@@ -106,27 +106,60 @@ func (a *application) claimSets(ctx context.Context, claims []plan.SetClaim) err
 	return errors.Join(errs...)
 }
 
-// createSets creates MachineSets. One of that name that is there already is another plan's work, which a
-// store does not show yet, or in the way.
-func (a *application) createSets(ctx context.Context, sets []*mcm.MachineSet) error {
-	if len(sets) == 0 {
-		return nil
+// createSets creates MachineSets. It returns their first machines, which are to be created, too, and the
+// status of the MachineDeployment, which is another one than in the plan if it could not be done.
+func (a *application) createSets(ctx context.Context, p plan.Plan) (first []plan.Creation, status *plan.DeploymentStatusChange, err error) {
+	if len(p.NewSets) == 0 {
+		return nil, p.DeploymentStatus, nil
 	}
 	if err := a.confirmDeployment(ctx); err != nil {
-		return err
+		return nil, nil, err
 	}
-	for _, set := range sets {
+	for _, set := range p.NewSets {
 		answer, err := a.client.MachineSets(set.Namespace).Create(ctx, set, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("create machine set %s: %w", set.Name, err)
+		switch {
+		case apierrors.IsAlreadyExists(err):
+			status, err := a.recognizeSet(ctx, set)
+			return nil, status, err
+		case err != nil:
+			err = fmt.Errorf("create machine set %s: %w", set.Name, err)
+			if isRefused(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+				return nil, a.view.WithRefused(err.Error()), err
+			}
+			return nil, nil, err
 		}
-		a.writtenSets.Record(answer)
-		klog.FromContext(ctx).V(2).Info("Created machine set", "machineDeployment", a.deployment.Name, "machineSet", set.Name)
-		if n := set.Spec.Replicas; n > 0 {
-			a.recorder.Eventf(referenceTo(deploymentKind, a.deployment), corev1.EventTypeNormal, "ScalingMachineSet", "Scaled up machine set %s to %d", set.Name, n)
-		}
+		first = append(first, a.noteSet(ctx, answer)...)
 	}
-	return nil
+	return first, p.DeploymentStatus, nil
+}
+
+// noteSet notes a MachineSet that was created, and returns its first machines.
+func (a *application) noteSet(ctx context.Context, set *mcm.MachineSet) []plan.Creation {
+	a.writtenSets.Record(set)
+	a.current[set.UID], a.confirmed[set.UID] = set, true
+	klog.FromContext(ctx).V(2).Info("Created machine set", "machineDeployment", a.deployment.Name, "machineSet", set.Name)
+	n := int(set.Spec.Replicas)
+	if n == 0 {
+		return nil
+	}
+	a.recorder.Eventf(referenceTo(deploymentKind, a.deployment), corev1.EventTypeNormal, "ScalingMachineSet", "Scaled up machine set %s to %d", set.Name, n)
+	return []plan.Creation{{Set: set, Count: min(n, plan.Burst)}}
+}
+
+// recognizeSet looks at a MachineSet that has the name of a new one: an earlier request may have created
+// it. If it is another one, the next one gets another name.
+func (a *application) recognizeSet(ctx context.Context, set *mcm.MachineSet) (*plan.DeploymentStatusChange, error) {
+	live, err := a.client.MachineSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read machine set %s: %w", set.Name, err)
+	case !a.view.IsNewSet(live):
+		return a.view.WithCollision(), conflictError("machinesets", set.Name, "another one has this name")
+	case metav1.GetControllerOfNoCopy(live) == nil:
+		return nil, conflictError("machinesets", set.Name, "it is yet to be adopted")
+	}
+	a.writtenSets.Record(live)
+	return nil, nil
 }
 
 // changeSets writes what differs in MachineSets.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -223,6 +224,9 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 	v, err := c.observe(ctx, k)
 	if err != nil {
 		return 0, err
+	}
+	if slices.ContainsFunc(v.Sets, func(s plan.Set) bool { return !slices.Contains(held, s.Object.UID) }) {
+		return gather, nil // it came meanwhile
 	}
 	p := plan.New(v)
 	err = c.apply(ctx, v, p)

@@ -75,10 +75,16 @@ func (e creationError) Unwrap() error { return e.err }
 // which is another one each time.
 func failureOf(err error) (plan.Failure, bool) {
 	var e creationError
-	if !errors.As(err, &e) || written.Outcome(e.err) != written.Refused && !apierrors.IsInternalError(e.err) {
+	if !errors.As(err, &e) || !isRefused(e.err) {
 		return plan.Failure{}, false
 	}
 	return plan.Failure{Reason: plan.FailedCreate, Message: strings.ReplaceAll(e.err.Error(), e.machine.Name, e.machine.GenerateName+"*")}, true
+}
+
+// isRefused reports whether the API server has refused a request, or a webhook has failed. A lost answer
+// is no refusal.
+func isRefused(err error) bool {
+	return written.Outcome(err) == written.Refused || apierrors.IsInternalError(err)
 }
 
 // createOne creates a machine. If that fails, the next one gets the same name: an earlier attempt of the

@@ -33,6 +33,7 @@ func (c *Controller) observe(ctx context.Context, k key) (plan.View, error) {
 	}
 	if v.Deployment != nil {
 		v.OrphanSets = c.orphanSets(k.namespace)
+		v.Others = c.others(v)
 	}
 	if len(v.Sets) == 0 {
 		return v, nil
@@ -106,6 +107,19 @@ func (c *Controller) orphanSets(namespace string) (all []*mcm.MachineSet) {
 	for _, set := range stores.Indexed[*mcm.MachineSet](c.sets, stores.Orphans, namespace) {
 		if set = c.writtenSets.Newest(set); metav1.GetControllerOfNoCopy(set) == nil {
 			all = append(all, set)
+		}
+	}
+	return all
+}
+
+// others returns the other MachineDeployments that may adopt the MachineSets that nothing controls.
+func (c *Controller) others(v plan.View) (all []*machine.MachineDeployment) {
+	if len(v.OrphanSets) == 0 {
+		return nil
+	}
+	for d := range stores.All[*machine.MachineDeployment](c.deployments) {
+		if d.Namespace == v.Deployment.Namespace && d.UID != v.Deployment.UID {
+			all = append(all, c.writtenDeployments.Newest(d))
 		}
 	}
 	return all

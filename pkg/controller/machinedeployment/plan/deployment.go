@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -35,12 +34,9 @@ func (p *Plan) decideDeployment(v View, adopted map[types.UID]bool) {
 	d := &deployment{View: v, stored: v.Deployment, Object: v.Deployment.DeepCopy(), nodes: map[string]*corev1.Node{}}
 	selector, invalid := validateDeployment(d.stored)
 	leaving := d.stored.DeletionTimestamp != nil
-	valid := invalid == nil || leaving
+	mine, claims := claimSets(v, selector, invalid != nil)
+	p.SetClaims = claims
 	var all, settled []*set
-	mine, claims := claimSets(v, selector)
-	if valid {
-		p.SetClaims = claims
-	}
 	for _, s := range mine {
 		one, claimed := p.claimMachines(v, s, s.Object.DeepCopy(), adopted)
 		if all = append(all, one); claimed {
@@ -48,7 +44,7 @@ func (p *Plan) decideDeployment(v View, adopted map[types.UID]bool) {
 		}
 	}
 	switch {
-	case !valid:
+	case invalid != nil && !leaving:
 		p.reportInvalidDeployment(d, *invalid)
 	case len(claims) > 0 || len(settled) < len(all):
 		// It is decided about once it has its MachineSets, and these have their machines.
@@ -59,7 +55,9 @@ func (p *Plan) decideDeployment(v View, adopted map[types.UID]bool) {
 		p.manageDeployment(d)
 	}
 	for _, s := range settled {
-		p.manage(s)
+		if !slices.Contains(p.SetDeletions, s.stored) { // what is left of those is for the next plan
+			p.manage(s)
+		}
 	}
 	p.finish(d)
 }
@@ -108,10 +106,10 @@ func (p *Plan) manageDeployment(d *deployment) {
 		p.reportDeployment(d, resting)
 	case d.stored.Spec.RollbackTo != nil:
 		p.rollBack(d)
-	case d.isScaled():
-		d.scale()
-		p.reportDeployment(d, resting)
 	default:
+		if d.isScaled() {
+			d.scale()
+		}
 		p.rollOut(d)
 		p.reportDeployment(d, rolling)
 	}
@@ -131,10 +129,11 @@ func (p *Plan) rollOut(d *deployment) {
 
 // sets returns all MachineSets, the old ones first.
 func (d *deployment) sets() []*set {
-	if d.newest == nil {
-		return d.old
+	all := slices.Clone(d.old)
+	if d.newest != nil {
+		all = append(all, d.newest)
 	}
-	return append(slices.Clone(d.old), d.newest)
+	return all
 }
 
 // replicas is how many machines the MachineDeployment is to have.
@@ -142,13 +141,6 @@ func (d *deployment) replicas() int32 { return d.stored.Spec.Replicas }
 
 // resize changes how many machines a MachineSet is to have, and says for what number of replicas.
 func (d *deployment) resize(s *set, size int32) {
-	if was := s.Object.Spec.Replicas; was != size {
-		way := "up"
-		if size < was {
-			way = "down"
-		}
-		s.Object.Spec.Replicas = size
-		s.events = append(s.events, Event{nil, corev1.EventTypeNormal, "ScalingMachineSet", fmt.Sprintf("Scaled %s machine set %s to %d", way, s.Object.Name, size)})
-	}
+	s.Object.Spec.Replicas = size
 	d.annotateSize(s.Object)
 }

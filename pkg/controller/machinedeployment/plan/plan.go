@@ -4,6 +4,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -40,7 +41,7 @@ type Plan struct {
 	Claims    []Claim
 	// Deployment changes the MachineDeployment, except for its status, if it is not nil.
 	Deployment *DeploymentChange
-	// NewSets are to be created. Their machines are for the next plan.
+	// NewSets are to be created, with their first machines.
 	NewSets      []*mcm.MachineSet
 	Sets         []SetChange
 	Machines     []MachineChange
@@ -148,7 +149,7 @@ func New(v View) Plan {
 			p.decideSet(v, s, s.Object.DeepCopy(), adopted)
 		}
 	}
-	if len(p.SetClaims)+len(p.Claims)+len(p.NewSets)+len(p.Sets)+len(p.Creations)+len(p.Deletions) > 0 {
+	if len(p.SetClaims)+len(p.Claims)+len(p.NewSets)+len(p.Sets)+len(p.Creations)+len(p.Deletions)+len(p.Nodes) > 0 {
 		p.Again = soon
 	}
 	return p
@@ -163,7 +164,9 @@ type set struct {
 	// machines are as they will be, by name. Those that are changed differ from those that were looked at.
 	machines []*mcm.Machine
 	lookedAt map[types.UID]*mcm.Machine
-	events   []Event
+	// invalid is what is wrong with its spec, if anything. Nothing is done about its machines then.
+	invalid *Failure
+	events  []Event
 }
 
 // decideSet adds what is to be done about a MachineSet that has no MachineDeployment.
@@ -174,15 +177,15 @@ func (p *Plan) decideSet(v View, s Set, after *mcm.MachineSet, adopted map[types
 	}
 }
 
-// claimMachines returns a MachineSet with its machines, unless it is invalid, or has to adopt or release
-// machines first.
+// claimMachines returns a MachineSet with its machines, unless it has to adopt or release machines
+// first.
 func (p *Plan) claimMachines(v View, s Set, after *mcm.MachineSet, adopted map[types.UID]bool) (*set, bool) {
 	selector, invalid := validate(s.Object)
 	leaving := s.Object.DeletionTimestamp != nil
 	one := &set{View: v, stored: s.Object, Object: after, lookedAt: map[types.UID]*mcm.Machine{}}
 	if invalid != nil && !leaving {
-		p.reportInvalid(one, *invalid)
-		return one, false
+		one.invalid, one.machines = invalid, sortedMachines(s.Machines)
+		return one, true
 	}
 	if !leaving && !slices.Contains(after.Finalizers, Finalizer) {
 		after.Finalizers = append(after.Finalizers, Finalizer)
@@ -203,6 +206,11 @@ func (p *Plan) claimMachines(v View, s Set, after *mcm.MachineSet, adopted map[t
 // manage decides about the machines of a MachineSet. While machines are missing, none is deleted, not
 // even a failed one: it is replaced once it has gone.
 func (p *Plan) manage(s *set) {
+	if s.invalid != nil {
+		p.change(s)
+		p.reportInvalid(s, *s.invalid)
+		return
+	}
 	p.Again = requeue.Sooner(p.Again, recheck)
 	if s.Object.DeletionTimestamp != nil {
 		p.dismantle(s)
@@ -244,6 +252,10 @@ func (p *Plan) dismantle(s *set) {
 
 // change adds what differs in a MachineSet.
 func (p *Plan) change(s *set) {
+	if was, is := s.stored.Spec.Replicas, s.Object.Spec.Replicas; was != is {
+		way := map[bool]string{true: "up", false: "down"}[is > was]
+		s.events = append(s.events, Event{nil, corev1.EventTypeNormal, "ScalingMachineSet", fmt.Sprintf("Scaled %s machine set %s to %d", way, s.stored.Name, is)})
+	}
 	if !equality.Semantic.DeepEqual(s.stored.ObjectMeta, s.Object.ObjectMeta) || !equality.Semantic.DeepEqual(s.stored.Spec, s.Object.Spec) {
 		p.Sets = append(p.Sets, SetChange{s.stored, s.Object, s.events})
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -22,6 +23,7 @@ const (
 	newSetFound     = "FoundNewMachineSet"
 	newSetUpdated   = "MachineSetUpdated"
 	newSetAvailable = "NewMachineSetAvailable"
+	newSetRefused   = "MachineSetCreateError"
 	deadlinePassed  = "ProgressDeadlineExceeded"
 	paused          = "DeploymentPaused"
 	resumed         = "DeploymentResumed"
@@ -36,16 +38,26 @@ const (
 	rolling
 )
 
-// reportDeployment adds the status of a MachineDeployment if it differs from the stored one.
+// reportDeployment adds the status of a MachineDeployment if it differs from the stored one. When the
+// newest MachineSet is created, the status only says so: the counts follow once it has machines.
 func (p *Plan) reportDeployment(d *deployment, o occasion) {
 	after := d.status()
-	if o == rolling {
+	switch {
+	case len(p.NewSets) > 0:
+		after = *d.stored.Status.DeepCopy()
+		d.setProgress(&after, mcm.ConditionTrue, newSetCreated, fmt.Sprintf("Created new machine set %q", p.NewSets[0].Name))
+	case o == rolling:
 		p.judgeProgress(d, &after)
-		d.copyFailure(&after)
 	}
-	if !equality.Semantic.DeepEqual(after, d.stored.Status) {
-		p.DeploymentStatus = &DeploymentStatusChange{After: after}
+	p.DeploymentStatus = d.change(after)
+}
+
+// change returns the change of a status, nil if it is as it was.
+func (d *deployment) change(after machine.MachineDeploymentStatus, events ...Event) *DeploymentStatusChange {
+	if equality.Semantic.DeepEqual(after, d.stored.Status) {
+		return nil
 	}
+	return &DeploymentStatusChange{after, events}
 }
 
 // reportInvalidDeployment adds a condition. The observed generation stays behind, so that the
@@ -53,9 +65,24 @@ func (p *Plan) reportDeployment(d *deployment, o occasion) {
 func (p *Plan) reportInvalidDeployment(d *deployment, f Failure) {
 	after := *d.stored.Status.DeepCopy()
 	d.setCondition(&after, mcm.MachineDeploymentReplicaFailure, mcm.ConditionTrue, f.Reason, f.Message)
-	if !equality.Semantic.DeepEqual(after, d.stored.Status) {
-		p.DeploymentStatus = &DeploymentStatusChange{after, []Event{{nil, corev1.EventTypeWarning, f.Reason, f.Message}}}
-	}
+	p.DeploymentStatus = d.change(after, Event{nil, corev1.EventTypeWarning, f.Reason, f.Message})
+}
+
+// WithRefused returns the status of a MachineDeployment whose new MachineSet the API server refuses. It
+// replaces the one in the plan.
+func (v View) WithRefused(message string) *DeploymentStatusChange {
+	d := &deployment{View: v, stored: v.Deployment}
+	after := *d.stored.Status.DeepCopy()
+	d.setProgress(&after, mcm.ConditionFalse, newSetRefused, message)
+	return d.change(after, Event{nil, corev1.EventTypeWarning, newSetRefused, message})
+}
+
+// WithCollision returns the status of a MachineDeployment whose new MachineSet gets another name. It
+// replaces the one in the plan.
+func (v View) WithCollision() *DeploymentStatusChange {
+	after := *v.Deployment.Status.DeepCopy()
+	after.CollisionCount = ptr.To(ptr.Deref(after.CollisionCount, 0) + 1)
+	return &DeploymentStatusChange{After: after}
 }
 
 // status counts the machines of all MachineSets.
@@ -83,6 +110,7 @@ func (d *deployment) status() machine.MachineDeploymentStatus {
 		d.setCondition(&after, mcm.MachineDeploymentAvailable, mcm.ConditionFalse, "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
 	}
 	d.noteBegin(&after)
+	d.copyFailure(&after)
 	return after
 }
 
@@ -93,46 +121,52 @@ func (d *deployment) noteBegin(after *machine.MachineDeploymentStatus) {
 	switch wasPaused := reason == paused; {
 	case reason == deadlinePassed:
 	case d.stored.Spec.Paused && !wasPaused:
-		d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionUnknown, paused, "Deployment is paused")
+		d.setProgress(after, mcm.ConditionUnknown, paused, "Deployment is paused")
 	case !d.stored.Spec.Paused && wasPaused:
-		d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionUnknown, resumed, "Deployment is resumed")
+		d.setProgress(after, mcm.ConditionUnknown, resumed, "Deployment is resumed")
 	case reason == "" && d.newest != nil:
-		d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionTrue, newSetFound, fmt.Sprintf("Found new machine set %q", d.newest.Object.Name))
+		d.setProgress(after, mcm.ConditionTrue, newSetFound, fmt.Sprintf("Found new machine set %q", d.newest.Object.Name))
 	}
 }
 
 // judgeProgress sets the condition Progressing in a rollout. Once that is complete, the condition stays
 // as it is until another one begins.
 func (p *Plan) judgeProgress(d *deployment, after *machine.MachineDeploymentStatus) {
-	was := d.stored.Status
-	if len(p.NewSets) > 0 {
-		d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionTrue, newSetCreated, fmt.Sprintf("Created new machine set %q", p.NewSets[0].Name))
-		return
-	}
 	current := progressing(*after)
-	if after.Replicas == after.UpdatedReplicas && reasonOf(current) == newSetAvailable {
-		return
-	}
 	about := fmt.Sprintf("Machine Deployment %q", d.stored.Name)
 	if d.newest != nil {
 		about = fmt.Sprintf("MachineSet %q", d.newest.Object.Name)
 	}
-	switch {
+	switch reason := reasonOf(current); {
+	case after.Replicas == after.UpdatedReplicas && reason == newSetAvailable:
 	case d.isComplete(after.StockMachineDeploymentStatus):
-		d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionTrue, newSetAvailable, about+" has successfully progressed.")
-	case after.UpdatedReplicas > was.UpdatedReplicas || after.Replicas-after.UpdatedReplicas < was.Replicas-was.UpdatedReplicas ||
-		after.ReadyReplicas > was.ReadyReplicas || after.AvailableReplicas > was.AvailableReplicas:
-		d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionTrue, newSetUpdated, about+" is progressing.")
+		d.setProgress(after, mcm.ConditionTrue, newSetAvailable, about+" has successfully progressed.")
+	case d.hasProgressed(*after):
+		d.setProgress(after, mcm.ConditionTrue, newSetUpdated, about+" is progressing.")
 		progressing(*after).LastUpdateTime = metav1.NewTime(d.Now)
-	case current == nil || d.stored.Spec.ProgressDeadlineSeconds == nil || reasonOf(current) == newSetAvailable || reasonOf(current) == deadlinePassed:
-	default:
+	case reason == newSetAvailable && d.newest != nil:
+		d.setProgress(after, mcm.ConditionTrue, newSetFound, about+" is to get machines.")
+	case reason != "" && reason != newSetAvailable && reason != deadlinePassed && d.stored.Spec.ProgressDeadlineSeconds != nil:
 		deadline := current.LastUpdateTime.Add(time.Duration(*d.stored.Spec.ProgressDeadlineSeconds) * time.Second)
 		if d.Now.After(deadline) {
-			d.setCondition(after, mcm.MachineDeploymentProgressing, mcm.ConditionFalse, deadlinePassed, about+" has timed out progressing.")
-			return
+			d.setProgress(after, mcm.ConditionFalse, deadlinePassed, about+" has timed out progressing.")
+		} else {
+			p.Again = requeue.Sooner(p.Again, deadline.Sub(d.Now)+time.Second)
 		}
-		p.Again = requeue.Sooner(p.Again, deadline.Sub(d.Now)+time.Second)
 	}
+}
+
+// hasProgressed reports whether there are more new machines, more that serve, or fewer old ones than the
+// stored status says.
+func (d *deployment) hasProgressed(after machine.MachineDeploymentStatus) bool {
+	was := d.stored.Status
+	return after.UpdatedReplicas > was.UpdatedReplicas || after.Replicas-after.UpdatedReplicas < was.Replicas-was.UpdatedReplicas ||
+		after.ReadyReplicas > was.ReadyReplicas || after.AvailableReplicas > was.AvailableReplicas
+}
+
+// setProgress sets the condition Progressing.
+func (d *deployment) setProgress(status *machine.MachineDeploymentStatus, is mcm.ConditionStatus, reason, message string) {
+	d.setCondition(status, mcm.MachineDeploymentProgressing, is, reason, message)
 }
 
 // copyFailure copies the condition ReplicaFailure of a MachineSet, of the newest first.

@@ -6,17 +6,19 @@ import (
 	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // rollMachines replaces the machines of old MachineSets by those of the newest one, within the bounds of
 // the strategy.
 func (p *Plan) rollMachines(d *deployment) {
-	d.preferOthers()
-	d.protectFromScaleDown()
 	if d.newest == nil {
 		p.createNewest(d)
 		return
 	}
+	d.preferOthers()
+	d.protectFromScaleDown()
 	d.growNewest()
 	d.shrinkOld()
 	p.complete(d)
@@ -43,12 +45,13 @@ func (d *deployment) firstSize() int32 {
 	return d.replicas()
 }
 
-// room is how many machines may be created now: those that are leaving, and those that are yet to come,
+// room is how many machines may come in addition: those that are leaving, and those that are yet to come,
 // take a place.
 func (d *deployment) room(surge int32) int32 {
 	room := d.replicas() + surge
 	for _, s := range d.sets() {
-		room -= max(int32(len(s.machines)), s.Object.Spec.Replicas)
+		present := int32(s.present())
+		room -= max(present, s.Object.Spec.Replicas) + int32(len(s.machines)) - present
 	}
 	return max(room, 0)
 }
@@ -63,32 +66,33 @@ func (d *deployment) growNewest() {
 	}
 }
 
-// shrinkOld takes machines from old MachineSets, the oldest first: those that are not available at once,
-// others once enough machines are available.
+// shrinkOld takes machines from old MachineSets, the oldest first: those that do not serve at once, others
+// once enough machines do.
 func (d *deployment) shrinkOld() {
-	least := d.replicas() - d.maxUnavailable()
-	pending := d.newest.Object.Spec.Replicas - int32(d.newest.count().available)
-	budget := sizes(d.sets()) - least - pending
-	if budget <= 0 {
-		return
-	}
-	active := slices.DeleteFunc(slices.Clone(d.old), func(s *set) bool { return s.Object.Spec.Replicas == 0 })
-	for _, s := range active {
-		if unavailable := min(budget, s.Object.Spec.Replicas-int32(s.count().available)); unavailable > 0 {
-			d.resize(s, s.Object.Spec.Replicas-unavailable)
-			budget -= unavailable
+	budget := sizes(d.old) + d.newest.serving() - (d.replicas() - d.maxUnavailable())
+	shrink := func(fewer func(*set) int32) {
+		for _, s := range d.old {
+			if n := min(budget, fewer(s)); n > 0 {
+				d.resize(s, s.Object.Spec.Replicas-n)
+				budget -= n
+			}
 		}
 	}
-	spare := -least
-	for _, s := range d.sets() {
-		spare += int32(s.count().available)
+	shrink(func(s *set) int32 { return s.Object.Spec.Replicas - s.serving() })
+	shrink(func(s *set) int32 { return s.Object.Spec.Replicas })
+}
+
+// serving counts the machines that are available and stay, if those that are not available go first.
+func (s *set) serving() (n int32) {
+	if s.stored.DeletionTimestamp != nil {
+		return 0
 	}
-	for _, s := range active {
-		if fewer := min(spare, budget, s.Object.Spec.Replicas); fewer > 0 {
-			d.resize(s, s.Object.Spec.Replicas-fewer)
-			spare, budget = spare-fewer, budget-fewer
+	for _, m := range s.machines {
+		if m.DeletionTimestamp == nil && pool.Ready(m.Status.CurrentStatus.Phase) {
+			n++
 		}
 	}
+	return min(n, s.Object.Spec.Replicas)
 }
 
 // complete ends a rollout: it removes what told others of it, and old MachineSets.
@@ -109,7 +113,7 @@ func (p *Plan) cleanUp(d *deployment) {
 		return
 	}
 	staying := slices.DeleteFunc(slices.Clone(d.old), func(s *set) bool { return s.stored.DeletionTimestamp != nil })
-	for _, s := range staying[:max(0, len(staying)-int(*limit))] {
+	for _, s := range staying[:max(0, len(staying)-max(0, int(*limit)))] {
 		if s.Object.Spec.Replicas == 0 && len(s.machines) == 0 {
 			p.SetDeletions = append(p.SetDeletions, s.stored)
 		}

@@ -29,8 +29,8 @@ func (d *deployment) active() []*set {
 	return slices.DeleteFunc(d.sets(), func(s *set) bool { return s.Object.Spec.Replicas == 0 })
 }
 
-// scale distributes a new number of replicas over the MachineSets. In a rollout, the newest one grows,
-// and all shrink in proportion.
+// scale distributes a new number of replicas over the MachineSets. In a rollout of other strategies than
+// RollingUpdate, the next step of the rollout does so.
 func (d *deployment) scale() {
 	active := d.active()
 	switch {
@@ -45,12 +45,24 @@ func (d *deployment) scale() {
 			d.resize(s, 0)
 		}
 	case d.isRolling():
-		allowed := d.allowed()
-		if missing := allowed - sizes(active); missing < 0 {
-			d.shrink(active, -missing)
-		} else {
-			d.grow(active, missing)
+		d.scaleInRollout(active)
+	}
+}
+
+// scaleInRollout takes machines from all MachineSets in proportion, or gives them to the newest one, unless
+// there is a next step of the rollout, which knows how many there is room for.
+func (d *deployment) scaleInRollout(active []*set) {
+	missing := d.allowed() - sizes(active)
+	if missing < 0 {
+		d.shrink(active, -missing)
+		return
+	}
+	for _, s := range active {
+		size := s.Object.Spec.Replicas
+		if s == d.newest && d.stored.Spec.Paused {
+			size += missing
 		}
+		d.resize(s, size)
 	}
 }
 
@@ -66,17 +78,6 @@ func (d *deployment) isSaturated() bool {
 
 func (d *deployment) isRolling() bool {
 	return d.stored.Spec.Strategy.Type == mcm.RollingUpdateMachineDeploymentStrategyType
-}
-
-// grow gives the newest MachineSet more machines, if it has any.
-func (d *deployment) grow(active []*set, more int32) {
-	for _, s := range active {
-		if s == d.newest {
-			d.resize(s, s.Object.Spec.Replicas+more)
-		} else {
-			d.resize(s, s.Object.Spec.Replicas)
-		}
-	}
 }
 
 // shrink takes machines from MachineSets in proportion to their sizes, from the largest first, and what
@@ -124,11 +125,22 @@ func (d *deployment) allowed() int32 {
 
 // surge is how many machines beyond replicas there may be while machines are rolled.
 func (d *deployment) surge() int32 {
-	if rolling := d.stored.Spec.Strategy.RollingUpdate; d.isRolling() && rolling != nil {
-		surge, _ := d.bounds(rolling.UpdateConfiguration)
-		return surge
+	if !d.isRolling() {
+		return 0
 	}
-	return 0
+	surge, _ := d.bounds(d.limits())
+	return surge
+}
+
+// limits are those of the strategy, if it has any.
+func (d *deployment) limits() mcm.UpdateConfiguration {
+	switch s := d.stored.Spec.Strategy; {
+	case s.Type == mcm.RollingUpdateMachineDeploymentStrategyType && s.RollingUpdate != nil:
+		return s.RollingUpdate.UpdateConfiguration
+	case s.Type == mcm.InPlaceUpdateMachineDeploymentStrategyType && s.InPlaceUpdate != nil:
+		return s.InPlaceUpdate.UpdateConfiguration
+	}
+	return mcm.UpdateConfiguration{}
 }
 
 // bounds returns how many machines beyond replicas there may be, and how many of replicas may be
@@ -138,30 +150,25 @@ func (d *deployment) bounds(c mcm.UpdateConfiguration) (surge, unavailable int32
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1
 	}
-	return surge, unavailable
+	return min(surge, math.MaxInt32-d.replicas()), unavailable
 }
 
 // resolve returns a number, or a percentage of replicas.
 func (d *deployment) resolve(n *intstr.IntOrString, up bool) int32 {
 	value, _ := intstr.GetScaledValueFromIntOrPercent(n, int(d.replicas()), up) // fails only in an invalid MachineDeployment
-	return int32(value)
+	return int32(max(value, 0))
 }
 
 // maxUnavailable is how many of replicas may be unavailable in a rollout.
 func (d *deployment) maxUnavailable() int32 {
-	strategy := d.stored.Spec.Strategy
-	var unavailable int32
-	switch {
-	case d.replicas() == 0:
-	case d.isRolling():
-		_, unavailable = d.bounds(strategy.RollingUpdate.UpdateConfiguration)
-	case strategy.Type == mcm.InPlaceUpdateMachineDeploymentStrategyType:
-		config := strategy.InPlaceUpdate.UpdateConfiguration
-		if strategy.InPlaceUpdate.OrchestrationType == mcm.OrchestrationTypeManual {
-			config.MaxSurge = &intstr.IntOrString{}
-		}
-		_, unavailable = d.bounds(config)
+	strategy, limits := d.stored.Spec.Strategy, d.limits()
+	if strategy.Type == mcm.RecreateMachineDeploymentStrategyType {
+		return 0
 	}
+	if inPlace := strategy.InPlaceUpdate; !d.isRolling() && inPlace != nil && inPlace.OrchestrationType == mcm.OrchestrationTypeManual {
+		limits.MaxSurge = nil
+	}
+	_, unavailable := d.bounds(limits)
 	return min(unavailable, d.replicas())
 }
 

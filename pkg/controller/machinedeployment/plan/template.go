@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
@@ -97,7 +98,16 @@ func hashOf(t mcm.MachineTemplateSpec, collisions *int32) string {
 	return strconv.FormatUint(uint64(hasher.Sum32()), 10)
 }
 
-// newSet returns the MachineSet for the template of the MachineDeployment, still without machines.
+// IsNewSet reports whether a MachineSet is the one that a plan wants to create, which another plan has
+// created, or which the MachineDeployment is about to adopt.
+func (v View) IsNewSet(s *mcm.MachineSet) bool {
+	selector, _ := validateDeployment(v.Deployment)
+	ref := metav1.GetControllerOfNoCopy(s)
+	mine := ref != nil && ref.UID == v.Deployment.UID || ref == nil && s.DeletionTimestamp == nil
+	return mine && selector.Matches(labels.Set(s.Labels)) && sameMachines(s.Spec.Template, v.Deployment.Spec.Template)
+}
+
+// newSet returns the MachineSet for the template of the MachineDeployment.
 func (d *deployment) newSet() *mcm.MachineSet {
 	const nameSuffix = 5
 	spec := d.stored.Spec.DeepCopy()
@@ -107,6 +117,7 @@ func (d *deployment) newSet() *mcm.MachineSet {
 		Namespace: d.stored.Namespace, Name: d.stored.Name + "-" + name[:min(len(name), nameSuffix)],
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d.stored, mcm.SchemeGroupVersion.WithKind("MachineDeployment"))},
 		Labels:          with(spec.Template.Labels, hashLabel, sum),
+		Finalizers:      []string{Finalizer},
 	}}
 	s.Spec = mcm.MachineSetSpec{
 		MinReadySeconds: spec.MinReadySeconds, AutoPreserveFailedMachineMax: spec.AutoPreserveFailedMachineMax,
@@ -172,7 +183,7 @@ func revisionOf(s *mcm.MachineSet) int64 {
 func (d *deployment) addHashes() {
 	for _, s := range d.sets() {
 		spec := &s.Object.Spec
-		if _, has := spec.Selector.MatchLabels[hashLabel]; has {
+		if _, has := spec.Selector.MatchLabels[hashLabel]; has || s.invalid != nil || s.stored.DeletionTimestamp != nil {
 			continue
 		}
 		sum, has := spec.Template.Labels[hashLabel]

@@ -23,6 +23,8 @@ type View struct {
 	// OrphanSets are the MachineSets of the namespace that nothing controls, if there is a
 	// MachineDeployment.
 	OrphanSets []*mcm.MachineSet
+	// Others are the other MachineDeployments of the namespace, if there are such MachineSets.
+	Others []*machine.MachineDeployment
 	// Orphans are the Machines of the namespace that nothing controls.
 	Orphans []*mcm.Machine
 	// Nodes are those of the machines, by name. It is nil if there is no target cluster.
