@@ -121,13 +121,17 @@ func (c *Controller) attach(i Informers) error {
 
 func (c *Controller) add(k key) { c.loop.AddAfter(k.String(), gather) }
 
-// deploymentChanged queues a MachineDeployment, and MachineSets that were its own or may become so.
+// deploymentChanged queues a MachineDeployment, those that may adopt a MachineSet instead of it, and
+// MachineSets that were its own or may become so.
 func (c *Controller) deploymentChanged(was, is any) {
 	d, ok := cmp.Or(is, was).(*machine.MachineDeployment)
 	if !ok {
 		return
 	}
 	c.add(key{deploymentKind, d.Namespace, d.Name})
+	for _, set := range stores.Indexed[*mcm.MachineSet](c.sets, stores.Orphans, d.Namespace) {
+		c.orphanSetChanged(set)
+	}
 	if was != nil && is != nil {
 		return
 	}

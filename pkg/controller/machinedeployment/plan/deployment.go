@@ -107,23 +107,26 @@ func (p *Plan) manageDeployment(d *deployment) {
 	case d.stored.Spec.RollbackTo != nil:
 		p.rollBack(d)
 	default:
-		if d.isScaled() {
-			d.scale()
-		}
 		p.rollOut(d)
 		p.reportDeployment(d, rolling)
 	}
 }
 
-// rollOut takes the next step of the strategy.
+// rollOut takes the next step of the strategy. If replicas have changed, they are distributed first, except
+// by Recreate: its step does that.
 func (p *Plan) rollOut(d *deployment) {
-	switch d.stored.Spec.Strategy.Type {
-	case mcm.RollingUpdateMachineDeploymentStrategyType:
-		p.rollMachines(d)
-	case mcm.RecreateMachineDeploymentStrategyType:
+	strategy := d.stored.Spec.Strategy.Type
+	if strategy == mcm.RecreateMachineDeploymentStrategyType {
 		p.recreateMachines(d)
-	case mcm.InPlaceUpdateMachineDeploymentStrategyType:
+		return
+	}
+	if d.newest != nil && d.isScaled() {
+		d.scale()
+	}
+	if strategy == mcm.InPlaceUpdateMachineDeploymentStrategyType {
 		p.updateMachinesInPlace(d)
+	} else {
+		p.rollMachines(d)
 	}
 }
 

@@ -8,20 +8,18 @@ func (p *Plan) recreateMachines(d *deployment) {
 	waits := false
 	for _, s := range d.old {
 		waits = waits || s.Object.Spec.Replicas > 0 || len(s.machines) > 0
-		d.resizeTo0(s)
+		if s.Object.Spec.Replicas > 0 {
+			d.resize(s, 0)
+		}
 	}
 	switch {
+	case waits && d.newest == nil:
 	case waits:
+		d.resize(d.newest, min(d.newest.Object.Spec.Replicas, d.replicas()))
 	case d.newest == nil:
 		p.createNewest(d)
 	default:
 		d.resize(d.newest, d.replicas())
 		p.complete(d)
-	}
-}
-
-func (d *deployment) resizeTo0(s *set) {
-	if s.Object.Spec.Replicas > 0 {
-		d.resize(s, 0)
 	}
 }

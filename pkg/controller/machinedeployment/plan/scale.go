@@ -14,43 +14,52 @@ import (
 
 // isScaled reports whether replicas have been changed since the sizes of the MachineSets were decided.
 func (d *deployment) isScaled() bool {
-	if d.newest == nil {
-		return false
-	}
-	active := d.active()
-	return len(active) == 0 && d.replicas() > 0 || slices.ContainsFunc(active, func(s *set) bool {
+	return slices.ContainsFunc(d.deciding(), func(s *set) bool {
 		desired, err := strconv.ParseInt(s.stored.Annotations[desiredAnnotation], 10, 32)
 		return err == nil && int32(desired) != d.replicas()
 	})
 }
 
-// active returns the MachineSets that are to have machines.
-func (d *deployment) active() []*set {
-	return slices.DeleteFunc(d.sets(), func(s *set) bool { return s.Object.Spec.Replicas == 0 })
+// deciding returns the MachineSets that are to have machines, or the newest one if none is.
+func (d *deployment) deciding() []*set {
+	all := d.sets()
+	active := slices.DeleteFunc(slices.Clone(all), func(s *set) bool { return s.Object.Spec.Replicas <= 0 })
+	if len(active) == 0 {
+		return all[max(0, len(all)-1):]
+	}
+	return active
 }
 
 // scale distributes a new number of replicas over the MachineSets. In a rollout of other strategies than
 // RollingUpdate, the next step of the rollout does so.
 func (d *deployment) scale() {
-	active := d.active()
+	sets := d.deciding()
 	switch {
-	case len(active) == 0:
-		if all := d.sets(); len(all) > 0 {
-			d.resize(all[len(all)-1], d.replicas())
-		}
-	case len(active) == 1:
-		d.resize(active[0], d.replicas())
+	case len(sets) == 0:
+	case len(sets) == 1:
+		d.resize(sets[0], d.sizeOfOnly(sets[0]))
 	case d.isSaturated():
-		for _, s := range active[:len(active)-1] {
-			d.resize(s, 0)
+		for _, s := range sets {
+			if s != d.newest {
+				d.resize(s, 0)
+			}
 		}
 	case d.isRolling():
-		d.scaleInRollout(active)
+		d.scaleInRollout(sets)
 	}
 }
 
-// scaleInRollout takes machines from all MachineSets in proportion, or gives them to the newest one, unless
-// there is a next step of the rollout, which knows how many there is room for.
+// sizeOfOnly returns the size of the only MachineSet that is to have machines. If replicas have not changed,
+// it has yet to get room.
+func (d *deployment) sizeOfOnly(s *set) int32 {
+	if d.isScaled() {
+		return d.replicas()
+	}
+	return min(d.replicas(), s.Object.Spec.Replicas+d.room(d.surge()))
+}
+
+// scaleInRollout gives machines to the newest MachineSet, as many as there is room for, or takes them from
+// all in proportion.
 func (d *deployment) scaleInRollout(active []*set) {
 	missing := d.allowed() - sizes(active)
 	if missing < 0 {
@@ -59,8 +68,8 @@ func (d *deployment) scaleInRollout(active []*set) {
 	}
 	for _, s := range active {
 		size := s.Object.Spec.Replicas
-		if s == d.newest && d.stored.Spec.Paused {
-			size += missing
+		if s == d.newest {
+			size += min(missing, d.room(d.surge()))
 		}
 		d.resize(s, size)
 	}

@@ -183,7 +183,7 @@ func revisionOf(s *mcm.MachineSet) int64 {
 func (d *deployment) addHashes() {
 	for _, s := range d.sets() {
 		spec := &s.Object.Spec
-		if _, has := spec.Selector.MatchLabels[hashLabel]; has || s.invalid != nil || s.stored.DeletionTimestamp != nil {
+		if s.invalid != nil || s.stored.DeletionTimestamp != nil || spec.Selector.MatchLabels[hashLabel] != "" {
 			continue
 		}
 		sum, has := spec.Template.Labels[hashLabel]
