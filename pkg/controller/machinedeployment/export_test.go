@@ -6,7 +6,7 @@ import mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1al
 
 // Held returns how much the controller remembers.
 func (c *Controller) Held() int {
-	return c.memory.len() + c.writtenSets.Len() + c.writtenMachines.Len()
+	return c.memory.len() + c.writtenDeployments.Len() + c.writtenSets.Len() + c.writtenMachines.Len() + c.writtenNodes.Len()
 }
 
 // MessageOf returns what the status of a MachineSet says of an error in the creation of a machine; empty if

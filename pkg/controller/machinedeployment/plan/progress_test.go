@@ -33,7 +33,7 @@ func within(seconds int32) deploymentChange {
 	return func(d *api.MachineDeployment) { d.Spec.ProgressDeadlineSeconds = &seconds }
 }
 
-// reported gives a MachineDeployment counts that were reported before.
+// counted gives a MachineDeployment counts that were reported before.
 func counted(replicas, updated, serving int32) deploymentChange {
 	return func(d *api.MachineDeployment) {
 		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = replicas, updated, serving, serving

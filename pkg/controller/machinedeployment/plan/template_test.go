@@ -129,7 +129,7 @@ var _ = Describe("T4: A set that has the name of a new one", func() {
 	})
 })
 
-// annotations returns those that the only changed set has after a plan.
+// annotationsAfter returns those that the only changed set has after a plan.
 func annotationsAfter(v View) map[string]string {
 	p := New(v)
 	if len(p.Sets) == 0 {
