@@ -148,7 +148,7 @@ func (d *deployment) syncNewest() {
 // annotateNewest gives the newest MachineSet the annotations of the MachineDeployment, and the highest
 // revision. The revision that it had is kept as history.
 func (d *deployment) annotateNewest(s *mcm.MachineSet) {
-	for key, value := range d.stored.Annotations {
+	for key, value := range d.Object.Annotations {
 		if !slices.Contains(ownAnnotations, key) {
 			s.Annotations = with(s.Annotations, key, value)
 		}
