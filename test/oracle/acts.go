@@ -137,6 +137,9 @@ func (a Name) play(s *stage) error {
 	var names []string
 	for _, n := range a.Nth {
 		err := s.at(At{cmp.Or(a.From, a.Of), n}, func(name string) error {
+			if controllerOf(s.w.Get(machines, fixture.Namespace, name)) == "" {
+				return nil // cluster-autoscaler names what a MachineDeployment has
+			}
 			if !a.Old {
 				name += "~" + now
 			}

@@ -223,7 +223,7 @@ var ofRollback = []Story{
 		Name: "back to a named revision", Rows: []string{"B1", "B2", "B4"},
 		Acts: []Act{
 			pool(2), edit(`{"metadata":{"annotations":{"owner":"first"}}}`), class("a"), edit(`{"metadata":{"annotations":{"owner":"second"}}}`),
-			edit(`{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"labels":{"a":"b"}}},"drainTimeout":"4m"}}}}`), class("b"), rollback(1), rollback(2),
+			edit(`{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"labels":{"a":"b"}}},"drainTimeout":"4m0s"}}}}`), class("b"), rollback(1), rollback(2),
 		},
 	},
 	{
@@ -233,6 +233,10 @@ var ofRollback = []Story{
 	{
 		Name: "back while paused waits", Rows: []string{"E6", "B1", "D8"},
 		Acts: []Act{pool(2), class("a"), pause, rollback(1), scale(3), resume},
+	},
+	{
+		Name: "back from a template that has no set yet", Rows: []string{"B1", "B2"},
+		Acts: []Act{pool(2), class("a"), pause, class("b"), rollback(1), resume, rollback(3)},
 	},
 	{
 		Name: "back in the midst of a rollout, with another size", Rows: []string{"E6", "B2", "R11"},
