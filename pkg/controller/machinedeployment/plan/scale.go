@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// isScaled reports whether replicas have been changed since the sizes of the MachineSets were decided.
+// isScaled reports whether replicas have been changed since the sizes of the MachineSets were decided. Where
+// nothing is wanted and nothing is there, there is nothing to decide.
 func (d *deployment) isScaled() bool {
 	return slices.ContainsFunc(d.deciding(), func(s *set) bool {
 		desired, err := strconv.ParseInt(s.stored.Annotations[desiredAnnotation], 10, 32)
-		return err == nil && int32(desired) != d.replicas()
+		return err == nil && int32(desired) != d.replicas() && (d.replicas() > 0 || s.Object.Spec.Replicas > 0)
 	})
 }
 

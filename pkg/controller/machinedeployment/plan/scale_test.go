@@ -186,3 +186,8 @@ func stockOf(d *api.MachineDeployment) *mcm.MachineDeployment {
 	theirs.Spec = *d.Spec.StockMachineDeploymentSpec.DeepCopy()
 	return theirs
 }
+
+var _ = It("D2: A MachineSet without machines keeps the number of replicas that it was decided for, if none are wanted", func() {
+	v := viewOf(newDeployment(0), of("new", 0, "", func(s *mcm.MachineSet) { s.Annotations[desired] = "4" }))
+	Expect(New(v).Sets).To(BeEmpty())
+})
