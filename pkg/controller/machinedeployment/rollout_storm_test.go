@@ -194,49 +194,56 @@ var _ = Describe("Storms of rollouts", func() {
 	})
 })
 
-var _ = Describe("Wherever the controller of rollouts is killed", func() {
-	It("6: the end is the same", func() {
+var _ = DescribeTable("6: Wherever the controller of rollouts is killed, the end is the same",
+	func(story func(c *cluster)) {
 		Expect(storm.CrashPoints(suite, storm.Scenario{
 			Options: sim.Options{Seed: 1}, Apart: true,
 			Story: func(w *storm.World) {
 				c := adopt(w)
-				c.create("s", 1, byHand("d"))
 				c.Start(name, controller)
-				c.deploy("d", 1, func(d *api.MachineDeployment) { d.Spec.RevisionHistoryLimit = new(int32) })
-				c.deploy("e", 1, recreates)
-				c.settle()
-				c.rollTo("d", "other")
-				c.rollTo("e", "other")
-				time.Sleep(10 * time.Second)
-				c.edit("d", `{"replicas":2}`)
-				c.settle()
-				world.Delete(c.deployments(), "e")
+				story(c)
 				c.settle()
 			},
-			End: func(w *storm.World) any {
-				c := &cluster{World: w}
-				var end []string
-				for _, d := range world.List[api.MachineDeployment](c, deploymentGVR) {
-					for i := range d.Status.Conditions {
-						d.Status.Conditions[i].LastUpdateTime, d.Status.Conditions[i].LastTransitionTime = metav1.Time{}, metav1.Time{}
-					}
-					d.Status.ObservedGeneration -= d.Generation // which counts writes
-					end = append(end, fmt.Sprint(d.Name, d.Finalizers, d.Annotations, d.Status))
-				}
-				for _, s := range world.List[mcm.MachineSet](c, setGVR) {
-					s.Status.LastOperation.LastUpdateTime = metav1.Time{}
-					s.Status.ObservedGeneration -= s.Generation
-					end = append(end, fmt.Sprint(s.Name, s.Finalizers, s.Labels, s.Annotations, s.Spec.Selector, s.Spec.Replicas, s.Status))
-				}
-				for _, m := range world.List[mcm.Machine](c, machineGVR) {
-					end = append(end, fmt.Sprint(m.Labels["name"], m.OwnerReferences[0].Name, m.Spec.Class.Name, m.Status.CurrentStatus.Phase))
-				}
-				slices.Sort(end) // their names are random
-				return end
-			},
+			End: func(w *storm.World) any { return (&cluster{World: w}).ending() },
 		}, name)).To(Succeed())
-	})
-})
+	},
+	Entry("when it adopts, rolls, scales and cleans up", func(c *cluster) {
+		c.create("s", 1, byHand("d"))
+		c.deploy("d", 1, func(d *api.MachineDeployment) { d.Spec.RevisionHistoryLimit = new(int32) })
+		c.settle()
+		c.rollTo("d", "other")
+		time.Sleep(10 * time.Second)
+		c.edit("d", `{"replicas":2}`)
+	}),
+	Entry("when it recreates and deletes", func(c *cluster) {
+		c.deploy("d", 1, recreates)
+		c.settle()
+		c.rollTo("d", "other")
+		c.settle()
+		world.Delete(c.deployments(), "d")
+	}),
+)
+
+// ending is what is there, without times, names of machines and counts of writes.
+func (c *cluster) ending() (end []string) {
+	for _, d := range world.List[api.MachineDeployment](c, deploymentGVR) {
+		for i := range d.Status.Conditions {
+			d.Status.Conditions[i].LastUpdateTime, d.Status.Conditions[i].LastTransitionTime = metav1.Time{}, metav1.Time{}
+		}
+		d.Status.ObservedGeneration -= d.Generation
+		end = append(end, fmt.Sprint(d.Name, d.Finalizers, d.Annotations, d.Status))
+	}
+	for _, s := range world.List[mcm.MachineSet](c, setGVR) {
+		s.Status.LastOperation.LastUpdateTime = metav1.Time{}
+		s.Status.ObservedGeneration -= s.Generation
+		end = append(end, fmt.Sprint(s.Name, s.Finalizers, s.Labels, s.Annotations, s.Spec.Selector, s.Spec.Replicas, s.Status))
+	}
+	for _, m := range world.List[mcm.Machine](c, machineGVR) {
+		end = append(end, fmt.Sprint(m.Labels["name"], m.OwnerReferences[0].Name, m.Spec.Class.Name, m.Status.CurrentStatus.Phase))
+	}
+	slices.Sort(end)
+	return end
+}
 
 var _ = Describe("MachineDeployments that come and go", func() {
 	It("leave nothing behind", Label("soak"), func() {
