@@ -37,8 +37,8 @@ type application struct {
 	confirmed map[types.UID]bool
 }
 
-// apply carries out a plan. What fails before machines are created and deleted ends it. The rest is
-// independent: what fails does not delay the others.
+// apply carries out a plan. What fails before MachineSets and machines are created and deleted ends it. The
+// rest is independent: what fails does not delay the others.
 func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error {
 	a := &application{c, v, v.Deployment, map[types.UID]*mcm.MachineSet{}, map[types.UID]bool{}}
 	for _, s := range v.Sets {

@@ -95,7 +95,7 @@ var _ = Describe("A MachineDeployment", func() {
 		})
 	})
 
-	It("9: creates no second MachineSet while its stores do not show the first", func() {
+	It("7: creates no second MachineSet while its stores do not show the first", func() {
 		play(func(c *cluster) {
 			c.Lag("machinesets", func() time.Duration { return time.Minute }, name)
 			c.Lag("machines", func() time.Duration { return 2 * time.Minute }, name)
@@ -114,7 +114,7 @@ var _ = Describe("A MachineDeployment", func() {
 		})
 	})
 
-	It("9: takes the MachineSet whose creation was not answered", func() {
+	It("7: takes the MachineSet whose creation was not answered", func() {
 		play(func(c *cluster) {
 			lost := false
 			c.AfterWrite(func(w sim.Write) error {

@@ -41,9 +41,9 @@ type Plan struct {
 	Claims    []Claim
 	// Deployment changes the MachineDeployment, except for its status, if it is not nil.
 	Deployment *DeploymentChange
+	Sets       []SetChange
 	// NewSets are to be created, with their first machines.
 	NewSets      []*mcm.MachineSet
-	Sets         []SetChange
 	Machines     []MachineChange
 	Creations    []Creation
 	Deletions    []Deletion
