@@ -136,6 +136,9 @@ func (a *application) patchSet(ctx context.Context, before, after *mcm.MachineSe
 	}
 	answer, err := a.client.MachineSets(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresource...)
 	if err != nil {
+		if result := written.Outcome(err); result == written.Unknown || result == written.Conflict {
+			a.memory.noteUnsure(before.UID)
+		}
 		return written.IgnoreNotFound(fmt.Errorf("write machine set %s: %w", before.Name, err))
 	}
 	a.writtenSets.Record(answer)

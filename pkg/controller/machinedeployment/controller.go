@@ -235,7 +235,7 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 	p := plan.New(v)
 	err = c.apply(ctx, v, p)
 	for _, s := range v.Sets {
-		if stored := stores.Find[mcm.MachineSet](c.sets, s.Object.Namespace+"/"+s.Object.Name); stored == nil || stored.UID != s.Object.UID {
+		if !c.isSetShown(s.Object) {
 			c.memory.forgetSet(s.Object.UID) // it went meanwhile
 		}
 	}

@@ -29,6 +29,8 @@ type setMemory struct {
 	names []string
 	// doubts are machines that may have been deleted.
 	doubts []*mcm.Machine
+	// unsure means that the MachineSet may have been written.
+	unsure bool
 }
 
 func newMemory() *memory {
@@ -44,7 +46,7 @@ func (m *memory) locked(set types.UID, f func(*setMemory)) {
 		one = &setMemory{}
 	}
 	f(one)
-	if delete(m.sets, set); len(one.names)+len(one.doubts) > 0 {
+	if delete(m.sets, set); len(one.names)+len(one.doubts) > 0 || one.unsure {
 		m.sets[set] = one
 	}
 }
@@ -84,6 +86,17 @@ func (m *memory) noteDoubt(set types.UID, machine *mcm.Machine) {
 func (m *memory) takeDoubts(set types.UID) (doubts []*mcm.Machine) {
 	m.locked(set, func(one *setMemory) { doubts, one.doubts = one.doubts, nil })
 	return doubts
+}
+
+// noteUnsure remembers a MachineSet that may have been written.
+func (m *memory) noteUnsure(set types.UID) {
+	m.locked(set, func(one *setMemory) { one.unsure = true })
+}
+
+// takeUnsure forgets and returns whether a MachineSet may have been written.
+func (m *memory) takeUnsure(set types.UID) (unsure bool) {
+	m.locked(set, func(one *setMemory) { unsure, one.unsure = one.unsure, false })
+	return unsure
 }
 
 // noteGone remembers a machine that does not exist, and forgets those of which shown reports that

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -29,7 +30,7 @@ func (c *Controller) observe(ctx context.Context, k key) (plan.View, error) {
 		if err := c.resolve(ctx, set); err != nil {
 			return v, err
 		}
-		v.Sets = append(v.Sets, plan.Set{Object: set})
+		v.Sets = append(v.Sets, plan.Set{Object: c.writtenSets.Newest(set)})
 	}
 	if v.Deployment != nil {
 		v.OrphanSets = c.orphanSets(k.namespace)
@@ -191,10 +192,20 @@ func (c *Controller) nodesOf(v plan.View) map[string]*corev1.Node {
 	return nodes
 }
 
-// resolve reads the machines of a MachineSet that may have been deleted: if one has been, another one
-// must not be deleted in its place.
+// resolve reads a MachineSet that may have been written, because the sizes of others follow from its own,
+// and its machines that may have been deleted: if one has been, another one must not be deleted in its
+// place.
 func (c *Controller) resolve(ctx context.Context, set *mcm.MachineSet) error {
 	var errs []error
+	if c.memory.takeUnsure(set.UID) {
+		switch live, err := c.client.MachineSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{}); {
+		case err == nil:
+			c.writtenSets.Record(live)
+		case !written.Answered(err):
+			c.memory.noteUnsure(set.UID)
+			errs = append(errs, fmt.Errorf("read machine set %s: %w", set.Name, err))
+		}
+	}
 	for _, m := range c.memory.takeDoubts(set.UID) {
 		if _, err := c.readMachine(ctx, m); !written.Answered(err) {
 			c.memory.noteDoubt(set.UID, m)
@@ -224,8 +235,16 @@ func (c *Controller) readMachine(ctx context.Context, m *mcm.Machine) (*mcm.Mach
 }
 
 // isShown reports whether a machine is in the store, or will be.
-func (c *Controller) isShown(m *mcm.Machine) bool {
-	same := func(other *mcm.Machine) bool { return other.UID == m.UID }
-	stored := stores.Find[mcm.Machine](c.machines, m.Namespace+"/"+m.Name)
-	return stored != nil && same(stored) || slices.ContainsFunc(c.writtenMachines.Unseen(), same)
+func (c *Controller) isShown(m *mcm.Machine) bool { return isShown(c.machines, c.writtenMachines, m) }
+
+// isSetShown reports whether a MachineSet is in the store, or will be.
+func (c *Controller) isSetShown(s *mcm.MachineSet) bool { return isShown(c.sets, c.writtenSets, s) }
+
+func isShown[T any, P interface {
+	*T
+	metav1.Object
+}](store cache.Indexer, answers *written.Cache[P], o P) bool {
+	same := func(other P) bool { return other.GetUID() == o.GetUID() }
+	stored := P(stores.Find[T](store, o.GetNamespace()+"/"+o.GetName()))
+	return stored != nil && same(stored) || slices.ContainsFunc(answers.Unseen(), same)
 }
