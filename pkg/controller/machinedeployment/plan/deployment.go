@@ -97,6 +97,7 @@ func (p *Plan) manageDeployment(d *deployment) {
 	d.nameVictims()
 	d.addHashes()
 	d.syncNewest()
+	d.syncFreeze()
 	switch {
 	case d.stored.Spec.Paused:
 		d.scale()

@@ -166,7 +166,9 @@ type set struct {
 	lookedAt map[types.UID]*mcm.Machine
 	// invalid is what is wrong with its spec, if anything. Nothing is done about its machines then.
 	invalid *Failure
-	events  []Event
+	// frozen is the condition Frozen as it will be; nil if there is none.
+	frozen *mcm.MachineSetCondition
+	events []Event
 }
 
 // decideSet adds what is to be done about a MachineSet that has no MachineDeployment.
@@ -200,6 +202,7 @@ func (p *Plan) claimMachines(v View, s Set, after *mcm.MachineSet, adopted map[t
 		one.machines = append(one.machines, m)
 		one.lookedAt[m.UID] = m
 	}
+	one.guard()
 	return one, true
 }
 

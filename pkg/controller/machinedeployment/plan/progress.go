@@ -45,6 +45,7 @@ func (p *Plan) reportDeployment(d *deployment, o occasion) {
 	switch {
 	case len(p.NewSets) > 0:
 		after = *d.stored.Status.DeepCopy()
+		d.noteFreeze(&after)
 		d.setProgress(&after, mcm.ConditionTrue, newSetCreated, fmt.Sprintf("Created new machine set %q", p.NewSets[0].Name))
 	case o == rolling:
 		p.judgeProgress(d, &after)
@@ -111,6 +112,7 @@ func (d *deployment) status() machine.MachineDeploymentStatus {
 	}
 	d.noteBegin(&after)
 	d.copyFailure(&after)
+	d.noteFreeze(&after)
 	return after
 }
 

@@ -63,9 +63,7 @@ var _ = DescribeTable("A MachineSet counts and creates",
 	Entry("S3: no more than a hundred at once", newSet("s", 500), these(), "create 100"),
 	Entry("S3: and deletes no failed machine meanwhile", newSet("s", 3), these(running("a"), failed("b")), "create 1"),
 	Entry("S3: and deletes no named machine meanwhile", newSet("s", 3, scaled(0)), these(running("a", priority("1"), marked(-time.Minute))), "create 2"),
-	Entry("S5, E7: nothing while it is frozen, and deletes no failed machine either", newSet("s", 3, frozen), these(failed("a")), ""),
 	Entry("S5, E7: nothing while its machines are moved in place", newSet("s", 3, updating), these(failed("a")), ""),
-	Entry("S5: but a frozen one that is not short deletes", newSet("s", 1, frozen), these(failed("a"), running("b")), "delete a (Surplus)"),
 	Entry("S6: nothing in place of one that was updated in place", newSet("s", 1), these(running("a", updated)), ""),
 )
 

@@ -37,7 +37,8 @@ func (p *Plan) reportInvalid(s *set, f Failure) {
 func (v View) WithFailure(s Set, f Failure) (StatusChange, bool) {
 	selector, _ := validate(s.Object)
 	claimed, _ := claim(s, selector, nil, nil)
-	one := &set{View: v, stored: s.Object, Object: s.Object, machines: claimed}
+	one := &set{View: v, stored: s.Object, Object: s.Object.DeepCopy(), machines: claimed}
+	one.guard()
 	after := one.status(&f)
 	return StatusChange{Set: s.Object, After: after}, one.differs(after)
 }
@@ -45,6 +46,7 @@ func (v View) WithFailure(s Set, f Failure) (StatusChange, bool) {
 // status describes the claimed machines, those that are leaving included.
 func (s *set) status(failure *Failure) mcm.MachineSetStatus {
 	after := withFailure(*s.stored.Status.DeepCopy(), failure, s.Now)
+	after.Conditions = s.withFrozen(after.Conditions)
 	after.ObservedGeneration = s.stored.Generation
 	after.LastOperation.LastUpdateTime = metav1.NewTime(s.Now)
 	n := s.count()

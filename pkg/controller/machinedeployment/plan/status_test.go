@@ -75,11 +75,6 @@ var _ = Describe("The status of a MachineSet", func() {
 		Expect(New(v).IsEmpty()).To(BeTrue())
 	})
 
-	It("S27: keeps the condition of the safety controller", func() {
-		isFrozen := mcm.MachineSetCondition{Type: mcm.MachineSetFrozen, Status: mcm.ConditionTrue}
-		Expect(statusOf(newSet("s", 0, func(s *mcm.MachineSet) { s.Status.Conditions = []mcm.MachineSetCondition{isFrozen} })).Conditions).To(ConsistOf(isFrozen))
-	})
-
 	It("S26: says that machines could not be created, since when, and why the last one was not", func() {
 		v := newView(newSet("s", 1))
 		c, differs := v.WithFailure(v.Sets[0], Failure{FailedCreate, "quota"})

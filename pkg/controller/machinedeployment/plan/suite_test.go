@@ -119,7 +119,7 @@ func expires(d time.Duration) machineChange {
 
 // newView returns a view of one MachineSet, whose status is the one that is due.
 func newView(s *mcm.MachineSet, machines ...*mcm.Machine) View {
-	v := View{Now: noon, Sets: []Set{{Object: s}}, Nodes: map[string]*corev1.Node{}}
+	v := View{Now: noon, Settings: Settings{SafetyUp: 2, SafetyDown: 1}, Sets: []Set{{Object: s}}, Nodes: map[string]*corev1.Node{}}
 	for _, m := range machines {
 		if metav1.GetControllerOf(m) == nil {
 			v.Orphans = append(v.Orphans, m)
