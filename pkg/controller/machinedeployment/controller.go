@@ -12,6 +12,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -53,6 +54,9 @@ type Options struct {
 	Cluster *reachability.Cluster
 	// Settings are those of the decisions.
 	Settings plan.Settings
+	// Registerer gets the metrics, which are named as machine-controller-manager's. It must not be the
+	// default one. Nil means that nobody reads them.
+	Registerer prometheus.Registerer
 }
 
 // Clients write to the two clusters. Nodes is nil if there is no target cluster.
@@ -79,6 +83,7 @@ type Controller struct {
 	writtenMachines    *written.Cache[*mcm.Machine]
 	writtenNodes       *written.Cache[*corev1.Node]
 	memory             *memory
+	metrics            *metrics
 }
 
 // New returns a controller. The caller must call Run. Start the informers after New.
@@ -94,6 +99,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 		c.loop.Discard()
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
+	c.metrics = newMetrics(o.Registerer, c.deployments, c.sets)
 	c.cluster.Subscribe(c.lookAtAll)
 	return c, nil
 }

@@ -60,6 +60,7 @@ func (a *application) deleteOne(ctx context.Context, d plan.Deletion) error {
 		}
 		return fmt.Errorf("delete machine %s: %w", m.Name, err)
 	}
+	a.metrics.noteDeleted(m)
 	klog.FromContext(ctx).V(2).Info("Deleted machine", "machineSet", d.Set.Name, "machine", m.Name, "because", d.Reason)
 	a.recorder.Eventf(referenceTo(setKind, d.Set), corev1.EventTypeNormal, "SuccessfulDelete", "Deleted machine %s", m.Name)
 	return a.markTerminating(ctx, d.Set, m)

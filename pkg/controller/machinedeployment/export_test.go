@@ -2,7 +2,10 @@
 
 package machinedeployment
 
-import mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+import (
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	dto "github.com/prometheus/client_model/go"
+)
 
 // Held returns how much the controller remembers.
 func (c *Controller) Held() int {
@@ -14,4 +17,13 @@ func (c *Controller) Held() int {
 func MessageOf(m *mcm.Machine, err error) string {
 	f, _ := failureOf(creationError{m, err})
 	return f.Message
+}
+
+// Stale returns how many machines were deleted because they had failed a health check.
+func (c *Controller) Stale() float64 {
+	var counter dto.Metric
+	if err := c.metrics.stale.Write(&counter); err != nil {
+		panic(err)
+	}
+	return counter.GetCounter().GetValue()
 }
