@@ -43,4 +43,7 @@
 //  8. In a rollout, RollingUpdate has at no time more machines than replicas and surge, those that are
 //     leaving included, and deletes none that serves below what may be unavailable, unless it is named,
 //     preferred by priority, or others are preserved. Recreate has machines of one template.
+//  9. Where there are many more machines than replicas, it is frozen, which means that it creates none, until
+//     enough of them have gone. Its own creations are counted exactly, so this is for machines that others
+//     create or restore, and for those that do not leave.
 package machinedeployment

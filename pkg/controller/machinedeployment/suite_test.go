@@ -75,6 +75,8 @@ type cluster struct {
 	ours versioned.Interface
 	// sick are the names of machines whose Node is not ready.
 	sick map[string]bool
+	// cloud may be changed by Set.
+	cloud *world.Cloud
 }
 
 func newCluster(o sim.Options) *cluster { return adopt(storm.NewApart(o)) }
@@ -82,8 +84,8 @@ func newCluster(o sim.Options) *cluster { return adopt(storm.NewApart(o)) }
 func adopt(w *storm.World) *cluster {
 	c := &cluster{World: w, Waker: world.NewWaker(w), ours: versioned.NewForConfigOrDie(w.ConfigFor("user")), sick: map[string]bool{}}
 	c.Latency(2 * time.Millisecond)
-	cloud := &world.Cloud{Waker: c.Waker, Boot: 20 * time.Second, Drain: 10 * time.Second, Unhealthy: func(m *mcm.Machine) bool { return c.sick[m.Name] }}
-	w.Start("cloud", world.Actor{Waker: c.Waker, Delay: time.Second, Reconcile: cloud.Reconcile}.Run)
+	c.cloud = &world.Cloud{Waker: c.Waker, Boot: 20 * time.Second, Drain: 10 * time.Second, Unhealthy: func(m *mcm.Machine) bool { return c.sick[m.Name] }}
+	w.Start("cloud", world.Actor{Waker: c.Waker, Delay: time.Second, Reconcile: c.cloud.Reconcile}.Run)
 	w.Start("garbage", func(ctx context.Context, _ *rest.Config) error {
 		w.Control.CollectGarbage(ctx, time.Second)
 		return nil
