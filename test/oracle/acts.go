@@ -122,7 +122,7 @@ func (a Glance) play(s *stage) error {
 }
 
 func (a Updates) play(s *stage) error {
-	s.cloud.Waker.Set(func() { s.cloud.updatesFail = a.Fail })
+	s.cloud.Waker.Set(func() { s.cloud.updates.Fail = a.Fail })
 	return nil
 }
 

@@ -18,7 +18,9 @@ import (
 const (
 	bootTime  = 20 * time.Second
 	drainTime = 10 * time.Second
-	endless   = 10_000 * time.Hour
+	// updateTime is how long an update in place takes.
+	updateTime = 30 * time.Second
+	endless    = 10_000 * time.Hour
 )
 
 // cloud is the double of machine-controllers, kubelets and node agents. Its fields change while the
@@ -29,14 +31,13 @@ type cloud struct {
 	sick map[string]bool
 	// blocked means that machines do not boot, exhausted that none can be created.
 	blocked, exhausted bool
-	// updatesFail means that updates in place fail.
-	updatesFail bool
+	updates            *world.Updates
 	// inPlace and preserving mean that the story needs these parts.
 	inPlace, preserving bool
 }
 
 func newCloud(w *world.Waker) *cloud {
-	c := &cloud{sick: map[string]bool{}}
+	c := &cloud{sick: map[string]bool{}, updates: &world.Updates{Waker: w, Time: updateTime, AtOnce: true}}
 	c.Cloud = &world.Cloud{
 		Waker: w, Boot: bootTime, Drain: drainTime,
 		Refused:     func(*mcmapi.Machine) bool { return c.exhausted },
@@ -51,7 +52,7 @@ func (c *cloud) reconcile(ctx context.Context, core kubernetes.Interface, ours v
 	var errs []error
 	parts := []world.Reconcile{c.Cloud.Reconcile}
 	if c.inPlace {
-		parts = append(parts, c.updateNodes)
+		parts = append(parts, c.updates.Reconcile)
 	}
 	if c.preserving {
 		parts = append(parts, c.preserve)

@@ -115,6 +115,9 @@ func (c *Controller) attach(i Informers) error {
 	if i.Target != nil {
 		c.nodes = read(i.Target.Nodes())
 		c.writtenNodes = written.NewCache[*corev1.Node](c.nodes, c.clock)
+		if _, err := i.Target.Nodes().AddEventHandler(handlers.OnChange(c.nodeChanged)); err != nil {
+			return err
+		}
 	}
 	c.writtenDeployments = written.NewCache[*machine.MachineDeployment](c.deployments, c.clock)
 	c.writtenSets = written.NewCache[*mcm.MachineSet](c.sets, c.clock)

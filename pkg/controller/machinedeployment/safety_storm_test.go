@@ -23,8 +23,6 @@ import (
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
-var deploymentGVR = mcm.SchemeGroupVersion.WithResource("machinedeployments")
-
 // foreign creates a machine of each MachineSet every few seconds, without end: half of them have an owner,
 // the others are to be adopted.
 func foreign(random *rand.Rand) storm.Program {

@@ -82,17 +82,19 @@ func isPreference(t corev1.Taint) bool {
 // protectFromScaleDown asks cluster-autoscaler to remove no Node while there are old machines that
 // serve.
 func (d *deployment) protectFromScaleDown() {
-	serves := func(s *set) bool {
-		n := s.count()
-		return s.stored.Spec.Replicas != 0 && n.available != 0 && n.labeled != 0 && n.ready != 0
-	}
-	if !d.Settings.ProtectInRollout || !slices.ContainsFunc(d.old, serves) {
+	if !d.Settings.ProtectInRollout || !slices.ContainsFunc(d.old, (*set).serves) {
 		return
 	}
 	d.changeNodes(func(_ *mcm.Machine, node *corev1.Node) {
 		node.Annotations = with(node.Annotations, autoscaler.ClusterAutoscalerScaleDownDisabledAnnotationKey, autoscaler.ClusterAutoscalerScaleDownDisabledAnnotationValue)
 		node.Annotations = with(node.Annotations, autoscaler.ClusterAutoscalerScaleDownDisabledAnnotationByMCMKey, autoscaler.ClusterAutoscalerScaleDownDisabledAnnotationByMCMValue)
 	})
+}
+
+// serves reports whether a MachineSet has machines that pods can run on.
+func (s *set) serves() bool {
+	n := s.count()
+	return s.stored.Spec.Replicas != 0 && n.available != 0 && n.labeled != 0 && n.ready != 0
 }
 
 // unprotect ends that, except for machines that are preserved, which the machine controller protects in

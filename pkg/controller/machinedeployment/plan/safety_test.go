@@ -228,12 +228,12 @@ func ofPool(class string) setChange {
 }
 
 func surging(surge string) mcm.MachineDeploymentStrategy {
-	return mcm.MachineDeploymentStrategy{Type: mcm.RollingUpdateMachineDeploymentStrategyType, RollingUpdate: &mcm.RollingUpdateMachineDeployment{UpdateConfiguration: within(surge)}}
+	return mcm.MachineDeploymentStrategy{Type: mcm.RollingUpdateMachineDeploymentStrategyType, RollingUpdate: &mcm.RollingUpdateMachineDeployment{UpdateConfiguration: withSurge(surge)}}
 }
 
 func surgingInPlace(surge string) mcm.MachineDeploymentStrategy {
 	return mcm.MachineDeploymentStrategy{Type: mcm.InPlaceUpdateMachineDeploymentStrategyType, InPlaceUpdate: &mcm.InPlaceUpdateMachineDeployment{
-		OrchestrationType: mcm.OrchestrationTypeAuto, UpdateConfiguration: within(surge),
+		OrchestrationType: mcm.OrchestrationTypeAuto, UpdateConfiguration: withSurge(surge),
 	}}
 }
 
@@ -242,7 +242,7 @@ func recreatingAfter(before mcm.MachineDeploymentStrategy) mcm.MachineDeployment
 	return before
 }
 
-func within(surge string) mcm.UpdateConfiguration {
+func withSurge(surge string) mcm.UpdateConfiguration {
 	return mcm.UpdateConfiguration{MaxSurge: new(intstr.Parse(surge)), MaxUnavailable: new(intstr.FromInt32(0))}
 }
 
@@ -252,7 +252,7 @@ type crowded struct {
 	crowd
 }
 
-func poolView(d *v1alpha1.MachineDeployment, sets ...crowded) View {
+func crowdedView(d *v1alpha1.MachineDeployment, sets ...crowded) View {
 	v := View{Now: noon, Settings: usual, Deployment: d}
 	for _, s := range sets {
 		v.Sets = append(v.Sets, Set{Object: s.set, Machines: s.of(s.set)})
@@ -291,7 +291,7 @@ func poolAfter(v View) (words []string) {
 
 var _ = DescribeTable("A MachineSet of a MachineDeployment is frozen",
 	func(d *v1alpha1.MachineDeployment, s crowded, want string) {
-		Expect(poolAfter(poolView(d, s))).To(Equal([]string{"d: " + want, "a: " + want}))
+		Expect(poolAfter(crowdedView(d, s))).To(Equal([]string{"d: " + want, "a: " + want}))
 	},
 	Entry("F3: from replicas + surge + safety-up on", guarded(2, surging("1")), newest(2, crowd{5, 0}), both),
 	Entry("F3: and not before", guarded(2, surging("1")), newest(2, crowd{4, 0}), ""),
@@ -310,38 +310,38 @@ var _ = DescribeTable("A MachineDeployment is frozen",
 	func(v View, want ...string) {
 		Expect(poolAfter(v)).To(Equal(want))
 	},
-	Entry("F4: with each of its MachineSets, alone", poolView(guarded(1, surging("1")), newest(1, crowd{4, 0}), old(0, crowd{3, 0})), "d: "+both, "a: "+both, "b: "),
-	Entry("F4: with all of them at once", poolView(guarded(1, surging("1")), newest(1, crowd{4, 0}), old(0, crowd{0, 4})), "d: "+both, "a: "+both, "b: "+both),
-	Entry("F7: as long as one of them is", poolView(guarded(1, surging("1"), labelled, reportedFrozen), newest(1, crowd{1, 0}, frozenFully), old(0, crowd{4, 0}, frozenFully)),
+	Entry("F4: with each of its MachineSets, alone", crowdedView(guarded(1, surging("1")), newest(1, crowd{4, 0}), old(0, crowd{3, 0})), "d: "+both, "a: "+both, "b: "),
+	Entry("F4: with all of them at once", crowdedView(guarded(1, surging("1")), newest(1, crowd{4, 0}), old(0, crowd{0, 4})), "d: "+both, "a: "+both, "b: "+both),
+	Entry("F7: as long as one of them is", crowdedView(guarded(1, surging("1"), labelled, reportedFrozen), newest(1, crowd{1, 0}, frozenFully), old(0, crowd{4, 0}, frozenFully)),
 		"d: "+both, "a: ", "b: "+both),
-	Entry("F7: and not longer", poolView(guarded(1, surging("1"), labelled, reportedFrozen), newest(1, crowd{1, 0})), "d: ", "a: "),
-	Entry("F7: not because of a label", poolView(guarded(1, surging("1"), labelled), newest(1, crowd{1, 0})), "d: ", "a: "),
-	Entry("F7: not because of a condition", poolView(guarded(1, surging("1"), reportedFrozen), newest(1, crowd{1, 0})), "d: ", "a: "),
-	Entry("F7: also where somebody has removed the label", poolView(guarded(1, surging("1"), reportedFrozen), newest(1, crowd{4, 0}, frozenFully)), "d: "+both, "a: "+both),
-	Entry("F7: also where somebody has removed the condition", poolView(guarded(1, surging("1"), labelled), newest(1, crowd{4, 0}, frozenFully)), "d: "+both, "a: "+both),
-	Entry("F7: not if it has no MachineSet", poolView(guarded(0, surging("1"), labelled, reportedFrozen)), "d: "),
-	Entry("F8: until people ask, which its MachineSets have to know first", poolView(guarded(1, surging("1"), labelled, reportedFrozen, annotatedToThaw), newest(1, crowd{4, 0}, frozenFully), old(0, crowd{0, 0})),
+	Entry("F7: and not longer", crowdedView(guarded(1, surging("1"), labelled, reportedFrozen), newest(1, crowd{1, 0})), "d: ", "a: "),
+	Entry("F7: not because of a label", crowdedView(guarded(1, surging("1"), labelled), newest(1, crowd{1, 0})), "d: ", "a: "),
+	Entry("F7: not because of a condition", crowdedView(guarded(1, surging("1"), reportedFrozen), newest(1, crowd{1, 0})), "d: ", "a: "),
+	Entry("F7: also where somebody has removed the label", crowdedView(guarded(1, surging("1"), reportedFrozen), newest(1, crowd{4, 0}, frozenFully)), "d: "+both, "a: "+both),
+	Entry("F7: also where somebody has removed the condition", crowdedView(guarded(1, surging("1"), labelled), newest(1, crowd{4, 0}, frozenFully)), "d: "+both, "a: "+both),
+	Entry("F7: not if it has no MachineSet", crowdedView(guarded(0, surging("1"), labelled, reportedFrozen)), "d: "),
+	Entry("F8: until people ask, which its MachineSets have to know first", crowdedView(guarded(1, surging("1"), labelled, reportedFrozen, annotatedToThaw), newest(1, crowd{4, 0}, frozenFully), old(0, crowd{0, 0})),
 		"d: "+both+" and annotation", "a: "+both+" and annotation", "b: annotation"),
-	Entry("F8: so that it forgets only what they know", poolView(guarded(1, surging("1"), labelled, reportedFrozen, annotatedToThaw), newest(1, crowd{4, 0}, frozenFully, toThaw), old(0, crowd{0, 0})),
+	Entry("F8: so that it forgets only what they know", crowdedView(guarded(1, surging("1"), labelled, reportedFrozen, annotatedToThaw), newest(1, crowd{4, 0}, frozenFully, toThaw), old(0, crowd{0, 0})),
 		"d: "+both+" and annotation", "a: "+both+" and annotation", "b: annotation"),
-	Entry("F8: and then", poolView(guarded(1, surging("1"), labelled, reportedFrozen, annotatedToThaw), newest(1, crowd{4, 0}, frozenFully, toThaw), old(0, crowd{0, 0}, toThaw)),
+	Entry("F8: and then", crowdedView(guarded(1, surging("1"), labelled, reportedFrozen, annotatedToThaw), newest(1, crowd{4, 0}, frozenFully, toThaw), old(0, crowd{0, 0}, toThaw)),
 		"d: "+both, "a: "+both+" and annotation", "b: annotation"),
-	Entry("F8: except for those that go", poolView(guarded(1, surging("1"), annotatedToThaw), newest(1, crowd{1, 0}, toThaw), old(0, crowd{1, 0}, goes)), "d: ", "a: annotation", "b: "),
-	Entry("F8: or if it has none", poolView(guarded(0, surging("1"), annotatedToThaw)), "d: "),
-	Entry("O7: as it was, when it goes", poolView(guarded(1, surging("1"), labelled, reportedFrozen, guardedGoes), newest(1, crowd{1, 0}, frozenFully)), "d: "+both, "a: "+both),
-	Entry("E2: as it was, when it is to have less than no machines", poolView(guarded(-1, surging("1")), newest(1, crowd{3, 0})), "d: ", "a: "),
+	Entry("F8: except for those that go", crowdedView(guarded(1, surging("1"), annotatedToThaw), newest(1, crowd{1, 0}, toThaw), old(0, crowd{1, 0}, goes)), "d: ", "a: annotation", "b: "),
+	Entry("F8: or if it has none", crowdedView(guarded(0, surging("1"), annotatedToThaw)), "d: "),
+	Entry("O7: as it was, when it goes", crowdedView(guarded(1, surging("1"), labelled, reportedFrozen, guardedGoes), newest(1, crowd{1, 0}, frozenFully)), "d: "+both, "a: "+both),
+	Entry("E2: as it was, when it is to have less than no machines", crowdedView(guarded(-1, surging("1")), newest(1, crowd{3, 0})), "d: ", "a: "),
 )
 
 var _ = Describe("A MachineDeployment that is frozen", func() {
 	It("E1: is scaled", func() {
 		s := newest(2, crowd{2, 0})
 		s.set.Annotations = map[string]string{"deployment.kubernetes.io/desired-replicas": "2"}
-		Expect(New(poolView(guarded(5, surging("1"), labelled), s)).Creations).To(ConsistOf(HaveField("Count", 3)))
+		Expect(New(crowdedView(guarded(5, surging("1"), labelled), s)).Creations).To(ConsistOf(HaveField("Count", 3)))
 	})
 
 	It("F6: says since when and why, as its MachineSet does, and anew when people ask to unfreeze it", func() {
 		condition := func(d *v1alpha1.MachineDeployment) any {
-			v := poolView(d, newest(1, crowd{4, 0}, frozenFully, toThaw))
+			v := crowdedView(d, newest(1, crowd{4, 0}, frozenFully, toThaw))
 			after := carried(v, New(v))
 			for _, c := range after.Deployment.Status.Conditions {
 				if c.Type == mcm.MachineDeploymentFrozen {
@@ -368,7 +368,7 @@ func drawnPool(t *rapid.T) View {
 		how := slices.Concat(sometimes(t, "frozen", frozen, byCondition, frozenFully), sometimes(t, "asked", toThaw))
 		sets = append(sets, one(rapid.Int32Range(0, 3).Draw(t, "size"), c, how...))
 	}
-	v := poolView(d, sets...)
+	v := crowdedView(d, sets...)
 	v.Settings = Settings{SafetyUp: rapid.Int32Range(0, 3).Draw(t, "up"), SafetyDown: rapid.Int32Range(0, 4).Draw(t, "down")}
 	return v
 }

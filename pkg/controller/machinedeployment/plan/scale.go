@@ -16,9 +16,14 @@ import (
 // nothing is wanted and nothing is there, there is nothing to decide.
 func (d *deployment) isScaled() bool {
 	return slices.ContainsFunc(d.deciding(), func(s *set) bool {
-		desired, err := strconv.ParseInt(s.stored.Annotations[desiredAnnotation], 10, 32)
-		return err == nil && int32(desired) != d.replicas() && (d.replicas() > 0 || s.Object.Spec.Replicas > 0)
+		return d.isOutdated(s) && (d.replicas() > 0 || s.Object.Spec.Replicas > 0)
 	})
+}
+
+// isOutdated reports whether the size of a MachineSet was decided for another number of replicas.
+func (d *deployment) isOutdated(s *set) bool {
+	desired, err := strconv.ParseInt(s.stored.Annotations[desiredAnnotation], 10, 32)
+	return err == nil && int32(desired) != d.replicas()
 }
 
 // deciding returns the MachineSets that are to have machines, or the newest one if none is.
@@ -31,12 +36,14 @@ func (d *deployment) deciding() []*set {
 	return active
 }
 
-// scale distributes a new number of replicas over the MachineSets. In a rollout of other strategies than
-// RollingUpdate, the next step of the rollout does so.
+// scale distributes a new number of replicas over the MachineSets. In a rollout of Recreate, the next step
+// of the rollout does so.
 func (d *deployment) scale() {
 	sets := d.deciding()
 	switch {
 	case len(sets) == 0:
+	case d.isUpdatingInPlace() && !d.isSaturated():
+		d.scaleInPlace()
 	case len(sets) == 1:
 		d.resize(sets[0], d.sizeOfOnly(sets[0]))
 	case d.isSaturated():

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package oracle
+package world
 
 import (
 	"context"
@@ -17,16 +17,24 @@ import (
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/test/fixture"
-	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
-// updateTime is how long an update in place takes.
-const updateTime = 30 * time.Second
-
-// updateNodes does what machine-controllers and node agents do for updates in place: the Node gets a
+// Updates does what machine-controllers and node agents do for updates in place: the Node gets a
 // condition that says how far it is, the Machine copies that and changes its phase, and in the end the
 // agent says how the update went.
-func (c *cloud) updateNodes(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (again time.Duration, err error) {
+type Updates struct {
+	Waker *Waker
+	// Time is how long an update takes.
+	Time time.Duration
+	// Fail means that updates fail. It changes while the Waker is locked.
+	Fail bool
+	// AtOnce means that the success of an update that had failed shows in the condition and the phase of the
+	// Machine at the same time. Machine-controllers need two writes, but stock would not wait for the second.
+	AtOnce bool
+}
+
+// Reconcile is its part of an Actor.
+func (c *Updates) Reconcile(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (again time.Duration, err error) {
 	list, err := ours.MachineV1alpha1().Machines(fixture.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, err
@@ -38,7 +46,7 @@ func (c *cloud) updateNodes(ctx context.Context, core kubernetes.Interface, ours
 			continue
 		}
 		if err == nil {
-			u := nodeUpdate{cloud: c, core: core, ours: ours, m: &m, node: node}
+			u := nodeUpdate{Updates: c, core: core, ours: ours, m: &m, node: node}
 			var wait time.Duration
 			wait, err = u.step(ctx)
 			again = requeue.Sooner(again, wait)
@@ -50,7 +58,7 @@ func (c *cloud) updateNodes(ctx context.Context, core kubernetes.Interface, ours
 
 // nodeUpdate is one machine with its Node.
 type nodeUpdate struct {
-	*cloud
+	*Updates
 	core kubernetes.Interface
 	ours versioned.Interface
 	m    *mcmapi.Machine
@@ -62,8 +70,7 @@ func (u *nodeUpdate) step(ctx context.Context) (time.Duration, error) {
 	condition := conditionOf(u.node.Status.Conditions)
 	if own := conditionOf(u.m.Status.Conditions); condition != nil && (own == nil || own.Reason != condition.Reason) {
 		u.m.Status.Conditions = []corev1.NodeCondition{*condition}
-		// A machine that failed before would keep that phase if it moved to the new set first.
-		if phase := u.m.Status.CurrentStatus.Phase; condition.Reason == mcmapi.UpdateSuccessful && phase == mcmapi.MachineInPlaceUpdateFailed {
+		if phase := u.m.Status.CurrentStatus.Phase; u.AtOnce && condition.Reason == mcmapi.UpdateSuccessful && phase == mcmapi.MachineInPlaceUpdateFailed {
 			return 0, u.setPhase(ctx, mcmapi.MachineInPlaceUpdateSuccessful, mcmapi.MachineStateSuccessful)
 		}
 		return 0, u.writeMachine(ctx)
@@ -116,11 +123,11 @@ func (u *nodeUpdate) drain(ctx context.Context) error {
 // finish waits for the agent's result and reports it.
 func (u *nodeUpdate) finish(ctx context.Context, condition *corev1.NodeCondition, result string) (time.Duration, error) {
 	fails := false
-	u.Waker.Do(func() { fails = u.updatesFail })
+	u.Waker.Do(func() { fails = u.Fail })
 	phase := u.m.Status.CurrentStatus.Phase
 	switch reason := condition.Reason; {
 	case reason == mcmapi.ReadyForUpdate && result == "":
-		if left := time.Until(condition.LastTransitionTime.Add(updateTime)); left > 0 {
+		if left := time.Until(condition.LastTransitionTime.Add(u.Time)); left > 0 {
 			return left, nil
 		}
 		return 0, u.setResult(ctx, fails)
@@ -140,11 +147,11 @@ func (u *nodeUpdate) finish(ctx context.Context, condition *corev1.NodeCondition
 
 // setResult is what the node agent says.
 func (u *nodeUpdate) setResult(ctx context.Context, failed bool) error {
-	u.node.Labels = world.WithEntry(u.node.Labels, mcmapi.LabelKeyNodeUpdateResult, mcmapi.LabelValueNodeUpdateSuccessful)
+	u.node.Labels = WithEntry(u.node.Labels, mcmapi.LabelKeyNodeUpdateResult, mcmapi.LabelValueNodeUpdateSuccessful)
 	delete(u.node.Annotations, mcmapi.AnnotationKeyMachineUpdateFailedReason)
 	if failed {
 		u.node.Labels[mcmapi.LabelKeyNodeUpdateResult] = mcmapi.LabelValueNodeUpdateFailed
-		u.node.Annotations = world.WithEntry(u.node.Annotations, mcmapi.AnnotationKeyMachineUpdateFailedReason, "no space")
+		u.node.Annotations = WithEntry(u.node.Annotations, mcmapi.AnnotationKeyMachineUpdateFailedReason, "no space")
 	}
 	_, err := u.core.CoreV1().Nodes().Update(ctx, u.node, metav1.UpdateOptions{})
 	return err
