@@ -107,7 +107,7 @@ func (r *round) releaseOrder(a, b Machine) int {
 // already is not one of those that serve, and is tried again before others.
 func (r *round) retireMachines() {
 	t := r.countMachines()
-	if t.present > r.visible || r.view.NodesUnknown || r.view.Behind {
+	if !r.direct && t.present > r.visible || r.view.NodesUnknown || r.view.Behind {
 		return
 	}
 	// If nothing is to be deleted, A has room for all of them.
@@ -119,10 +119,11 @@ func (r *round) retireMachines() {
 		if !m.Doubtful {
 			left.removeServing(m)
 		}
-		if left.serving < r.replicas || m.Ready() && left.running < r.replicas {
+		if left.serving < r.replicas || m.Ready() && left.running < r.replicas || r.direct && t.reserve >= r.target {
 			return
 		}
 		t = left
+		t.reserve++
 		why := Swapped
 		if m.Ready() {
 			why = Retired

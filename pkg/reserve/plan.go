@@ -30,6 +30,16 @@ type Plan struct {
 	// Victims are the machines to delete, whether or not they have their priority yet, sorted by
 	// name.
 	Victims []Victim
+	// Total is how many machines there are to be. Only [Decide] fills this and the next fields.
+	Total int
+	// Room is how many machines may be created now. The first Serve of them serve, the others are in
+	// reserve.
+	Room, Serve int
+	// Going are the machines to delete now. Closed are all reserve machines that may be deleted now, the
+	// first to go first. Cut is how many machines that are not in reserve are too many.
+	Going  []Victim
+	Closed []string
+	Cut    int
 	// Owners are changes of whom machines are dedicated to, sorted by name.
 	Owners []Ownership
 	// SurplusSince, Retry and Lowered are kept for the next view.
@@ -125,7 +135,11 @@ type round struct {
 	// stuck is the number of machines that cannot be created, target the applied excess to work
 	// towards, and surplus the number of serving machines to delete.
 	stuck, target, surplus int
-	plan                   Plan
+	// direct reports whether the caller creates and deletes the machines itself; see [Decide].
+	direct bool
+	// asked is how many machines there were to be, if R was what it is now.
+	asked int
+	plan  Plan
 }
 
 func newRound(v View) *round {
@@ -216,5 +230,5 @@ func (r *round) selectMachines(want func(Machine) bool, order func(a, b Machine)
 // mayBeDeleted reports whether machine-controller-manager may be about to delete m, because it was
 // told to run fewer machines than there are and m is deleted first (law 9).
 func (r *round) mayBeDeleted(m Machine, shown int) bool {
-	return min(m.Priority, m.SeenPriority) <= PriorityVictim && min(r.view.SetReplicas, shown) < r.present
+	return !r.direct && min(m.Priority, m.SeenPriority) <= PriorityVictim && min(r.view.SetReplicas, shown) < r.present
 }

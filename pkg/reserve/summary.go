@@ -128,7 +128,7 @@ func (r *round) obstacle(t counts) Reason {
 
 // outranked reports whether the victims should be deleted first, and are not.
 func (r *round) outranked() bool {
-	if r.plan.Applied.Excess <= r.target || len(r.plan.Priorities) > 0 || r.view.Behind {
+	if r.direct || r.plan.Applied.Excess <= r.target || len(r.plan.Priorities) > 0 || r.view.Behind {
 		return false
 	}
 	for i := range r.machines {

@@ -102,9 +102,13 @@ func programs(ctx context.Context) []localcluster.Program {
 	if os.Getenv("EVENKEEL_E2E_MCM") == "stock" {
 		return []localcluster.Program{driver, {Name: mcm, Package: stockMCM, Binary: "stock-" + mcm, Flags: flags}}
 	}
+	own := append(flags, managerControllers)
+	if os.Getenv("EVENKEEL_E2E_MCM") == "one-plan" {
+		own = append(own, "--one-plan")
+	}
 	return []localcluster.Program{
 		driver,
-		{Name: mcm, Kubeconfig: accountOf(ctx, cluster, mcm), Flags: append(flags, managerControllers)},
+		{Name: mcm, Kubeconfig: accountOf(ctx, cluster, mcm), Flags: own},
 		{Name: "balancer", Package: "./cmd/" + localcluster.Workloads, Kubeconfig: accountOf(ctx, cluster, "evenkeel-balancer"),
 			Flags: slices.Concat(rates, []string{"--v=3", "--controllers=balancer", "--namespace=kube-system"})},
 	}

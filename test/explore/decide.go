@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -80,9 +80,9 @@ func (w *World) known() World {
 func (w *World) snapshot() pool.Snapshot { return pool.Read(w.deployment(), w.objects(), now) }
 
 // view returns the input of the machine-taint controller.
-func (w *World) view() machinetaintplan.View {
+func (w *World) view() keep.View {
 	s := w.snapshot()
-	v := machinetaintplan.View{Now: now, Settings: settings, Deployment: s.Deployment, CurrentSet: s.Rollout.Set, Rollout: s.Rollout.Replacing, Memory: w.memoryOf(s.Deployment), Evictions: &machinetaintplan.Evictions{}}
+	v := keep.View{Now: now, Settings: settings, Deployment: s.Deployment, CurrentSet: s.Rollout.Set, Rollout: s.Rollout.Replacing, Memory: w.memoryOf(s.Deployment), Evictions: &keep.Evictions{}}
 	for s := range w.sets {
 		set := &w.sets[s]
 		v.SetReplicas += int(min(set.asks, set.asksSeen))
@@ -90,7 +90,7 @@ func (w *World) view() machinetaintplan.View {
 	}
 	for _, m := range s.Machines {
 		known := &w.machines[index(m.Object.Name)]
-		one := machinetaintplan.Machine{Machine: m, SeenPriority: int(known.priority)}
+		one := keep.Machine{Machine: m, SeenPriority: int(known.priority)}
 		if known.shown.there {
 			one.SeenPriority = int(known.shown.priority)
 		}
@@ -102,9 +102,9 @@ func (w *World) view() machinetaintplan.View {
 
 func index(name string) int { return int(name[0] - 'a') }
 
-func (w *World) memoryOf(d *v1alpha1.MachineDeployment) machinetaintplan.Memory {
+func (w *World) memoryOf(d *v1alpha1.MachineDeployment) keep.Memory {
 	k := w.memory
-	m := machinetaintplan.Memory{
+	m := keep.Memory{
 		SurplusSince: k.surplus.asTime(now, now.Add(-patience)),
 		Retry:        reserve.Retry{Failures: int(k.failures), Until: k.retry.asTime(later, earlier), Try: int(k.try)},
 		Lowered:      reserve.Lowered{Times: int(k.reductions), Until: k.lowered.asTime(later, earlier), Replicas: int(k.loweredTo), Wish: int(k.loweredX), Max: int(k.loweredMax), Unread: k.loweredUnread},
@@ -120,7 +120,7 @@ func (w *World) memoryOf(d *v1alpha1.MachineDeployment) machinetaintplan.Memory 
 
 // rememberedFrom returns what the controller remembers after a plan. What two plans in a row decide
 // is the same for larger numbers of failures.
-func rememberedFrom(p machinetaintplan.Memory) memory {
+func rememberedFrom(p keep.Memory) memory {
 	m := memory{
 		known: true, surplus: momentOf(p.SurplusSince), failures: uint8(min(p.Retry.Failures, 2)), retry: momentOf(p.Retry.Until), try: uint8(p.Retry.Try),
 		lowered: momentOf(p.Lowered.Until), reductions: uint8(min(p.Lowered.Times, 2)), loweredTo: uint8(p.Lowered.Replicas), loweredX: uint8(p.Lowered.Wish), loweredUnread: p.Lowered.Unread,
@@ -134,7 +134,7 @@ func rememberedFrom(p machinetaintplan.Memory) memory {
 // decide makes a plan.
 func (w *World) decide() *decision {
 	v := w.view()
-	p := machinetaintplan.New(v)
+	p := keep.New(v)
 	var machines []reserve.Machine
 	for _, m := range v.Machines {
 		machines = append(machines, reserve.MachineOf(m.Machine))
@@ -161,8 +161,8 @@ func (w *World) decide() *decision {
 		}
 	}
 	for _, c := range p.Machines {
-		if c.Mark != machinetaintplan.Keep || c.Priority != 0 {
-			made.changes[index(c.Name)] = change{pending: true, hold: c.Mark == machinetaintplan.Hold, free: c.Mark == machinetaintplan.Free, priority: uint8(c.Priority)}
+		if c.Mark != keep.Keep || c.Priority != 0 {
+			made.changes[index(c.Name)] = change{pending: true, hold: c.Mark == keep.Hold, free: c.Mark == keep.Free, priority: uint8(c.Priority)}
 		}
 	}
 	s := p.Rule.Summary

@@ -38,6 +38,9 @@ const apiRetry = 2 * time.Second
 // queues. Their remaining requests are refused, by the lens for machine objects and by the gate for
 // everything else.
 func (p *process) runMCM(ctx context.Context) error {
+	if p.options.OnePlan {
+		return p.runOnePlan(ctx)
+	}
 	machine, err := machines.MCM(p.control)
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)

@@ -47,6 +47,9 @@ type Options struct {
 	Metrics daemon.MetricsOptions
 	// Tracing exports what the controllers do.
 	Tracing export.Options
+	// OnePlan runs our own controllers in place of machine-controller-manager's. It is hidden until they
+	// are the default.
+	OnePlan bool
 	// PrintVersion asks for the version and nothing else.
 	PrintVersion bool
 
@@ -81,6 +84,8 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 	o.Unready.AddFlags(flags)
 	o.Metrics.AddFlags(flags)
 	o.Tracing.AddFlags(flags)
+	flags.BoolVar(&o.OnePlan, "one-plan", false, "Run Evenkeel's own controllers for MachineDeployments and MachineSets in place of machine-controller-manager's.")
+	_ = flags.MarkHidden("one-plan") // fails only for a flag that does not exist
 	flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
 }
 

@@ -100,6 +100,9 @@ func (o *ReleaseOptions) options(p *process, pods corev1client.PodsGetter) relea
 			if t := p.taint.Load(); t != nil {
 				t.controller.ObserveUpdate(ctx, d)
 			}
+			if c := p.plans.Load(); c != nil {
+				c.ObserveUpdate(ctx, d)
+			}
 		},
 		Pods:    pods,
 		Control: p.clusters.control, Target: p.clusters.target,

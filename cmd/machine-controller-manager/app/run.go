@@ -29,6 +29,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/tracing"
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
 )
 
 const (
@@ -53,6 +54,8 @@ type process struct {
 	caches *caches
 	// taint is set once it has been created.
 	taint atomic.Pointer[taintController]
+	// plans is set in place of it with --one-plan.
+	plans atomic.Pointer[machinedeployment.Controller]
 }
 
 // Run serves until ctx ends or the lease is lost.

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	balancerplan "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
-	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -180,14 +180,14 @@ func (w *world) unsettled(key string) bool {
 }
 
 // Machines are those of the View; the Plan has changes of the same name.
-func (r reservePlan) Machines() []machinetaintplan.Machine { return r.View.Machines }
+func (r reservePlan) Machines() []keep.Machine { return r.View.Machines }
 
 // stopped reports whether a reserve does not reach its desired size by itself, or not soon.
-func stopped(r machinetaintplan.Report) bool {
+func stopped(r keep.Report) bool {
 	switch r.Reason {
 	case reserve.AboveMax, reserve.CannotBeMade, reserve.Protected, reserve.ServingDeletedFirst, reserve.Unhealthy, reserve.AwaitingDeletion,
-		reserve.SurplusServing, reserve.RollingOut, machinetaintplan.BoundsInvalid, machinetaintplan.AnnotationInvalid, machinetaintplan.CapacityUnknown,
-		machinetaintplan.ClusterUnreachable:
+		reserve.SurplusServing, reserve.RollingOut, keep.BoundsInvalid, keep.AnnotationInvalid, keep.CapacityUnknown,
+		keep.ClusterUnreachable:
 		return true
 	}
 	return false

@@ -182,7 +182,7 @@ func wishing(requested map[string]int, spec string) func() *Objects {
 	return func() *Objects {
 		GinkgoHelper()
 		o := zones(requested)
-		keep(o, "shop", spec)
+		reserveOf(o, "shop", spec)
 		o.Reserves[0].Spec.Replicas++
 		return o
 	}

@@ -45,7 +45,7 @@ func zones(requested map[string]int) *Objects {
 }
 
 // keep adds a Reserve as its controller leaves it.
-func keep(o *Objects, name, spec string) {
+func reserveOf(o *Objects, name, spec string) {
 	GinkgoHelper()
 	r := &autoscaling.Reserve{}
 	Expect(yaml.Unmarshal([]byte(patched("Reserve", name, "spec: "+spec)), r)).To(Succeed())
@@ -141,14 +141,14 @@ Nothing changes.
 
 	It("counts one that is at rest, and does not show it", func() {
 		o := zones(map[string]int{"z1": 2})
-		keep(o, "night", "{pools: {names: [z1]}, replicas: 2}")
+		reserveOf(o, "night", "{pools: {names: [z1]}, replicas: 2}")
 		_, text := told(*o, "")
 		Expect(text).To(Equal("4 objects are at rest.\nNothing changes.\n"))
 	})
 
 	It("shows which machines go when one requests less", func() {
 		o := zones(map[string]int{"z1": 2})
-		keep(o, "shop", "{pools: {names: [z1]}, replicas: 2}")
+		reserveOf(o, "shop", "{pools: {names: [z1]}, replicas: 2}")
 		_, text := told(*o, wish("replicas: 1"))
 		Expect(text).To(Equal(`Reserve default/shop: moving (1 of 1 machines are ready in 1 MachineDeployment)
   It requests 1 machine: spec.replicas is 1.
@@ -169,7 +169,7 @@ MachineDeployment default/z1: 1 of 1 machines serve, 1 in reserve
 
 	It("has it take part in what is requested already: the largest request counts, and they do not add up", func() {
 		o := zones(map[string]int{"z1": 2})
-		keep(o, "night", "{pools: {names: [z1]}, replicas: 2}")
+		reserveOf(o, "night", "{pools: {names: [z1]}, replicas: 2}")
 		f, text := told(*o, wish(everyZone+", replicas: 3"))
 		Expect(text).To(ContainSubstring("  machines requested of z1: 0 -> 1 (Reserve night counts there)\n  machines requested of z2: 0 -> 1\n"))
 		Expect(ends(f)).To(Equal("z1: R1 A2 serve a reserve bc leave  new 0+0\nz2: R1 A1 serve a reserve  leave  new 0+1\nz3: R1 A1 serve a reserve  leave  new 0+1"))
@@ -188,7 +188,7 @@ MachineDeployment default/z1: 1 of 1 machines serve, 1 in reserve
 
 	It("leaves those of another namespace alone", func() {
 		o := zones(map[string]int{"z1": 2})
-		keep(o, "shop", "{pools: {names: [z1]}, replicas: 2}")
+		reserveOf(o, "shop", "{pools: {names: [z1]}, replicas: 2}")
 		_, text := told(*o, strings.Replace(wish("replicas: 7, "+everyZone), "{name: shop}", "{name: shop, namespace: other}", 1))
 		Expect(text).To(Equal(`Reserve other/shop: blocked (spec.pools selects no MachineDeployment in namespace other)
   It requests 7 machines: spec.replicas is 7.
@@ -213,7 +213,7 @@ Nothing changes.
 
 	It("refuses to change one, and leaves annotations as they are, where Reserves cannot be read", func() {
 		o := zones(map[string]int{"z1": 2})
-		keep(o, "night", "{pools: {names: [z1]}, replicas: 2}")
+		reserveOf(o, "night", "{pools: {names: [z1]}, replicas: 2}")
 		o.Reserves, o.Unread = nil, map[string]string{"reserves": "no rights to list them"}
 		_, text := told(*o, "")
 		Expect(text).To(Equal("3 objects are at rest.\nNothing changes.\n"))

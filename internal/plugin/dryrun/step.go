@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/plural"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -81,9 +81,9 @@ func reserveSteps(r reservePlan) []Step {
 	}
 	for _, m := range r.Plan.Machines {
 		switch m.Mark {
-		case machinetaintplan.Free:
+		case keep.Free:
 			steps = append(steps, Step{Do: Release, On: m.Name, Why: string(m.Why)})
-		case machinetaintplan.Hold:
+		case keep.Hold:
 			steps = append(steps, Step{Do: Hold, On: m.Name, Why: string(m.Why)})
 		}
 		if m.Priority != 0 {
@@ -124,10 +124,10 @@ func rankOf(priority int) string {
 }
 
 // nodeRepairs returns a step for each Node that is written although its Machine is not.
-func nodeRepairs(p machinetaintplan.Plan) (steps []Step) {
+func nodeRepairs(p keep.Plan) (steps []Step) {
 	for _, n := range p.Nodes {
 		name := n.Machine.Object.Name
-		if !slices.ContainsFunc(p.Machines, func(m machinetaintplan.MachineChange) bool { return m.Name == name && m.Mark != machinetaintplan.Keep }) {
+		if !slices.ContainsFunc(p.Machines, func(m keep.MachineChange) bool { return m.Name == name && m.Mark != keep.Keep }) {
 			steps = append(steps, Step{Do: Mend, On: n.Machine.Node.Name})
 		}
 	}

@@ -18,12 +18,12 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	. "github.com/evenkeel/evenkeel/internal/plugin/dryrun"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	pools "github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -40,7 +40,7 @@ var noon = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 // settings are the controllers' defaults.
 func settings() Settings {
 	return Settings{
-		Reserve: machinetaintplan.Settings{SurplusPatience: machinetaint.DefaultSurplusPatience, BootPatience: machinetaint.DefaultBootPatience, SafetyUp: 2, Unready: pools.DefaultUnreadyLimits()},
+		Reserve: keep.Settings{SurplusPatience: machinetaint.DefaultSurplusPatience, BootPatience: machinetaint.DefaultBootPatience, SafetyUp: 2, Unready: pools.DefaultUnreadyLimits()},
 		Zones:   balanceplan.Settings{Enabled: true, Mode: api.BalanceOff, Similar: similar.Defaults(), BootPatience: 10 * time.Minute, PoolLabels: []string{"pool"}, Unready: pools.DefaultUnreadyLimits()},
 		Instant: true,
 		Release: releaseplan.Settings{Schedulers: releaseplan.DefaultSchedulers(), Cutoff: releaseplan.DefaultCutoff, Patience: releaseplan.DefaultPatience, Even: true, Similar: similar.Defaults(), PoolLabels: []string{"pool"}},

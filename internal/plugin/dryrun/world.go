@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
@@ -29,7 +30,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	capacitybufferplan "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	reservesplan "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
@@ -38,7 +38,7 @@ import (
 
 // Settings are the values of the controllers' flags.
 type Settings struct {
-	Reserve machinetaintplan.Settings
+	Reserve keep.Settings
 	Zones   balanceplan.Settings
 	// Instant reports whether reserve machines are released to waiting pods, by these rules.
 	Instant bool
@@ -103,8 +103,8 @@ type plans struct {
 }
 
 type reservePlan struct {
-	machinetaintplan.View
-	machinetaintplan.Plan
+	keep.View
+	keep.Plan
 }
 
 type zonesPlan struct {

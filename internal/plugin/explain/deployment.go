@@ -11,12 +11,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -145,7 +145,7 @@ func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone, d
 }
 
 // deploymentNext describes what the controller is about to do.
-func deploymentNext(a *Account, plan machinetaintplan.Plan, o overview.Objects) {
+func deploymentNext(a *Account, plan keep.Plan, o overview.Objects) {
 	for _, move := range plan.Rule.Moves {
 		verb := "is about to serve"
 		if move.Reserve {
@@ -211,7 +211,7 @@ type oracle struct {
 }
 
 func newOracle(o overview.Objects, d *v1alpha1.MachineDeployment) (*oracle, error) {
-	preview, err := machinetaint.NewPreview(machinetaintplan.Settings{
+	preview, err := machinetaint.NewPreview(keep.Settings{
 		Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: machinetaint.DefaultSurplusPatience,
 		BootPatience: o.BootLimit(), SafetyUp: safetyUp, Drain: o.Draining[d.Namespace], Unready: pool.DefaultUnreadyLimits(),
 	}, !o.NodesUnknown && !o.PodsUnknown)
@@ -225,7 +225,7 @@ func newOracle(o overview.Objects, d *v1alpha1.MachineDeployment) (*oracle, erro
 const safetyUp = 2
 
 // planWith returns the plan for a changed MachineDeployment.
-func (o *oracle) planWith(change func(*v1alpha1.MachineDeployment)) (machinetaintplan.Plan, error) {
+func (o *oracle) planWith(change func(*v1alpha1.MachineDeployment)) (keep.Plan, error) {
 	d := o.deployment.DeepCopy()
 	if d.Annotations == nil {
 		d.Annotations = map[string]string{}
@@ -238,13 +238,13 @@ func (o *oracle) planWith(change func(*v1alpha1.MachineDeployment)) (machinetain
 		Nodes: o.objects.Nodes, Pods: o.objects.Pods, BudgetsUnknown: "they are not read here",
 	}, o.objects.At)
 	if err != nil {
-		return machinetaintplan.Plan{}, fmt.Errorf("preview: %w", err)
+		return keep.Plan{}, fmt.Errorf("preview: %w", err)
 	}
 	_, plan, _ := o.preview.Plan(d.Namespace, d.Name)
 	return plan, nil
 }
 
-func (o *oracle) currentPlan() (machinetaintplan.Plan, error) {
+func (o *oracle) currentPlan() (keep.Plan, error) {
 	return o.planWith(func(*v1alpha1.MachineDeployment) {})
 }
 

@@ -11,10 +11,10 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -160,7 +160,7 @@ func (m machine) leaving() string {
 }
 
 // planned describes what is about to happen to it.
-func (m machine) planned(a *Account, plan machinetaintplan.Plan) {
+func (m machine) planned(a *Account, plan keep.Plan) {
 	for _, move := range plan.Rule.Moves {
 		switch {
 		case move.Name != m.Name:

@@ -37,15 +37,35 @@ type application struct {
 	confirmed map[types.UID]bool
 }
 
-// apply carries out a plan. What fails before MachineSets and machines are created and deleted ends it. The
-// rest is independent: what fails does not delay the others.
-func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error {
+func newApplication(c *Controller, v plan.View) *application {
 	a := &application{c, v, v.Deployment, map[types.UID]*mcm.MachineSet{}, map[types.UID]bool{}}
 	for _, s := range v.Sets {
 		a.current[s.Object.UID] = s.Object
 	}
+	return a
+}
+
+// apply carries out a plan. What fails before machines are created and deleted ends it. The rest is
+// independent: what fails does not delay the others.
+func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error {
+	a := newApplication(c, v)
+	nodesErr := make(chan error, 1)
+	entering, others, closing, nodes := splitEntering(p)
+	p.Machines = others
+	go func() { // pods wait for some of them, and their cluster may be slow
+		nodesErr <- errors.Join(a.changeNodes(ctx, nodes), a.closeAndMark(ctx, entering, closing))
+	}()
+	err := a.applyToMachines(ctx, p)
+	if err == nil {
+		a.announceMoves(p.Moves)
+	}
+	return errors.Join(err, <-nodesErr)
+}
+
+// applyToMachines carries out a plan, except for Nodes.
+func (a *application) applyToMachines(ctx context.Context, p plan.Plan) error {
 	for _, write := range []func() error{
-		func() error { return a.changeDeployment(ctx, p.Deployment) },
+		func() error { return a.changeDeployment(ctx, p) },
 		func() error { return a.claimSets(ctx, p.SetClaims) },
 		func() error { return a.claim(ctx, p.Claims) },
 		func() error { return a.changeSets(ctx, p.Sets) },
@@ -55,10 +75,10 @@ func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error 
 		}
 	}
 	first, status, setErr := a.createSets(ctx, p)
-	changeErr := inParallel(p.Machines, func(m plan.MachineChange) error { return c.patchMachine(ctx, m.Before, m.After) })
+	changeErr := inParallel(p.Machines, func(m plan.MachineChange) error { return a.patchMachine(ctx, m.Before, m.After) })
 	failures, createErr := a.create(ctx, append(p.Creations, first...))
 	return errors.Join(
-		setErr, changeErr, createErr, a.delete(ctx, p.Deletions), a.deleteSets(ctx, p.SetDeletions), a.changeNodes(ctx, p.Nodes),
+		setErr, changeErr, createErr, a.delete(ctx, p.Deletions), a.deleteSets(ctx, p.SetDeletions),
 		a.report(ctx, p.Statuses, failures), a.reportDeployment(ctx, status),
 	)
 }

@@ -41,14 +41,18 @@ func (a *application) confirmDeployment(ctx context.Context) error {
 	return nil
 }
 
-func (a *application) changeDeployment(ctx context.Context, change *plan.DeploymentChange) error {
-	if change == nil {
-		return nil
+// changeDeployment writes what differs in the MachineDeployment. What is remembered of its reserve belongs
+// to that.
+func (a *application) changeDeployment(ctx context.Context, p plan.Plan) error {
+	if p.Deployment != nil {
+		if err := a.patchDeployment(ctx, p.Deployment.After); err != nil {
+			return err
+		}
+		a.recordEvents(p.Deployment.Events)
 	}
-	if err := a.patchDeployment(ctx, change.After); err != nil {
-		return err
+	if a.deployment != nil && a.reserves != nil && (p.Memory != nil || a.view.Reserve == nil) {
+		a.reserves.remember(a.deployment.UID, p.Memory)
 	}
-	a.recordEvents(change.Events)
 	return nil
 }
 
@@ -58,7 +62,7 @@ func (a *application) reportDeployment(ctx context.Context, change *plan.Deploym
 		return nil
 	}
 	after := a.deployment.DeepCopy()
-	after.Status = change.After
+	after.Status = a.pruned.without(change.After, a.deployment)
 	if change.After.ObservedGeneration == a.view.Deployment.Generation {
 		after.Status.ObservedGeneration = a.deployment.Generation // spec may have been changed by this plan
 	}
@@ -81,6 +85,7 @@ func (a *application) patchDeployment(ctx context.Context, after *machine.Machin
 		return written.IgnoreNotFound(fmt.Errorf("write machine deployment %s: %w", before.Name, err))
 	}
 	a.writtenDeployments.Record(answer)
+	a.pruned.compare(after, answer)
 	a.deployment, a.confirmed[before.UID] = answer, true
 	klog.FromContext(ctx).V(2).Info("Wrote machine deployment", "machineDeployment", before.Name, "patch", string(patch))
 	return nil
@@ -143,6 +148,9 @@ func (a *application) noteSet(ctx context.Context, set *mcm.MachineSet) []plan.C
 		return nil
 	}
 	a.recorder.Eventf(referenceTo(deploymentKind, a.deployment), corev1.EventTypeNormal, "ScalingMachineSet", "Scaled up machine set %s to %d", set.Name, n)
+	if a.view.Reserve != nil {
+		return nil // the next plan decides which of them serve
+	}
 	return []plan.Creation{{Set: set, Count: min(n, plan.Burst)}}
 }
 
@@ -201,21 +209,23 @@ func (a *application) deleteSets(ctx context.Context, sets []*mcm.MachineSet) er
 	})
 }
 
-// changeNodes writes what differs in Nodes, except for their status.
 func (a *application) changeNodes(ctx context.Context, changes []plan.NodeChange) error {
-	return inParallel(changes, func(change plan.NodeChange) error {
-		patch := mergePatch(change.Before, change.After)
-		if patch == nil {
-			return nil
-		}
-		answer, err := a.nodeClient.Patch(ctx, change.Before.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-		if err != nil {
-			return written.IgnoreNotFound(fmt.Errorf("write node %s: %w", change.Before.Name, err))
-		}
-		a.writtenNodes.Record(answer)
-		klog.FromContext(ctx).V(2).Info("Wrote node", "node", change.Before.Name, "patch", string(patch))
+	return inParallel(changes, func(change plan.NodeChange) error { return a.changeNode(ctx, change) })
+}
+
+// changeNode writes what differs in a Node, except for its status.
+func (a *application) changeNode(ctx context.Context, change plan.NodeChange) error {
+	patch := mergePatch(change.Before, change.After)
+	if patch == nil {
 		return nil
-	})
+	}
+	answer, err := a.nodeClient.Patch(ctx, change.Before.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return written.IgnoreNotFound(fmt.Errorf("write node %s: %w", change.Before.Name, err))
+	}
+	a.writtenNodes.Record(answer)
+	klog.FromContext(ctx).V(2).Info("Wrote node", "node", change.Before.Name, "patch", string(patch))
+	return nil
 }
 
 func (a *application) recordEvents(events []plan.Event) {

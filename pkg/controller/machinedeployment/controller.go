@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -23,7 +24,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/handlers"
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -50,19 +53,22 @@ type Options struct {
 	Workers int
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
-	// Cluster reports whether the control cluster answers; nil means that it always does.
-	Cluster *reachability.Cluster
+	// Cluster reports whether the control cluster answers, and Target whether the target cluster does; nil
+	// means that it always does.
+	Cluster, Target *reachability.Cluster
 	// Settings are those of the decisions.
 	Settings plan.Settings
 	// Registerer gets the metrics, which are named as machine-controller-manager's. It must not be the
 	// default one. Nil means that nobody reads them.
 	Registerer prometheus.Registerer
+	// Reserve are the settings of reserves; nil means that no MachineDeployment can have one.
+	Reserve *keep.Settings
 }
 
-// Clients write to the two clusters. Nodes is nil if there is no target cluster.
+// Clients read and write the two clusters. Target is nil if there is no target cluster.
 type Clients struct {
 	Machines machineclient.MachineV1alpha1Interface
-	Nodes    corev1client.NodeInterface
+	Target   corev1client.CoreV1Interface
 }
 
 // Controller runs MachineDeployments and MachineSets.
@@ -71,9 +77,14 @@ type Controller struct {
 	recorder record.EventRecorder
 	clock    clock.WithTicker
 	cluster  *reachability.Cluster
+	target   *reachability.Cluster
 
-	nodeClient                         corev1client.NodeInterface
-	settings                           plan.Settings
+	nodeClient corev1client.NodeInterface
+	podClient  corev1client.PodInterface
+	settings   plan.Settings
+	// reserves is nil if no MachineDeployment can have a reserve.
+	reserves                           *reserves
+	pruned                             pruned
 	loop                               *loop.Loop
 	deployments, sets, machines, nodes cache.Indexer
 	filled                             []cache.DoneChecker
@@ -92,7 +103,13 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 		o.Clock = clock.RealClock{}
 	}
 	c := &Controller{
-		client: clients.Machines, nodeClient: clients.Nodes, recorder: recorder, clock: o.Clock, cluster: o.Cluster, settings: o.Settings, memory: newMemory(),
+		client: clients.Machines, recorder: recorder, clock: o.Clock, cluster: o.Cluster, target: o.Target, settings: o.Settings, memory: newMemory(),
+	}
+	if clients.Target != nil {
+		c.nodeClient, c.podClient = clients.Target.Nodes(), clients.Target.Pods(metav1.NamespaceAll)
+	}
+	if o.Reserve != nil {
+		c.reserves = &reserves{settings: *o.Reserve, memories: map[types.UID]keep.Memory{}}
 	}
 	c.loop = loop.New("machinedeployment", c.sync, loop.Options{Workers: cmp.Or(o.Workers, 5), Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {
@@ -100,7 +117,8 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	c.metrics = newMetrics(o.Registerer, c.deployments, c.sets)
-	c.cluster.Subscribe(c.lookAtAll)
+	c.cluster.Subscribe(c.LookAtAll)
+	c.target.Subscribe(c.LookAtAll)
 	return c, nil
 }
 
@@ -122,10 +140,28 @@ func (c *Controller) attach(i Informers) error {
 	c.writtenDeployments = written.NewCache[*machine.MachineDeployment](c.deployments, c.clock)
 	c.writtenSets = written.NewCache[*mcm.MachineSet](c.sets, c.clock)
 	c.writtenMachines = written.NewCache[*mcm.Machine](c.machines, c.clock)
+	targetErr := c.attachReserves(i, read)
 	_, err1 := m.Deployments().AddEventHandler(handlers.OnChange(c.deploymentChanged))
 	_, err2 := m.Sets().AddEventHandler(handlers.OnChange(c.setChanged))
 	_, err3 := m.Machines().AddEventHandler(handlers.OnChange(c.machineChanged))
-	return errors.Join(err1, err2, err3)
+	return errors.Join(targetErr, err1, err2, err3)
+}
+
+// attachReserves reads and listens to what only reserves need.
+func (c *Controller) attachReserves(i Informers, read func(cache.SharedIndexInformer) cache.Indexer) error {
+	if c.reserves == nil {
+		return nil
+	}
+	c.reserves.classes = read(i.Machines.Classes())
+	if i.Target == nil {
+		return nil
+	}
+	r := c.reserves
+	r.pods, r.podsFilled = i.Target.Pods().GetIndexer(), i.Target.Pods().HasSynced // they are read once there is a reserve
+	r.budgets, r.budgetsUnknown = i.Target.Budgets().GetIndexer(), i.Target.BudgetsUnknown
+	_, err1 := i.Target.Nodes().AddEventHandler(handlers.OnChange(c.keptNodeChanged))
+	_, err2 := i.Target.Pods().AddEventHandler(handlers.OnChange(c.podChanged))
+	return errors.Join(err1, err2)
 }
 
 func (c *Controller) add(k key) { c.loop.AddAfter(k.String(), gather) }
@@ -142,7 +178,13 @@ func (c *Controller) deploymentChanged(was, is any) {
 		c.orphanSetChanged(set)
 	}
 	if was != nil && is != nil {
+		if before := was.(*machine.MachineDeployment); c.reserves != nil && before.Spec.Replicas < d.Spec.Replicas {
+			c.loop.Add(key{releaseKind, d.Namespace, d.Name}.String())
+		}
 		return
+	}
+	if is == nil && c.reserves != nil {
+		c.reserves.remember(d.UID, nil)
 	}
 	for _, set := range stores.Indexed[*mcm.MachineSet](c.sets, stores.ByOwner, string(d.UID)) {
 		c.add(c.keyOf(set))
@@ -208,7 +250,8 @@ func (c *Controller) orphanChanged(m *mcm.Machine) {
 	}
 }
 
-func (c *Controller) lookAtAll() {
+// LookAtAll syncs everything: a cluster answers again, or it has become known where reserves are counted.
+func (c *Controller) LookAtAll() {
 	for d := range stores.All[*machine.MachineDeployment](c.deployments) {
 		c.add(key{deploymentKind, d.Namespace, d.Name})
 	}
@@ -229,6 +272,9 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 		return reachability.Recheck, nil
 	}
 	k := parseKey(text)
+	if k.kind == releaseKind {
+		return 0, c.release(ctx, k)
+	}
 	held, free := c.memory.hold(c.setsFor(k))
 	if !free {
 		return gather, nil // another key decides about one of the MachineSets, which changes its owner now
@@ -248,7 +294,18 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 			c.memory.forgetSet(s.Object.UID) // it went meanwhile
 		}
 	}
+	if v.Reserve != nil && v.Reserve.Unreachable != "" && !c.target.Silent() {
+		return requeue.Sooner(p.Again, reachability.Recheck), err // caches have yet to catch up
+	}
 	return p.Again, err
+}
+
+// ObserveUpdate takes a MachineDeployment whose replicas another controller of this process has raised,
+// so that machines are released before a watch shows that.
+func (c *Controller) ObserveUpdate(ctx context.Context, d *machine.MachineDeployment) {
+	c.writtenDeployments.Record(d)
+	c.loop.AddFor(ctx, key{releaseKind, d.Namespace, d.Name}.String())
+	c.add(key{deploymentKind, d.Namespace, d.Name})
 }
 
 func (c *Controller) panicked(text string, value any) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/controller"
@@ -17,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/klog/v2"
 
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -37,7 +40,16 @@ func (a *application) create(ctx context.Context, creations []plan.Creation) (ma
 			errs = append(errs, err)
 			continue
 		}
-		if err := slowly(c.Count, func() error { return a.createOne(ctx, c.Set) }); err != nil {
+		serving := atomic.Int32{}
+		serving.Store(int32(c.Count - c.Reserve))
+		create := func() error {
+			var mark *machine.Reserve
+			if serving.Add(-1) < 0 {
+				mark = &c.Mark
+			}
+			return a.createOne(ctx, c.Set, mark)
+		}
+		if err := slowly(c.Count, create); err != nil {
 			errs = append(errs, err)
 			if f, is := failureOf(err); is {
 				failures[c.Set.UID] = f
@@ -87,12 +99,15 @@ func isRefused(err error) bool {
 	return written.Outcome(err) == written.Refused || apierrors.IsInternalError(err)
 }
 
-// createOne creates a machine. If that fails, the next one gets the same name: an earlier attempt of the
+// createOne creates a machine, in reserve if there is a mark. If that fails, the next one gets the same name: an earlier attempt of the
 // same request may have taken effect, and there is only one machine in the end.
-func (a *application) createOne(ctx context.Context, set *mcm.MachineSet) error {
+func (a *application) createOne(ctx context.Context, set *mcm.MachineSet, mark *machine.Reserve) error {
 	m, err := newMachine(set, a.memory.takeName(set.UID))
 	if err != nil {
 		return err
+	}
+	if mark != nil {
+		m = pool.Mark(m, *mark)
 	}
 	answer, err := a.client.Machines(set.Namespace).Create(ctx, m, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {

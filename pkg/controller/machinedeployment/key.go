@@ -14,6 +14,9 @@ type kind string
 const (
 	deploymentKind kind = "MachineDeployment"
 	setKind        kind = "MachineSet"
+	// releaseKind stands for a MachineDeployment whose reserve workload needs at once, also while machines
+	// of it are created and deleted.
+	releaseKind kind = "Release"
 )
 
 // key is what is synced at a time.
@@ -24,6 +27,14 @@ type key struct {
 
 // String returns the key of the queue, which serves namespaces in turn.
 func (k key) String() string { return k.namespace + "/" + string(k.kind) + ":" + k.name }
+
+// ofSets returns the key that MachineSets have.
+func (k key) ofSets() key {
+	if k.kind == releaseKind {
+		k.kind = deploymentKind
+	}
+	return k
+}
 
 // parseKey returns the key with this text.
 func parseKey(text string) key {

@@ -20,6 +20,8 @@ type memory struct {
 	gone map[types.UID]*mcm.Machine
 	// held are the MachineSets that a key decides about now.
 	held map[types.UID]bool
+	// deleting are machines for which a request to delete them is under way.
+	deleting map[types.UID]bool
 }
 
 // setMemory belongs to a MachineSet.
@@ -34,7 +36,7 @@ type setMemory struct {
 }
 
 func newMemory() *memory {
-	return &memory{sets: map[types.UID]*setMemory{}, gone: map[types.UID]*mcm.Machine{}, held: map[types.UID]bool{}}
+	return &memory{sets: map[types.UID]*setMemory{}, gone: map[types.UID]*mcm.Machine{}, held: map[types.UID]bool{}, deleting: map[types.UID]bool{}}
 }
 
 // locked calls f with what is remembered of a MachineSet, and forgets it if nothing is left.
@@ -121,6 +123,21 @@ func (m *memory) isGone(uid types.UID) bool {
 	return m.gone[uid] != nil
 }
 
+// noteDeleting remembers that a request to delete a machine is under way, or has ended.
+func (m *memory) noteDeleting(machine types.UID, is bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if delete(m.deleting, machine); is {
+		m.deleting[machine] = true
+	}
+}
+
+func (m *memory) isDeleting(machine types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.deleting[machine]
+}
+
 // hold reserves MachineSets for one key, unless another one has reserved any of them.
 func (m *memory) hold(sets []types.UID) (held []types.UID, free bool) {
 	m.mu.Lock()
@@ -147,5 +164,5 @@ func (m *memory) release(sets []types.UID) {
 func (m *memory) len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.sets) + len(m.gone) + len(m.held)
+	return len(m.sets) + len(m.gone) + len(m.held) + len(m.deleting)
 }

@@ -27,7 +27,7 @@ import (
 func (c *Controller) observe(ctx context.Context, k key) (plan.View, error) {
 	v := plan.View{Now: c.clock.Now(), Settings: c.settings, Deployment: c.deploymentOf(k)}
 	for _, set := range c.setsOf(k) {
-		if err := c.resolve(ctx, set); err != nil {
+		if err := c.resolve(ctx, k, set); err != nil {
 			return v, err
 		}
 		v.Sets = append(v.Sets, plan.Set{Object: c.writtenSets.Newest(set)})
@@ -35,9 +35,6 @@ func (c *Controller) observe(ctx context.Context, k key) (plan.View, error) {
 	if v.Deployment != nil {
 		v.OrphanSets = c.orphanSets(k.namespace)
 		v.Others = c.others(v)
-	}
-	if len(v.Sets) == 0 {
-		return v, nil
 	}
 	machines := c.machinesOf(v.Sets, k.namespace)
 	for i := range v.Sets {
@@ -51,12 +48,15 @@ func (c *Controller) observe(ctx context.Context, k key) (plan.View, error) {
 	if c.nodes != nil {
 		v.Nodes = c.nodesOf(v)
 	}
+	if v.Deployment != nil && c.reserves != nil && v.Deployment.DeletionTimestamp == nil {
+		v.Reserve = c.reserveOf(v)
+	}
 	return v, nil
 }
 
 // deploymentOf returns the MachineDeployment of a key, nil if there is none.
 func (c *Controller) deploymentOf(k key) *machine.MachineDeployment {
-	if k.kind != deploymentKind {
+	if k.kind == setKind {
 		return nil
 	}
 	d := stores.Find[machine.MachineDeployment](c.deployments, k.namespace+"/"+k.name)
@@ -78,7 +78,7 @@ func (c *Controller) keyOf(set *mcm.MachineSet) key {
 // setsOf returns the MachineSets that a key is about.
 func (c *Controller) setsOf(k key) (all []*mcm.MachineSet) {
 	for _, set := range c.candidates(k) {
-		if set = c.writtenSets.Newest(set); c.keyOf(set) == k {
+		if set = c.writtenSets.Newest(set); c.keyOf(set) == k.ofSets() {
 			all = append(all, set)
 		}
 	}
@@ -195,7 +195,10 @@ func (c *Controller) nodesOf(v plan.View) map[string]*corev1.Node {
 // resolve reads a MachineSet that may have been written, because the sizes of others follow from its own,
 // and its machines that may have been deleted: if one has been, another one must not be deleted in its
 // place.
-func (c *Controller) resolve(ctx context.Context, set *mcm.MachineSet) error {
+func (c *Controller) resolve(ctx context.Context, k key, set *mcm.MachineSet) error {
+	if k.kind == releaseKind {
+		return nil // it deletes nothing
+	}
 	var errs []error
 	if c.memory.takeUnsure(set.UID) {
 		switch live, err := c.client.MachineSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{}); {

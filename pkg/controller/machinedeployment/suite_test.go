@@ -58,7 +58,7 @@ func exposed(show func(*Controller)) storm.Program {
 		core, ours := world.Clients(config)
 		machines, nodes := stores.New(ours, fixture.Namespace), target.New(core, nil)
 		cluster := world.ControlCluster(ours)
-		c, err := New(Clients{ours.MachineV1alpha1(), core.CoreV1().Nodes()}, Informers{Machines: machines, Target: nodes}, &world.Recorder{Core: core}, Options{Cluster: cluster, Settings: plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}})
+		c, err := New(Clients{ours.MachineV1alpha1(), core.CoreV1()}, Informers{Machines: machines, Target: nodes}, &world.Recorder{Core: core}, Options{Cluster: cluster, Settings: plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}})
 		if err != nil {
 			return err
 		}

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -37,14 +37,14 @@ const (
 // machine-controller-manager. These wait until the next sync if machines were released: while pods
 // wait for these, more may be needed already. They do not wait if a machine could not be written,
 // so that they are not delayed forever. It returns the MachineDeployment after the writes.
-func (c *Controller) applyPlan(ctx context.Context, v plan.View, p plan.Plan) (*v1alpha1.MachineDeployment, error) {
+func (c *Controller) applyPlan(ctx context.Context, v keep.View, p keep.Plan) (*v1alpha1.MachineDeployment, error) {
 	d, change := v.Deployment, p.Deployment
 	var err error
 	if len(p.Rule.Returned) > 0 {
 		if d, err = c.resizeDeployment(ctx, v, p); err != nil {
 			return d, err
 		}
-		change = plan.DeploymentChange{}
+		change = keep.DeploymentChange{}
 	}
 	machinesErr := c.writeMachines(ctx, v, p)
 	if releasesMachines(p) && machinesErr == nil {
@@ -60,8 +60,8 @@ func (c *Controller) applyPlan(ctx context.Context, v plan.View, p plan.Plan) (*
 }
 
 // releasesMachines reports whether machines leave the reserve.
-func releasesMachines(p plan.Plan) bool {
-	return slices.ContainsFunc(p.Machines, func(c plan.MachineChange) bool { return c.Mark == plan.Free })
+func releasesMachines(p keep.Plan) bool {
+	return slices.ContainsFunc(p.Machines, func(c keep.MachineChange) bool { return c.Mark == keep.Free })
 }
 
 // writeMachine changes one Machine, and its Node first if that changes. The Node of a machine that
@@ -69,9 +69,9 @@ func releasesMachines(p plan.Plan) bool {
 // may be old. A priority does not depend on the Node: the reserve can be removed also where a policy
 // refuses the taint. If the machine may be being deleted, its Node is opened only after the Machine was
 // written, which makes deletions of the earlier version fail.
-func (c *Controller) writeMachine(ctx context.Context, v plan.View, change plan.MachineChange, n plan.NodeChange, withNode bool) error {
+func (c *Controller) writeMachine(ctx context.Context, v keep.View, change keep.MachineChange, n keep.NodeChange, withNode bool) error {
 	before := v.MachineByName(change.Name).Object
-	if change.Mark == plan.Free {
+	if change.Mark == keep.Free {
 		defer c.guards.release(keyOf(v.Deployment), before.UID)()
 		if withNode && c.guards.mayBeRemoved(keyOf(v.Deployment), before) {
 			if err := c.patchMachine(ctx, v, before, change); err != nil {
@@ -82,14 +82,14 @@ func (c *Controller) writeMachine(ctx context.Context, v plan.View, change plan.
 	}
 	if withNode {
 		switch err := c.openNode(ctx, v, n); {
-		case err != nil && change.Mark == plan.Keep && change.Priority != 0:
+		case err != nil && change.Mark == keep.Keep && change.Priority != 0:
 			change.State = nil // it would tell what the Node has
 			return errors.Join(err, c.patchMachine(ctx, v, before, change))
 		case err != nil:
 			return err
 		}
 	}
-	if change.Mark == plan.Hold {
+	if change.Mark == keep.Hold {
 		if err := c.checkEmpty(ctx, before); err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (c *Controller) writeMachine(ctx context.Context, v plan.View, change plan.
 }
 
 // openNode writes the Node of a machine, and measures how long its release took.
-func (c *Controller) openNode(ctx context.Context, v plan.View, n plan.NodeChange) error {
+func (c *Controller) openNode(ctx context.Context, v keep.View, n keep.NodeChange) error {
 	err := c.writeNode(ctx, keyOf(v.Deployment), n)
 	if err == nil && !n.Hold {
 		c.metrics.observeRelease(c.clock.Since(v.Now))
@@ -106,11 +106,11 @@ func (c *Controller) openNode(ctx context.Context, v plan.View, n plan.NodeChang
 	return err
 }
 
-func (c *Controller) patchMachine(ctx context.Context, v plan.View, before *mcm.Machine, change plan.MachineChange) error {
+func (c *Controller) patchMachine(ctx context.Context, v keep.View, before *mcm.Machine, change keep.MachineChange) error {
 	after := v.Changed(change)
 	answer, err := c.clients.Machine.Machines(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, machinePatch(before, after), metav1.PatchOptions{})
 	c.metrics.countWrite("machine", err)
-	if change.Mark == plan.Hold && written.Outcome(err) == written.Unknown {
+	if change.Mark == keep.Hold && written.Outcome(err) == written.Unknown {
 		c.states.noteDoubt(keyOf(v.Deployment), before, c.clock.Now())
 	}
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *Controller) patchMachine(ctx context.Context, v plan.View, before *mcm.
 	}
 	c.countRedundant(before.ResourceVersion, answer.ResourceVersion)
 	c.latest.machines.Record(answer)
-	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "why", change.Why, "held", change.Mark == plan.Hold, "freed", change.Mark == plan.Free, "priority", change.Priority)
+	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "why", change.Why, "held", change.Mark == keep.Hold, "freed", change.Mark == keep.Free, "priority", change.Priority)
 	c.announce(answer, change)
 	return nil
 }
@@ -138,7 +138,7 @@ func (c *Controller) checkEmpty(ctx context.Context, m *mcm.Machine) error {
 // checkVictims returns a conflict if workload runs on a machine that is to be deleted as one of the
 // reserve. A pod may have been bound shortly before its Node got the taint, and no pod is bound after
 // that: the pods are read once more unless the store shows all that there were then.
-func (c *Controller) checkVictims(ctx context.Context, v plan.View, victims []reserve.Victim) error {
+func (c *Controller) checkVictims(ctx context.Context, v keep.View, victims []reserve.Victim) error {
 	for _, victim := range victims {
 		m := v.MachineByName(victim.Name)
 		if !m.Reserve() || m.Node == nil || c.latest.showsLastPods(m.Node.Name) {
@@ -168,7 +168,7 @@ func (c *Controller) checkPods(ctx context.Context, m *mcm.Machine, node string,
 
 // writeNode marks a Node or removes its mark. If another client, usually the kubelet, has written
 // the Node meanwhile, the change is computed again.
-func (c *Controller) writeNode(ctx context.Context, key string, n plan.NodeChange) error {
+func (c *Controller) writeNode(ctx context.Context, key string, n keep.NodeChange) error {
 	nodes := c.clients.Target.CoreV1().Nodes()
 	for attempt := 1; ; attempt++ {
 		node := n.Machine.Node
@@ -197,7 +197,7 @@ func (c *Controller) writeNode(ctx context.Context, key string, n plan.NodeChang
 }
 
 // followOpening remembers that a write may have opened a Node, until it is closed or cannot be.
-func (c *Controller) followOpening(key string, n plan.NodeChange, err error) {
+func (c *Controller) followOpening(key string, n keep.NodeChange, err error) {
 	machine := n.Machine.Object.UID
 	switch {
 	case !n.Hold && !ineffective(err):
@@ -209,7 +209,7 @@ func (c *Controller) followOpening(key string, n plan.NodeChange, err error) {
 
 // resizeDeployment changes the MachineDeployment. If it shows fewer machines afterwards, its
 // MachineSets do not grow meanwhile.
-func (c *Controller) resizeDeployment(ctx context.Context, v plan.View, p plan.Plan) (*v1alpha1.MachineDeployment, error) {
+func (c *Controller) resizeDeployment(ctx context.Context, v keep.View, p keep.Plan) (*v1alpha1.MachineDeployment, error) {
 	d, shown := v.Deployment, pool.VisibleReplicas(p.Rule.Replicas, p.Rule.Applied)
 	if shown >= v.Memory.Visible(d) {
 		return c.writeDeployment(ctx, d, p.Deployment)
@@ -227,8 +227,8 @@ func (c *Controller) resizeDeployment(ctx context.Context, v plan.View, p plan.P
 }
 
 // writeDeployment changes the MachineDeployment, except for its status.
-func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDeployment, change plan.DeploymentChange) (*v1alpha1.MachineDeployment, error) {
-	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, deploymentPatch(d, change), metav1.PatchOptions{FieldManager: plan.FieldManager})
+func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDeployment, change keep.DeploymentChange) (*v1alpha1.MachineDeployment, error) {
+	answer, err := c.clients.Machine.MachineDeployments(d.Namespace).Patch(ctx, d.Name, types.MergePatchType, deploymentPatch(d, change), metav1.PatchOptions{FieldManager: keep.FieldManager})
 	c.metrics.countWrite("machinedeployment", err)
 	switch {
 	case written.Outcome(err) == written.Unknown:
@@ -245,7 +245,7 @@ func (c *Controller) writeDeployment(ctx context.Context, d *v1alpha1.MachineDep
 
 // announceField records as an event what became of a field that was removed. If the API server does
 // not store what was written, the status is to say so.
-func (c *Controller) announceField(d *v1alpha1.MachineDeployment, change plan.DeploymentChange) {
+func (c *Controller) announceField(d *v1alpha1.MachineDeployment, change keep.DeploymentChange) {
 	pruned := change.Field != nil && d.Spec.ExcessReplicas == nil
 	if pruned {
 		c.fieldPruned.Store(true)
@@ -300,7 +300,7 @@ func machinePatch(before, after *mcm.Machine) []byte {
 	return encode(patch)
 }
 
-func nodePatch(n plan.NodeChange) []byte {
+func nodePatch(n keep.NodeChange) []byte {
 	annotations := tree{}
 	for key, value := range n.Annotations {
 		annotations[key] = orNull(value)
@@ -312,7 +312,7 @@ func nodePatch(n plan.NodeChange) []byte {
 	return encode(patch)
 }
 
-func deploymentPatch(d *v1alpha1.MachineDeployment, change plan.DeploymentChange) []byte {
+func deploymentPatch(d *v1alpha1.MachineDeployment, change keep.DeploymentChange) []byte {
 	annotations := tree{}
 	for key, value := range change.Annotations {
 		annotations[key] = orNull(value)

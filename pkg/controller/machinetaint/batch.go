@@ -11,7 +11,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/klog/v2"
 
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -37,13 +37,13 @@ type batch struct {
 
 // result is the end of one write. change is that of a Machine, and zero if only a Node was written.
 type result struct {
-	change plan.MachineChange
+	change keep.MachineChange
 	err    error
 }
 
 // writeMachines writes all machines, some of them concurrently, including those that must be
 // released before that has ended.
-func (c *Controller) writeMachines(ctx context.Context, v plan.View, p plan.Plan) error {
+func (c *Controller) writeMachines(ctx context.Context, v keep.View, p keep.Plan) error {
 	w := &batch{
 		c: c, key: keyOf(v.Deployment),
 		written: map[string]*mcm.Machine{}, results: make(chan result), slots: make(chan struct{}, maxParallel),
@@ -52,7 +52,7 @@ func (c *Controller) writeMachines(ctx context.Context, v plan.View, p plan.Plan
 	defer done()
 	w.writeAll(ctx, v, p)
 	var errs []error
-	var moved []plan.MachineChange
+	var moved []keep.MachineChange
 	for w.pending > 0 {
 		select {
 		case r := <-w.results:
@@ -74,14 +74,14 @@ func (c *Controller) writeMachines(ctx context.Context, v plan.View, p plan.Plan
 }
 
 // writeAll starts the writes of a plan to machines.
-func (w *batch) writeAll(ctx context.Context, v plan.View, p plan.Plan) {
+func (w *batch) writeAll(ctx context.Context, v keep.View, p keep.Plan) {
 	nodes := nodesOf(p)
 	last := releasesMachines(p)
 	for _, change := range p.Machines {
 		n, both := nodes[change.Name]
 		delete(nodes, change.Name)
 		start := func() { w.startMachine(ctx, v, change, n, both) }
-		if change.Mark == plan.Hold && last {
+		if change.Mark == keep.Hold && last {
 			w.retirements = append(w.retirements, start)
 			continue
 		}
@@ -89,7 +89,7 @@ func (w *batch) writeAll(ctx context.Context, v plan.View, p plan.Plan) {
 	}
 	for _, n := range p.Nodes {
 		if _, left := nodes[n.Machine.Object.Name]; left {
-			w.start(plan.MachineChange{}, func() error { return w.c.writeNode(ctx, w.key, n) })
+			w.start(keep.MachineChange{}, func() error { return w.c.writeNode(ctx, w.key, n) })
 		}
 	}
 }
@@ -116,10 +116,10 @@ func (w *batch) releaseMore(ctx context.Context) {
 			v.Machines[i].Object = m
 		}
 	}
-	p := plan.New(v)
+	p := keep.New(v)
 	nodes := nodesOf(p)
 	for _, change := range p.Machines {
-		if _, ours := w.written[change.Name]; change.Mark == plan.Free && !ours {
+		if _, ours := w.written[change.Name]; change.Mark == keep.Free && !ours {
 			n, both := nodes[change.Name]
 			w.startMachine(ctx, v, change, n, both)
 		}
@@ -127,9 +127,9 @@ func (w *batch) releaseMore(ctx context.Context) {
 }
 
 // startMachine starts the write of one machine, and of its Node if that changes.
-func (w *batch) startMachine(ctx context.Context, v plan.View, change plan.MachineChange, n plan.NodeChange, withNode bool) {
+func (w *batch) startMachine(ctx context.Context, v keep.View, change keep.MachineChange, n keep.NodeChange, withNode bool) {
 	w.written[change.Name] = v.Changed(change)
-	w.frees = w.frees || change.Mark == plan.Free
+	w.frees = w.frees || change.Mark == keep.Free
 	w.start(change, func() error { return w.c.writeMachine(ctx, v, change, n, withNode) })
 }
 
@@ -148,7 +148,7 @@ func (w *batch) retire(ctx context.Context, raised <-chan struct{}) {
 }
 
 // start runs a write concurrently with others, at most maxParallel at the same time.
-func (w *batch) start(change plan.MachineChange, do func() error) {
+func (w *batch) start(change keep.MachineChange, do func() error) {
 	w.pending++
 	go func() {
 		w.slots <- struct{}{}
@@ -159,8 +159,8 @@ func (w *batch) start(change plan.MachineChange, do func() error) {
 }
 
 // nodesOf returns the changes of Nodes by the name of their machine.
-func nodesOf(p plan.Plan) map[string]plan.NodeChange {
-	nodes := map[string]plan.NodeChange{}
+func nodesOf(p keep.Plan) map[string]keep.NodeChange {
+	nodes := map[string]keep.NodeChange{}
 	for _, n := range p.Nodes {
 		nodes[n.Machine.Object.Name] = n
 	}

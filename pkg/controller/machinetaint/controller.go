@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/handlers"
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -31,7 +32,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -56,7 +56,7 @@ type Informers struct {
 
 // Options of a Controller.
 type Options struct {
-	plan.Settings
+	keep.Settings
 	// Workers is the number of concurrent syncs; 2 unless set.
 	Workers int
 	// Cluster reports whether the target cluster responds. If nil, it is assumed to respond.
@@ -88,7 +88,7 @@ type Controller struct {
 	recorder record.EventRecorder
 	clock    clock.WithTicker
 	cluster  *reachability.Cluster
-	settings plan.Settings
+	settings keep.Settings
 	metrics  *metrics
 
 	loop   *loop.Loop
@@ -234,16 +234,16 @@ func (c *Controller) sync(ctx context.Context, key string) (time.Duration, error
 }
 
 // canWait reports whether the plan only reports what has been done.
-func canWait(p plan.Plan) bool {
-	acts := func(c plan.MachineChange) bool { return c.Mark != plan.Keep || c.Priority != 0 }
+func canWait(p keep.Plan) bool {
+	acts := func(c keep.MachineChange) bool { return c.Mark != keep.Keep || c.Priority != 0 }
 	return !slices.ContainsFunc(p.Machines, acts) && len(p.Nodes) == 0 && p.Deployment.Replicas == 0
 }
 
 // decide observes a MachineDeployment and plans for it, if there is one.
-func (c *Controller) decide(ctx context.Context, key string) (v plan.View, p plan.Plan, ok bool) {
+func (c *Controller) decide(ctx context.Context, key string) (v keep.View, p keep.Plan, ok bool) {
 	defer tracing.Step(ctx, "decide")()
 	if v, ok = c.observe(key); ok {
-		p = plan.New(v)
+		p = keep.New(v)
 	}
 	return v, p, ok
 }
@@ -251,7 +251,7 @@ func (c *Controller) decide(ctx context.Context, key string) (v plan.View, p pla
 // rememberPlan keeps the memory of a plan that was carried out. The memory belongs to the applied
 // excess. If that was reduced, or may have been, because of a machine that cannot be created, it must
 // not be reduced again for the same machine, whatever else failed.
-func (c *Controller) rememberPlan(d *v1alpha1.MachineDeployment, p plan.Plan, err error) {
+func (c *Controller) rememberPlan(d *v1alpha1.MachineDeployment, p keep.Plan, err error) {
 	if is := pool.AppliedOf(d, d.Spec.Replicas); is.Excess == p.Rule.Applied.Excess && is.Absorbed == 0 || errors.Is(err, errUnknown) {
 		c.states.remember(keyOf(d), p.Memory)
 	}
@@ -260,7 +260,7 @@ func (c *Controller) rememberPlan(d *v1alpha1.MachineDeployment, p plan.Plan, er
 // nextCheck returns the time until the next sync without an event. It is short while caches have
 // yet to catch up with a cluster that responds again. Nor does an event show that a write of a
 // MachineSet whose outcome is unknown counts no more.
-func (c *Controller) nextCheck(v plan.View, p plan.Plan) time.Duration {
+func (c *Controller) nextCheck(v keep.View, p keep.Plan) time.Duration {
 	if v.Unreachable != "" && !c.cluster.Silent() {
 		return reachability.Recheck
 	}
@@ -385,7 +385,7 @@ func (c *Controller) add(key string, urgent bool) {
 
 // nodeAnnotations are the annotations of a Node that this controller reads.
 var nodeAnnotations = []string{
-	v1alpha1.ReserveAnnotation, v1alpha1.ScaleDownDisabledAnnotation, plan.KeptByRollout, machineutils.LastAppliedALTAnnotation,
+	v1alpha1.ReserveAnnotation, v1alpha1.ScaleDownDisabledAnnotation, keep.KeptByRollout, machineutils.LastAppliedALTAnnotation,
 }
 
 // nodeChanged ignores the many changes of a Node's status that do not matter here. A Node that is new is

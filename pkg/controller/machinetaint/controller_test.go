@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/world"
@@ -165,7 +165,7 @@ var _ = Describe("The controller", func() {
 	})
 
 	It("adds NoExecute where that is asked for", func() {
-		both := machinetaint.Options{Settings: plan.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}}
+		both := machinetaint.Options{Settings: keep.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}}
 		onItsOwn(2, 1, both, func(a *alone) {
 			a.wrote(0)
 			node, err := a.core.CoreV1().Nodes().Get(context.Background(), "c", metav1.GetOptions{})
@@ -177,7 +177,7 @@ var _ = Describe("The controller", func() {
 	})
 
 	DescribeTable("gives a reserve up when it is to drain", func(drain bool, annotation string) {
-		onItsOwn(2, 1, machinetaint.Options{Settings: plan.Settings{Drain: drain}}, func(a *alone) {
+		onItsOwn(2, 1, machinetaint.Options{Settings: keep.Settings{Drain: drain}}, func(a *alone) {
 			a.patch(`{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/drain-reserve":%q}}}`, annotation)
 			a.wrote(0)
 			m := a.stored("c")
@@ -186,7 +186,7 @@ var _ = Describe("The controller", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(d.Annotations).NotTo(HaveKey(api.AppliedExcessAnnotation))
 			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(1)), "the wish stays")
-			Expect(d.Status.Conditions).To(ContainElement(HaveField("Reason", string(plan.Draining))))
+			Expect(d.Status.Conditions).To(ContainElement(HaveField("Reason", string(keep.Draining))))
 		})
 	},
 		Entry("everywhere", true, "false"),

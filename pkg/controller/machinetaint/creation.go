@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -71,7 +71,7 @@ func (c *Controller) Superfluous(b view.Creation) error {
 	if d == nil {
 		return nil
 	}
-	var memory plan.Memory
+	var memory keep.Memory
 	var reduced bool
 	c.states.locked(key, func(s *state) {
 		memory = s.lastMemory()

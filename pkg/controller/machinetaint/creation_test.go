@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -305,7 +305,7 @@ func withMachines(exist, leaving int, change ...func(*api.MachineDeployment)) *m
 			m.DeletionTimestamp = &metav1.Time{}
 		}
 	}
-	p, err := machinetaint.NewPreview(plan.Settings{}, true)
+	p, err := machinetaint.NewPreview(keep.Settings{}, true)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(p.SetObjects(machinetaint.Objects{Deployments: []*api.MachineDeployment{d}, Sets: []*mcmapi.MachineSet{set}, Machines: machines}, time.Now())).To(Succeed())
 	return p

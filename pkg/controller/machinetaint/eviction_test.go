@@ -22,9 +22,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/access"
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
@@ -102,7 +102,7 @@ var _ = Describe("A surplus that no machine is empty of", func() {
 
 	It("stays after a silence of the target cluster until the budgets are up to date", func() {
 		storm.Bubble(suite, func() {
-			c := adopt(storm.NewApart(sim.Options{Seed: 1, Resources: served}), machinetaint.Options{Settings: plan.Settings{SurplusPatience: 30 * time.Second}})
+			c := adopt(storm.NewApart(sim.Options{Seed: 1, Resources: served}), machinetaint.Options{Settings: keep.Settings{SurplusPatience: 30 * time.Second}})
 			defer c.End()
 			c.Latency(2 * time.Millisecond)
 			c.work(3)
@@ -187,13 +187,13 @@ var _ = DescribeTable("Of two MachineDeployments that may evict one pod in all, 
 	}}}
 	overstaying(&o, "a", chosenOfA, leaving)
 	overstaying(&o, "b", chosenOfB, leaving)
-	preview, err := machinetaint.NewPreview(plan.Settings{SurplusPatience: time.Minute}, true)
+	preview, err := machinetaint.NewPreview(keep.Settings{SurplusPatience: time.Minute}, true)
 	Expect(err).NotTo(HaveOccurred())
 	now := time.Now()
 	Expect(preview.SetObjects(o, now)).To(Succeed())
 	choose := []string{}
 	for _, d := range o.Deployments {
-		preview.Remember(plan.View{Deployment: d}, plan.Plan{Memory: plan.Memory{UID: d.UID, SurplusSince: now.Add(-time.Hour)}})
+		preview.Remember(keep.View{Deployment: d}, keep.Plan{Memory: keep.Memory{UID: d.UID, SurplusSince: now.Add(-time.Hour)}})
 		_, p, ok := preview.Plan(d.Namespace, d.Name)
 		Expect(ok).To(BeTrue())
 		if len(p.Rule.Victims) > 0 {

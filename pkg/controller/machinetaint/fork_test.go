@@ -28,11 +28,11 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -289,7 +289,7 @@ func releases(p *manager.Process, machines *stores.Informers, nodes *target.Info
 func besideFork(w *storm.World) (*cluster, *fork) {
 	c, f := inhabit(w), &fork{least: 1, most: most}
 	c.reports = true
-	c.process = w.Start(evenkeel, manager.ProgramWith(machinetaint.Options{Settings: plan.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
+	c.process = w.Start(evenkeel, manager.ProgramWith(machinetaint.Options{Settings: keep.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
 		return api.AccountingInclusive
 	}}}, releases))
 	c.start()

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
@@ -177,7 +177,7 @@ type decision struct {
 	*latest
 	key        string
 	deployment *v1alpha1.MachineDeployment // nil if there is none
-	memory     plan.Memory
+	memory     keep.Memory
 	state      *state
 	now        time.Time
 }
@@ -364,7 +364,7 @@ func (d decision) isUnsettled(set *mcm.MachineSet, m *mcm.Machine) bool {
 	switch {
 	case d.reserveTakesNames():
 		return false
-	case !isNamed && !pool.Condemned(m), !d.isMarked(m) && !unseen, plan.Returned(d.deployment)[m.Name], pool.Frozen(set), set.Spec.Replicas == 0:
+	case !isNamed && !pool.Condemned(m), !d.isMarked(m) && !unseen, keep.Returned(d.deployment)[m.Name], pool.Frozen(set), set.Spec.Replicas == 0:
 		return false
 	case unseen, d.isBehind():
 		return true

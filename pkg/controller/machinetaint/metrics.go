@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/written"
@@ -60,7 +60,7 @@ func newMetrics(r prometheus.Registerer, s *caches) *metrics {
 	for _, what := range []string{"machine", "node", "machinedeployment", "status"} {
 		written.InitCounters(m.writes, what)
 	}
-	for _, why := range []reserve.Why{reserve.Released, reserve.Swapped, plan.Occupied} {
+	for _, why := range []reserve.Why{reserve.Released, reserve.Swapped, keep.Occupied} {
 		m.released.WithLabelValues(string(why))
 	}
 	if r != nil {
@@ -113,14 +113,14 @@ func (m *metrics) collectMachines(into chan<- prometheus.Metric) {
 // collectReserve collects the desired and the present reserve of a MachineDeployment; nothing if it
 // has none.
 func collectReserve(into chan<- prometheus.Metric, d *v1alpha1.MachineDeployment) {
-	if c := plan.Condition(d); c != nil {
+	if c := keep.Condition(d); c != nil {
 		good := 0.0
 		if c.Status == mcm.ConditionTrue {
 			good = 1
 		}
 		into <- prometheus.MustNewConstMetric(readyMetric, prometheus.GaugeValue, good, d.Namespace, d.Name, c.Reason)
 	}
-	wanted := plan.RecordedField(d) // also where the API server keeps no such field
+	wanted := keep.RecordedField(d) // also where the API server keeps no such field
 	if d.Spec.ExcessReplicas != nil {
 		wanted = d.Spec.ExcessReplicas
 	}

@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -40,15 +40,15 @@ type caches struct {
 // its event causes the next sync. If a store is behind, Machines and Nodes are used as the API
 // server returned them. Most MachineDeployments of most clusters have no reserve, and every change
 // of theirs comes here: for them, only what shows that is read.
-func (c *Controller) observe(key string) (plan.View, bool) {
+func (c *Controller) observe(key string) (keep.View, bool) {
 	shown, found := c.stores.deployment(key)
 	if !found || shown.DeletionTimestamp != nil {
 		c.states.forgetDeployment(key)
-		return plan.View{}, false
+		return keep.View{}, false
 	}
 	d := c.latest.external.Newest(shown)
 	if !c.latest.deployments.UpToDate(d) || c.latest.seenLater(key, d) != nil {
-		return plan.View{}, false
+		return keep.View{}, false
 	}
 	if d == shown && d.Spec.ExcessReplicas != nil {
 		c.fieldPruned.Store(false)
@@ -56,7 +56,7 @@ func (c *Controller) observe(key string) (plan.View, bool) {
 	if d == shown && d.Spec.ReserveWitness {
 		c.witnessPruned.Store(false)
 	}
-	v := plan.View{Now: c.clock.Now(), Settings: c.settings, Deployment: d, Accounting: c.accountingOf(d)}
+	v := keep.View{Now: c.clock.Now(), Settings: c.settings, Deployment: d, Accounting: c.accountingOf(d)}
 	v.Memory, v.Pruned, v.WitnessPruned = c.states.memory(d, v.Now), c.fieldPruned.Load(), c.witnessPruned.Load()
 	s := pool.Outline(d, c.latest, v.Now)
 	v.NamedGone = c.states.completeNames(d, s.Machines)
@@ -86,8 +86,8 @@ func (c *Controller) accountingOf(d *v1alpha1.MachineDeployment) pool.Accounting
 	return c.settings.Accounting(d)
 }
 
-func withoutPriorities(machines []pool.Machine) []plan.Machine {
-	all := make([]plan.Machine, len(machines))
+func withoutPriorities(machines []pool.Machine) []keep.Machine {
+	all := make([]keep.Machine, len(machines))
 	for i, m := range machines {
 		all[i].Machine = m
 	}
@@ -95,7 +95,7 @@ func withoutPriorities(machines []pool.Machine) []plan.Machine {
 }
 
 // withPriorities adds the priorities that machine-controller-manager's store shows.
-func (c *Controller) withPriorities(machines []pool.Machine) []plan.Machine {
+func (c *Controller) withPriorities(machines []pool.Machine) []keep.Machine {
 	all := withoutPriorities(machines)
 	for i, m := range all {
 		shown := m.Object
@@ -120,8 +120,8 @@ func (c *Controller) unreachable() string {
 }
 
 // evictions reads which pods decide about a surplus.
-func (c *Controller) evictions(key string, v plan.View) *plan.Evictions {
-	e := &plan.Evictions{BudgetsUnknown: c.stores.budgetsUnknown(), Pods: map[string][]*corev1.Pod{}}
+func (c *Controller) evictions(key string, v keep.View) *keep.Evictions {
+	e := &keep.Evictions{BudgetsUnknown: c.stores.budgetsUnknown(), Pods: map[string][]*corev1.Pod{}}
 	if err := c.cluster.Err(c.stores.budgets); e.BudgetsUnknown == "" && err != nil {
 		e.BudgetsUnknown = err.Error()
 	}
@@ -169,7 +169,7 @@ func (c *Controller) unhealthy() bool {
 }
 
 // compareSeen compares with what machine-controller-manager has seen.
-func (c *Controller) compareSeen(d *v1alpha1.MachineDeployment, machines []plan.Machine) (least, most int, behind bool) {
+func (c *Controller) compareSeen(d *v1alpha1.MachineDeployment, machines []keep.Machine) (least, most int, behind bool) {
 	c.states.locked(keyOf(d), func(s *state) { least, most = s.totalReplicas(c.latest.seenSets(d), c.clock.Now()) })
 	seen, here := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, m := range c.latest.seenMachines(d) {
@@ -208,7 +208,7 @@ func (c *Controller) allLeaving(d *v1alpha1.MachineDeployment, machines []pool.M
 // reserveNamed reports whether a reserve machine is named for deletion, and replicas may still have
 // to be restored for it.
 func reserveNamed(d *v1alpha1.MachineDeployment, machines []pool.Machine) bool {
-	settled := plan.Returned(d)
+	settled := keep.Returned(d)
 	return slices.ContainsFunc(machines, func(m pool.Machine) bool {
 		return m.Named && m.Marked() && !settled[m.Object.Name]
 	})

@@ -15,11 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/lens/view"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -46,7 +46,7 @@ type Objects struct {
 }
 
 // NewPreview returns a preview without objects. Without hasTarget, there is no target cluster.
-func NewPreview(s plan.Settings, hasTarget bool) (*Preview, error) {
+func NewPreview(s keep.Settings, hasTarget bool) (*Preview, error) {
 	i := Informers{
 		Machine: stores.New(nil, metav1.NamespaceAll),
 		Seen:    stockinformers.NewSharedInformerFactory(nil, 0).Machine().V1alpha1(),
@@ -81,16 +81,16 @@ func (p *Preview) SetObjects(o Objects, now time.Time) error {
 
 // Plan returns what the controller would do about a MachineDeployment now; false if there is
 // nothing to decide.
-func (p *Preview) Plan(namespace, name string) (plan.View, plan.Plan, bool) {
+func (p *Preview) Plan(namespace, name string) (keep.View, keep.Plan, bool) {
 	v, ok := p.c.observe(namespace + "/" + name)
 	if !ok {
-		return plan.View{}, plan.Plan{}, false
+		return keep.View{}, keep.Plan{}, false
 	}
-	return v, plan.New(v), true
+	return v, keep.New(v), true
 }
 
 // Remember keeps the memory of a plan for the next View.
-func (p *Preview) Remember(v plan.View, made plan.Plan) {
+func (p *Preview) Remember(v keep.View, made keep.Plan) {
 	p.c.states.remember(keyOf(v.Deployment), made.Memory)
 }
 
@@ -111,7 +111,7 @@ type After struct {
 }
 
 // AfterPlan applies a plan to copies of the objects of its view.
-func AfterPlan(v plan.View, p plan.Plan) (After, error) {
+func AfterPlan(v keep.View, p keep.Plan) (After, error) {
 	a := After{Deployment: v.Deployment}
 	if p.Idle {
 		return a, nil
@@ -130,12 +130,12 @@ func AfterPlan(v plan.View, p plan.Plan) (After, error) {
 		a.Deployment = d
 	}
 	d := *a.Deployment
-	d.Status = plan.NewStatus(&d, p.Report, metav1.NewTime(v.Now))
+	d.Status = keep.NewStatus(&d, p.Report, metav1.NewTime(v.Now))
 	a.Deployment = &d
 	return a, nil
 }
 
-func changedNode(c plan.NodeChange) *corev1.Node {
+func changedNode(c keep.NodeChange) *corev1.Node {
 	node := c.Machine.Node.DeepCopy()
 	node.Spec.Taints = c.Taints
 	if node.Annotations = maps.Clone(node.Annotations); node.Annotations == nil {

@@ -18,10 +18,10 @@ import (
 
 	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/test/fixture"
@@ -115,7 +115,7 @@ var _ = Describe("A preview", func() {
 				a.pool(serving, reserve)
 				a.patch("%s", patch)
 
-				preview, err := machinetaint.NewPreview(plan.Settings{}, true)
+				preview, err := machinetaint.NewPreview(keep.Settings{}, true)
 				Expect(err).NotTo(HaveOccurred())
 				o, before := a.all(), len(a.Writes())
 				for range 3 {
@@ -146,7 +146,7 @@ var _ = Describe("A preview", func() {
 	It("expects no Node where there is no target cluster", func() {
 		d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{api.AppliedExcessAnnotation: "1"}}}
 		for _, hasTarget := range []bool{true, false} {
-			preview, err := machinetaint.NewPreview(plan.Settings{}, hasTarget)
+			preview, err := machinetaint.NewPreview(keep.Settings{}, hasTarget)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(preview.SetObjects(machinetaint.Objects{Deployments: []*api.MachineDeployment{d}}, time.Now())).To(Succeed())
 			v, _, ok := preview.Plan(fixture.Namespace, "pool")
@@ -155,7 +155,7 @@ var _ = Describe("A preview", func() {
 	})
 
 	DescribeTable("sees whether more Nodes are not ready than its limits allow", func(limits pool.UnreadyLimits, want bool) {
-		preview, err := machinetaint.NewPreview(plan.Settings{Unready: limits}, true)
+		preview, err := machinetaint.NewPreview(keep.Settings{Unready: limits}, true)
 		Expect(err).NotTo(HaveOccurred())
 		d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{api.AppliedExcessAnnotation: "1"}}}
 		nodes := []*corev1.Node{fixture.Node("a")}
@@ -173,7 +173,7 @@ var _ = Describe("A preview", func() {
 	)
 
 	DescribeTable("puts no machine that serves in reserve where there is no target cluster, since its pods cannot be seen", func(phase mcmapi.MachinePhase) {
-		preview, err := machinetaint.NewPreview(plan.Settings{}, false)
+		preview, err := machinetaint.NewPreview(keep.Settings{}, false)
 		Expect(err).NotTo(HaveOccurred())
 		d, set := poolOf("a"), setIn("a")
 		d.UID, d.Annotations, d.Spec.Replicas, d.Spec.ExcessReplicas = "uid", map[string]string{api.AppliedExcessAnnotation: "1"}, 1, ptr.To[int32](1)
@@ -195,12 +195,12 @@ var _ = Describe("A preview", func() {
 	)
 
 	It("remembers nothing of a MachineDeployment for another one of the same name", func() {
-		preview, err := machinetaint.NewPreview(plan.Settings{}, false)
+		preview, err := machinetaint.NewPreview(keep.Settings{}, false)
 		Expect(err).NotTo(HaveOccurred())
-		memory := plan.Memory{UID: "first", Applied: "1", Retry: reserve.Retry{Failures: 7, Until: time.Now().Add(time.Hour)}}
-		for uid, want := range map[types.UID]plan.Memory{"first": memory, "second": {}} {
+		memory := keep.Memory{UID: "first", Applied: "1", Retry: reserve.Retry{Failures: 7, Until: time.Now().Add(time.Hour)}}
+		for uid, want := range map[types.UID]keep.Memory{"first": memory, "second": {}} {
 			d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, UID: uid}}
-			preview.Remember(plan.View{Deployment: d}, plan.Plan{Memory: memory})
+			preview.Remember(keep.View{Deployment: d}, keep.Plan{Memory: memory})
 			Expect(preview.SetObjects(machinetaint.Objects{Deployments: []*api.MachineDeployment{d}}, time.Now())).To(Succeed())
 			v, _, ok := preview.Plan(fixture.Namespace, "pool")
 			Expect(ok).To(BeTrue())
@@ -209,7 +209,7 @@ var _ = Describe("A preview", func() {
 	})
 
 	It("sees what is born in reserve, and what serves", func() {
-		preview, err := machinetaint.NewPreview(plan.Settings{}, false)
+		preview, err := machinetaint.NewPreview(keep.Settings{}, false)
 		Expect(err).NotTo(HaveOccurred())
 		d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{api.AppliedExcessAnnotation: "1"}}}
 		for replicas, born := range map[int32]bool{0: true, 1: false} {

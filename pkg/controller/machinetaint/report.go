@@ -16,18 +16,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // report writes the status if it has changed, and records an event if the reason has changed. If the
 // last one is too recent, it returns how long to wait.
-func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, p plan.Plan) (wait time.Duration, err error) {
+func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, p keep.Plan) (wait time.Duration, err error) {
 	now := c.clock.Now()
-	s := plan.NewStatus(d, p.Report, metav1.NewTime(now))
+	s := keep.NewStatus(d, p.Report, metav1.NewTime(now))
 	if equality.Semantic.DeepEqual(d.Status, c.withoutPruned(d, s)) {
 		return 0, nil
 	}
@@ -51,7 +50,7 @@ func (c *Controller) report(ctx context.Context, d *v1alpha1.MachineDeployment, 
 	if c.settings.Drain && p.Report.Silent {
 		klog.FromContext(ctx).Info("The reserve is given up")
 	}
-	if kind, event := eventFor(plan.Condition(d), p.Report); event != "" {
+	if kind, event := p.Report.EventAfter(keep.Condition(d)); event != "" {
 		c.recorder.Event(v1alpha1.ReferenceTo(d), kind, event, p.Report.Message)
 	}
 	return 0, nil
@@ -67,18 +66,6 @@ func (c *Controller) withoutPruned(d *v1alpha1.MachineDeployment, s v1alpha1.Mac
 		s.Selector = d.Status.Selector
 	}
 	return s
-}
-
-// eventFor returns the event for a report, if any.
-func eventFor(was *v1alpha1.MachineDeploymentCondition, r plan.Report) (kind, event string) {
-	if was != nil && was.Reason == string(r.Reason) {
-		return "", ""
-	}
-	now := reason.ReserveReady.Find(string(r.Reason))
-	if now.Status == reason.True {
-		return corev1.EventTypeNormal, now.Event
-	}
-	return corev1.EventTypeWarning, now.Event
 }
 
 // noteReported records that the status was written.
@@ -108,15 +95,15 @@ const namesShown = 10
 
 // announce records a new state of a Machine as an event about it, where kubectl describe machine
 // shows it.
-func (c *Controller) announce(m *mcm.Machine, change plan.MachineChange) {
-	if change.Mark == plan.Free && change.Why != "" {
+func (c *Controller) announce(m *mcm.Machine, change keep.MachineChange) {
+	if change.Mark == keep.Free && change.Why != "" {
 		c.metrics.released.WithLabelValues(string(change.Why)).Inc()
 	}
 	if change.State == nil || *change.State == "" {
 		return
 	}
 	reason := reserveReleased
-	if strings.HasPrefix(*change.State, plan.HeldState) {
+	if strings.HasPrefix(*change.State, keep.HeldState) {
 		reason = reserveHeld
 	}
 	c.recorder.Event(&corev1.ObjectReference{
@@ -127,20 +114,20 @@ func (c *Controller) announce(m *mcm.Machine, change plan.MachineChange) {
 
 // announceMoves records machines that entered or left the reserve together as one event about their
 // MachineDeployment for each cause.
-func (c *Controller) announceMoves(d *v1alpha1.MachineDeployment, moved []plan.MachineChange) {
+func (c *Controller) announceMoves(d *v1alpha1.MachineDeployment, moved []keep.MachineChange) {
 	type cause struct {
-		mark plan.Marking
+		mark keep.Marking
 		why  reserve.Why
 	}
 	names := map[cause][]string{}
 	for _, m := range moved {
-		if m.Mark != plan.Keep && m.Why != "" {
+		if m.Mark != keep.Keep && m.Why != "" {
 			names[cause{m.Mark, m.Why}] = append(names[cause{m.Mark, m.Why}], m.Name)
 		}
 	}
 	for key, machines := range names {
 		reason, did := reserveHeld, "entered the reserve"
-		if key.mark == plan.Free {
+		if key.mark == keep.Free {
 			reason, did = reserveReleased, "left the reserve"
 		}
 		c.recorder.Eventf(v1alpha1.ReferenceTo(d), corev1.EventTypeNormal, reason, "%s %s (%s)", listNames(machines), did, key.why)

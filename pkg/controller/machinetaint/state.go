@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -28,7 +28,7 @@ type states struct {
 // state belongs to one MachineDeployment. Its methods are called under the lock of states.
 type state struct {
 	// memory is that of the last plan; nil if there is none.
-	memory *plan.Memory
+	memory *keep.Memory
 	// freedAt is when the last machine was released, until the deferred writes are done.
 	freedAt time.Time
 	// reportedAt is when the status was last written.
@@ -84,7 +84,7 @@ func (s *state) isEmpty() bool {
 
 // memory returns the memory of the last plan, which is empty if there is none. What is left of another
 // MachineDeployment of the same name is forgotten.
-func (s *states) memory(d *v1alpha1.MachineDeployment, now time.Time) (m plan.Memory) {
+func (s *states) memory(d *v1alpha1.MachineDeployment, now time.Time) (m keep.Memory) {
 	s.locked(keyOf(d), func(one *state) {
 		if one.memory != nil && one.memory.UID != d.UID {
 			one.forgetDeployment()
@@ -96,14 +96,14 @@ func (s *states) memory(d *v1alpha1.MachineDeployment, now time.Time) (m plan.Me
 	return m
 }
 
-func (s *state) lastMemory() plan.Memory {
+func (s *state) lastMemory() keep.Memory {
 	if s.memory == nil {
-		return plan.Memory{}
+		return keep.Memory{}
 	}
 	return *s.memory
 }
 
-func (s *states) remember(key string, m plan.Memory) {
+func (s *states) remember(key string, m keep.Memory) {
 	s.locked(key, func(one *state) { one.memory = &m })
 }
 
@@ -191,7 +191,7 @@ func (s *states) noteDoubt(key string, m *mcm.Machine, now time.Time) {
 
 // setDoubtful sets which machines may have entered the reserve, and forgets the doubts about all
 // others.
-func (s *states) setDoubtful(key string, machines []plan.Machine, now time.Time) {
+func (s *states) setDoubtful(key string, machines []keep.Machine, now time.Time) {
 	s.locked(key, func(one *state) {
 		var left map[types.UID]doubt
 		for i := range machines {
@@ -221,7 +221,7 @@ func (s *states) forgetOpening(key string, machine types.UID) {
 
 // setOpened sets which machines in reserve may have pods that are not shown, and forgets all others.
 // While Nodes cannot be read, none is forgotten.
-func (s *states) setOpened(key string, v plan.View, l *latest) {
+func (s *states) setOpened(key string, v keep.View, l *latest) {
 	s.locked(key, func(one *state) {
 		var left map[types.UID]doubt
 		for i := range v.Machines {
@@ -281,7 +281,7 @@ func (s *state) hasDeparted(machine string, now time.Time) bool {
 // namedReserve returns the reserve machines that a MachineDeployment names and does not list as
 // returned, also those that no longer exist.
 func (s *state) namedReserve(d *v1alpha1.MachineDeployment, now time.Time, inReserve func(machine string) bool) (all []string) {
-	settled := plan.Returned(d)
+	settled := keep.Returned(d)
 	for name := range pool.Named(d) {
 		if !settled[name] && (inReserve(d.Namespace+"/"+name) || s.hasDeparted(name, now)) {
 			all = append(all, name)
@@ -327,8 +327,8 @@ func (s *state) newNames(was, is *v1alpha1.MachineDeployment, now time.Time, inR
 // lists as returned, and as many as are left of the raise among machines that are gone. Names of
 // other machines stay, since replicas are restored for one machine after the other.
 func settleNames(all map[string]bool, was, is *v1alpha1.MachineDeployment, raised int, inReserve func(machine string) bool) {
-	before := plan.Returned(was)
-	for name := range plan.Returned(is) {
+	before := keep.Returned(was)
+	for name := range keep.Returned(is) {
 		delete(all, name)
 		if !before[name] {
 			raised--
@@ -350,7 +350,7 @@ func (s *states) completeNames(d *v1alpha1.MachineDeployment, machines []pool.Ma
 		if len(all) == 0 {
 			return // as for most MachineDeployments
 		}
-		settled := plan.Returned(d)
+		settled := keep.Returned(d)
 		for i, m := range machines {
 			name := m.Object.Name
 			machines[i].Named = m.Named || all[name] && !settled[name] && pool.BeingDeleted(m.Object)

@@ -19,11 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/test/sim"
-	"github.com/evenkeel/evenkeel/test/sim/manager"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
@@ -87,8 +86,8 @@ var _ = Describe("Storms", func() {
 })
 
 // counted are the settings of a storm: in every other one replicas include the reserve, unless the MachineDeployment says otherwise.
-func counted(seed uint64) plan.Settings {
-	return plan.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
+func counted(seed uint64) keep.Settings {
+	return keep.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
 		if seed%2 == 0 {
 			return api.AccountingInclusive
 		}
@@ -208,7 +207,7 @@ func (c *cluster) split() (serving, reserve []string) {
 // adoptTwins runs two instances of the process. One of them leads, and for a moment both may.
 func adoptTwins(w *storm.World, o machinetaint.Options) (c *cluster, processes []*storm.Process) {
 	c = inhabit(w)
-	first, second := w.Twins(evenkeel, manager.Program(o))
+	first, second := w.Twins(evenkeel, program(o))
 	c.process = first
 	machines := c.start()
 	return c, []*storm.Process{first, second, machines}

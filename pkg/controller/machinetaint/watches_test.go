@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
@@ -112,7 +112,7 @@ var _ = Describe("An event", func() {
 		Entry("a Node is marked", plain, annotated(api.ReserveAnnotation), a),
 		Entry("scaling down is disabled on a Node", plain, annotated(api.ScaleDownDisabledAnnotation), a),
 		Entry("machine-controller-manager has applied a template to a Node", plain, annotated(machineutils.LastAppliedALTAnnotation), a),
-		Entry("machine-controller-manager notes that a rollout keeps a Node", plain, annotated(plan.KeptByRollout), a),
+		Entry("machine-controller-manager notes that a rollout keeps a Node", plain, annotated(keep.KeptByRollout), a),
 		Entry("a pod is bound", podOn(""), podOn("of-a"), a),
 		Entry("a pod that waits changes", podOn(""), podOn("", func(p *corev1.Pod) { p.Labels = map[string]string{"k": "v"} })),
 		Entry("a pod on a machine changes", podOn("of-a"), podOn("of-a", func(p *corev1.Pod) { p.Labels = map[string]string{"k": "v"} })),
@@ -176,7 +176,7 @@ func elsewhere(d *api.MachineDeployment) *api.MachineDeployment {
 
 // withTwoPools returns a controller that knows two MachineDeployments with a machine each.
 func withTwoPools() *machinetaint.Preview {
-	p, err := machinetaint.NewPreview(plan.Settings{}, true)
+	p, err := machinetaint.NewPreview(keep.Settings{}, true)
 	Expect(err).NotTo(HaveOccurred())
 	pools := []*api.MachineDeployment{poolOf("a"), poolOf("b")}
 	Expect(p.SetObjects(machinetaint.Objects{Deployments: pools, Sets: []*mcm.MachineSet{setIn("a"), setIn("b")}, Machines: []*mcm.Machine{machineIn("a"), machineIn("b")}}, time.Now())).To(Succeed())

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ func adopt(w *storm.World, o machinetaint.Options) *cluster { return adoptAs(w, 
 // adoptAs runs the process by another name.
 func adoptAs(w *storm.World, name string, o machinetaint.Options) *cluster {
 	c := inhabit(w)
-	c.process = w.Start(name, manager.Program(o))
+	c.process = w.Start(name, program(o))
 	c.start()
 	return c
 }
@@ -394,4 +395,12 @@ func (c *cluster) countMoves() (moved *int) {
 		return nil
 	})
 	return moved
+}
+
+// program is the process under test.
+func program(o machinetaint.Options) storm.Program {
+	if os.Getenv("BRAIN") == "one" {
+		return manager.Direct(o)
+	}
+	return manager.Program(o)
 }

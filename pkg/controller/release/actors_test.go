@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	. "github.com/evenkeel/evenkeel/test/builders/release"
@@ -148,7 +148,7 @@ type taintController struct {
 
 // keepAsPlanned is the program of a taintController. Its memory ends with it.
 func (c *cluster) keepAsPlanned(ctx context.Context, config *rest.Config) error {
-	taint, err := machinetaint.NewPreview(machinetaintplan.Settings{SurplusPatience: time.Hour}, true)
+	taint, err := machinetaint.NewPreview(keep.Settings{SurplusPatience: time.Hour}, true)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (k *taintController) hold(ctx context.Context, name string) time.Duration {
 		panic(err) // what was read can be changed
 	}
 	d, written := v.Deployment, k.writeMachines(ctx, after)
-	frees := slices.ContainsFunc(plan.Machines, func(c machinetaintplan.MachineChange) bool { return c.Mark == machinetaintplan.Free })
+	frees := slices.ContainsFunc(plan.Machines, func(c keep.MachineChange) bool { return c.Mark == keep.Free })
 	after.Deployment.Status = d.Status
 	if (!written || !frees) && !equality.Semantic.DeepEqual(after.Deployment, d) {
 		if answer, err := k.ours.MachineV1alpha1().MachineDeployments(ns).Update(ctx, after.Deployment, metav1.UpdateOptions{}); err == nil {

@@ -8,10 +8,10 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -25,7 +25,7 @@ const rounds = 10
 // about all of them again.
 func (f *fleet) reserve() (appears, rests *decisions, err error) {
 	appears, rests = &decisions{name: "a reserve appears"}, &decisions{name: "a reserve at rest"}
-	p, err := machinetaint.NewPreview(machinetaintplan.Settings{}, true)
+	p, err := machinetaint.NewPreview(keep.Settings{}, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,8 +53,8 @@ func (f *fleet) decideAll(p *machinetaint.Preview, d *decisions) (steady bool, e
 	}
 	steady = true
 	for _, one := range slices.Clone(f.deployments) {
-		var v machinetaintplan.View
-		var plan machinetaintplan.Plan
+		var v keep.View
+		var plan keep.Plan
 		d.measure(func() { v, plan, _ = p.Plan(one.Namespace, one.Name) })
 		after, err := machinetaint.AfterPlan(v, plan)
 		if err != nil {

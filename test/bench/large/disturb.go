@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	machinetaintplan "github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 )
 
 // rolled is how many machines of a MachineDeployment a rolling update has replaced.
@@ -46,7 +46,7 @@ func rollout(machines int) (*decisions, error) {
 }
 
 func (f *fleet) decideRounds(d *decisions) error {
-	p, err := machinetaint.NewPreview(machinetaintplan.Settings{}, true)
+	p, err := machinetaint.NewPreview(keep.Settings{}, true)
 	for range rounds {
 		if err == nil {
 			_, err = f.decideAll(p, d)

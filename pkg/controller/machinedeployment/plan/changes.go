@@ -7,6 +7,9 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // changes returns what to change of the machines that are not deleted now: what they take from the
@@ -36,7 +39,7 @@ func (s *set) changes(preserve map[types.UID]string, deletions []Deletion) (chan
 func (s *set) hasOldTemplate(m *mcm.Machine) bool {
 	is, want := &m.Spec, &s.Object.Spec.Template.Spec
 	return is.Class.Kind != want.Class.Kind || machineutils.IsMachineActive(m) &&
-		(!equality.Semantic.DeepEqual(is.NodeTemplateSpec, want.NodeTemplateSpec) || !equality.Semantic.DeepEqual(is.MachineConfiguration, want.MachineConfiguration))
+		(!equality.Semantic.DeepEqual(pool.AddedByMark(m).Without(is.NodeTemplateSpec), want.NodeTemplateSpec) || !equality.Semantic.DeepEqual(is.MachineConfiguration, want.MachineConfiguration))
 }
 
 func (s *set) withTemplate(m *mcm.Machine) *mcm.Machine {
@@ -44,7 +47,12 @@ func (s *set) withTemplate(m *mcm.Machine) *mcm.Machine {
 	want := s.Object.Spec.Template.Spec.DeepCopy()
 	m.Spec.Class.Kind = want.Class.Kind
 	if machineutils.IsMachineActive(m) {
+		mark := pool.AddedByMark(m).Mark
 		m.Spec.NodeTemplateSpec, m.Spec.MachineConfiguration = want.NodeTemplateSpec, want.MachineConfiguration
+		if pool.Marked(m) {
+			delete(m.Annotations, machine.ReserveAnnotation)
+			m = pool.Mark(m, mark)
+		}
 	}
 	return m
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -26,6 +27,11 @@ type deployment struct {
 	// nodes are those that are changed, as they will be, by name.
 	nodes  map[string]*corev1.Node
 	events []Event
+
+	// creatable is how many machines may be created, and serving how many of them serve. The others get
+	// the mark.
+	creatable, serving int
+	mark               machine.Reserve
 }
 
 // decideDeployment adds what is to be done about a MachineDeployment and its MachineSets: first what
@@ -39,6 +45,7 @@ func (p *Plan) decideDeployment(v View, adopted map[types.UID]bool) {
 	var all, settled []*set
 	for _, s := range mine {
 		one, claimed := p.claimMachines(v, s, s.Object.DeepCopy(), adopted)
+		one.of = d
 		if all = append(all, one); claimed {
 			settled = append(settled, one)
 		}
@@ -94,6 +101,7 @@ func (p *Plan) manageDeployment(d *deployment) {
 	if !slices.Contains(d.Object.Finalizers, Finalizer) {
 		d.Object.Finalizers = append(d.Object.Finalizers, Finalizer)
 	}
+	p.keepReserve(d)
 	d.nameVictims()
 	d.addHashes()
 	d.syncNewest()
@@ -140,8 +148,8 @@ func (d *deployment) sets() []*set {
 	return all
 }
 
-// replicas is how many machines the MachineDeployment is to have.
-func (d *deployment) replicas() int32 { return d.stored.Spec.Replicas }
+// replicas is how many machines the MachineDeployment is to have, those in reserve included.
+func (d *deployment) replicas() int32 { return ptr.Deref(d.total, d.stored.Spec.Replicas) }
 
 // resize changes how many machines a MachineSet is to have, and says for what number of replicas.
 func (d *deployment) resize(s *set, size int32) {

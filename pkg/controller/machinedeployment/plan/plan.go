@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -52,6 +53,10 @@ type Plan struct {
 	Statuses     []StatusChange
 	// DeploymentStatus replaces the status of the MachineDeployment, if it is not nil.
 	DeploymentStatus *DeploymentStatusChange
+	// Moves are the changes of the reserve among those of Machines, for events.
+	Moves []keep.MachineChange
+	// Memory is kept for the next view of the MachineDeployment, if it is not nil.
+	Memory *keep.Memory
 	// Again is when to decide again although nothing has happened.
 	Again time.Duration
 }
@@ -93,10 +98,11 @@ type MachineChange struct{ Before, After *mcm.Machine }
 // NodeChange changes a Node, except for its status.
 type NodeChange struct{ Before, After *corev1.Node }
 
-// Creation creates machines.
+// Creation creates machines. The last ones of them, as many as Reserve says, get the mark.
 type Creation struct {
-	Set   *mcm.MachineSet
-	Count int
+	Set            *mcm.MachineSet
+	Count, Reserve int
+	Mark           machine.Reserve
 }
 
 // Deletion deletes a machine.
@@ -143,7 +149,7 @@ func New(v View) Plan {
 	var p Plan
 	adopted := map[types.UID]bool{}
 	if v.Deployment != nil {
-		p.decideDeployment(v, adopted)
+		p.decideDeployment(v.withTotal(), adopted)
 	} else {
 		for _, s := range sortedSets(v.Sets) {
 			p.decideSet(v, s, s.Object.DeepCopy(), adopted)
@@ -169,6 +175,8 @@ type set struct {
 	// frozen is the condition Frozen as it will be; nil if there is none.
 	frozen *mcm.MachineSetCondition
 	events []Event
+	// of is its MachineDeployment; nil if it has none.
+	of *deployment
 }
 
 // decideSet adds what is to be done about a MachineSet that has no MachineDeployment.
@@ -223,8 +231,8 @@ func (p *Plan) manage(s *set) {
 	var deletions []Deletion
 	if missing := s.missing(); missing <= 0 {
 		deletions = s.victims(preserve)
-	} else if n := s.creatable(missing); n > 0 {
-		p.Creations = append(p.Creations, Creation{s.Object, n})
+	} else if c := s.creation(missing); c.Count > 0 {
+		p.Creations = append(p.Creations, c)
 	}
 	p.Deletions = append(p.Deletions, deletions...)
 	p.Machines = append(p.Machines, s.changes(preserve, deletions)...)

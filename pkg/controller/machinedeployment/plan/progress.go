@@ -50,7 +50,8 @@ func (p *Plan) reportDeployment(d *deployment, o occasion) {
 	case o == rolling:
 		p.judgeProgress(d, &after)
 	}
-	p.DeploymentStatus = d.change(after)
+	events := d.reportReserve(&after)
+	p.DeploymentStatus = d.change(after, events...)
 }
 
 // change returns the change of a status, nil if it is as it was.
@@ -105,7 +106,8 @@ func (d *deployment) status() machine.MachineDeploymentStatus {
 	if d.newest != nil {
 		after.UpdatedReplicas = int32(len(d.newest.machines))
 	}
-	if least := d.replicas() - d.maxUnavailable() - after.PreservedFailedReplicas; after.AvailableReplicas >= least {
+	d.omitSpares(&after)
+	if least := d.replicas() - d.maxUnavailable() - after.PreservedFailedReplicas - d.unready(); after.AvailableReplicas >= least {
 		d.setCondition(&after, mcm.MachineDeploymentAvailable, mcm.ConditionTrue, "MinimumReplicasAvailable", "Deployment has minimum availability.")
 	} else {
 		d.setCondition(&after, mcm.MachineDeploymentAvailable, mcm.ConditionFalse, "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
@@ -141,7 +143,7 @@ func (p *Plan) judgeProgress(d *deployment, after *machine.MachineDeploymentStat
 	}
 	switch reason := reasonOf(current); {
 	case after.Replicas == after.UpdatedReplicas && reason == newSetAvailable:
-	case d.isComplete(after.StockMachineDeploymentStatus):
+	case d.isDone(after.StockMachineDeploymentStatus):
 		d.setProgress(after, mcm.ConditionTrue, newSetAvailable, about+" has successfully progressed.")
 	case d.hasProgressed(*after):
 		d.setProgress(after, mcm.ConditionTrue, newSetUpdated, about+" is progressing.")

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -58,11 +59,12 @@ func (s *set) isGuarded() bool {
 func (s *set) limits() (upper, lower int64) {
 	most := 2 * int64(s.stored.Spec.Replicas)
 	if d := s.Deployment; d != nil {
-		surge, err := intstr.GetScaledValueFromIntOrPercent(maxSurge(d), int(d.Spec.Replicas), true)
+		replicas := ptr.Deref(s.total, d.Spec.Replicas)
+		surge, err := intstr.GetScaledValueFromIntOrPercent(maxSurge(d), int(replicas), true)
 		if err != nil {
 			surge = 0 // there is none
 		}
-		most = int64(d.Spec.Replicas) + int64(surge)
+		most = int64(replicas) + int64(surge)
 	}
 	upper = most + int64(max(1, s.Settings.SafetyUp))
 	return upper, max(most, upper-int64(max(1, s.Settings.SafetyDown)))

@@ -105,9 +105,12 @@ func (d *deployment) shrink(active []*set, fewer int32) {
 	})
 	left, after := fewer, make([]int32, len(active))
 	for i, s := range active {
-		size := s.Object.Spec.Replicas
-		part := min(left, size-d.proportionOf(s))
-		left, after[i] = left-part, size-part
+		spare := min(left, s.Object.Spec.Replicas, d.spareIn(s))
+		left, after[i] = left-spare, s.Object.Spec.Replicas-spare
+	}
+	for i, s := range active {
+		part := min(left, max(0, after[i]-d.proportionOf(s)))
+		left, after[i] = left-part, after[i]-part
 	}
 	after[0] = max(after[0]-left, 0)
 	for i, s := range active {

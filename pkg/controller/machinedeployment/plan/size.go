@@ -27,6 +27,15 @@ func (s *set) present() (n int) {
 // missing returns how many machines there are too few; it is negative if there are too many.
 func (s *set) missing() int { return int(s.Object.Spec.Replicas) - s.present() }
 
+// creation returns how many of the missing machines to create now, and which of them are in reserve.
+func (s *set) creation(missing int) Creation {
+	c := Creation{Set: s.Object, Count: s.creatable(missing)}
+	if s.of != nil {
+		s.of.addRoles(&c)
+	}
+	return c
+}
+
 // creatable returns how many of the missing machines to create now.
 func (s *set) creatable(missing int) int {
 	if _, disabled := s.Object.Labels[machineutils.LabelKeyMachineSetScaleUpDisabled]; disabled || pool.Frozen(s.Object) {
@@ -51,8 +60,11 @@ func (s *set) victims(preserve map[types.UID]string) []Deletion {
 		choose(m, Surplus)
 	}
 	for _, m := range staying {
-		if s.isNamed(m) {
+		switch {
+		case s.isNamed(m):
 			choose(m, Named)
+		case s.isDrained(m):
+			choose(m, Drained)
 		}
 	}
 	for _, m := range staying {
@@ -76,6 +88,9 @@ func (s *set) surplus(machines []*mcm.Machine) []*mcm.Machine {
 	n := min(len(machines)-int(s.Object.Spec.Replicas), Burst)
 	if n <= 0 {
 		return nil
+	}
+	if s.of != nil && s.of.kept != nil {
+		return s.surplusBesideReserve(machines, n)
 	}
 	return firstToGo(machines, s.Now)[:n]
 }

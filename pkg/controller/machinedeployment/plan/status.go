@@ -35,6 +35,7 @@ func (p *Plan) reportInvalid(s *set, f Failure) {
 // WithFailure returns the status of a MachineSet some of whose machines could not be created. It
 // replaces the one in the plan.
 func (v View) WithFailure(s Set, f Failure) (StatusChange, bool) {
+	v = v.withTotal()
 	selector, _ := validate(s.Object)
 	claimed, _ := claim(s, selector, nil, nil)
 	one := &set{View: v, stored: s.Object, Object: s.Object.DeepCopy(), machines: claimed}

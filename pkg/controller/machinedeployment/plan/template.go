@@ -32,6 +32,9 @@ const (
 	// Unfreeze is the annotation by which people end that an object is frozen.
 	Unfreeze = "safety.machine.sapcloud.io/unfreeze"
 
+	// evenkeel is what the keys of annotations begin with that are about the reserve or zones.
+	evenkeel = "evenkeel.machine.sapcloud.io/"
+
 	hashLabel = mcm.DefaultMachineDeploymentUniqueLabelKey
 )
 
@@ -149,7 +152,7 @@ func (d *deployment) syncNewest() {
 // revision. The revision that it had is kept as history.
 func (d *deployment) annotateNewest(s *mcm.MachineSet) {
 	for key, value := range d.Object.Annotations {
-		if !slices.Contains(ownAnnotations, key) {
+		if !slices.Contains(ownAnnotations, key) && !strings.HasPrefix(key, evenkeel) {
 			s.Annotations = with(s.Annotations, key, value)
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // View is what is known of a MachineDeployment with its MachineSets, or of a MachineSet that has no
@@ -29,6 +31,33 @@ type View struct {
 	Orphans []*mcm.Machine
 	// Nodes are those of the machines, by name. It is nil if there is no target cluster.
 	Nodes map[string]*corev1.Node
+	// Reserve is what decides about the reserve of the MachineDeployment; nil if nobody asks for one and
+	// there is none.
+	Reserve *keep.View
+
+	// kept is what is decided about the reserve; nil without one. total is how many machines there are to
+	// be, those in reserve included.
+	kept  *keep.Plan
+	total *int32
+}
+
+// withTotal returns the view with what is decided about the reserve.
+func (v View) withTotal() View {
+	d := v.Deployment
+	if d == nil {
+		return v
+	}
+	v.total = new(pool.Workload(d, d.Spec.Replicas)) // growth may have to be split over zones first
+	if v.Reserve == nil {
+		return v
+	}
+	kept := keep.New(*v.Reserve)
+	if v.kept = &kept; kept.Idle {
+		v.total = new(int32(v.Reserve.Memory.Workload(d)))
+	} else {
+		v.total = new(pool.ClampInt32(kept.Rule.Total))
+	}
+	return v
 }
 
 // Settings are what flags say.

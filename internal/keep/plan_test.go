@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package keep_test
 
 import (
 	"time"
@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/test/fixture"
@@ -27,18 +27,18 @@ func applied(text string) viewChange { return note(api.AppliedExcessAnnotation, 
 
 var _ = Describe("A machine leaves the reserve", func() {
 	needed := func(change ...viewChange) []string {
-		return machineWrites(plan.New(atRest(append([]viewChange{replicas(4)}, change...)...)))
+		return machineWrites(keep.New(atRest(append([]viewChange{replicas(4)}, change...)...)))
 	}
 	first, second := []string{"r1 released (Released) priority 3"}, []string{"r2 released (Released) priority 3"}
 	forShop := []viewChange{note(api.DedicatedAnnotation, "shop=1"), machine("r1", annotated(api.DedicatedAnnotation, "shop"))}
 
 	It("from the current MachineSet first", func() {
 		Expect(needed()).To(Equal(first))
-		Expect(needed(machine("r1", func(m *plan.Machine) { m.Set = "old" }))).To(Equal(second))
+		Expect(needed(machine("r1", func(m *keep.Machine) { m.Set = "old" }))).To(Equal(second))
 	})
 
 	It("only if it is not being deleted", func() {
-		deleting := []viewChange{replicas(5), machine("r1", condemned), func(v *plan.View) { v.SetReplicas = 4 }}
+		deleting := []viewChange{replicas(5), machine("r1", condemned), func(v *keep.View) { v.SetReplicas = 4 }}
 		Expect(needed(deleting...)).To(Equal(second))
 		Expect(needed(deleting[:2]...)).To(Equal([]string{"r1 released (Released) priority 3", "r2 released (Released) priority 3"}))
 	})
@@ -58,8 +58,8 @@ var _ = Describe("A machine leaves the reserve", func() {
 })
 
 var _ = DescribeTable("The applied excess",
-	func(v plan.View, text string) {
-		p := plan.New(v)
+	func(v keep.View, text string) {
+		p := keep.New(v)
 		Expect(p.Idle).To(BeFalse())
 		got, written := p.Deployment.Annotations[api.AppliedExcessAnnotation]
 		Expect(written).To(Equal(text != "unchanged"), got)
@@ -75,27 +75,27 @@ var _ = DescribeTable("The applied excess",
 	Entry("does not fall before machine-controller-manager sees that priority",
 		atRest(excess(1), machine("r2", annotated(machineutils.MachinePriority, "2"))), "unchanged"),
 	Entry("does not fall while MachineSets may ask for more machines",
-		atRest(excess(1), machine("r2", condemned), func(v *plan.View) { v.MaxSetReplicas = 6 }), "unchanged"),
+		atRest(excess(1), machine("r2", condemned), func(v *keep.View) { v.MaxSetReplicas = 6 }), "unchanged"),
 	Entry("falls where max leaves no room for the machines that MachineSets may ask for",
-		atRest(excess(1), note(api.BoundsAnnotation, "1:5"), machine("r2", condemned), func(v *plan.View) { v.MaxSetReplicas = 6 }), "1,max=5"),
+		atRest(excess(1), note(api.BoundsAnnotation, "1:5"), machine("r2", condemned), func(v *keep.View) { v.MaxSetReplicas = 6 }), "1,max=5"),
 	Entry("does not fall where MachineSets may ask for a machine beyond max, beside one that leaves",
 		changed(fleet(3, 2, held("r1"), held("r2", condemned), serving("s1"), serving("s2"), serving("s3"), serving("s4", leaving, in(mcm.MachineTerminating))),
 			excess(1), note(api.BoundsAnnotation, "1:5"), applied("2,max=5")), "unchanged"),
 	Entry("falls, too, where workload needs all that max allows",
-		atRest(excess(1), note(api.BoundsAnnotation, "1:3"), machine("r1", condemned), machine("r2", condemned), func(v *plan.View) { v.MaxSetReplicas = 6 }), ""),
+		atRest(excess(1), note(api.BoundsAnnotation, "1:3"), machine("r1", condemned), machine("r2", condemned), func(v *keep.View) { v.MaxSetReplicas = 6 }), ""),
 	Entry("does not fall where workload needs more machines than max",
-		atRest(excess(1), note(api.BoundsAnnotation, "1:2"), machine("r2", condemned), func(v *plan.View) { v.MaxSetReplicas = 6 }), "unchanged"),
+		atRest(excess(1), note(api.BoundsAnnotation, "1:2"), machine("r2", condemned), func(v *keep.View) { v.MaxSetReplicas = 6 }), "unchanged"),
 	Entry("does not fall while machine-controller-manager sees other machines",
-		atRest(excess(1), machine("r2", condemned), func(v *plan.View) { v.Behind = true }), "unchanged"),
+		atRest(excess(1), machine("r2", condemned), func(v *keep.View) { v.Behind = true }), "unchanged"),
 	Entry("is removed with the last machine", changed(fleet(2, 1, held("r1", condemned), serving("s1"), serving("s2")), excess(0)), ""),
 	Entry("stays while bounds cannot be read", atRest(note(api.BoundsAnnotation, "many"), applied("2,max=6")), "unchanged"),
 )
 
 var _ = DescribeTable("Bounds that cannot be read leave room for the reserve as before",
 	func(text, reserved string) {
-		p := plan.New(atRest(note(api.BoundsAnnotation, "many"), applied(text)))
+		p := keep.New(atRest(note(api.BoundsAnnotation, "many"), applied(text)))
 		Expect(p.Report.Message).To(ContainSubstring(reserved))
-		Expect(p.Report.Reason).To(Equal(plan.BoundsInvalid))
+		Expect(p.Report.Reason).To(Equal(keep.BoundsInvalid))
 	},
 	Entry("all of it", "2", "2 of 2 in reserve, 2 of these ready"),
 	Entry("up to the max that was known", "2,max=4", "2 of 1 in reserve, 2 of these ready"),
@@ -114,10 +114,10 @@ var _ = Describe("How many machines may be too many before machine-controller-ma
 	grows := func(strategy mcm.MachineDeploymentStrategy, safetyUp, deleted int) bool {
 		v := changed(fleet(3, 2, serving("s1"), serving("s2"), serving("s3")), applied(""))
 		for _, name := range []string{"d1", "d2", "d3", "d4"}[:deleted] {
-			v.Machines = append([]plan.Machine{serving(name, leaving)}, v.Machines...)
+			v.Machines = append([]keep.Machine{serving(name, leaving)}, v.Machines...)
 		}
 		v.Deployment.Spec.Strategy, v.Settings.SafetyUp = strategy, safetyUp
-		return plan.New(v).Rule.Applied.Excess == 2
+		return keep.New(v).Rule.Applied.Excess == 2
 	}
 
 	DescribeTable("limits growth while others are being deleted", func(strategy mcm.MachineDeploymentStrategy, safetyUp, margin int) {
@@ -141,26 +141,26 @@ var _ = Describe("How many machines may be too many before machine-controller-ma
 })
 
 var _ = Describe("Patience", func() {
-	crowded := func(change ...viewChange) plan.View {
+	crowded := func(change ...viewChange) keep.View {
 		return atRest(append([]viewChange{machine("r1", occupied)}, change...)...)
 	}
 
 	It("with machines beyond replicas begins when they serve, and is kept", func() {
-		p := plan.New(crowded())
+		p := keep.New(crowded())
 		Expect(p.Memory.SurplusSince).To(Equal(noon))
 		Expect(p.Again).To(Equal(time.Hour))
-		p = plan.New(crowded(func(v *plan.View) { v.Memory.SurplusSince = eleven.Add(time.Minute) }))
+		p = keep.New(crowded(func(v *keep.View) { v.Memory.SurplusSince = eleven.Add(time.Minute) }))
 		Expect(p.Memory.SurplusSince).To(Equal(eleven.Add(time.Minute)))
 		Expect(p.Again).To(Equal(time.Minute))
 		Expect(p.Rule.Victims).To(BeEmpty())
 	})
 
 	// overdue is a surplus whose patience has ended.
-	overdue := func(e *plan.Evictions, change ...viewChange) plan.View {
-		return crowded(append([]viewChange{func(v *plan.View) { v.Memory.SurplusSince, v.Evictions = eleven, e }}, change...)...)
+	overdue := func(e *keep.Evictions, change ...viewChange) keep.View {
+		return crowded(append([]viewChange{func(v *keep.View) { v.Memory.SurplusSince, v.Evictions = eleven, e }}, change...)...)
 	}
-	surplus := func(v plan.View) (names []string) {
-		for _, victim := range plan.New(v).Rule.Victims {
+	surplus := func(v keep.View) (names []string) {
+		for _, victim := range keep.New(v).Rule.Victims {
 			Expect(victim.Why).To(Equal(reserve.Surplus))
 			names = append(names, victim.Name)
 		}
@@ -185,32 +185,32 @@ var _ = Describe("Patience", func() {
 	}
 
 	It("ends after the time of the settings", func() {
-		Expect(surplus(overdue(&plan.Evictions{}))).To(Equal([]string{"r1"}))
+		Expect(surplus(overdue(&keep.Evictions{}))).To(Equal([]string{"r1"}))
 	})
 
 	It("spares machines whose pods must not be evicted, asks again every minute, and names a pod", func() {
 		pods := each(onDisk)
-		p := plan.New(overdue(&plan.Evictions{Pods: pods}))
+		p := keep.New(overdue(&keep.Evictions{Pods: pods}))
 		Expect(p.Rule.Victims).To(BeEmpty())
 		Expect(p.Again).To(Equal(time.Minute))
 		Expect(p.Report.Message).To(ContainSubstring("runs a pod that must not be evicted now (LocalStorage: pod default/on-r1 has local storage in its volume data, on machine r1)"))
 		pods["s2"][0].Spec.Volumes = nil
-		Expect(surplus(overdue(&plan.Evictions{Pods: pods}))).To(Equal([]string{"s2"}))
-		Expect(surplus(overdue(&plan.Evictions{Pods: each(onDisk)}, func(v *plan.View) { v.Settings.Eviction.LocalStorage = true }))).To(Equal([]string{"r1"}))
+		Expect(surplus(overdue(&keep.Evictions{Pods: pods}))).To(Equal([]string{"s2"}))
+		Expect(surplus(overdue(&keep.Evictions{Pods: each(onDisk)}, func(v *keep.View) { v.Settings.Eviction.LocalStorage = true }))).To(Equal([]string{"r1"}))
 	})
 
 	It("spares machines whose pods no budget lets go, also with others that are expected to go", func() {
-		Expect(surplus(overdue(&plan.Evictions{Pods: each(), Budgets: budget(0)}))).To(BeEmpty())
-		Expect(surplus(overdue(&plan.Evictions{Pods: each(), Budgets: budget(1)}))).To(Equal([]string{"r1"}))
+		Expect(surplus(overdue(&keep.Evictions{Pods: each(), Budgets: budget(0)}))).To(BeEmpty())
+		Expect(surplus(overdue(&keep.Evictions{Pods: each(), Budgets: budget(1)}))).To(Equal([]string{"r1"}))
 		elsewhere := each(func(p *corev1.Pod) { p.Name = "elsewhere" })["s1"]
-		Expect(surplus(overdue(&plan.Evictions{Pods: each(), Budgets: budget(1), Expected: elsewhere}))).To(BeEmpty())
-		Expect(surplus(overdue(&plan.Evictions{Pods: each(), Budgets: budget(2), Expected: elsewhere}))).To(Equal([]string{"r1"}))
+		Expect(surplus(overdue(&keep.Evictions{Pods: each(), Budgets: budget(1), Expected: elsewhere}))).To(BeEmpty())
+		Expect(surplus(overdue(&keep.Evictions{Pods: each(), Budgets: budget(2), Expected: elsewhere}))).To(Equal([]string{"r1"}))
 	})
 
 	It("spares more machines than a budget of theirs lets go together", func() {
 		two := func(allowed int) []string {
 			v := fleet(2, 3, held("r1", occupied), held("r2"), serving("s1"), serving("s2"), serving("s3"))
-			v.Memory.SurplusSince, v.Evictions = eleven, &plan.Evictions{Pods: each(), Budgets: budget(allowed)}
+			v.Memory.SurplusSince, v.Evictions = eleven, &keep.Evictions{Pods: each(), Budgets: budget(allowed)}
 			return surplus(v)
 		}
 		Expect(two(2)).To(Equal([]string{"r1", "s3"}))
@@ -219,17 +219,17 @@ var _ = Describe("Patience", func() {
 
 	It("spares all machines while their pods or budgets are not known", func() {
 		Expect(surplus(overdue(nil))).To(BeEmpty())
-		Expect(surplus(overdue(&plan.Evictions{Pods: each(), BudgetsUnknown: "they have not been read yet"}))).To(BeEmpty())
-		Expect(plan.New(overdue(&plan.Evictions{Pods: each(), BudgetsUnknown: "they have not been read yet"})).Report.Message).To(ContainSubstring("(PodDisruptionBudget: they have not been read yet, on machine r1)"))
-		unseen := func(m *plan.Machine) { m.Node, m.Unseen, m.Pods = nil, true, 0 }
-		Expect(surplus(overdue(&plan.Evictions{}, machine("s1", unseen), machine("s2", unseen), machine("s3", unseen), machine("r1", unseen, func(m *plan.Machine) { m.NonTolerating = 1 })))).To(BeEmpty())
-		Expect(surplus(overdue(nil, func(v *plan.View) { v.Targetless = true }))).To(Equal([]string{"r1"}), "without a target cluster, there are no pods")
+		Expect(surplus(overdue(&keep.Evictions{Pods: each(), BudgetsUnknown: "they have not been read yet"}))).To(BeEmpty())
+		Expect(keep.New(overdue(&keep.Evictions{Pods: each(), BudgetsUnknown: "they have not been read yet"})).Report.Message).To(ContainSubstring("(PodDisruptionBudget: they have not been read yet, on machine r1)"))
+		unseen := func(m *keep.Machine) { m.Node, m.Unseen, m.Pods = nil, true, 0 }
+		Expect(surplus(overdue(&keep.Evictions{}, machine("s1", unseen), machine("s2", unseen), machine("s3", unseen), machine("r1", unseen, func(m *keep.Machine) { m.NonTolerating = 1 })))).To(BeEmpty())
+		Expect(surplus(overdue(nil, func(v *keep.View) { v.Targetless = true }))).To(Equal([]string{"r1"}), "without a target cluster, there are no pods")
 	})
 
 	It("needs to know pods and budgets only once patience has ended with more machines that serve than replicas", func() {
-		impatient := func(v *plan.View) { v.Settings.SurplusPatience = 0 }
-		late := func(v *plan.View) { v.Memory.SurplusSince = v.Now.Add(-v.Settings.SurplusPatience) }
-		early := func(v *plan.View) { v.Memory.SurplusSince = v.Now.Add(time.Second - v.Settings.SurplusPatience) }
+		impatient := func(v *keep.View) { v.Settings.SurplusPatience = 0 }
+		late := func(v *keep.View) { v.Memory.SurplusSince = v.Now.Add(-v.Settings.SurplusPatience) }
+		early := func(v *keep.View) { v.Memory.SurplusSince = v.Now.Add(time.Second - v.Settings.SurplusPatience) }
 		Expect(atRest(impatient).NeedsEvictions()).To(BeFalse())
 		Expect(crowded(impatient).NeedsEvictions()).To(BeTrue())
 		Expect(crowded(impatient, machine("s1", leaving)).NeedsEvictions()).To(BeFalse())
@@ -241,23 +241,23 @@ var _ = Describe("Patience", func() {
 	})
 
 	It("does not run while many Nodes of the cluster are not ready", func() {
-		p := plan.New(crowded(func(v *plan.View) { v.Unhealthy, v.Memory.SurplusSince = true, eleven }))
+		p := keep.New(crowded(func(v *keep.View) { v.Unhealthy, v.Memory.SurplusSince = true, eleven }))
 		Expect(p.Memory.SurplusSince).To(BeZero())
 		Expect(p.Report.Message).To(ContainSubstring("so many Nodes of the cluster are not ready"))
 	})
 
 	It("with machines that do not become ready is that of the settings", func() {
 		v := atRest(machine("r1", in(mcm.MachinePending)))
-		Expect(plan.New(v).Report.Reason).To(Equal(reserve.NotReady))
+		Expect(keep.New(v).Report.Reason).To(Equal(reserve.NotReady))
 		v.Settings.BootPatience = 2 * time.Hour
-		Expect(plan.New(v).Again).To(Equal(time.Hour))
+		Expect(keep.New(v).Again).To(Equal(time.Hour))
 		v.Settings.BootPatience = time.Hour
-		Expect(plan.New(v).Report.Reason).To(Equal(reserve.CannotBeMade))
+		Expect(keep.New(v).Report.Reason).To(Equal(reserve.CannotBeMade))
 	})
 
 	It("with machines that could not be created is kept from plan to plan", func() {
 		retry := reserve.Retry{Failures: 2, Until: noon.Add(3 * time.Minute)}
-		p := plan.New(changed(fleet(2, 2, held("r1"), serving("s1"), serving("s2")), applied("1"), func(v *plan.View) { v.Memory.Retry = retry }))
+		p := keep.New(changed(fleet(2, 2, held("r1"), serving("s1"), serving("s2")), applied("1"), func(v *keep.View) { v.Memory.Retry = retry }))
 		Expect(p.Memory.Retry).To(Equal(retry))
 		Expect(p.Again).To(Equal(3 * time.Minute))
 		Expect(p.Report.Reason).To(Equal(reserve.CannotBeMade))
@@ -265,7 +265,7 @@ var _ = Describe("Patience", func() {
 
 	It("after a reduction of replicas is kept from plan to plan", func() {
 		lowered := reserve.Lowered{Times: 2, Until: noon.Add(4 * time.Minute), Replicas: 5, Wish: 3, Max: pool.Unbounded}
-		p := plan.New(included(excess(3), func(v *plan.View) { v.Memory.Lowered = lowered }))
+		p := keep.New(included(excess(3), func(v *keep.View) { v.Memory.Lowered = lowered }))
 		Expect(p.Memory.Lowered).To(Equal(lowered))
 		Expect(p.Again).To(Equal(4 * time.Minute))
 		Expect(p.Report.Reason).To(Equal(reserve.ReplicasLowered))
@@ -273,24 +273,24 @@ var _ = Describe("Patience", func() {
 
 	It("after a reduction of replicas is kept while settings cannot be read", func() {
 		lowered := reserve.Lowered{Times: 1, Until: noon.Add(-time.Hour), Lasting: true, Replicas: 5, Wish: 3, Max: 9}
-		p := plan.New(included(note(api.BoundsAnnotation, "many"), func(v *plan.View) { v.Memory.Lowered = lowered }))
-		Expect(p.Report.Reason).To(Equal(plan.BoundsInvalid))
+		p := keep.New(included(note(api.BoundsAnnotation, "many"), func(v *keep.View) { v.Memory.Lowered = lowered }))
+		Expect(p.Report.Reason).To(Equal(keep.BoundsInvalid))
 		Expect(p.Memory.Lowered).To(Equal(lowered))
 	})
 
 	It("with another client that writes the field ends the sooner of both", func() {
 		v := atRest(note(api.BoundsAnnotation, "1:9:2"), machine("r1", occupied), applied("2,max=9"))
-		v.Memory.FieldConflict = plan.FieldConflict{Writes: 1, Until: noon.Add(time.Minute)}
-		Expect(plan.New(v).Again).To(Equal(time.Minute))
+		v.Memory.FieldConflict = keep.FieldConflict{Writes: 1, Until: noon.Add(time.Minute)}
+		Expect(keep.New(v).Again).To(Equal(time.Minute))
 		v.Memory.FieldConflict.Until = noon.Add(2 * time.Hour)
-		Expect(plan.New(v).Again).To(Equal(time.Hour))
+		Expect(keep.New(v).Again).To(Equal(time.Hour))
 		v.Deployment.Spec.ExcessReplicas = ptr.To[int32](9)
-		Expect(plan.New(v).Deployment.Field).To(BeNil())
+		Expect(keep.New(v).Deployment.Field).To(BeNil())
 	})
 })
 
 // unreserved is a MachineDeployment that neither has a reserve nor asks for one.
-func unreserved(change ...viewChange) plan.View {
+func unreserved(change ...viewChange) keep.View {
 	return changed(fleet(2, -1, serving("s1"), serving("s2")), change...)
 }
 
@@ -298,32 +298,32 @@ var _ = DescribeTable("A MachineDeployment",
 	func(idle bool, change ...viewChange) {
 		v := unreserved(change...)
 		Expect(v.HasNoReserve()).To(Equal(idle))
-		p := plan.New(v)
+		p := keep.New(v)
 		Expect(p.Idle).To(Equal(idle))
 		if idle {
-			Expect(p).To(Equal(plan.Plan{Idle: true}))
+			Expect(p).To(Equal(keep.Plan{Idle: true}))
 			Expect(p.Steady()).To(BeTrue())
 		}
 	},
 	Entry("without a reserve is left alone", true),
-	Entry("that asks for 0 is left alone", true, func(v *plan.View) { v.Deployment.Spec.ExcessReplicas = ptr.To[int32](0) }),
+	Entry("that asks for 0 is left alone", true, func(v *keep.View) { v.Deployment.Spec.ExcessReplicas = ptr.To[int32](0) }),
 	Entry("that asks for a reserve is not", false, excess(1)),
 	Entry("that records a field that is gone is not", false, note(api.WantedExcessAnnotation, "1")),
-	Entry("that records a field that its API server drops is not", false, note(api.WantedExcessAnnotation, "1"), func(v *plan.View) { v.Pruned = true }),
-	Entry("that drains, and whose field is not on record yet, is not", false, draining, func(v *plan.View) { v.Deployment.Spec.ExcessReplicas = ptr.To[int32](1) }),
+	Entry("that records a field that its API server drops is not", false, note(api.WantedExcessAnnotation, "1"), func(v *keep.View) { v.Pruned = true }),
+	Entry("that drains, and whose field is not on record yet, is not", false, draining, func(v *keep.View) { v.Deployment.Spec.ExcessReplicas = ptr.To[int32](1) }),
 	Entry("of which a Reserve requests one machine is not", false, note(api.RequestedExcessAnnotation, "shop=1")),
 	Entry("whose bounds leave the excess to an absent field is left alone", true, note(api.BoundsAnnotation, "1:9")),
 	Entry("whose bounds come to 0, which its field does not show, is not", false, note(api.BoundsAnnotation, "1:9:0")),
-	Entry("whose bounds come to 0, which its field shows, is left alone", true, note(api.BoundsAnnotation, "1:9:0"), func(v *plan.View) { v.Deployment.Spec.ExcessReplicas = ptr.To[int32](0) }),
-	Entry("whose field was fought over until now is not", false, note(api.BoundsAnnotation, "1:9:0"), func(v *plan.View) {
+	Entry("whose bounds come to 0, which its field shows, is left alone", true, note(api.BoundsAnnotation, "1:9:0"), func(v *keep.View) { v.Deployment.Spec.ExcessReplicas = ptr.To[int32](0) }),
+	Entry("whose field was fought over until now is not", false, note(api.BoundsAnnotation, "1:9:0"), func(v *keep.View) {
 		v.Deployment.Spec.ExcessReplicas = ptr.To[int32](0)
-		v.Memory.FieldConflict = plan.FieldConflict{Writes: 1, Until: noon.Add(time.Minute)}
+		v.Memory.FieldConflict = keep.FieldConflict{Writes: 1, Until: noon.Add(time.Minute)}
 	}),
 	Entry("with bounds that cannot be read is not", false, note(api.BoundsAnnotation, "many")),
-	Entry("with a named machine that is gone is not", false, func(v *plan.View) { v.NamedGone = 1 }),
+	Entry("with a named machine that is gone is not", false, func(v *keep.View) { v.NamedGone = 1 }),
 	Entry("whose field was removed is not", false, note(api.WantedExcessAnnotation, "1"), witness),
 	Entry("that has only a witness left is not", false, witness),
-	Entry("that is remembered to have a reserve is not", false, func(v *plan.View) { v.Memory.Applied, v.Memory.UID = "1", "uid" }),
+	Entry("that is remembered to have a reserve is not", false, func(v *keep.View) { v.Memory.Applied, v.Memory.UID = "1", "uid" }),
 	Entry("with a record of its reserve is not", false, note(api.AppliedExcessAnnotation, "0")),
 	Entry("with a record of a field that cannot be read is not", false, note(api.WantedExcessAnnotation, "many")),
 	Entry("with a record of owners is not", false, note(api.ExcessOwnersAnnotation, "[]")),
@@ -335,44 +335,44 @@ var _ = DescribeTable("A MachineDeployment",
 	Entry("with a Node that shows since when it is held is not", false, machine("s1", nodeNoted(mark, since))),
 	Entry("with a Node of others' taints is left alone", true, machine("s1", tainted(otherTaint))),
 	Entry("with a machine that has no Node is left alone", true, machine("s1", withoutNode)),
-	Entry("whose status shows a reserve is not", false, func(v *plan.View) { v.Deployment.Status.ExcessReplicas = 1 }),
-	Entry("whose status shows a ready reserve is not", false, func(v *plan.View) { v.Deployment.Status.ReadyExcessReplicas = 1 }),
-	Entry("whose status has the condition is not", false, func(v *plan.View) {
+	Entry("whose status shows a reserve is not", false, func(v *keep.View) { v.Deployment.Status.ExcessReplicas = 1 }),
+	Entry("whose status shows a ready reserve is not", false, func(v *keep.View) { v.Deployment.Status.ReadyExcessReplicas = 1 }),
+	Entry("whose status has the condition is not", false, func(v *keep.View) {
 		v.Deployment.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: "Available"}, {Type: api.ReserveReady}}
 	}),
-	Entry("whose status has other conditions is left alone", true, func(v *plan.View) {
+	Entry("whose status has other conditions is left alone", true, func(v *keep.View) {
 		v.Deployment.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: "Available"}}
 	}),
 )
 
 var _ = Describe("A plan that finds only leftovers", func() {
 	It("removes them, and reports nothing", func() {
-		p := plan.New(unreserved(note(api.AppliedExcessAnnotation, "0"), note(api.WantedExcessAnnotation, "many"), note(api.ExcessOwnersAnnotation, "[]"), note(api.ReturnedAnnotation, "gone"), note(api.ClaimedAnnotation, "2:gone")))
+		p := keep.New(unreserved(note(api.AppliedExcessAnnotation, "0"), note(api.WantedExcessAnnotation, "many"), note(api.ExcessOwnersAnnotation, "[]"), note(api.ReturnedAnnotation, "gone"), note(api.ClaimedAnnotation, "2:gone")))
 		Expect(entries(p.Deployment.Annotations)).To(Equal([]string{"applied-excess=", "claimed=", "excess-owners=", "returned=", "wanted-excess="}))
 		Expect(p.Report.Silent).To(BeTrue())
 	})
 
 	It("releases a Node that nothing holds", func() {
-		p := plan.New(unreserved(machine("s1", tainted(reserveTaint))))
+		p := keep.New(unreserved(machine("s1", tainted(reserveTaint))))
 		Expect(nodeWrites(p)).To(Equal([]string{"s1 released:;"}))
 		Expect(p.Report.Silent).To(BeTrue())
 	})
 })
 
 var _ = DescribeTable("A plan is steady",
-	func(p plan.Plan, steady bool) { Expect(p.Steady()).To(Equal(steady)) },
-	Entry("if it writes nothing", plan.Plan{}, true),
-	Entry("if it is idle", plan.Plan{Idle: true, Machines: make([]plan.MachineChange, 1)}, true),
-	Entry("not if it writes a Machine", plan.Plan{Machines: make([]plan.MachineChange, 1)}, false),
-	Entry("not if it writes a Node", plan.Plan{Nodes: make([]plan.NodeChange, 1)}, false),
-	Entry("not if it writes a Machine and a Node", plan.Plan{Machines: make([]plan.MachineChange, 1), Nodes: make([]plan.NodeChange, 1)}, false),
-	Entry("not if it raises replicas", plan.Plan{Deployment: plan.DeploymentChange{Replicas: 1}}, false),
-	Entry("not if it lowers replicas", plan.Plan{Deployment: plan.DeploymentChange{Replicas: -1}}, false),
-	Entry("not if it writes the field", plan.Plan{Deployment: plan.DeploymentChange{Field: ptr.To[int32](0)}}, false),
-	Entry("not if it writes the witness of the field", plan.Plan{Deployment: plan.DeploymentChange{Witness: ptr.To(true)}}, false),
-	Entry("not if it gives the field back", plan.Plan{Deployment: plan.DeploymentChange{Managed: []metav1.ManagedFieldsEntry{}}}, false),
-	Entry("not if it writes an annotation", plan.Plan{Deployment: plan.DeploymentChange{Annotations: map[string]string{"a": ""}}}, false),
-	Entry("if it has no annotation to write", plan.Plan{Deployment: plan.DeploymentChange{Annotations: map[string]string{}}}, true),
+	func(p keep.Plan, steady bool) { Expect(p.Steady()).To(Equal(steady)) },
+	Entry("if it writes nothing", keep.Plan{}, true),
+	Entry("if it is idle", keep.Plan{Idle: true, Machines: make([]keep.MachineChange, 1)}, true),
+	Entry("not if it writes a Machine", keep.Plan{Machines: make([]keep.MachineChange, 1)}, false),
+	Entry("not if it writes a Node", keep.Plan{Nodes: make([]keep.NodeChange, 1)}, false),
+	Entry("not if it writes a Machine and a Node", keep.Plan{Machines: make([]keep.MachineChange, 1), Nodes: make([]keep.NodeChange, 1)}, false),
+	Entry("not if it raises replicas", keep.Plan{Deployment: keep.DeploymentChange{Replicas: 1}}, false),
+	Entry("not if it lowers replicas", keep.Plan{Deployment: keep.DeploymentChange{Replicas: -1}}, false),
+	Entry("not if it writes the field", keep.Plan{Deployment: keep.DeploymentChange{Field: ptr.To[int32](0)}}, false),
+	Entry("not if it writes the witness of the field", keep.Plan{Deployment: keep.DeploymentChange{Witness: ptr.To(true)}}, false),
+	Entry("not if it gives the field back", keep.Plan{Deployment: keep.DeploymentChange{Managed: []metav1.ManagedFieldsEntry{}}}, false),
+	Entry("not if it writes an annotation", keep.Plan{Deployment: keep.DeploymentChange{Annotations: map[string]string{"a": ""}}}, false),
+	Entry("if it has no annotation to write", keep.Plan{Deployment: keep.DeploymentChange{Annotations: map[string]string{}}}, true),
 )
 
 // objects are copies of all objects of a view.
@@ -382,7 +382,7 @@ type objects struct {
 	nodes      []*corev1.Node
 }
 
-func objectsOf(v plan.View) objects {
+func objectsOf(v keep.View) objects {
 	all := objects{deployment: v.Deployment.DeepCopy()}
 	for _, m := range v.Machines {
 		all.machines, all.nodes = append(all.machines, m.Object.DeepCopy()), append(all.nodes, m.Node.DeepCopy())
@@ -390,9 +390,9 @@ func objectsOf(v plan.View) objects {
 	return all
 }
 
-var _ = DescribeTable("A plan changes no object of its view, and is the same for the same view,", func(v plan.View) {
+var _ = DescribeTable("A plan changes no object of its view, and is the same for the same view,", func(v keep.View) {
 	before := objectsOf(v)
-	p := plan.New(v)
+	p := keep.New(v)
 	Expect(p.Steady()).To(BeFalse())
 	for _, c := range p.Machines {
 		v.Changed(c)
@@ -400,18 +400,18 @@ var _ = DescribeTable("A plan changes no object of its view, and is the same for
 	for _, c := range p.Nodes {
 		c.Rebase(c.Machine.Node, v.Settings, v.Now)
 	}
-	plan.NewStatus(v.Deployment, p.Report, at(0))
+	keep.NewStatus(v.Deployment, p.Report, at(0))
 	Expect(objectsOf(v)).To(Equal(before), "the objects are those of a cache")
-	Expect(plan.New(v)).To(Equal(p), "the same view, the same plan")
+	Expect(keep.New(v)).To(Equal(p), "the same view, the same plan")
 },
 	Entry("when it releases a machine", atRest(replicas(4), machine("r1", tainted(reserveTaint, otherTaint)))),
 	Entry("when it holds machines", atRest(excess(3), applied("3"), replicas(2), machine("s3", idle, tainted(otherTaint)))),
-	Entry("when it renews marks", atRest(func(v *plan.View) { v.Settings = evicting }, machine("r1", tainted(), nodeNoted()))),
+	Entry("when it renews marks", atRest(func(v *keep.View) { v.Settings = evicting }, machine("r1", tainted(), nodeNoted()))),
 	Entry("when it changes numbers", included(additive, excess(4))),
 	Entry("when it writes a lost record", atRest(applied(""), remembered("2"), note(api.ReturnedAnnotation, "gone"))),
 	Entry("when it gives the field back",
-		owned(2, "2", gitops, entry(plan.FieldManager, "Update", 9, claim), entry("gitops", "Apply", 0, noClaim))),
-	Entry("when it ends a reserve", changed(fleet(2, 1, held("r1", condemned), serving("s1"), serving("s2")), excess(0), func(v *plan.View) {
+		owned(2, "2", gitops, entry(keep.FieldManager, "Update", 9, claim), entry("gitops", "Apply", 0, noClaim))),
+	Entry("when it ends a reserve", changed(fleet(2, 1, held("r1", condemned), serving("s1"), serving("s2")), excess(0), func(v *keep.View) {
 		v.Deployment.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: api.ReserveReady}, {Type: "Available"}}
 	})),
 )

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package keep_test
 
 import (
 	"cmp"
@@ -18,8 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
@@ -38,19 +38,19 @@ var (
 const heldSinceEleven = "Held since 2026-11-22T11:00:00Z; node %s carries the reserve taint"
 
 // plain keeps workload off with one taint.
-var plain = plan.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: time.Hour}
+var plain = keep.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: time.Hour}
 
 // evicting also has a taint that evicts pods.
-var evicting = plan.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}, SurplusPatience: time.Hour}
+var evicting = keep.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}, SurplusPatience: time.Hour}
 
-type machineChange = func(*plan.Machine)
+type machineChange = func(*keep.Machine)
 
 // serving is a ready machine that runs pods.
-func serving(name string, change ...machineChange) plan.Machine {
+func serving(name string, change ...machineChange) keep.Machine {
 	o := fixture.Machine(name)
 	o.CreationTimestamp, o.Spec.ProviderID, o.Status.CurrentStatus.Phase = metav1.NewTime(eleven), "virtual:///"+name, mcm.MachineRunning
 	o.Annotations = map[string]string{}
-	m := plan.Machine{Machine: pool.Machine{Object: o, Set: "set", Node: fixture.Node(name), Pods: 3, NonTolerating: 3}}
+	m := keep.Machine{Machine: pool.Machine{Object: o, Set: "set", Node: fixture.Node(name), Pods: 3, NonTolerating: 3}}
 	for _, c := range change {
 		c(&m)
 	}
@@ -59,10 +59,10 @@ func serving(name string, change ...machineChange) plan.Machine {
 }
 
 // held is a ready machine that was created in reserve, and is as settings want it.
-func held(name string, change ...machineChange) plan.Machine { return heldBy(plain, name, change...) }
+func held(name string, change ...machineChange) keep.Machine { return heldBy(plain, name, change...) }
 
-func heldBy(s plan.Settings, name string, change ...machineChange) plan.Machine {
-	return serving(name, append([]machineChange{idle, func(m *plan.Machine) {
+func heldBy(s keep.Settings, name string, change ...machineChange) keep.Machine {
+	return serving(name, append([]machineChange{idle, func(m *keep.Machine) {
 		mark := s.NewMark(eleven)
 		m.Object = pool.Mark(m.Object, mark)
 		m.Object.Annotations[machineutils.MachinePriority] = "5"
@@ -71,30 +71,30 @@ func heldBy(s plan.Settings, name string, change ...machineChange) plan.Machine 
 	}}, change...)...)
 }
 
-func unchanged(*plan.Machine)         {}
-func idle(m *plan.Machine)            { m.Pods, m.NonTolerating = 0, 0 }
-func occupied(m *plan.Machine)        { m.Pods, m.NonTolerating = 1, 1 }
-func withTolerantPod(m *plan.Machine) { m.Pods, m.NonTolerating = 1, 0 }
-func uncreated(m *plan.Machine)       { m.Object.Spec.ProviderID = "" }
-func withoutNode(m *plan.Machine)     { m.Node = nil }
-func leaving(m *plan.Machine)         { m.Object.DeletionTimestamp = &metav1.Time{Time: noon} }
-func nodeLeaving(m *plan.Machine)     { m.Node.DeletionTimestamp = &metav1.Time{Time: noon} }
+func unchanged(*keep.Machine)         {}
+func idle(m *keep.Machine)            { m.Pods, m.NonTolerating = 0, 0 }
+func occupied(m *keep.Machine)        { m.Pods, m.NonTolerating = 1, 1 }
+func withTolerantPod(m *keep.Machine) { m.Pods, m.NonTolerating = 1, 0 }
+func uncreated(m *keep.Machine)       { m.Object.Spec.ProviderID = "" }
+func withoutNode(m *keep.Machine)     { m.Node = nil }
+func leaving(m *keep.Machine)         { m.Object.DeletionTimestamp = &metav1.Time{Time: noon} }
+func nodeLeaving(m *keep.Machine)     { m.Node.DeletionTimestamp = &metav1.Time{Time: noon} }
 
 // condemned is the first to be deleted, as machine-controller-manager sees it.
-func condemned(m *plan.Machine) {
+func condemned(m *keep.Machine) {
 	annotated(machineutils.MachinePriority, "2")(m)
 	m.SeenPriority = 2
 }
 
-func templateOf(m *plan.Machine) *mcm.NodeTemplateSpec { return &m.Object.Spec.NodeTemplateSpec }
+func templateOf(m *keep.Machine) *mcm.NodeTemplateSpec { return &m.Object.Spec.NodeTemplateSpec }
 
 func in(phase mcm.MachinePhase) machineChange {
-	return func(m *plan.Machine) { m.Object.Status.CurrentStatus.Phase = phase }
+	return func(m *keep.Machine) { m.Object.Status.CurrentStatus.Phase = phase }
 }
 
 // annotated sets an annotation of the Machine; an empty value removes it.
 func annotated(key, value string) machineChange {
-	return func(m *plan.Machine) {
+	return func(m *keep.Machine) {
 		if m.Object.Annotations[key] = value; value == "" {
 			delete(m.Object.Annotations, key)
 		}
@@ -102,7 +102,7 @@ func annotated(key, value string) machineChange {
 }
 
 // fleet is a MachineDeployment with these machines and an explicit excess, which is applied.
-func fleet(replicas, excess int32, machines ...plan.Machine) plan.View {
+func fleet(replicas, excess int32, machines ...keep.Machine) keep.View {
 	v := owned(excess, "", "")
 	v.Now, v.Settings, v.Machines, v.CurrentSet = noon, plain, machines, "set"
 	v.SetReplicas, v.MaxSetReplicas = len(machines), len(machines)
@@ -112,18 +112,18 @@ func fleet(replicas, excess int32, machines ...plan.Machine) plan.View {
 		v.Deployment.Annotations[api.WantedExcessAnnotation] = fmt.Sprint(excess)
 		v.Deployment.Spec.ReserveWitness = true
 	}
-	slices.SortFunc(v.Machines, func(a, b plan.Machine) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
+	slices.SortFunc(v.Machines, func(a, b keep.Machine) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 	return v
 }
 
 // atRest is a fleet of three that serve and two in reserve, as desired.
-func atRest(change ...viewChange) plan.View {
+func atRest(change ...viewChange) keep.View {
 	return changed(fleet(3, 2, held("r1"), held("r2"), serving("s1"), serving("s2"), serving("s3")), change...)
 }
 
-type viewChange = func(*plan.View)
+type viewChange = func(*keep.View)
 
-func changed(v plan.View, change ...viewChange) plan.View {
+func changed(v keep.View, change ...viewChange) keep.View {
 	for _, c := range change {
 		c(&v)
 	}
@@ -132,22 +132,22 @@ func changed(v plan.View, change ...viewChange) plan.View {
 
 // note sets an annotation of the MachineDeployment; an empty value removes it.
 func note(key, value string) viewChange {
-	return func(v *plan.View) {
+	return func(v *keep.View) {
 		if v.Deployment.Annotations[key] = value; value == "" {
 			delete(v.Deployment.Annotations, key)
 		}
 	}
 }
 
-func replicas(n int32) viewChange { return func(v *plan.View) { v.Deployment.Spec.Replicas = n } }
-func witness(v *plan.View)        { v.Deployment.Spec.ReserveWitness = true }
-func unreachable(v *plan.View)    { v.Unreachable = "the API server does not respond" }
-func draining(v *plan.View)       { v.Settings.Drain = true }
-func inclusive(v *plan.View)      { v.Accounting = pool.Inclusive }
+func replicas(n int32) viewChange { return func(v *keep.View) { v.Deployment.Spec.Replicas = n } }
+func witness(v *keep.View)        { v.Deployment.Spec.ReserveWitness = true }
+func unreachable(v *keep.View)    { v.Unreachable = "the API server does not respond" }
+func draining(v *keep.View)       { v.Settings.Drain = true }
+func inclusive(v *keep.View)      { v.Accounting = pool.Inclusive }
 
 // excess sets spec.excessReplicas, as its record shows.
 func excess(n int32) viewChange {
-	return func(v *plan.View) {
+	return func(v *keep.View) {
 		v.Deployment.Spec.ExcessReplicas, v.Deployment.Spec.ReserveWitness = &n, n > 0
 		note(api.WantedExcessAnnotation, fmt.Sprint(n))(v)
 	}
@@ -155,8 +155,8 @@ func excess(n int32) viewChange {
 
 // machine changes one of the machines.
 func machine(name string, change ...machineChange) viewChange {
-	return func(v *plan.View) {
-		i := slices.IndexFunc(v.Machines, func(m plan.Machine) bool { return m.Object.Name == name })
+	return func(v *keep.View) {
+		i := slices.IndexFunc(v.Machines, func(m keep.Machine) bool { return m.Object.Name == name })
 		for _, c := range change {
 			c(&v.Machines[i])
 		}
@@ -186,10 +186,10 @@ func entries(annotations map[string]string) []string {
 }
 
 // machineWrites are the changes of Machines in order, without those of their state.
-func machineWrites(p plan.Plan) []string {
+func machineWrites(p keep.Plan) []string {
 	all := []string{}
 	for _, c := range p.Machines {
-		text := c.Name + [...]string{plan.Keep: "", plan.Free: " released", plan.Hold: " held"}[c.Mark]
+		text := c.Name + [...]string{keep.Keep: "", keep.Free: " released", keep.Hold: " held"}[c.Mark]
 		if c.Why != "" {
 			text += fmt.Sprintf(" (%s)", c.Why)
 		}
@@ -207,7 +207,7 @@ func machineWrites(p plan.Plan) []string {
 }
 
 // nodeWrites are the changes of Nodes in order, with their taints and annotations.
-func nodeWrites(p plan.Plan) []string {
+func nodeWrites(p keep.Plan) []string {
 	all := []string{}
 	for _, c := range p.Nodes {
 		all = append(all, c.Machine.Node.Name+" "+nodeWrite(c))
@@ -215,7 +215,7 @@ func nodeWrites(p plan.Plan) []string {
 	return all
 }
 
-func nodeWrite(c plan.NodeChange) string {
+func nodeWrite(c keep.NodeChange) string {
 	text := map[bool]string{true: "held", false: "released"}[c.Hold] + ":"
 	for _, t := range c.Taints {
 		text += " " + short(t.ToString())
@@ -224,7 +224,7 @@ func nodeWrite(c plan.NodeChange) string {
 }
 
 // stateWrites are the new states of Machines.
-func stateWrites(p plan.Plan) map[string]string {
+func stateWrites(p keep.Plan) map[string]string {
 	all := map[string]string{}
 	for _, c := range p.Machines {
 		if c.State != nil {
@@ -235,7 +235,7 @@ func stateWrites(p plan.Plan) map[string]string {
 }
 
 // expectAtRest expects that nothing is written.
-func expectAtRest(p plan.Plan) {
+func expectAtRest(p keep.Plan) {
 	Expect(p.Machines).To(BeEmpty())
 	Expect(p.Nodes).To(BeEmpty())
 	Expect(p.Deployment.IsEmpty()).To(BeTrue())

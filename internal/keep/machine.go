@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan
+package keep
 
 import (
 	"fmt"
@@ -53,6 +53,11 @@ func (m Machine) ruleMachine(returned map[string]bool) reserve.Machine {
 	one := reserve.MachineOf(m.Machine)
 	one.SeenPriority, one.Returned, one.Doubtful, one.Open = m.SeenPriority, returned[one.Name], m.Doubtful, one.Open || m.Opened
 	return one
+}
+
+// opened reports whether the Node of a machine in reserve has no reserve taint.
+func (m Machine) opened() bool {
+	return m.Node != nil && m.Marked() && !pool.HasReserveTaint(m.Node.Spec.Taints)
 }
 
 // Returned returns the names of the machines for which replicas were restored.
@@ -117,7 +122,11 @@ func (v View) MachineByName(name string) Machine {
 
 // Changed returns the Machine of the view after a change.
 func (v View) Changed(change MachineChange) *mcm.Machine {
-	m := v.MachineByName(change.Name).Object
+	return v.ChangedFrom(v.MachineByName(change.Name).Object, change)
+}
+
+// ChangedFrom returns a Machine after a change, where something else of it may have been changed already.
+func (v View) ChangedFrom(m *mcm.Machine, change MachineChange) *mcm.Machine {
 	after := m
 	switch change.Mark {
 	case Free:

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan
+package keep
 
 import (
 	"fmt"
 	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -24,6 +25,18 @@ type Report struct {
 	Silent  bool
 	Reason  reserve.Reason
 	Message string
+}
+
+// EventAfter returns the event for a report after another one, if any.
+func (r Report) EventAfter(was *mcm.MachineDeploymentCondition) (kind, event string) {
+	if was != nil && was.Reason == string(r.Reason) {
+		return "", ""
+	}
+	now := reason.ReserveReady.Find(string(r.Reason))
+	if now.Status == reason.True {
+		return corev1.EventTypeNormal, now.Event
+	}
+	return corev1.EventTypeWarning, now.Event
 }
 
 // newReport describes the reserve, or what is wrong with its settings.

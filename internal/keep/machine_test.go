@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package keep_test
 
 import (
 	"strings"
@@ -14,29 +14,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 var _ = Describe("A reserve that is as desired", func() {
 	It("causes no write, and no later sync", func() {
-		p := plan.New(atRest())
+		p := keep.New(atRest())
 		expectAtRest(p)
 		Expect(p.Idle).To(BeFalse())
 		Expect(p.Again).To(BeZero())
-		Expect(p.Memory).To(Equal(plan.Memory{Applied: "2", UID: "uid"}))
+		Expect(p.Memory).To(Equal(keep.Memory{Applied: "2", UID: "uid"}))
 	})
 })
 
 var _ = DescribeTable("Machines are written",
-	func(v plan.View, written ...string) {
+	func(v keep.View, written ...string) {
 		if len(written) == 0 {
-			Expect(machineWrites(plan.New(v))).To(BeEmpty())
+			Expect(machineWrites(keep.New(v))).To(BeEmpty())
 			return
 		}
-		Expect(machineWrites(plan.New(v))).To(Equal(written))
+		Expect(machineWrites(keep.New(v))).To(Equal(written))
 	},
 	Entry("where one in reserve has a pod that does not tolerate it", atRest(machine("r1", occupied)), "r1 released (Occupied) priority 3"),
 	Entry("not where the pod tolerates the reserve", atRest(machine("r1", withTolerantPod))),
@@ -61,15 +61,15 @@ var _ = DescribeTable("Machines are written",
 
 var _ = Describe("A claim of a machine that serves already", func() {
 	It("is removed", func() {
-		Expect(entries(plan.New(atRest(note(api.ClaimedAnnotation, "3:s1"))).Deployment.Annotations)).To(Equal([]string{"claimed="}))
+		Expect(entries(keep.New(atRest(note(api.ClaimedAnnotation, "3:s1"))).Deployment.Annotations)).To(Equal([]string{"claimed="}))
 	})
 })
 
 var _ = DescribeTable("The mark of a machine in reserve",
-	func(s plan.Settings, change machineChange, renewed bool) {
+	func(s keep.Settings, change machineChange, renewed bool) {
 		v := atRest(machine("r1", change))
 		v.Settings = s
-		changes := about("r1", machineWrites(plan.New(v)))
+		changes := about("r1", machineWrites(keep.New(v)))
 		if !renewed {
 			Expect(changes).To(BeEmpty())
 			return
@@ -79,12 +79,12 @@ var _ = DescribeTable("The mark of a machine in reserve",
 	Entry("stays while it has the taints of the settings", plain, unchanged, false),
 	Entry("is renewed if the settings have one more effect", evicting, unchanged, true),
 	Entry("is not renewed under pods, also if they tolerate it", evicting, withTolerantPod, false),
-	Entry("is renewed if the settings have another effect", plan.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoExecute}}, unchanged, true),
-	Entry("is renewed if the settings have one effect less", plain, func(m *plan.Machine) { *m = heldBy(evicting, "r1") }, true),
-	Entry("is renewed if the settings have no effect", plan.Settings{}, unchanged, true),
-	Entry("is renewed if the template lost its taint", plain, func(m *plan.Machine) { templateOf(m).Spec.Taints = nil }, true),
+	Entry("is renewed if the settings have another effect", keep.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoExecute}}, unchanged, true),
+	Entry("is renewed if the settings have one effect less", plain, func(m *keep.Machine) { *m = heldBy(evicting, "r1") }, true),
+	Entry("is renewed if the settings have no effect", keep.Settings{}, unchanged, true),
+	Entry("is renewed if the template lost its taint", plain, func(m *keep.Machine) { templateOf(m).Spec.Taints = nil }, true),
 	Entry("is renewed if the template has only taints of others", plain,
-		func(m *plan.Machine) { templateOf(m).Spec.Taints = []corev1.Taint{otherTaint} }, true),
+		func(m *keep.Machine) { templateOf(m).Spec.Taints = []corev1.Taint{otherTaint} }, true),
 	Entry("is renewed if it cannot be read", plain, annotated(api.ReserveAnnotation, "broken"), true),
 	Entry("need not contain a taint that the template has by itself", plain, annotated(api.ReserveAnnotation, api.Reserve{Since: eleven}.String()), false),
 	Entry("may contain other taints", plain,
@@ -94,34 +94,34 @@ var _ = DescribeTable("The mark of a machine in reserve",
 var _ = Describe("A Machine after a change", func() {
 	const priority, state = machineutils.MachinePriority, api.ReserveStateAnnotation
 	v := atRest()
-	annotations := func(change plan.MachineChange) map[string]string { return v.Changed(change).Annotations }
+	annotations := func(change keep.MachineChange) map[string]string { return v.Changed(change).Annotations }
 
 	It("has what the change says, and the rest as before", func() {
-		Expect(annotations(plan.MachineChange{Name: "r1"})).To(Equal(v.Machines[0].Object.Annotations))
-		Expect(annotations(plan.MachineChange{Name: "s2", Priority: 2})).To(Equal(map[string]string{priority: "2"}))
-		Expect(annotations(plan.MachineChange{Name: "s2", Owner: ptr.To(api.Owner("shop"))})).To(Equal(map[string]string{api.DedicatedAnnotation: "shop"}))
-		Expect(annotations(plan.MachineChange{Name: "s2", State: ptr.To("Held")})).To(Equal(map[string]string{state: "Held"}))
-		all := annotations(plan.MachineChange{Name: "s2", Priority: 2, Owner: ptr.To(api.Owner("shop")), State: ptr.To("Held")})
+		Expect(annotations(keep.MachineChange{Name: "r1"})).To(Equal(v.Machines[0].Object.Annotations))
+		Expect(annotations(keep.MachineChange{Name: "s2", Priority: 2})).To(Equal(map[string]string{priority: "2"}))
+		Expect(annotations(keep.MachineChange{Name: "s2", Owner: ptr.To(api.Owner("shop"))})).To(Equal(map[string]string{api.DedicatedAnnotation: "shop"}))
+		Expect(annotations(keep.MachineChange{Name: "s2", State: ptr.To("Held")})).To(Equal(map[string]string{state: "Held"}))
+		all := annotations(keep.MachineChange{Name: "s2", Priority: 2, Owner: ptr.To(api.Owner("shop")), State: ptr.To("Held")})
 		Expect(all).To(Equal(map[string]string{priority: "2", state: "Held", api.DedicatedAnnotation: "shop"}))
 	})
 
 	It("lacks what the change removes", func() {
-		after := v.Changed(plan.MachineChange{Name: "r1", State: ptr.To("")})
+		after := v.Changed(keep.MachineChange{Name: "r1", State: ptr.To("")})
 		Expect(after.Annotations).To(And(Not(HaveKey(state)), HaveKeyWithValue(priority, "5"), HaveKey(api.ReserveAnnotation)))
 	})
 
 	It("can have no annotations before", func() {
-		bare := atRest(machine("s1", func(m *plan.Machine) { m.Object.Annotations = nil }))
-		Expect(bare.Changed(plan.MachineChange{Name: "s1", Priority: 2}).Annotations).To(Equal(map[string]string{priority: "2"}))
+		bare := atRest(machine("s1", func(m *keep.Machine) { m.Object.Annotations = nil }))
+		Expect(bare.Changed(keep.MachineChange{Name: "s1", Priority: 2}).Annotations).To(Equal(map[string]string{priority: "2"}))
 	})
 
 	It("is another one: the view stays as it was", func() {
-		v.Changed(plan.MachineChange{Name: "s3", Priority: 2, State: ptr.To("Held")})
+		v.Changed(keep.MachineChange{Name: "s3", Priority: 2, State: ptr.To("Held")})
 		Expect(v.Machines[4].Object.Annotations).To(BeEmpty())
 	})
 
 	It("is held with all that the settings want, from now on", func() {
-		after := v.Changed(plan.MachineChange{Name: "s1", Mark: plan.Hold})
+		after := v.Changed(keep.MachineChange{Name: "s1", Mark: keep.Hold})
 		Expect(after.Spec.NodeTemplateSpec.Spec.Taints).To(Equal([]corev1.Taint{reserveTaint}))
 		Expect(after.Spec.NodeTemplateSpec.Annotations).To(Equal(map[string]string{api.ReserveAnnotation: "2026-11-22T12:00:00Z", api.ScaleDownDisabledAnnotation: "true"}))
 		mark, err := api.ParseReserve(after.Annotations[api.ReserveAnnotation])
@@ -130,7 +130,7 @@ var _ = Describe("A Machine after a change", func() {
 	})
 
 	It("is released without anything of the mark", func() {
-		after := v.Changed(plan.MachineChange{Name: "r2", Mark: plan.Free})
+		after := v.Changed(keep.MachineChange{Name: "r2", Mark: keep.Free})
 		Expect(pool.Marked(after)).To(BeFalse())
 		Expect(after.Spec.NodeTemplateSpec.Spec.Taints).To(BeEmpty())
 		Expect(after.Spec.NodeTemplateSpec.Annotations).To(BeEmpty())
@@ -152,14 +152,14 @@ var _ = Describe("The mark that settings make", func() {
 
 var _ = Describe("The mark of a machine that was created to serve", func() {
 	created := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	retiring := func(now time.Time) plan.View {
+	retiring := func(now time.Time) keep.View {
 		v := owned(-1, "", "")
 		v.Now, v.Deployment.Spec.Replicas, v.Deployment.Spec.ExcessReplicas = now, 0, ptr.To[int32](1)
 		v.Deployment.Annotations = map[string]string{api.AppliedExcessAnnotation: "1"}
 		m := fixture.Machine("m")
 		m.CreationTimestamp, m.Spec.ProviderID, m.Status.CurrentStatus.Phase = metav1.NewTime(created), "sim:///m", mcm.MachinePending
 		m.Annotations = map[string]string{"machinepriority.machine.sapcloud.io": "2"}
-		v.Machines = []plan.Machine{{Machine: pool.Machine{Object: m}, SeenPriority: 2}}
+		v.Machines = []keep.Machine{{Machine: pool.Machine{Object: m}, SeenPriority: 2}}
 		return v
 	}
 
@@ -167,8 +167,8 @@ var _ = Describe("The mark of a machine that was created to serve", func() {
 		first := pool.ClockSkew + time.Second
 		for after, since := range map[time.Duration]time.Duration{0: first, 900 * time.Millisecond: first, 5 * time.Second: first, time.Minute: time.Minute} {
 			v := retiring(created.Add(after))
-			p := plan.New(v)
-			Expect(p.Machines).To(ConsistOf(And(HaveField("Name", "m"), HaveField("Mark", plan.Hold))))
+			p := keep.New(v)
+			Expect(p.Machines).To(ConsistOf(And(HaveField("Name", "m"), HaveField("Mark", keep.Hold))))
 			mark, err := api.ParseReserve(v.Changed(p.Machines[0]).Annotations[api.ReserveAnnotation])
 			Expect(err).NotTo(HaveOccurred())
 			Expect(mark.Since).To(Equal(created.Add(since)))
@@ -177,11 +177,11 @@ var _ = Describe("The mark of a machine that was created to serve", func() {
 
 	It("keeps a smaller excess from being applied where Nodes are seen, and not where there is no target cluster (6)", func() {
 		v := retiring(created.Add(time.Minute))
-		v.Machines[0].Object = v.Changed(plan.New(v).Machines[0])
+		v.Machines[0].Object = v.Changed(keep.New(v).Machines[0])
 		v.Deployment.Spec.ExcessReplicas = ptr.To[int32](0)
-		Expect(plan.New(v).Rule.Applied.Excess).To(Equal(1))
+		Expect(keep.New(v).Rule.Applied.Excess).To(Equal(1))
 		v.Targetless = true
-		Expect(plan.New(v).Rule.Applied.Excess).To(BeZero())
+		Expect(keep.New(v).Rule.Applied.Excess).To(BeZero())
 	})
 })
 
@@ -189,15 +189,15 @@ var _ = Describe("The mark of a machine that was created to serve", func() {
 func stated(text string) machineChange { return annotated(api.ReserveStateAnnotation, text) }
 
 // boots is a machine in reserve that was created so and has no state yet.
-func boots(m *plan.Machine) {
+func boots(m *keep.Machine) {
 	in(mcm.MachinePending)(m)
 	stated("")(m)
 	annotated(machineutils.MachinePriority, "")(m)
 }
 
 var _ = DescribeTable("The state of a machine",
-	func(v plan.View, name, state string) {
-		states := stateWrites(plan.New(v))
+	func(v keep.View, name, state string) {
+		states := stateWrites(keep.New(v))
 		if state == "" {
 			Expect(states).NotTo(HaveKey(name))
 			return
@@ -248,15 +248,15 @@ var _ = DescribeTable("The state of a machine",
 
 var _ = Describe("States", func() {
 	It("are written with the other changes of a Machine, and after them for the others", func() {
-		p := plan.New(atRest(machine("r1", stated("")), machine("r2", occupied)))
+		p := keep.New(atRest(machine("r1", stated("")), machine("r2", occupied)))
 		Expect(p.Machines).To(HaveExactElements(
-			And(HaveField("Name", "r2"), HaveField("Mark", plan.Free), HaveField("State", HaveValue(HavePrefix("Released at")))),
-			And(HaveField("Name", "r1"), HaveField("Mark", plan.Keep), HaveField("State", HaveValue(HavePrefix("Held since")))),
+			And(HaveField("Name", "r2"), HaveField("Mark", keep.Free), HaveField("State", HaveValue(HavePrefix("Released at")))),
+			And(HaveField("Name", "r1"), HaveField("Mark", keep.Keep), HaveField("State", HaveValue(HavePrefix("Held since")))),
 		))
 	})
 
 	It("mention a taint of any effect", func() {
 		v := atRest(machine("r1", tainted(corev1.Taint{Key: api.ReserveTaintKey, Effect: corev1.TaintEffectNoExecute}), nodeLeaving))
-		Expect(stateWrites(plan.New(v))).NotTo(HaveKey("r1"))
+		Expect(stateWrites(keep.New(v))).NotTo(HaveKey("r1"))
 	})
 })

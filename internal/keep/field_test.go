@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package keep_test
 
 import (
 	"fmt"
@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
 // fieldWrites are the changes of the field, and of the records about it.
-func fieldWrites(p plan.Plan) []string {
+func fieldWrites(p keep.Plan) []string {
 	c := p.Deployment
 	all := []string{}
 	if c.Field != nil {
@@ -42,21 +42,21 @@ func fieldWrites(p plan.Plan) []string {
 }
 
 // bounded has bounds, a field that is absent where it is below 0, and a record of the field.
-func bounded(bounds string, field int32, recorded string, change ...viewChange) plan.View {
+func bounded(bounds string, field int32, recorded string, change ...viewChange) keep.View {
 	return changed(owned(field, recorded, ""), append(change, note(api.BoundsAnnotation, bounds))...)
 }
 
-func unwitnessed(v *plan.View) { v.Deployment.Spec.ReserveWitness = false }
+func unwitnessed(v *keep.View) { v.Deployment.Spec.ReserveWitness = false }
 
 func shared(n string) viewChange { return note(api.ShareAnnotation, n) }
 
 var _ = DescribeTable("The field spec.excessReplicas",
-	func(v plan.View, written ...string) {
+	func(v keep.View, written ...string) {
 		if len(written) == 0 {
-			Expect(fieldWrites(plan.New(v))).To(BeEmpty())
+			Expect(fieldWrites(keep.New(v))).To(BeEmpty())
 			return
 		}
-		Expect(fieldWrites(plan.New(v))).To(Equal(written))
+		Expect(fieldWrites(keep.New(v))).To(Equal(written))
 	},
 	Entry("is recorded", owned(2, "", ""), "witness=true", "wanted-excess=2"),
 	Entry("is recorded again when it changes", owned(3, "2", ""), "wanted-excess=3"),
@@ -67,7 +67,7 @@ var _ = DescribeTable("The field spec.excessReplicas",
 	Entry("is given up when it vanishes alone", changed(owned(-1, "2", ""), witness), "removed", "witness=false", "wanted-excess="),
 	Entry("is given up with its owners", changed(owned(-1, "2", gitops), witness), "removed", "witness=false", "wanted-excess=", "excess-owners="),
 	Entry("gets its witness back", changed(owned(2, "2", ""), unwitnessed), "witness=true"),
-	Entry("has no witness where the API server does not store the field, whatever is left of it", changed(owned(2, "", ""), witness, func(v *plan.View) { v.Pruned = true }), "witness=false", "wanted-excess=2"),
+	Entry("has no witness where the API server does not store the field, whatever is left of it", changed(owned(2, "", ""), witness, func(v *keep.View) { v.Pruned = true }), "witness=false", "wanted-excess=2"),
 	Entry("that is absent and on no record needs no witness", changed(owned(-1, "", ""), witness), "witness=false"),
 	Entry("that is absent has no owner, whatever the API server tracks", changed(owned(-1, "", "", entry("gitops", "Apply", 0, claim)), leftover)),
 	Entry("is not restored where the API server does not store it", changed(owned(-1, "2", ""), pruned)),
@@ -96,8 +96,8 @@ var _ = DescribeTable("The field spec.excessReplicas",
 )
 
 var _ = DescribeTable("A value in a field that shows what bounds come to",
-	func(v plan.View, conflicts int) {
-		p := plan.New(v)
+	func(v keep.View, conflicts int) {
+		p := keep.New(v)
 		Expect(p.Deployment.Field).To(HaveValue(BeEquivalentTo(2)))
 		Expect(p.Memory.FieldConflict.Writes).To(Equal(conflicts))
 	},
@@ -111,22 +111,22 @@ var _ = DescribeTable("A value in a field that shows what bounds come to",
 )
 
 var _ = Describe("A conflict about the field", func() {
-	fought := func(field int32, entries ...metav1.ManagedFieldsEntry) plan.View {
+	fought := func(field int32, entries ...metav1.ManagedFieldsEntry) keep.View {
 		v := changed(owned(field, "2", "", entries...), note(api.BoundsAnnotation, "1:9:2"))
-		v.Memory.FieldConflict = plan.FieldConflict{Writes: 1, Until: v.Now}
+		v.Memory.FieldConflict = keep.FieldConflict{Writes: 1, Until: v.Now}
 		return v
 	}
 
 	It("is with the client that wrote the field last", func() {
 		older, newer := entry("gitops", "Apply", 3, claim), entry("kubectl", "Update", 9, claim)
-		Expect(plan.New(fought(5, older, newer)).Report.Message).To(ContainSubstring("is written by kubectl and has no effect"))
-		Expect(plan.New(fought(5)).Report.Message).To(ContainSubstring("is written by another client and has no effect"))
-		Expect(plan.New(fought(5, entry("gitops", "Apply", 3, noClaim))).Report.Message).To(ContainSubstring("is written by another client"))
+		Expect(keep.New(fought(5, older, newer)).Report.Message).To(ContainSubstring("is written by kubectl and has no effect"))
+		Expect(keep.New(fought(5)).Report.Message).To(ContainSubstring("is written by another client and has no effect"))
+		Expect(keep.New(fought(5, entry("gitops", "Apply", 3, noClaim))).Report.Message).To(ContainSubstring("is written by another client"))
 	})
 
 	It("doubles the delay of the next write", func() {
-		p := plan.New(fought(5))
-		Expect(p.Memory.FieldConflict).To(Equal(plan.FieldConflict{Writes: 2, Until: at(60 + 120).Time}))
+		p := keep.New(fought(5))
+		Expect(p.Memory.FieldConflict).To(Equal(keep.FieldConflict{Writes: 2, Until: at(60 + 120).Time}))
 		Expect(p.Deployment.Field).To(HaveValue(BeEquivalentTo(2)))
 	})
 
@@ -134,21 +134,21 @@ var _ = Describe("A conflict about the field", func() {
 		v := fought(5)
 		v.Deployment.Annotations[api.BoundsAnnotation] = "many"
 		v.Memory.FieldConflict.Until = at(3600).Time
-		Expect(plan.New(v).Memory.FieldConflict).To(Equal(v.Memory.FieldConflict))
+		Expect(keep.New(v).Memory.FieldConflict).To(Equal(v.Memory.FieldConflict))
 	})
 
 	It("is over if the field shows what it should when the delay ends", func() {
 		v := fought(2)
-		Expect(plan.New(v).Memory.FieldConflict).To(BeZero())
+		Expect(keep.New(v).Memory.FieldConflict).To(BeZero())
 		v.Memory.FieldConflict.Until = at(61).Time
-		Expect(plan.New(v).Memory.FieldConflict).To(Equal(v.Memory.FieldConflict))
-		Expect(plan.New(v).Report.Message).NotTo(ContainSubstring("no effect"))
+		Expect(keep.New(v).Memory.FieldConflict).To(Equal(v.Memory.FieldConflict))
+		Expect(keep.New(v).Report.Message).NotTo(ContainSubstring("no effect"))
 	})
 })
 
 var _ = Describe("The record of who owns the field", func() {
 	recorded := func(entries ...metav1.ManagedFieldsEntry) []string {
-		owners, err := api.ParseExcessOwners(plan.New(owned(2, "", "[]", entries...)).Deployment.Annotations[api.ExcessOwnersAnnotation])
+		owners, err := api.ParseExcessOwners(keep.New(owned(2, "", "[]", entries...)).Deployment.Annotations[api.ExcessOwnersAnnotation])
 		if len(owners) > 0 {
 			Expect(err).NotTo(HaveOccurred())
 		}
@@ -165,42 +165,42 @@ var _ = Describe("The record of who owns the field", func() {
 			all = append(all, entry(fmt.Sprintf("m%d", i), "Apply", i, claim))
 		}
 		Expect(recorded(all...)).To(HaveLen(8))
-		all = append(all, entry(plan.FieldManager, "Update", 20, claim))
+		all = append(all, entry(keep.FieldManager, "Update", 20, claim))
 		v := owned(2, "2", `["a","b"]`, all...)
-		Expect(api.ParseExcessOwners(plan.New(v).Deployment.Annotations[api.ExcessOwnersAnnotation])).To(HaveLen(8))
+		Expect(api.ParseExcessOwners(keep.New(v).Deployment.Annotations[api.ExcessOwnersAnnotation])).To(HaveLen(8))
 	})
 
 	It("has no client whose fields cannot be read, or that has none, nor this one", func() {
 		twice := entry("twice", "Apply", 1, `{"f:spec":{"f:excessReplicas":{}},"f:spec":[]}`)
 		empty, garbage, status := entry("empty", "Apply", 1, claim), entry("garbage", "Apply", 1, "{"), entry("status", "Apply", 1, claim)
 		empty.FieldsV1, status.Subresource = nil, "status"
-		Expect(recorded(empty, twice, garbage, status, entry(plan.FieldManager, "Apply", 1, claim), entry("gitops", "Apply", 1, claim))).To(Equal([]string{"gitops"}))
+		Expect(recorded(empty, twice, garbage, status, entry(keep.FieldManager, "Apply", 1, claim), entry("gitops", "Apply", 1, claim))).To(Equal([]string{"gitops"}))
 	})
 
 	It("is not written again when they write again", func() {
-		Expect(fieldWrites(plan.New(owned(2, "2", gitops, entry("gitops", "Apply", 9, claim))))).To(BeEmpty())
+		Expect(fieldWrites(keep.New(owned(2, "2", gitops, entry("gitops", "Apply", 9, claim))))).To(BeEmpty())
 	})
 
 	It("ends when another client owns the field", func() {
-		Expect(fieldWrites(plan.New(owned(2, "2", gitops, entry("kubectl-edit", "Update", 9, claim), entry("gitops", "Apply", 0, noClaim))))).To(Equal([]string{"excess-owners="}))
+		Expect(fieldWrites(keep.New(owned(2, "2", gitops, entry("kubectl-edit", "Update", 9, claim), entry("gitops", "Apply", 0, noClaim))))).To(Equal([]string{"excess-owners="}))
 	})
 
 	It("is replaced if it cannot be read, as one of an earlier release", func() {
 		earlier := `[{"manager":"gitops","operation":"Apply","time":"2026-11-22T09:00:00Z"}]`
-		Expect(fieldWrites(plan.New(owned(2, "2", earlier, entry("gitops", "Apply", 0, claim))))).To(Equal([]string{"excess-owners=" + gitops}))
+		Expect(fieldWrites(keep.New(owned(2, "2", earlier, entry("gitops", "Apply", 0, claim))))).To(Equal([]string{"excess-owners=" + gitops}))
 	})
 })
 
 var _ = Describe("A restored field", func() {
-	const ours = plan.FieldManager
+	const ours = keep.FieldManager
 	managed := func(entries ...metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-		return plan.New(owned(2, "2", gitops, entries...)).Deployment.Managed
+		return keep.New(owned(2, "2", gitops, entries...)).Deployment.Managed
 	}
 	text := func(e metav1.ManagedFieldsEntry) string { return e.FieldsV1.GetRawString() }
 
 	It("is given back, so that an apply without it removes it", func() {
 		v := owned(2, "2", `["gitops","gone"]`, entry("gitops", "Apply", 0, noClaim), entry(ours, "Update", 9, claim))
-		p := plan.New(v)
+		p := keep.New(v)
 		Expect(fieldWrites(p)).To(BeEmpty())
 		all := p.Deployment.Managed
 		Expect(all).To(HaveLen(3))
@@ -224,7 +224,7 @@ var _ = Describe("A restored field", func() {
 	})
 
 	It("belongs to its owners alone, also to those who have applied it again", func() {
-		p := plan.New(owned(2, "2", gitops, entry(ours, "Update", 9, claim), entry("flux", "Apply", 10, claim), entry("kubectl-edit", "Update", 3, claim)))
+		p := keep.New(owned(2, "2", gitops, entry(ours, "Update", 9, claim), entry("flux", "Apply", 10, claim), entry("kubectl-edit", "Update", 3, claim)))
 		Expect(fieldWrites(p)).To(Equal([]string{`excess-owners=["flux","gitops"]`}))
 		all := p.Deployment.Managed
 		Expect(all).To(HaveLen(4))
@@ -247,7 +247,7 @@ var _ = Describe("A restored field", func() {
 	})
 
 	It("is not given back if no owner of it is known", func() {
-		Expect(plan.New(owned(2, "2", "", entry(ours, "Update", 9, claim))).Deployment.Managed).To(BeNil())
+		Expect(keep.New(owned(2, "2", "", entry(ours, "Update", 9, claim))).Deployment.Managed).To(BeNil())
 	})
 })
 
@@ -266,7 +266,7 @@ func entry(manager string, operation metav1.ManagedFieldsOperationType, seconds 
 }
 
 // owned is a pool whose field is absent where excess is below 0, with its witness, what was recorded of it and who writes it.
-func owned(excess int32, recorded, owners string, entries ...metav1.ManagedFieldsEntry) plan.View {
+func owned(excess int32, recorded, owners string, entries ...metav1.ManagedFieldsEntry) keep.View {
 	plain := fixture.MachineDeployment("pool", 3)
 	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
 	d.ManagedFields, d.Annotations = entries, map[string]string{}
@@ -278,14 +278,14 @@ func owned(excess int32, recorded, owners string, entries ...metav1.ManagedField
 			d.Annotations[key] = value
 		}
 	}
-	return plan.View{Now: at(60).Time, Deployment: d}
+	return keep.View{Now: at(60).Time, Deployment: d}
 }
 
 const gitops = `["gitops"]`
 
 var _ = Describe("A field that shows what bounds come to", func() {
 	// contested is a pool whose bounds ask for 2, and whose field says something else.
-	contested := func(field int32, m plan.Memory, now int) plan.View {
+	contested := func(field int32, m keep.Memory, now int) keep.View {
 		v := owned(field, "2", "", entry("gitops", metav1.ManagedFieldsOperationApply, 9, claim))
 		v.Deployment.Annotations[api.BoundsAnnotation] = "1:9:2"
 		v.Memory, v.Now = m, at(now).Time
@@ -293,10 +293,10 @@ var _ = Describe("A field that shows what bounds come to", func() {
 	}
 
 	It("is written over at once, then ever more rarely, and the condition names who writes it", func() {
-		var m plan.Memory
+		var m keep.Memory
 		now, writes := 0, []int{}
 		for ; now < 4*3600; now++ { // another client writes it back within a second
-			p := plan.New(contested(5, m, now))
+			p := keep.New(contested(5, m, now))
 			m = p.Memory
 			if p.Deployment.Field != nil {
 				writes = append(writes, now)
@@ -312,24 +312,24 @@ var _ = Describe("A field that shows what bounds come to", func() {
 
 	It("is written over once an hour, however often it was before", func() {
 		for _, writes := range []int{6, 30, 60, 100, 1000} {
-			p := plan.New(contested(5, plan.Memory{FieldConflict: plan.FieldConflict{Writes: writes}}, 0))
+			p := keep.New(contested(5, keep.Memory{FieldConflict: keep.FieldConflict{Writes: writes}}, 0))
 			Expect(p.Memory.FieldConflict.Until).To(BeTemporally("==", at(3600).Time), "%d", writes)
 		}
 	})
 
 	It("is at rest again once no one has written it for as long", func() {
-		p := plan.New(contested(5, plan.Memory{}, 0))
+		p := keep.New(contested(5, keep.Memory{}, 0))
 		Expect(p.Deployment.Field).To(HaveValue(BeEquivalentTo(2)))
 		Expect(p.Report.Message).NotTo(ContainSubstring("no effect"), "the first time may be an oversight")
-		p = plan.New(contested(2, p.Memory, 59))
+		p = keep.New(contested(2, p.Memory, 59))
 		Expect(p.Memory.FieldConflict.Writes).To(Equal(1))
-		p = plan.New(contested(2, p.Memory, 60))
+		p = keep.New(contested(2, p.Memory, 60))
 		Expect(p.Memory.FieldConflict).To(BeZero())
 	})
 
 	It("follows bounds at once, whatever others wrote before", func() {
-		v := contested(2, plan.Memory{FieldConflict: plan.FieldConflict{Writes: 3, Until: at(3600).Time}}, 0)
+		v := contested(2, keep.Memory{FieldConflict: keep.FieldConflict{Writes: 3, Until: at(3600).Time}}, 0)
 		v.Deployment.Annotations[api.BoundsAnnotation] = "1:9:4"
-		Expect(plan.New(v).Deployment.Field).To(HaveValue(BeEquivalentTo(4)))
+		Expect(keep.New(v).Deployment.Field).To(HaveValue(BeEquivalentTo(4)))
 	})
 })

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan
+package keep
 
 import (
 	"maps"
@@ -57,6 +57,8 @@ type View struct {
 	Pruned, WitnessPruned bool
 	// Memory is that of the last plan.
 	Memory Memory
+	// Direct reports whether the caller creates and deletes the machines itself; see [reserve.Decide].
+	Direct bool
 }
 
 // Machine is one machine with its Node and pods. Nodes are unknown if there is no target cluster.

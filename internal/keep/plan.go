@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what to write for the reserve of one MachineDeployment: to its Machines and
+// Package keep decides what to write for the reserve of one MachineDeployment: to its Machines and
 // their Nodes, to the MachineDeployment itself, and to its status. [New] decides from a [View] of
 // plain values: the time, the objects, what machine-controller-manager has seen of them, and the
 // [Memory] of the last plan. It reads which reserve is desired, who owns spec.excessReplicas, and
@@ -8,7 +8,7 @@
 // it has no clock and no client, it writes nothing, and the same View gives the same [Plan].
 //
 // The laws that comments cite are those of the controller.
-package plan
+package keep
 
 import (
 	"maps"
@@ -118,7 +118,11 @@ func New(v View) Plan {
 		w = desiredReserve(v)
 	}
 	view := ruleView(v, w)
-	p := Plan{Rule: restoreFirst(v, view, reserve.NewPlan(view))}
+	decide := reserve.NewPlan
+	if v.Direct {
+		decide = reserve.Decide
+	}
+	p := Plan{Rule: restoreFirst(v, view, decide(view))}
 	after := withNumbers(v, view, p.Rule)
 	p.Memory = Memory{
 		SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry, Lowered: p.Rule.Lowered, FieldConflict: w.fieldConflict,
@@ -158,7 +162,7 @@ func hasNoReserve(v View, w desired) bool {
 // restored first. Otherwise, if the outcome of a write that changes it is unknown, nothing shows
 // which replicas belong to which excess.
 func restoreFirst(v View, view reserve.View, rule reserve.Plan) reserve.Plan {
-	if _, there := v.Deployment.Annotations[v1alpha1.AppliedExcessAnnotation]; there || view.Applied.Excess == 0 {
+	if _, there := v.Deployment.Annotations[v1alpha1.AppliedExcessAnnotation]; there || view.Applied.Excess == 0 || v.Direct && view.Applied.Counted == 0 {
 		return rule
 	}
 	rule.Replicas, rule.Applied, rule.Returned = view.Replicas, view.Applied, nil
@@ -181,7 +185,7 @@ func ruleView(v View, w desired) reserve.View {
 	returned, claims := Returned(d), pool.ClaimsOf(d)
 	for _, m := range v.Machines {
 		one := m.ruleMachine(returned)
-		one.Claimed, one.Open = claims.Has(one.Name, view.Replicas), one.Open && !v.Targetless
+		one.Claimed, one.Open = claims.Has(one.Name, view.Replicas), (one.Open || v.Direct && m.opened()) && !v.Targetless
 		view.Machines = append(view.Machines, one)
 	}
 	v.addEvictions(&view)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan
+package keep
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -169,6 +171,17 @@ func withoutMarkNote(m Machine) (string, bool) {
 	}
 	note, err := json.Marshal(without)
 	return string(note), err == nil
+}
+
+// ApplyTo makes the change to a Node.
+func (c NodeChange) ApplyTo(node *corev1.Node) {
+	node.Spec.Taints = c.Taints
+	node.Annotations = maps.Clone(node.Annotations)
+	for key, value := range c.Annotations {
+		if delete(node.Annotations, key); value != "" {
+			metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, value)
+		}
+	}
 }
 
 // Rebase returns the same change for the present Node; false if that Node needs no change.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package keep_test
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/test/fixture"
@@ -22,39 +22,39 @@ import (
 const twoCounted = "2,counted=2,replicas=5"
 
 // included is a fleet at rest whose replicas include its reserve.
-func included(change ...viewChange) plan.View {
+func included(change ...viewChange) keep.View {
 	return atRest(append([]viewChange{replicas(5), note(api.AppliedExcessAnnotation, twoCounted)}, change...)...)
 }
 
 // oneIncluded is a fleet at rest whose replicas include its only machine in reserve.
-func oneIncluded(change ...viewChange) plan.View {
+func oneIncluded(change ...viewChange) keep.View {
 	return changed(fleet(4, 1, held("r1"), serving("s1"), serving("s2"), serving("s3")), append([]viewChange{note(api.AppliedExcessAnnotation, "1,counted=1,replicas=4")}, change...)...)
 }
 
 // splitting is a fleet at rest whose replicas are to include its reserve, and include growth by two that no machine may be created for yet.
-func splitting(change ...viewChange) plan.View {
+func splitting(change ...viewChange) keep.View {
 	return atRest(append([]viewChange{inclusive, replicas(5), note(api.AppliedReplicasAnnotation, "3"), note(api.BoundsAnnotation, "1:5:2"), note(api.AppliedExcessAnnotation, "2,max=5")}, change...)...)
 }
 
 // undecided has not been told yet where any reserve is to be counted.
-func undecided(v *plan.View) {
+func undecided(v *keep.View) {
 	v.Settings.Accounting = func(*api.MachineDeployment) pool.Accounting { return "" }
 }
 
-func additive(v *plan.View)   { v.Accounting = pool.Additive }
-func hibernate(v *plan.View)  { v.AllLeaving = true }
-func rollingOut(v *plan.View) { v.Rollout = true }
+func additive(v *keep.View)   { v.Accounting = pool.Additive }
+func hibernate(v *keep.View)  { v.AllLeaving = true }
+func rollingOut(v *keep.View) { v.Rollout = true }
 
 // remembered is what the last plan knew to be applied.
 func remembered(applied string) viewChange {
-	return func(v *plan.View) { v.Memory.Applied, v.Memory.UID = applied, "uid" }
+	return func(v *keep.View) { v.Memory.Applied, v.Memory.UID = applied, "uid" }
 }
 
 // numbers expects a plan to add to spec.replicas, and to write this record of the excess.
-func numbers(v plan.View, added int, applied string) {
+func numbers(v keep.View, added int, applied string) {
 	GinkgoHelper()
 	before := maps.Clone(v.Deployment.Annotations)
-	p := plan.New(v)
+	p := keep.New(v)
 	Expect(p.Idle).To(BeFalse())
 	Expect(p.Deployment.Replicas).To(Equal(added))
 	text, written := p.Deployment.Annotations[api.AppliedExcessAnnotation]
@@ -89,16 +89,16 @@ var _ = DescribeTable("Replicas", numbers,
 	Entry("do not fall below min when the reserve is given up", included(inclusive, draining, note(api.BoundsAnnotation, "4:9")), 0, "1,max=9,counted=1,replicas=5"),
 	Entry("may fall to min when the reserve is given up", included(inclusive, draining, note(api.BoundsAnnotation, "3:9")), 0, "2,max=9,counted=2,replicas=5"),
 	Entry("grow by one if a client lowered them for a reserve machine that it named", atRest(replicas(2), machine("r1", named)), 1, ""),
-	Entry("grow for named reserve machines that are gone", atRest(replicas(1), func(v *plan.View) { v.NamedGone = 2 }), 2, ""),
+	Entry("grow for named reserve machines that are gone", atRest(replicas(1), func(v *keep.View) { v.NamedGone = 2 }), 2, ""),
 	Entry("below 0 are left for machine-controller-manager to reject", atRest(replicas(-1)), 0, ""),
 	Entry("do not grow twice for a named machine", atRest(replicas(2), machine("r1", named), note(api.ReturnedAnnotation, "r1")), 0, ""),
 )
 
-func named(m *plan.Machine) { m.Named = true }
+func named(m *keep.Machine) { m.Named = true }
 
 var _ = DescribeTable("The names of machines for which replicas grew",
-	func(v plan.View, written ...string) {
-		text, changed := plan.New(v).Deployment.Annotations[api.ReturnedAnnotation]
+	func(v keep.View, written ...string) {
+		text, changed := keep.New(v).Deployment.Annotations[api.ReturnedAnnotation]
 		Expect(changed).To(Equal(len(written) > 0))
 		if changed {
 			Expect(text).To(Equal(written[0]))
@@ -114,7 +114,7 @@ var _ = DescribeTable("The names of machines for which replicas grew",
 var _ = DescribeTable("The record of machines for which replicas grew is read",
 	func(text string, names ...string) {
 		d := atRest(note(api.ReturnedAnnotation, text)).Deployment
-		Expect(maps.Keys(plan.Returned(d))).To(ConsistOf(names))
+		Expect(maps.Keys(keep.Returned(d))).To(ConsistOf(names))
 	},
 	Entry("as their names", "r2,r1", "r1", "r2"),
 	Entry("without empty ones", ",r1,", "r1"),
@@ -124,10 +124,10 @@ var _ = DescribeTable("The record of machines for which replicas grew is read",
 var _ = DescribeTable("A new reserve",
 	func(waits bool, change ...viewChange) {
 		v := changed(fleet(2, -1, serving("s1"), serving("s2")), append([]viewChange{excess(1)}, change...)...)
-		p := plan.New(v)
+		p := keep.New(v)
 		Expect(p.Idle).To(Equal(waits))
 		if waits {
-			Expect(p).To(Equal(plan.Plan{Idle: true}))
+			Expect(p).To(Equal(keep.Plan{Idle: true}))
 		}
 	},
 	Entry("waits until it is known where it is to be counted", true, undecided),
@@ -140,7 +140,7 @@ var _ = DescribeTable("A new reserve",
 )
 
 var _ = Describe("A record of the excess that a client removed", func() {
-	lost := func(change ...viewChange) plan.View {
+	lost := func(change ...viewChange) keep.View {
 		return atRest(append([]viewChange{note(api.AppliedExcessAnnotation, ""), remembered("2")}, change...)...)
 	}
 
@@ -148,51 +148,51 @@ var _ = Describe("A record of the excess that a client removed", func() {
 		numbers(lost(), 0, "2")
 		numbers(lost(excess(1), machine("r2", condemned)), 0, "2")
 		numbers(lost(replicas(2), machine("r1", named)), 0, "2")
-		Expect(plan.New(lost(replicas(2), machine("r1", named))).Deployment.Annotations).NotTo(HaveKey(api.ReturnedAnnotation))
+		Expect(keep.New(lost(replicas(2), machine("r1", named))).Deployment.Annotations).NotTo(HaveKey(api.ReturnedAnnotation))
 	})
 
 	It("is written again with the replicas that it was for", func() {
 		v := lost(replicas(4), remembered(twoCounted))
 		numbers(v, 0, twoCounted)
-		Expect(plan.New(v).Memory.Lowered.Times).To(BeZero(), "the reduction is not settled yet")
+		Expect(keep.New(v).Memory.Lowered.Times).To(BeZero(), "the reduction is not settled yet")
 	})
 
 	It("starts no patience and no delay before", func() {
 		v := lost(machine("r1", occupied))
-		Expect(plan.New(v).Memory.SurplusSince).To(BeZero())
+		Expect(keep.New(v).Memory.SurplusSince).To(BeZero())
 		note(api.AppliedExcessAnnotation, "2")(&v)
-		Expect(plan.New(v).Memory.SurplusSince).To(Equal(noon))
+		Expect(keep.New(v).Memory.SurplusSince).To(Equal(noon))
 		v = lost(machine("r1", condemned, in(mcm.MachinePending)))
 		v.Settings.BootPatience = time.Minute
-		Expect(plan.New(v).Memory.Retry.Failures).To(BeZero())
+		Expect(keep.New(v).Memory.Retry.Failures).To(BeZero())
 		note(api.AppliedExcessAnnotation, "2")(&v)
-		Expect(plan.New(v).Memory.Retry.Failures).To(Equal(1))
+		Expect(keep.New(v).Memory.Retry.Failures).To(Equal(1))
 	})
 
 	It("counts only for the MachineDeployment that it was of", func() {
 		v := lost()
 		v.Memory.UID = "another"
-		Expect(plan.New(v).Rule.Applied.Excess).To(Equal(2), "a new excess")
+		Expect(keep.New(v).Rule.Applied.Excess).To(Equal(2), "a new excess")
 		v.Deployment.Spec.ExcessReplicas = nil
 		note(api.WantedExcessAnnotation, "")(&v)
-		Expect(plan.New(v).Rule.Applied.Excess).To(BeZero())
+		Expect(keep.New(v).Rule.Applied.Excess).To(BeZero())
 	})
 
 	It("does not count beside a record that is there", func() {
 		v := atRest(remembered("1"), note(api.BoundsAnnotation, "many"))
 		numbers(v, 0, "")
-		Expect(plan.New(v).Report.Message).To(ContainSubstring("2 of 2 in reserve"))
+		Expect(keep.New(v).Report.Message).To(ContainSubstring("2 of 2 in reserve"))
 	})
 })
 
 var _ = Describe("A reserve that replicas include, of which record and memory are lost", func() {
-	lost := func(change ...viewChange) plan.View {
+	lost := func(change ...viewChange) keep.View {
 		return included(append([]viewChange{inclusive, note(api.AppliedExcessAnnotation, "")}, change...)...)
 	}
 	// found is how many of the five replicas are the reserve's.
-	found := func(v plan.View) int { return 5 - plan.New(v).Rule.Replicas }
+	found := func(v keep.View) int { return 5 - keep.New(v).Rule.Replicas }
 	serve := func(names ...string) viewChange {
-		return func(v *plan.View) {
+		return func(v *keep.View) {
 			for _, name := range names {
 				v.Machines = append(v.Machines, serving(name))
 			}
@@ -206,7 +206,7 @@ var _ = Describe("A reserve that replicas include, of which record and memory ar
 		Entry("as the machines that replicas leave room for beside those that serve", 1, serve("s4")),
 		Entry("but not if replicas leave room for none", 0, serve("s4", "s5")),
 		Entry("but not if replicas leave less than room for none", 0, serve("s4", "s5", "s6")),
-		Entry("without those that serve", 1, machine("r2", func(m *plan.Machine) { *m = serving("r2") })),
+		Entry("without those that serve", 1, machine("r2", func(m *keep.Machine) { *m = serving("r2") })),
 		Entry("without those that boot", 1, machine("r2", withoutNode, in(mcm.MachinePending))),
 		Entry("without those that leave", 1, machine("r2", leaving)),
 		Entry("with those whose Node does not respond", 2, machine("r2", withoutNode, in(mcm.MachineUnknown))),
@@ -222,18 +222,18 @@ var _ = Describe("A reserve that replicas include, of which record and memory ar
 
 	It("does not serve while settings are invalid, and is the same once they are valid", func() {
 		v := lost(note(api.BoundsAnnotation, "many"))
-		p := plan.New(v)
+		p := keep.New(v)
 		Expect(machineWrites(p)).To(BeEmpty())
 		numbers(v, 0, p.Memory.Applied)
 		valid := lost()
 		valid.Memory = p.Memory
 		Expect(found(valid)).To(Equal(2))
-		Expect(machineWrites(plan.New(valid))).To(BeEmpty())
+		Expect(machineWrites(keep.New(valid))).To(BeEmpty())
 	})
 
 	It("is as large as desired for the replicas without it", func() {
-		Expect(plan.New(lost(note(api.BoundsAnnotation, "1:9:50%"))).Deployment.Field).To(BeNil(), "half of three, as it shows already")
-		Expect(plan.New(lost(note(api.BoundsAnnotation, "1:9:50%"))).Report.Message).To(ContainSubstring("2 of 2 in reserve"))
+		Expect(keep.New(lost(note(api.BoundsAnnotation, "1:9:50%"))).Deployment.Field).To(BeNil(), "half of three, as it shows already")
+		Expect(keep.New(lost(note(api.BoundsAnnotation, "1:9:50%"))).Report.Message).To(ContainSubstring("2 of 2 in reserve"))
 	})
 
 	It("is recorded again", func() {
@@ -241,15 +241,15 @@ var _ = Describe("A reserve that replicas include, of which record and memory ar
 	})
 
 	It("does not serve", func() {
-		Expect(machineWrites(plan.New(lost()))).To(BeEmpty())
-		Expect(machineWrites(plan.New(lost(additive)))).To(Equal([]string{"r1 released (Released) priority 3", "r2 released (Released) priority 3"}))
+		Expect(machineWrites(keep.New(lost()))).To(BeEmpty())
+		Expect(machineWrites(keep.New(lost(additive)))).To(Equal([]string{"r1 released (Released) priority 3", "r2 released (Released) priority 3"}))
 	})
 })
 
 var _ = DescribeTable("When the cluster hibernates or is deleted",
-	func(v plan.View, desired string, applied int) {
+	func(v keep.View, desired string, applied int) {
 		hibernate(&v)
-		p := plan.New(v)
+		p := keep.New(v)
 		Expect(p.Report.Message).To(ContainSubstring(desired))
 		Expect(p.Rule.Applied.Excess).To(Equal(applied))
 	},
@@ -261,13 +261,13 @@ var _ = DescribeTable("When the cluster hibernates or is deleted",
 
 var _ = Describe("Without hibernation", func() {
 	It("a reserve that replicas include goes machine by machine, also at zero replicas", func() {
-		Expect(plan.New(included(inclusive, replicas(0))).Rule.Applied.Excess).To(Equal(2))
+		Expect(keep.New(included(inclusive, replicas(0))).Rule.Applied.Excess).To(Equal(2))
 	})
 })
 
 var _ = Describe("Growth that is still to be split over zones", func() {
 	It("waits as before when replicas grow for a machine that is gone", func() {
-		p := plan.New(atRest(replicas(2), note(api.AppliedReplicasAnnotation, "2"), func(v *plan.View) { v.NamedGone = 1 }))
+		p := keep.New(atRest(replicas(2), note(api.AppliedReplicasAnnotation, "2"), func(v *keep.View) { v.NamedGone = 1 }))
 		Expect(p.Deployment.Replicas).To(Equal(1))
 		Expect(entries(p.Deployment.Annotations)).To(Equal([]string{"applied-replicas=3"}))
 	})
@@ -277,7 +277,7 @@ var _ = DescribeTable("A reduction of replicas that include the reserve",
 	func(lasting bool, entry metav1.ManagedFieldsEntry) {
 		v := included(inclusive, replicas(4))
 		v.Deployment.ManagedFields = []metav1.ManagedFieldsEntry{entry}
-		p := plan.New(v)
+		p := keep.New(v)
 		Expect(p.Memory.Lowered.Times).To(Equal(1))
 		Expect(p.Memory.Lowered.Lasting).To(Equal(lasting))
 	},
@@ -292,7 +292,7 @@ var _ = DescribeTable("A reduction of replicas that include the reserve",
 )
 
 // requesting is a MachineDeployment of three, with a field, bounds if any, and what a Reserve requests.
-func requesting(field int32, bounds, requested string) plan.View {
+func requesting(field int32, bounds, requested string) keep.View {
 	v := owned(field, "", "")
 	v.Deployment.Annotations[api.RequestedExcessAnnotation] = requested
 	if bounds != "" {
@@ -304,7 +304,7 @@ func requesting(field int32, bounds, requested string) plan.View {
 var _ = Describe("What a Reserve requests", func() {
 	DescribeTable("counts if it is more than the MachineDeployment's own excess, and is not in the field",
 		func(field int32, bounds, requested, applied string, named bool) {
-			p := plan.New(requesting(field, bounds, requested))
+			p := keep.New(requesting(field, bounds, requested))
 			Expect(p.Idle).To(BeFalse())
 			Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, HavePrefix(applied)))
 			if bounds == "" {
@@ -327,14 +327,14 @@ var _ = Describe("What a Reserve requests", func() {
 	)
 
 	It("leaves the reserve as it is where it is invalid", func() {
-		p := plan.New(requesting(2, "", "?"))
+		p := keep.New(requesting(2, "", "?"))
 		Expect(p.Report.Reason).To(Equal(reserve.Reason("BoundsInvalid")))
 		Expect(p.Report.Message).To(ContainSubstring("requested excess"))
 	})
 
 	It("is nothing where it is gone", func() {
 		v := requesting(-1, "", "shop=0")
-		Expect(plan.New(v).Idle).To(BeTrue())
+		Expect(keep.New(v).Idle).To(BeTrue())
 	})
 })
 
@@ -342,10 +342,10 @@ var _ = DescribeTable("Claims of dedicated machines are removed",
 	func(claimed string, kept bool) {
 		v := requesting(-1, "1:9", "shop=1")
 		v.Deployment.Annotations[api.ClaimedAnnotation] = claimed
-		v.Machines = []plan.Machine{{Machine: pool.Machine{Object: fixture.Machine("m", func(m *mcm.Machine) {
+		v.Machines = []keep.Machine{{Machine: pool.Machine{Object: fixture.Machine("m", func(m *mcm.Machine) {
 			m.Annotations = map[string]string{api.ReserveAnnotation: api.Reserve{}.String()}
 		})}}}
-		text, changed := plan.New(v).Deployment.Annotations[api.ClaimedAnnotation]
+		text, changed := keep.New(v).Deployment.Annotations[api.ClaimedAnnotation]
 		Expect(text).To(BeEmpty())
 		Expect(changed).To(Equal(!kept))
 	},
@@ -357,7 +357,7 @@ var _ = DescribeTable("Claims of dedicated machines are removed",
 
 // restored is a pool of three with two in reserve as Gardener restores it in another seed: replicas, the template, and Machines with
 // their annotations are there, and annotations of the MachineDeployment are lost.
-func restored() plan.View {
+func restored() keep.View {
 	v := owned(-1, "", "")
 	v.Now = v.Deployment.CreationTimestamp.Add(time.Hour)
 	v.Deployment.CreationTimestamp = metav1.NewTime(v.Now.Add(-3 * time.Second))
@@ -372,7 +372,7 @@ func restored() plan.View {
 			m.Annotations[api.ReserveAnnotation] = api.Reserve{Since: v.Now.Add(-time.Hour)}.String()
 		}
 		m.Status.CurrentStatus.Phase = mcm.MachineRunning
-		v.Machines = append(v.Machines, plan.Machine{Machine: pool.Machine{Object: m}})
+		v.Machines = append(v.Machines, keep.Machine{Machine: pool.Machine{Object: m}})
 	}
 	return v
 }
@@ -380,27 +380,27 @@ func restored() plan.View {
 var _ = Describe("A MachineDeployment that was made anew", func() {
 	It("has nothing of the reserve of the one before, which had its name", func() {
 		v := owned(-1, "", "")
-		v.Deployment.UID, v.Memory = "two", plan.Memory{UID: "two", Applied: "2"}
-		Expect(plan.New(v).Idle).To(BeFalse(), "it is its own, and a client replaced the whole object")
+		v.Deployment.UID, v.Memory = "two", keep.Memory{UID: "two", Applied: "2"}
+		Expect(keep.New(v).Idle).To(BeFalse(), "it is its own, and a client replaced the whole object")
 		v.Memory.UID = "one"
-		Expect(plan.New(v).Idle).To(BeTrue())
+		Expect(keep.New(v).Idle).To(BeTrue())
 	})
 })
 
 var _ = Describe("A MachineDeployment that was restored without annotations", func() {
 	It("keeps its reserve until its share of the pool's excess is written, and then has as much", func() {
 		v := restored()
-		p := plan.New(v)
+		p := keep.New(v)
 		Expect(p.Idle).To(BeTrue())
 		Expect(p.Again).To(Equal(5*time.Minute - 3*time.Second))
 		v.Deployment.Annotations[api.ShareAnnotation] = "2"
 		v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2"
-		p = plan.New(v)
+		p = keep.New(v)
 		Expect(p.Idle).To(BeFalse())
 		Expect(p.Deployment.Replicas).To(BeZero())
 		Expect(p.Deployment.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "2,max=9,counted=2,replicas=5"))
 		for _, m := range p.Machines {
-			Expect(m.Mark).NotTo(Equal(plan.Free), m.Name)
+			Expect(m.Mark).NotTo(Equal(keep.Free), m.Name)
 		}
 	})
 
@@ -409,64 +409,64 @@ var _ = Describe("A MachineDeployment that was restored without annotations", fu
 		v.Deployment.Annotations[api.ShareAnnotation] = "2"
 		v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2"
 		v.Rollout = true
-		Expect(plan.New(v).Deployment.Annotations[api.AppliedExcessAnnotation]).NotTo(ContainSubstring("counted=2"))
+		Expect(keep.New(v).Deployment.Annotations[api.AppliedExcessAnnotation]).NotTo(ContainSubstring("counted=2"))
 	})
 
-	DescribeTable("waits for no share", func(change func(*plan.View)) {
+	DescribeTable("waits for no share", func(change func(*keep.View)) {
 		v := restored()
 		change(&v)
-		Expect(plan.New(v).Idle).To(BeFalse())
+		Expect(keep.New(v).Idle).To(BeFalse())
 	},
-		Entry("that has not come for minutes", func(v *plan.View) { v.Now = v.Now.Add(5 * time.Minute) }),
-		Entry("that its pool does not have", func(v *plan.View) {
+		Entry("that has not come for minutes", func(v *keep.View) { v.Now = v.Now.Add(5 * time.Minute) }),
+		Entry("that its pool does not have", func(v *keep.View) {
 			v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = nil
 		}),
-		Entry("that its pool does not have, whatever the machines are", func(v *plan.View) {
+		Entry("that its pool does not have, whatever the machines are", func(v *keep.View) {
 			v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{"other": "1"}
 		}),
-		Entry("without a machine in reserve", func(v *plan.View) {
+		Entry("without a machine in reserve", func(v *keep.View) {
 			v.Machines = v.Machines[:3]
 			note(api.ReturnedAnnotation, "gone")(v)
 		}),
-		Entry("that is there already, and asks for none", func(v *plan.View) { v.Deployment.Annotations[api.ShareAnnotation] = "0" }),
-		Entry("where a Reserve requests one machine", func(v *plan.View) { v.Deployment.Annotations[api.RequestedExcessAnnotation] = "shop=1" }),
-		Entry("if its settings cannot be read", func(v *plan.View) { v.Deployment.Annotations[api.DrainReserveAnnotation] = "maybe" }),
-		Entry("if the last plan knew its reserve", func(v *plan.View) { v.Memory = plan.Memory{UID: "restored", Applied: twoCounted} }),
-		Entry("where its reserve is on record", func(v *plan.View) {
+		Entry("that is there already, and asks for none", func(v *keep.View) { v.Deployment.Annotations[api.ShareAnnotation] = "0" }),
+		Entry("where a Reserve requests one machine", func(v *keep.View) { v.Deployment.Annotations[api.RequestedExcessAnnotation] = "shop=1" }),
+		Entry("if its settings cannot be read", func(v *keep.View) { v.Deployment.Annotations[api.DrainReserveAnnotation] = "maybe" }),
+		Entry("if the last plan knew its reserve", func(v *keep.View) { v.Memory = keep.Memory{UID: "restored", Applied: twoCounted} }),
+		Entry("where its reserve is on record", func(v *keep.View) {
 			v.Deployment.Annotations[api.AppliedExcessAnnotation] = "2,max=9,counted=2,replicas=5"
 		}),
-		Entry("where it asks for a reserve itself", func(v *plan.View) { v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2" }),
+		Entry("where it asks for a reserve itself", func(v *keep.View) { v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2" }),
 	)
 
-	DescribeTable("waits for its share", func(change func(*plan.View)) {
+	DescribeTable("waits for its share", func(change func(*keep.View)) {
 		v := restored()
 		change(&v)
-		Expect(plan.New(v)).To(Equal(plan.Plan{Idle: true, Again: 5*time.Minute - 3*time.Second}))
+		Expect(keep.New(v)).To(Equal(keep.Plan{Idle: true, Again: 5*time.Minute - 3*time.Second}))
 	},
-		Entry("also of a pool whose excess is not in bounds", func(v *plan.View) {
+		Entry("also of a pool whose excess is not in bounds", func(v *keep.View) {
 			v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{api.PoolExcessAnnotation: "2"}
 		}),
-		Entry("also after plans that knew of no reserve", func(v *plan.View) { v.Memory = plan.Memory{UID: "restored"} }),
-		Entry("whatever was known of another of its name", func(v *plan.View) { v.Memory = plan.Memory{UID: "before", Applied: twoCounted} }),
+		Entry("also after plans that knew of no reserve", func(v *keep.View) { v.Memory = keep.Memory{UID: "restored"} }),
+		Entry("whatever was known of another of its name", func(v *keep.View) { v.Memory = keep.Memory{UID: "before", Applied: twoCounted} }),
 	)
 
 	It("waits for its share for five minutes to the last instant", func() {
 		v := restored()
 		v.Now = v.Deployment.CreationTimestamp.Add(5*time.Minute - 1)
-		Expect(plan.New(v)).To(Equal(plan.Plan{Idle: true, Again: 1}))
+		Expect(keep.New(v)).To(Equal(keep.Plan{Idle: true, Again: 1}))
 	})
 
 	It("does not count machines that are leaving when it finds its reserve again", func() {
 		v := restored()
 		v.Deployment.Annotations[api.ShareAnnotation], v.Deployment.Annotations[api.BoundsAnnotation] = "2", "3:9:2"
-		found := plan.New(v).Rule.Applied
+		found := keep.New(v).Rule.Applied
 		Expect(found.Counted).To(Equal(2))
 		for i := range 2 {
 			m := fixture.Machine(fmt.Sprintf("leaving-%d", i))
 			m.DeletionTimestamp = &metav1.Time{Time: v.Now}
 			m.Status.CurrentStatus.Phase = mcm.MachineTerminating
-			v.Machines = append(v.Machines, plan.Machine{Machine: pool.Machine{Object: m}})
+			v.Machines = append(v.Machines, keep.Machine{Machine: pool.Machine{Object: m}})
 		}
-		Expect(plan.New(v).Rule.Applied).To(Equal(found))
+		Expect(keep.New(v).Rule.Applied).To(Equal(found))
 	})
 })

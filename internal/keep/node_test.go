@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package plan_test
+package keep_test
 
 import (
 	"maps"
@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint/plan"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
@@ -23,12 +23,12 @@ var (
 
 // tainted replaces the taints of a machine's Node.
 func tainted(taints ...corev1.Taint) machineChange {
-	return func(m *plan.Machine) { m.Node.Spec.Taints = taints }
+	return func(m *keep.Machine) { m.Node.Spec.Taints = taints }
 }
 
 // nodeNoted sets annotations of a machine's Node, by pairs of key and value.
 func nodeNoted(pairs ...string) machineChange {
-	return func(m *plan.Machine) {
+	return func(m *keep.Machine) {
 		m.Node.Annotations = map[string]string{}
 		for i := 0; i < len(pairs); i += 2 {
 			m.Node.Annotations[pairs[i]] = pairs[i+1]
@@ -45,7 +45,7 @@ const (
 var _ = DescribeTable("The Node of a machine in reserve",
 	func(change machineChange, written ...string) {
 		v := atRest(machine("r1", change))
-		p := plan.New(v)
+		p := keep.New(v)
 		if len(written) == 0 {
 			Expect(nodeWrites(p)).To(BeEmpty())
 		} else {
@@ -55,7 +55,7 @@ var _ = DescribeTable("The Node of a machine in reserve",
 		Expect(machineWrites(p)).To(BeEmpty())
 	},
 	Entry("is left alone with the whole mark", unchanged),
-	Entry("gets the whole mark in one write", func(m *plan.Machine) { m.Node = fixture.Node("r1") },
+	Entry("gets the whole mark in one write", func(m *keep.Machine) { m.Node = fixture.Node("r1") },
 		"r1 held: reserve:NoSchedule; scale-down-disabled=true reserve="+since),
 	Entry("gets the taint that it lacks", tainted(), "r1 held: reserve:NoSchedule;"),
 	Entry("keeps the taints of others", tainted(otherTaint), "r1 held: other:NoSchedule reserve:NoSchedule;"),
@@ -67,61 +67,61 @@ var _ = DescribeTable("The Node of a machine in reserve",
 	Entry("gets the right time", nodeNoted(kept, "true", mark, "yesterday"), "r1 held: reserve:NoSchedule; reserve="+since),
 	Entry("is kept from cluster-autoscaler", nodeNoted(mark, since), "r1 held: reserve:NoSchedule; scale-down-disabled=true"),
 	Entry("is kept from it whatever another client wrote", nodeNoted(mark, since, kept, "false"), "r1 held: reserve:NoSchedule; scale-down-disabled=true"),
-	Entry("is left as the template has it, which machine-controller-manager restores at each look", func(m *plan.Machine) {
+	Entry("is left as the template has it, which machine-controller-manager restores at each look", func(m *keep.Machine) {
 		templateOf(m).Annotations[kept] = "false"
 		nodeNoted(mark, since, kept, "false")(m)
 	}),
 	Entry("shows the time of the template",
-		func(m *plan.Machine) { templateOf(m).Annotations[mark] = "2026-11-22T10:00:00Z" },
+		func(m *keep.Machine) { templateOf(m).Annotations[mark] = "2026-11-22T10:00:00Z" },
 		"r1 held: reserve:NoSchedule; reserve=2026-11-22T10:00:00Z"),
-	Entry("shows the time of the mark where the template lost it", func(m *plan.Machine) { templateOf(m).Annotations = nil }),
-	Entry("shows the present where no time was recorded", func(m *plan.Machine) {
+	Entry("shows the time of the mark where the template lost it", func(m *keep.Machine) { templateOf(m).Annotations = nil }),
+	Entry("shows the present where no time was recorded", func(m *keep.Machine) {
 		templateOf(m).Annotations = nil
 		m.Object.Annotations[mark] = api.Reserve{Since: eleven, Taints: []corev1.Taint{reserveTaint}}.String()
 	}, "r1 held: reserve:NoSchedule; reserve=2026-11-22T12:00:00Z"),
-	Entry("is not written while it is being deleted", func(m *plan.Machine) { tainted()(m); nodeLeaving(m) }),
-	Entry("is not written while its machine is being deleted", func(m *plan.Machine) { tainted()(m); leaving(m) }),
+	Entry("is not written while it is being deleted", func(m *keep.Machine) { tainted()(m); nodeLeaving(m) }),
+	Entry("is not written while its machine is being deleted", func(m *keep.Machine) { tainted()(m); leaving(m) }),
 	Entry("is not there yet", withoutNode),
 )
 
 var _ = Describe("A reserve taint that evicts pods", func() {
-	evict := func(v *plan.View) {
+	evict := func(v *keep.View) {
 		v.Settings = evicting
 		v.Machines[0], v.Machines[1] = heldBy(evicting, "r1"), heldBy(evicting, "r2")
 	}
-	bare := func(m *plan.Machine) { m.Node.Spec.Taints = nil }
+	bare := func(m *keep.Machine) { m.Node.Spec.Taints = nil }
 
 	It("goes from the Node with the setting, but not one of another client", func() {
 		mine := corev1.Taint{Key: "mine", Effect: corev1.TaintEffectNoExecute}
-		Expect(nodeWrites(plan.New(atRest(machine("r1", tainted(append(evicting.Taints(), mine)...)))))).To(Equal([]string{"r1 held: reserve:NoSchedule mine:NoExecute;"}))
-		Expect(nodeWrites(plan.New(atRest(machine("r1", tainted(reserveTaint, mine)))))).To(BeEmpty())
+		Expect(nodeWrites(keep.New(atRest(machine("r1", tainted(append(evicting.Taints(), mine)...)))))).To(Equal([]string{"r1 held: reserve:NoSchedule mine:NoExecute;"}))
+		Expect(nodeWrites(keep.New(atRest(machine("r1", tainted(reserveTaint, mine)))))).To(BeEmpty())
 	})
 
 	It("is put on the Node of an empty machine in reserve", func() {
-		expectAtRest(plan.New(atRest(evict)))
-		Expect(nodeWrites(plan.New(atRest(evict, machine("r1", bare))))).To(Equal([]string{"r1 held: reserve:NoSchedule reserve:NoExecute;"}))
+		expectAtRest(keep.New(atRest(evict)))
+		Expect(nodeWrites(keep.New(atRest(evict, machine("r1", bare))))).To(Equal([]string{"r1 held: reserve:NoSchedule reserve:NoExecute;"}))
 	})
 
 	It("goes from the Node with the setting, once the template does not contain it any more", func() {
 		both := tainted(evicting.Taints()...)
-		Expect(nodeWrites(plan.New(atRest(machine("r1", both))))).To(Equal([]string{"r1 held: reserve:NoSchedule;"}))
-		v := atRest(evict, func(v *plan.View) { v.Settings = plain })
-		Expect(nodeWrites(plan.New(v))).To(BeEmpty(), "machine-controller would put it back")
-		Expect(machineWrites(plan.New(v))).To(Equal([]string{"r1 held", "r2 held"}))
+		Expect(nodeWrites(keep.New(atRest(machine("r1", both))))).To(Equal([]string{"r1 held: reserve:NoSchedule;"}))
+		v := atRest(evict, func(v *keep.View) { v.Settings = plain })
+		Expect(nodeWrites(keep.New(v))).To(BeEmpty(), "machine-controller would put it back")
+		Expect(machineWrites(keep.New(v))).To(Equal([]string{"r1 held", "r2 held"}))
 	})
 
 	It("stays on the Node while the settings want it, also before the template contains it", func() {
 		v := atRest(machine("r1", tainted(evicting.Taints()...), withTolerantPod))
 		v.Settings = evicting
-		Expect(about("r1", nodeWrites(plan.New(v)))).To(BeEmpty())
+		Expect(about("r1", nodeWrites(keep.New(v)))).To(BeEmpty())
 	})
 
 	It("does not evict pods that tolerate the reserve", func() {
-		Expect(nodeWrites(plan.New(atRest(evict, machine("r1", bare, withTolerantPod))))).To(Equal([]string{"r1 held: reserve:NoSchedule;"}))
+		Expect(nodeWrites(keep.New(atRest(evict, machine("r1", bare, withTolerantPod))))).To(Equal([]string{"r1 held: reserve:NoSchedule;"}))
 	})
 
 	It("does not evict pods that came while the machine enters the reserve", func() {
-		p := plan.New(atRest(evict, replicas(2), excess(3), note(api.AppliedExcessAnnotation, "3"), machine("s2", idle)))
+		p := keep.New(atRest(evict, replicas(2), excess(3), note(api.AppliedExcessAnnotation, "3"), machine("s2", idle)))
 		Expect(machineWrites(p)).To(Equal([]string{"s2 held (Retired) priority 5"}))
 		Expect(nodeWrites(p)).To(Equal([]string{"s2 held: reserve:NoSchedule; scale-down-disabled=true reserve=2026-11-22T12:00:00Z"}))
 	})
@@ -130,7 +130,7 @@ var _ = Describe("A reserve taint that evicts pods", func() {
 var _ = DescribeTable("The Node of a machine that serves",
 	func(change machineChange, written ...string) {
 		v := atRest(machine("s1", change))
-		p := plan.New(v)
+		p := keep.New(v)
 		if len(written) == 0 {
 			Expect(about("s1", nodeWrites(p))).To(BeEmpty())
 			return
@@ -145,41 +145,41 @@ var _ = DescribeTable("The Node of a machine that serves",
 	Entry("loses only the time if another client has allowed its scale-down", nodeNoted(mark, since), "s1 released:; reserve="),
 	Entry("stays disabled for scale-down where another client wanted that", nodeNoted(kept, "true")),
 	Entry("stays disabled where only the taint is left of the mark",
-		func(m *plan.Machine) { nodeNoted(kept, "true")(m); tainted(reserveTaint)(m) }, "s1 released:;"),
-	Entry("stays disabled where the template wants that", func(m *plan.Machine) {
+		func(m *keep.Machine) { nodeNoted(kept, "true")(m); tainted(reserveTaint)(m) }, "s1 released:;"),
+	Entry("stays disabled where the template wants that", func(m *keep.Machine) {
 		nodeNoted(mark, since, kept, "true")(m)
 		templateOf(m).Annotations = map[string]string{kept: "true"}
 	}, "s1 released:; reserve="),
-	Entry("stays disabled while machine-controller-manager replaces machines", nodeNoted(mark, since, kept, "true", plan.KeptByRollout, "true"), "s1 released:; reserve="),
-	Entry("keeps a reserve taint that its template has by itself", func(m *plan.Machine) {
+	Entry("stays disabled while machine-controller-manager replaces machines", nodeNoted(mark, since, kept, "true", keep.KeptByRollout, "true"), "s1 released:; reserve="),
+	Entry("keeps a reserve taint that its template has by itself", func(m *keep.Machine) {
 		tainted(reserveTaint)(m)
 		templateOf(m).Spec.Taints = []corev1.Taint{reserveTaint}
 	}),
-	Entry("loses a reserve taint of another effect than that of its template", func(m *plan.Machine) {
+	Entry("loses a reserve taint of another effect than that of its template", func(m *keep.Machine) {
 		tainted(reserveTaint, corev1.Taint{Key: api.ReserveTaintKey, Effect: corev1.TaintEffectNoExecute})(m)
 		templateOf(m).Spec.Taints = []corev1.Taint{reserveTaint}
 	}, "s1 released: reserve:NoSchedule;"),
-	Entry("keeps the taint of its template when it loses the time", func(m *plan.Machine) {
+	Entry("keeps the taint of its template when it loses the time", func(m *keep.Machine) {
 		tainted(reserveTaint)(m)
 		nodeNoted(mark, since)(m)
 		templateOf(m).Spec.Taints = []corev1.Taint{reserveTaint}
 	}, "s1 released: reserve:NoSchedule; reserve="),
-	Entry("is not written while it is being deleted", func(m *plan.Machine) { tainted(reserveTaint)(m); nodeLeaving(m) }),
-	Entry("is not written while its machine is being deleted", func(m *plan.Machine) { tainted(reserveTaint)(m); leaving(m) }),
+	Entry("is not written while it is being deleted", func(m *keep.Machine) { tainted(reserveTaint)(m); nodeLeaving(m) }),
+	Entry("is not written while its machine is being deleted", func(m *keep.Machine) { tainted(reserveTaint)(m); leaving(m) }),
 )
 
 var _ = Describe("Nodes", func() {
 	It("are released before others are held", func() {
 		v := atRest(machine("r1", tainted()), machine("s1", tainted(reserveTaint)))
-		Expect(nodeWrites(plan.New(v))).To(Equal([]string{"s1 released:;", "r1 held: reserve:NoSchedule;"}))
+		Expect(nodeWrites(keep.New(v))).To(Equal([]string{"s1 released:;", "r1 held: reserve:NoSchedule;"}))
 	})
 
 	It("are not written while the target cluster does not respond", func() {
-		Expect(plan.New(atRest(unreachable, machine("r1", tainted()), machine("s1", tainted(reserveTaint)))).Nodes).To(BeEmpty())
+		Expect(keep.New(atRest(unreachable, machine("r1", tainted()), machine("s1", tainted(reserveTaint)))).Nodes).To(BeEmpty())
 	})
 
 	It("are released with their machine, and held with it", func() {
-		p := plan.New(atRest(machine("r1", occupied)))
+		p := keep.New(atRest(machine("r1", occupied)))
 		Expect(machineWrites(p)).To(Equal([]string{"r1 released (Occupied) priority 3"}))
 		Expect(nodeWrites(p)).To(Equal([]string{"r1 released:; scale-down-disabled= reserve="}))
 	})
@@ -187,11 +187,11 @@ var _ = Describe("Nodes", func() {
 
 var _ = DescribeTable("What machine-controller-manager recorded of the mark on a Node that is released",
 	func(recorded, left string) {
-		v := atRest(machine("r1", occupied, func(m *plan.Machine) {
+		v := atRest(machine("r1", occupied, func(m *keep.Machine) {
 			m.Node.Annotations = maps.Clone(m.Node.Annotations)
 			m.Node.Annotations[machineutils.LastAppliedALTAnnotation] = recorded
 		}))
-		written := plan.New(v).Nodes[0].Annotations
+		written := keep.New(v).Nodes[0].Annotations
 		if left == "" {
 			Expect(written).NotTo(HaveKey(machineutils.LastAppliedALTAnnotation))
 		} else {
@@ -209,7 +209,7 @@ var _ = DescribeTable("What machine-controller-manager recorded of the mark on a
 var _ = Describe("A change of a Node that has changed meanwhile", func() {
 	later := noon.Add(time.Minute)
 	It("is made anew for a Node that enters the reserve, if that still needs it", func() {
-		c := plan.New(atRest(machine("r1", tainted()))).Nodes[0]
+		c := keep.New(atRest(machine("r1", tainted()))).Nodes[0]
 		node := fixture.Node("r1")
 		again, needed := c.Rebase(node, plain, later)
 		Expect(needed).To(BeTrue())
@@ -220,7 +220,7 @@ var _ = Describe("A change of a Node that has changed meanwhile", func() {
 	})
 
 	It("is made anew for a Node that leaves the reserve, if that still needs it", func() {
-		c := plan.New(atRest(machine("s1", tainted(reserveTaint)))).Nodes[0]
+		c := keep.New(atRest(machine("s1", tainted(reserveTaint)))).Nodes[0]
 		node := held("s1").Node
 		again, needed := c.Rebase(node, plain, later)
 		Expect(needed).To(BeTrue())

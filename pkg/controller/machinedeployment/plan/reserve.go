@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/keep"
+	"github.com/evenkeel/evenkeel/internal/requeue"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// Drained is the reason of machines that are drained because more machines serve than workload needs.
+const Drained Reason = "Drained"
+
+// keepReserve changes machines and Nodes as was decided about the reserve.
+func (p *Plan) keepReserve(d *deployment) {
+	k := d.kept
+	if k == nil {
+		return
+	}
+	v := *d.View.Reserve
+	p.Again = requeue.Sooner(p.Again, k.Again)
+	if k.Idle {
+		d.kept = nil
+		return
+	}
+	p.Memory = &k.Memory
+	d.creatable, d.serving = k.Rule.Room, k.Rule.Serve
+	d.mark = v.Settings.NewMark(v.Now)
+	for _, c := range k.Machines {
+		d.replaceMachine(c.Name, func(m *mcm.Machine) *mcm.Machine { return v.ChangedFrom(m, c) })
+	}
+	for _, c := range k.Nodes {
+		d.changeNode(c.Machine.Object, func(node *corev1.Node) { c.ApplyTo(node) })
+	}
+	d.changeOwn(k.Deployment)
+	p.Moves = k.Machines
+}
+
+// replaceMachine changes a machine in the MachineSet that has it.
+func (d *deployment) replaceMachine(name string, change func(*mcm.Machine) *mcm.Machine) {
+	for _, s := range d.sets() {
+		for i, m := range s.machines {
+			if m.Name == name {
+				s.machines[i] = change(m)
+			}
+		}
+	}
+}
+
+// changeOwn makes the changes of the MachineDeployment itself.
+func (d *deployment) changeOwn(c keep.DeploymentChange) {
+	o := d.Object
+	o.Spec.Replicas += int32(c.Replicas)
+	if c.Field != nil {
+		o.Spec.ExcessReplicas = c.Field
+	}
+	if c.Witness != nil {
+		o.Spec.ReserveWitness = *c.Witness
+	}
+	if c.Managed != nil {
+		o.ManagedFields = c.Managed
+	}
+	o.Annotations = maps.Clone(o.Annotations)
+	for key, value := range c.Annotations {
+		if delete(o.Annotations, key); value != "" {
+			metav1.SetMetaDataAnnotation(&o.ObjectMeta, key, value)
+		}
+	}
+	d.events = append(d.events, announceField(c)...)
+}
+
+// announceField says what became of spec.excessReplicas.
+func announceField(c keep.DeploymentChange) (events []Event) {
+	if c.Restored {
+		events = append(events, Event{nil, corev1.EventTypeNormal, "ExcessRestored", "spec.excessReplicas was removed by a client that does not know it, and is restored"})
+	}
+	if c.Removed {
+		events = append(events, Event{nil, corev1.EventTypeNormal, "ExcessRemoved", "spec.excessReplicas was removed: there is no reserve"})
+	}
+	return events
+}
+
+// surplusBesideReserve returns the machines of a MachineSet beyond its replicas that may be deleted now.
+// Machines of the reserve go first as far as the reserve is to shrink. For workload, the others go in
+// the usual order. In a rollout, those that are not ready are the next, and the reserve goes last, so
+// that each pod moves only once. A machine in reserve goes only if no pod runs there, and none can
+// come.
+func (s *set) surplusBesideReserve(staying []*mcm.Machine, n int) (surplus []*mcm.Machine) {
+	rule := s.of.kept.Rule
+	closed := func(m *mcm.Machine) bool { return slices.Contains(rule.Closed, m.Name) }
+	take := func(limit int, may func(*mcm.Machine) bool) {
+		for _, m := range firstToGo(staying, s.Now) {
+			if limit > 0 && len(surplus) < n && may(m) && !slices.Contains(surplus, m) {
+				surplus = append(surplus, m)
+				limit--
+			}
+		}
+	}
+	for _, going := range rule.Going {
+		take(1, func(m *mcm.Machine) bool { return m.Name == going.Name && going.Why != reserve.Surplus })
+	}
+	if !s.of.isReplacing() {
+		take(rule.Cut, func(m *mcm.Machine) bool { return !pool.Marked(m) })
+		return surplus
+	}
+	take(n, func(m *mcm.Machine) bool {
+		return !pool.Ready(m.Status.CurrentStatus.Phase) && (!pool.Marked(m) || closed(m))
+	})
+	take(n, func(m *mcm.Machine) bool { return !pool.Marked(m) })
+	take(n, closed)
+	return surplus
+}
+
+// spareIn returns how many machines of a MachineSet go because the reserve shrinks.
+func (d *deployment) spareIn(s *set) (n int32) {
+	if d.kept == nil {
+		return 0
+	}
+	for _, m := range s.machines {
+		if slices.ContainsFunc(d.kept.Rule.Going, func(g reserve.Victim) bool { return g.Name == m.Name && g.Why != reserve.Surplus }) {
+			n++
+		}
+	}
+	return n
+}
+
+// isReplacing reports whether machines of more than one MachineSet are in use, so that a rollout
+// decides how many each has.
+func (d *deployment) isReplacing() bool {
+	used := 0
+	for _, s := range d.sets() {
+		if s.Object.Spec.Replicas > 0 || len(s.machines) > 0 {
+			used++
+		}
+	}
+	return used > 1
+}
+
+// isDrained reports whether a machine is drained, because more serve than workload needs, for too long.
+func (s *set) isDrained(m *mcm.Machine) bool {
+	return s.of != nil && s.of.kept != nil && slices.ContainsFunc(s.of.kept.Rule.Going, func(g reserve.Victim) bool {
+		return g.Name == m.Name && g.Why == reserve.Surplus
+	})
+}
+
+// addRoles decides how many of the machines that a MachineSet creates are in reserve.
+func (d *deployment) addRoles(c *Creation) {
+	if d.kept == nil {
+		return
+	}
+	c.Count = min(c.Count, d.creatable)
+	serve := min(c.Count, d.serving)
+	d.creatable, d.serving = d.creatable-c.Count, d.serving-serve
+	c.Reserve, c.Mark = c.Count-serve, d.mark
+}
+
+// omitSpares leaves machines of the reserve out of a status that have yet to become ready, so that who
+// waits for the MachineDeployment does not wait for its reserve.
+func (d *deployment) omitSpares(after *machine.MachineDeploymentStatus) {
+	if d.kept == nil || d.View.Reserve.AllLeaving {
+		return
+	}
+	spares := map[string]bool{}
+	for _, s := range d.sets() {
+		for _, m := range s.machines {
+			if !pool.Marked(m) || !isStarting(m) {
+				continue
+			}
+			spares[m.Name] = true
+			if m.DeletionTimestamp != nil {
+				continue // it counts until it is gone
+			}
+			if after.Replicas--; s == d.newest {
+				after.UpdatedReplicas--
+			}
+		}
+	}
+	after.UnavailableReplicas = max(0, after.UnavailableReplicas-d.unready())
+	after.FailedMachines = slices.DeleteFunc(after.FailedMachines, func(m *mcm.MachineSummary) bool { return spares[m.Name] })
+	if len(after.FailedMachines) == 0 {
+		after.FailedMachines = nil
+	}
+}
+
+// unready returns how many machines of the reserve are not ready, or not there yet.
+func (d *deployment) unready() int32 {
+	if d.kept == nil {
+		return 0
+	}
+	ready := 0
+	for _, s := range d.sets() {
+		for _, m := range s.machines {
+			if pool.Marked(m) && m.DeletionTimestamp == nil && pool.Ready(m.Status.CurrentStatus.Phase) {
+				ready++
+			}
+		}
+	}
+	return int32(max(0, d.kept.Rule.Applied.Excess-ready))
+}
+
+// isStarting reports whether a machine is being created, or could not be.
+func isStarting(m *mcm.Machine) bool {
+	switch m.Status.CurrentStatus.Phase {
+	case "", mcm.MachinePending, mcm.MachineCrashLoopBackOff:
+		return true
+	case mcm.MachineFailed:
+		return m.Status.LastOperation.Type == mcm.MachineOperationCreate
+	}
+	return false
+}
+
+// isDone reports whether all machines are those of the newest MachineSet, and available, those included
+// that a status leaves out.
+func (d *deployment) isDone(s mcm.MachineDeploymentStatus) bool {
+	if d.kept == nil {
+		return d.isComplete(s)
+	}
+	all, available := 0, 0
+	for _, s := range d.sets() {
+		n := s.count()
+		all, available = all+int(n.all), available+int(n.available)
+	}
+	r := int(d.replicas())
+	return all == r && available == r && (r == 0 || d.newest != nil && len(d.newest.machines) == r)
+}
+
+// reportReserve adds what the status says of the reserve.
+func (d *deployment) reportReserve(after *machine.MachineDeploymentStatus) []Event {
+	if d.kept == nil {
+		return nil
+	}
+	was := keep.Condition(d.stored)
+	with := *d.stored
+	with.Status = *after
+	*after = keep.NewStatus(&with, d.kept.Report, metav1.NewTime(d.Now))
+	if kind, reason := d.kept.Report.EventAfter(was); reason != "" {
+		return []Event{{nil, kind, reason, d.kept.Report.Message}}
+	}
+	return nil
+}

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinedeployment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/internal/keep"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+// reserves reads what decides about reserves, and remembers what no object shows of them.
+type reserves struct {
+	settings keep.Settings
+	classes  cache.Indexer
+	// pods and budgets are nil if there is no target cluster. budgetsUnknown returns why budgets are not
+	// known; empty if they are.
+	pods, budgets  cache.Indexer
+	podsFilled     func() bool
+	budgetsUnknown func() string
+
+	mu       sync.Mutex
+	memories map[types.UID]keep.Memory
+}
+
+// memory returns what is remembered of a MachineDeployment.
+func (r *reserves) memory(d types.UID) keep.Memory {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.memories[d]
+}
+
+// remember keeps what is to be remembered of a MachineDeployment.
+func (r *reserves) remember(d types.UID, m *keep.Memory) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if delete(r.memories, d); m != nil {
+		r.memories[d] = *m
+	}
+}
+
+// source reads the machines of a view for package pool.
+type source struct {
+	*Controller
+	view     plan.View
+	machines map[types.UID][]*mcm.Machine
+}
+
+func newSource(c *Controller, v plan.View) source {
+	s := source{c, v, map[types.UID][]*mcm.Machine{}}
+	for _, set := range v.Sets {
+		s.machines[set.Object.UID] = set.Machines
+	}
+	return s
+}
+
+// Sets implements [pool.Source].
+func (s source) Sets(types.UID) (sets []*mcm.MachineSet) {
+	for _, set := range s.view.Sets {
+		sets = append(sets, set.Object)
+	}
+	return sets
+}
+
+// Machines implements [pool.Source].
+func (s source) Machines(set types.UID) []*mcm.Machine { return s.machines[set] }
+
+// Class implements [pool.Source].
+func (s source) Class(namespace, name string) *mcm.MachineClass {
+	return stores.Find[mcm.MachineClass](s.reserves.classes, namespace+"/"+name)
+}
+
+// Node implements [pool.Source].
+func (s source) Node(name string) *corev1.Node { return s.view.Nodes[name] }
+
+// Pods implements [pool.Source].
+func (s source) Pods(node string) []*corev1.Pod {
+	return stores.Indexed[*corev1.Pod](s.reserves.pods, stores.ByNode, node)
+}
+
+// reserveOf returns what decides about the reserve of a MachineDeployment, nil if there is none and nobody
+// asks for one. Most MachineDeployments have none: for them, no pod is read.
+func (c *Controller) reserveOf(v plan.View) *keep.View {
+	r, d := c.reserves, v.Deployment
+	from := newSource(c, v)
+	one := keep.View{Direct: true, Now: v.Now, Settings: r.settings, Deployment: d, Targetless: c.nodes == nil, Memory: r.memory(d.UID)}
+	c.pruned.observe(d)
+	one.Pruned, one.WitnessPruned = c.pruned.field.Load(), c.pruned.witness.Load()
+	if r.settings.Accounting != nil {
+		one.Accounting = r.settings.Accounting(d)
+	}
+	s := pool.Outline(d, from, v.Now)
+	one.Machines = asKept(s.Machines)
+	if one.HasNoReserve() {
+		return nil
+	}
+	s.Complete(from)
+	one.Machines = asKept(s.Machines)
+	one.AllLeaving = c.allLeaving(d, s.Machines)
+	for _, set := range s.Sets {
+		one.SetReplicas += int(set.Spec.Replicas)
+	}
+	one.CurrentSet, one.Rollout, one.Allocatable = s.Rollout.Set, s.Rollout.Replacing, s.Allocatable
+	if c.nodes == nil {
+		return &one
+	}
+	if err := c.target.Err(c.nodes, r.pods); err != nil {
+		one.Unreachable = err.Error()
+	} else if !r.podsFilled() {
+		one.Unreachable = "the pods of the target cluster have yet to be read"
+	}
+	one.Unhealthy = r.settings.Unready.Exceeded(target.CountUnready(c.nodes))
+	if one.NeedsEvictions() {
+		one.Evictions = c.evictions(one)
+	}
+	return &one
+}
+
+// forceDeletion is the label with which Gardener deletes machines without a drain, before a cluster
+// hibernates or is deleted.
+const forceDeletion = "force-deletion"
+
+// allLeaving reports whether the cluster hibernates, so that nothing in the namespace has replicas, or is
+// being deleted, so that all machines have the label for that. A client that names a reserve machine may
+// lower replicas to 0 as well, but they are restored.
+func (c *Controller) allLeaving(d *machine.MachineDeployment, machines []pool.Machine) bool {
+	forced := len(machines) > 0
+	settled := keep.Returned(d)
+	for _, m := range machines {
+		forced = forced && m.Object.Labels[forceDeletion] == "True"
+		if m.Named && m.Marked() && !settled[m.Object.Name] {
+			return false
+		}
+	}
+	if forced || d.Spec.Replicas > 0 {
+		return forced
+	}
+	for other := range stores.All[*machine.MachineDeployment](c.deployments) {
+		if other.Namespace == d.Namespace && other.Spec.Replicas > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func asKept(machines []pool.Machine) []keep.Machine {
+	all := make([]keep.Machine, len(machines))
+	for i, m := range machines {
+		all[i].Machine = m
+	}
+	return all
+}
+
+// evictions reads which pods decide about a surplus.
+func (c *Controller) evictions(v keep.View) *keep.Evictions {
+	r := c.reserves
+	e := &keep.Evictions{BudgetsUnknown: r.budgetsUnknown(), Pods: map[string][]*corev1.Pod{}}
+	if err := c.target.Err(r.budgets); e.BudgetsUnknown == "" && err != nil {
+		e.BudgetsUnknown = err.Error()
+	}
+	namespaces := map[string]bool{}
+	for _, m := range v.Machines {
+		if m.Reserve() || m.Leaving() || m.Node == nil {
+			continue
+		}
+		e.Pods[m.Object.Name] = stores.Indexed[*corev1.Pod](r.pods, stores.ByNode, m.Node.Name)
+		for _, pod := range e.Pods[m.Object.Name] {
+			namespaces[pod.Namespace] = true
+		}
+	}
+	e.Budgets = pool.BudgetsOf(slices.DeleteFunc(stores.List[*policyv1.PodDisruptionBudget](r.budgets), func(b *policyv1.PodDisruptionBudget) bool {
+		return !namespaces[b.Namespace]
+	}))
+	for d := range stores.All[*machine.MachineDeployment](c.deployments) {
+		if d.UID != v.Deployment.UID {
+			e.Expected = append(e.Expected, c.leavingPods(d)...)
+		}
+	}
+	return e
+}
+
+// leavingPods returns the pods on machines of a MachineDeployment that are leaving.
+func (c *Controller) leavingPods(d *machine.MachineDeployment) (pods []*corev1.Pod) {
+	for _, set := range stores.Indexed[*mcm.MachineSet](c.sets, stores.ByOwner, string(d.UID)) {
+		for _, m := range stores.Indexed[*mcm.Machine](c.machines, stores.ByOwner, string(set.UID)) {
+			if m = c.writtenMachines.Newest(m); m.Labels[mcm.NodeLabelKey] != "" && (pool.BeingDeleted(m) || pool.Condemned(m)) {
+				pods = append(pods, stores.Indexed[*corev1.Pod](c.reserves.pods, stores.ByNode, m.Labels[mcm.NodeLabelKey])...)
+			}
+		}
+	}
+	return pods
+}
+
+// keptNodeChanged queues the MachineDeployment of a Node whose taints, annotations or readiness change.
+func (c *Controller) keptNodeChanged(was, is any) {
+	before, _ := was.(*corev1.Node)
+	after, _ := is.(*corev1.Node)
+	if before != nil && after != nil && slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, fit.SameTaint) &&
+		equality.Semantic.DeepEqual(before.Annotations, after.Annotations) && equality.Semantic.DeepEqual(before.Labels, after.Labels) &&
+		before.Spec.ProviderID == after.Spec.ProviderID && before.Spec.Unschedulable == after.Spec.Unschedulable &&
+		pool.NodeReady(before) == pool.NodeReady(after) && equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) {
+		return
+	}
+	for _, node := range []*corev1.Node{before, after} {
+		if node != nil {
+			c.addNode(node.Name)
+		}
+	}
+}
+
+// podChanged queues the MachineDeployment of a Node that may have become busy or empty, or whose pods may
+// be evicted now.
+func (c *Controller) podChanged(was, is any) {
+	before, _ := was.(*corev1.Pod)
+	after, _ := is.(*corev1.Pod)
+	from, to := busyNode(before), busyNode(after)
+	if from == to && (to == "" || c.pin(before) == c.pin(after)) {
+		return
+	}
+	for _, node := range []string{from, to} {
+		if node != "" {
+			c.addNode(node)
+		}
+	}
+}
+
+// pin returns why a pod must not be evicted, as far as that does not depend on budgets.
+func (c *Controller) pin(pod *corev1.Pod) string {
+	return pool.NewEvictor(c.reserves.settings.Eviction, nil, "", c.clock.Now()).WhyNot(pod)
+}
+
+// busyNode returns the Node that a pod makes busy; empty if the pod does not count.
+func busyNode(pod *corev1.Pod) string {
+	if pod == nil || !pool.IsWorkload(pod) {
+		return ""
+	}
+	return pod.Spec.NodeName
+}
+
+// addNode queues the MachineDeployments whose machines have a Node.
+func (c *Controller) addNode(node string) {
+	for _, m := range stores.Indexed[*mcm.Machine](c.machines, stores.ByNode, node) {
+		if set := stores.Controller[mcm.MachineSet](c.sets, m); set != nil {
+			c.add(c.keyOf(set))
+		}
+	}
+}
+
+// release takes machines out of the reserve, and does nothing else of the plan: workload does not wait
+// until machines have been created and deleted. If a request is under way that deletes one of them, it
+// fails once its Machine has been written, and only then is its Node opened.
+func (c *Controller) release(ctx context.Context, k key) error {
+	v, err := c.observe(ctx, k)
+	if err != nil || v.Reserve == nil {
+		return err
+	}
+	p := plan.New(v)
+	a := newApplication(c, v)
+	nodes := map[string]plan.NodeChange{}
+	for _, n := range p.Nodes {
+		nodes[n.Before.Name] = n
+	}
+	released := slices.DeleteFunc(p.Machines, func(m plan.MachineChange) bool { return !pool.Marked(m.Before) || pool.Marked(m.After) })
+	err = inParallel(released, func(m plan.MachineChange) error {
+		n, has := nodes[m.Before.Labels[mcm.NodeLabelKey]]
+		if has && !c.memory.isDeleting(m.Before.UID) {
+			if err := a.changeNode(ctx, n); err != nil {
+				return err
+			}
+			has = false
+		}
+		if err := a.patchMachine(ctx, m.Before, m.After); err != nil || !has {
+			return err
+		}
+		return a.changeNode(ctx, n)
+	})
+	if err == nil {
+		a.announceMoves(slices.DeleteFunc(p.Moves, func(m keep.MachineChange) bool { return m.Mark != keep.Free }))
+	}
+	return err
+}
+
+// closeAndMark puts machines into the reserve that served: each Node is closed first, and its pods are
+// read once more before its Machine is marked.
+func (a *application) closeAndMark(ctx context.Context, machines []plan.MachineChange, nodes []plan.NodeChange) error {
+	return inParallel(machines, func(m plan.MachineChange) error {
+		for _, n := range nodes {
+			if n.Before.Name != m.Before.Labels[mcm.NodeLabelKey] {
+				continue
+			}
+			if err := a.changeNode(ctx, n); err != nil {
+				return err
+			}
+		}
+		if err := a.confirmEmpty(ctx, m.After); err != nil {
+			return err
+		}
+		return a.patchMachine(ctx, m.Before, m.After)
+	})
+}
+
+// splitEntering returns the changes that put machines into the reserve that served, with the changes of
+// their Nodes, and all others.
+func splitEntering(p plan.Plan) (entering, others []plan.MachineChange, theirs, rest []plan.NodeChange) {
+	closing := map[string]bool{}
+	for _, m := range p.Machines {
+		if pool.Marked(m.After) && !pool.Marked(m.Before) {
+			entering = append(entering, m)
+			closing[m.Before.Labels[mcm.NodeLabelKey]] = true
+		} else {
+			others = append(others, m)
+		}
+	}
+	for _, n := range p.Nodes {
+		if closing[n.Before.Name] {
+			theirs = append(theirs, n)
+		} else {
+			rest = append(rest, n)
+		}
+	}
+	return entering, others, theirs, rest
+}
+
+// confirmEmpty returns a conflict if a pod runs on the Node of a machine in reserve: the cache of pods may
+// be late.
+func (a *application) confirmEmpty(ctx context.Context, m *mcm.Machine) error {
+	node := m.Labels[mcm.NodeLabelKey]
+	if !pool.Marked(m) || node == "" || a.podClient == nil {
+		return nil
+	}
+	pods, err := a.podClient.List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		return fmt.Errorf("list pods of node %s: %w", node, err)
+	}
+	effects := pool.ReserveEffects(m)
+	i := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pool.IsWorkload(&pod) && !pool.ToleratesReserve(&pod, effects)
+	})
+	if i >= 0 {
+		pod := pods.Items[i]
+		return conflictError("machines", m.Name, "pod %s/%s runs on its node", pod.Namespace, pod.Name)
+	}
+	return nil
+}
+
+// announceMoves records machines that entered or left the reserve: one event about each, where kubectl
+// describe machine shows it, and one about the MachineDeployment for each cause.
+func (a *application) announceMoves(moves []keep.MachineChange) {
+	for _, c := range moves {
+		if c.State != nil && *c.State != "" {
+			reason := "ReserveReleased"
+			if strings.HasPrefix(*c.State, keep.HeldState) {
+				reason = "ReserveHeld"
+			}
+			a.recorder.Event(referenceTo("Machine", a.machineOf(c.Name)), corev1.EventTypeNormal, reason, *c.State)
+		}
+	}
+	type cause struct {
+		mark keep.Marking
+		why  reserve.Why
+	}
+	names := map[cause][]string{}
+	for _, c := range moves {
+		if c.Mark != keep.Keep && c.Why != "" {
+			names[cause{c.Mark, c.Why}] = append(names[cause{c.Mark, c.Why}], c.Name)
+		}
+	}
+	for of, machines := range names {
+		reason, did := "ReserveHeld", "entered the reserve"
+		if of.mark == keep.Free {
+			reason, did = "ReserveReleased", "left the reserve"
+		}
+		slices.Sort(machines)
+		a.recorder.Eventf(referenceTo(deploymentKind, a.deployment), corev1.EventTypeNormal, reason, "Machines %s %s (%s)", strings.Join(machines, ", "), did, of.why)
+	}
+}
+
+// machineOf returns a machine of the view.
+func (a *application) machineOf(name string) *mcm.Machine {
+	for _, s := range a.view.Sets {
+		for _, m := range s.Machines {
+			if m.Name == name {
+				return m
+			}
+		}
+	}
+	return &mcm.Machine{}
+}
