@@ -143,7 +143,7 @@ var _ = It("T6: The new set has the annotations of the MachineDeployment, except
 	d := newDeployment(1)
 	v := viewOf(d, of("new", 1, "r", func(s *mcm.MachineSet) { s.Annotations["kept"], s.Annotations[stamp] = "x", now }))
 	d.Annotations[stamp] = now // or it would be stamped for the machine that is named
-	for _, key := range []string{corev1.LastAppliedConfigAnnotation, history, desired, maximum, PreferNoSchedule, Unfreeze, "node.machine.sapcloud.io/trigger-deletion-by-mcm"} {
+	for _, key := range []string{corev1.LastAppliedConfigAnnotation, history, desired, maximum, PreferNoSchedule, "node.machine.sapcloud.io/trigger-deletion-by-mcm"} {
 		d.Annotations[key] = "theirs"
 	}
 	Expect(New(v).Sets).To(BeEmpty())
