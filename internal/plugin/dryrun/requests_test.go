@@ -44,7 +44,7 @@ func zones(requested map[string]int) *Objects {
 	return o
 }
 
-// keep adds a Reserve as its controller leaves it.
+// reserveOf adds a Reserve as its controller leaves it.
 func reserveOf(o *Objects, name, spec string) {
 	GinkgoHelper()
 	r := &autoscaling.Reserve{}

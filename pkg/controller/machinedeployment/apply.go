@@ -50,10 +50,12 @@ func newApplication(c *Controller, v plan.View) *application {
 func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error {
 	a := newApplication(c, v)
 	nodesErr := make(chan error, 1)
-	entering, others, closing, nodes := splitEntering(p)
-	p.Machines = others
-	go func() { // pods wait for some of them, and their cluster may be slow
-		nodesErr <- errors.Join(a.changeNodes(ctx, nodes), a.closeAndMark(ctx, entering, closing))
+	var entering []plan.MachineChange
+	var closing, urgent []plan.NodeChange
+	entering, p.Machines, closing, p.Nodes = splitEntering(p)
+	urgent, p.Nodes = splitUrgent(p.Nodes)
+	go func() { // pods wait for them, and creations take their time
+		nodesErr <- errors.Join(a.changeNodes(ctx, urgent), a.closeAndMark(ctx, entering, closing))
 	}()
 	err := a.applyToMachines(ctx, p)
 	if err == nil {
@@ -78,7 +80,7 @@ func (a *application) applyToMachines(ctx context.Context, p plan.Plan) error {
 	changeErr := inParallel(p.Machines, func(m plan.MachineChange) error { return a.patchMachine(ctx, m.Before, m.After) })
 	failures, createErr := a.create(ctx, append(p.Creations, first...))
 	return errors.Join(
-		setErr, changeErr, createErr, a.delete(ctx, p.Deletions), a.deleteSets(ctx, p.SetDeletions),
+		setErr, changeErr, createErr, a.delete(ctx, p.Deletions), a.deleteSets(ctx, p.SetDeletions), a.changeNodes(ctx, p.Nodes),
 		a.report(ctx, p.Statuses, failures), a.reportDeployment(ctx, status),
 	)
 }

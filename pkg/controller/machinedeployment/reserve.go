@@ -339,6 +339,18 @@ func splitEntering(p plan.Plan) (entering, others []plan.MachineChange, theirs, 
 	return entering, others, theirs, rest
 }
 
+// splitUrgent returns the changes of Nodes that pods may wait for, and the others.
+func splitUrgent(all []plan.NodeChange) (urgent, others []plan.NodeChange) {
+	for _, n := range all {
+		if n.Urgent {
+			urgent = append(urgent, n)
+		} else {
+			others = append(others, n)
+		}
+	}
+	return urgent, others
+}
+
 // confirmEmpty returns a conflict if a pod runs on the Node of a machine in reserve: the cache of pods may
 // be late.
 func (a *application) confirmEmpty(ctx context.Context, m *mcm.Machine) error {

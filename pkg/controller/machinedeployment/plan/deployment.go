@@ -24,8 +24,10 @@ type deployment struct {
 	newest *set
 	// old are the others, by age.
 	old []*set
-	// nodes are those that are changed, as they will be, by name.
+	// nodes are those that are changed, as they will be, by name, and urgent those among them that pods may
+	// wait for.
 	nodes  map[string]*corev1.Node
+	urgent map[string]bool
 	events []Event
 
 	// creatable is how many machines may be created, and serving how many of them serve. The others get
@@ -37,7 +39,7 @@ type deployment struct {
 // decideDeployment adds what is to be done about a MachineDeployment and its MachineSets: first what
 // the MachineSets are to be, then what follows for the machines of each.
 func (p *Plan) decideDeployment(v View, adopted map[types.UID]bool) {
-	d := &deployment{View: v, stored: v.Deployment, Object: v.Deployment.DeepCopy(), nodes: map[string]*corev1.Node{}}
+	d := &deployment{View: v, stored: v.Deployment, Object: v.Deployment.DeepCopy(), nodes: map[string]*corev1.Node{}, urgent: map[string]bool{}}
 	selector, invalid := validateDeployment(d.stored)
 	leaving := d.stored.DeletionTimestamp != nil
 	mine, claims := claimSets(v, selector, invalid != nil)

@@ -30,7 +30,7 @@ func (d *deployment) nodeChanges() (changes []NodeChange) {
 	for _, name := range slices.Sorted(maps.Keys(d.nodes)) {
 		before, after := d.Nodes[name], d.nodes[name]
 		if !equality.Semantic.DeepEqual(before.ObjectMeta, after.ObjectMeta) || !equality.Semantic.DeepEqual(before.Spec, after.Spec) {
-			changes = append(changes, NodeChange{before, after})
+			changes = append(changes, NodeChange{before, after, d.urgent[name]})
 		}
 	}
 	return changes

@@ -96,7 +96,11 @@ type SetChange struct {
 type MachineChange struct{ Before, After *mcm.Machine }
 
 // NodeChange changes a Node, except for its status.
-type NodeChange struct{ Before, After *corev1.Node }
+type NodeChange struct {
+	Before, After *corev1.Node
+	// Urgent reports whether pods may wait for it: it is written beside all others, and not after them.
+	Urgent bool
+}
 
 // Creation creates machines. The last ones of them, as many as Reserve says, get the mark.
 type Creation struct {

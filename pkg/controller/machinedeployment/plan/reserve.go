@@ -40,6 +40,7 @@ func (p *Plan) keepReserve(d *deployment) {
 	}
 	for _, c := range k.Nodes {
 		d.changeNode(c.Machine.Object, func(node *corev1.Node) { c.ApplyTo(node) })
+		d.urgent[c.Machine.Node.Name] = true
 	}
 	d.changeOwn(k.Deployment)
 	p.Moves = k.Machines
