@@ -275,11 +275,12 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 	if k.kind == releaseKind {
 		return 0, c.release(ctx, k)
 	}
-	held, free := c.memory.hold(c.setsFor(k))
+	sets := c.setsFor(k)
+	held, free := c.memory.hold(uidsOf(sets))
 	if !free {
 		return gather, nil // another key decides about one of the MachineSets, which changes its owner now
 	}
-	defer c.memory.release(held)
+	defer c.endSync(sets, held)
 	v, err := c.observe(ctx, k)
 	if err != nil {
 		return 0, err
@@ -289,15 +290,27 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 	}
 	p := plan.New(v)
 	err = c.apply(ctx, v, p)
-	for _, s := range v.Sets {
-		if !c.isSetShown(s.Object) {
-			c.memory.forgetSet(s.Object.UID) // it went meanwhile
-		}
-	}
 	if v.Reserve != nil && v.Reserve.Unreachable != "" && !c.target.Silent() {
 		return requeue.Sooner(p.Again, reachability.Recheck), err // caches have yet to catch up
 	}
 	return p.Again, err
+}
+
+// endSync ends a sync of MachineSets, and forgets those that went meanwhile.
+func (c *Controller) endSync(sets []*mcm.MachineSet, held []types.UID) {
+	for _, set := range sets {
+		if !c.isSetShown(set) {
+			c.memory.forgetSet(set.UID)
+		}
+	}
+	c.memory.release(held)
+}
+
+func uidsOf(sets []*mcm.MachineSet) (all []types.UID) {
+	for _, set := range sets {
+		all = append(all, set.UID)
+	}
+	return all
 }
 
 // ObserveUpdate takes a MachineDeployment whose replicas another controller of this process has raised,

@@ -126,15 +126,13 @@ func (c *Controller) others(v plan.View) (all []*machine.MachineDeployment) {
 	return all
 }
 
-// setsFor returns the UIDs of the MachineSets that a key may decide about.
-func (c *Controller) setsFor(k key) (all []types.UID) {
-	for _, set := range c.setsOf(k) {
-		all = append(all, set.UID)
-	}
+// setsFor returns the MachineSets that a key may decide about.
+func (c *Controller) setsFor(k key) []*mcm.MachineSet {
+	all := c.setsOf(k)
 	if d := c.deploymentOf(k); d != nil {
 		for _, set := range c.orphanSets(k.namespace) {
 			if selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector); err == nil && selector.Matches(labels.Set(set.Labels)) {
-				all = append(all, set.UID)
+				all = append(all, set)
 			}
 		}
 	}

@@ -64,7 +64,7 @@ var _ = Describe("O11: An orphan that several MachineDeployments select", func()
 })
 
 var _ = It("O4: Nothing is decided while a MachineSet has yet to adopt machines", func() {
-	d := newDeployment(2)
+	d := newDeployment(2, unfinished)
 	v := viewOf(d, of("old", 2, "rr"), of("new", 1, "r"))
 	v.Orphans = append(v.Orphans, newMachine(v.Sets[1].Object, "m", mcm.MachineRunning, orphan, func(m *mcm.Machine) { m.Labels = v.Sets[1].Object.Labels }))
 	Expect(text(New(v))).To(Equal("adopt m"))
