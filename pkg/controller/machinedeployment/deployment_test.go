@@ -4,6 +4,7 @@ package machinedeployment_test
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -136,6 +137,48 @@ var _ = Describe("A MachineDeployment", func() {
 		})
 	})
 
+	It("2: creates no machine twice for a MachineSet that its stores do not show yet", func() {
+		play(func(c *cluster) {
+			lost := false
+			c.AfterWrite(func(w sim.Write) error {
+				if w.Resource == "machines" && w.Verb == "create" && !lost {
+					lost = true
+					return apierrors.NewTimeoutError("the answer is lost", 0)
+				}
+				return nil
+			})
+			c.Lag("machinesets", func() time.Duration { return time.Minute }, name)
+			c.Lag("machines", func() time.Duration { return time.Minute }, name)
+			c.deploy("d", 2)
+			time.Sleep(40 * time.Second)
+			Expect(c.machinesOf(c.setsOf("d")[0].Name)).To(HaveLen(2))
+			c.settle()
+			c.isRolled("d")
+		})
+	})
+
+	It("8: reads a MachineSet whose write was not answered before it decides again", func() {
+		play(func(c *cluster) {
+			c.deploy("d", 2)
+			c.settle()
+			lost := false
+			c.AfterWrite(func(w sim.Write) error {
+				if w.Resource == "machinesets" && w.Verb == "patch" && w.Subresource == "" && !lost {
+					lost = true
+					return apierrors.NewTimeoutError("the answer is lost", 0)
+				}
+				return nil
+			})
+			c.Lag("machinesets", func() time.Duration { return time.Minute }, name)
+			c.edit("d", `{"replicas":3}`)
+			time.Sleep(20 * time.Second)
+			Expect(lost).To(BeTrue())
+			Expect(c.machinesOf(c.setsOf("d")[0].Name)).To(HaveLen(3), "before the watch shows it")
+			c.settle()
+			c.isRolled("d")
+		})
+	})
+
 	It("T4: gives its MachineSet another name if that is taken", func() {
 		play(func(c *cluster) {
 			d := c.deploy("d", 1)
@@ -237,7 +280,14 @@ var _ = Describe("A MachineDeployment", func() {
 			c.deploy("z", 1, selecting("both"), func(d *api.MachineDeployment) { d.Spec.Template.Spec.Class.Name = "z" })
 			time.Sleep(2 * time.Second)
 			c.deploy("a", 1, selecting("both"), func(d *api.MachineDeployment) { d.Spec.Template.Spec.Class.Name = "a" })
+			for i := range 4 {
+				c.create(fmt.Sprint("s-", i), 0, byHand("both"))
+			}
+			c.create("s", 0, byHand("both"), func(s *mcm.MachineSet) { s.Labels = nil })
 			c.settle()
+			for i := range 4 {
+				Expect(metav1.GetControllerOf(c.set(fmt.Sprint("s-", i)))).To(HaveValue(HaveField("Name", "z")))
+			}
 			var refuses atomic.Bool
 			refuses.Store(true)
 			c.OnWrite(func(w sim.Write) error {
@@ -246,8 +296,8 @@ var _ = Describe("A MachineDeployment", func() {
 				}
 				return nil
 			})
-			c.create("s", 0, byHand("both"))
-			time.Sleep(10 * time.Minute)
+			world.Patch(c.sets(), "s", `{"metadata":{"labels":{"name":"both"}}}`)
+			time.Sleep(4 * time.Minute)
 			Expect(metav1.GetControllerOf(c.set("s"))).To(BeNil())
 			world.Delete(c.deployments(), "z")
 			refuses.Store(false)
