@@ -139,14 +139,22 @@ var _ = Describe("A MachineDeployment", func() {
 
 	It("2: creates no machine twice for a MachineSet that its stores do not show yet", func() {
 		play(func(c *cluster) {
-			lost := false
-			c.AfterWrite(func(w sim.Write) error {
-				if w.Resource == "machines" && w.Verb == "create" && !lost {
-					lost = true
-					return apierrors.NewTimeoutError("the answer is lost", 0)
+			attempts := 0
+			fails := func(at int) func(w sim.Write) error {
+				return func(w sim.Write) error {
+					if w.Resource == "machines" && w.Verb == "create" && attempts == at {
+						return apierrors.NewTimeoutError("the answer is lost", 0)
+					}
+					return nil
 				}
-				return nil
+			}
+			c.OnWrite(func(w sim.Write) error {
+				if w.Resource == "machines" && w.Verb == "create" {
+					attempts++
+				}
+				return fails(2)(w)
 			})
+			c.AfterWrite(fails(1)) // and yet it has taken effect
 			c.Lag("machinesets", func() time.Duration { return time.Minute }, name)
 			c.Lag("machines", func() time.Duration { return time.Minute }, name)
 			c.deploy("d", 2)
