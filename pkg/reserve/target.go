@@ -117,7 +117,7 @@ func (r *round) emptiest() []int {
 // spend takes the pods of a machine from what is left of budgets; false if that is not enough.
 func (r *round) spend(left []int, machine string) bool {
 	for i, b := range r.view.Budgets {
-		if b.Pods[machine] > left[i] {
+		if b.Pods[machine] > max(0, left[i]) {
 			return false
 		}
 	}
