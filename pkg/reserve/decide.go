@@ -52,7 +52,7 @@ func (r *round) aim() {
 		r.target = min(r.target, t.reserve)
 	default:
 		retry.Try = cmp.Or(retry.Try, t.reserve+1)
-		r.target = min(r.target, retry.Try)
+		r.target = min(r.target, max(retry.Try, t.reserve))
 	}
 	kept := len(r.selectMachines(func(m Machine) bool { return m.Reserve && m.protected() }, byName))
 	r.target = max(r.target, kept, min(r.applied.Counted, r.view.Min-r.replicas), 0)
@@ -72,7 +72,7 @@ func (r *round) chooseGoing() {
 		if r.isStuck(r.machines[i]) {
 			why = Unmakeable
 		}
-		if r.plan.Closed = append(r.plan.Closed, name); n < t.reserve-r.target {
+		if r.plan.Closed = append(r.plan.Closed, name); n < t.reserve-r.soon()-r.target {
 			r.plan.Going = append(r.plan.Going, Victim{name, why})
 		}
 	}
@@ -87,11 +87,33 @@ func (r *round) chooseGoing() {
 		r.plan.SurplusSince = r.view.Now
 	}
 	if r.impatient() {
-		emptiest := r.emptiest()
-		for _, i := range emptiest[:min(over, len(emptiest))] {
-			r.plan.Going = append(r.plan.Going, Victim{r.machines[i].Name, Surplus})
-		}
+		r.drain(over, t.running-r.replicas)
 	}
+}
+
+// drain names machines of a surplus, of which only so many may be ready: others may be beyond R that never
+// become ready, and run no workload.
+func (r *round) drain(over, ready int) {
+	for _, i := range r.emptiest() {
+		if over <= 0 {
+			return
+		}
+		if r.machines[i].Ready() {
+			if ready <= 0 {
+				continue
+			}
+			ready--
+		}
+		over--
+		r.plan.Going = append(r.plan.Going, Victim{r.machines[i].Name, Surplus})
+	}
+}
+
+// soon returns how many machines in reserve will serve as soon as they can, because fewer than R do: they
+// are not too many, and none is created in their place.
+func (r *round) soon() int {
+	able := r.selectMachines(func(m Machine) bool { return m.Reserve && !m.Unhealthy() && !m.kept && !r.isStuck(m) }, byName)
+	return clamp(r.replicas-r.countMachines().serving, len(able))
 }
 
 // mayGo reports whether a reserve machine may be deleted now: no pod runs there, and none can come. One
@@ -110,23 +132,23 @@ func (r *round) mayGo(m Machine) bool {
 // those that are leaving, stay within max, unless workload needs more.
 func (r *round) total() {
 	t := r.countMachines()
-	shrunk := 0
+	shrunk := map[string]bool{}
 	for _, going := range r.plan.Going {
 		if going.Why != Surplus {
-			shrunk++
+			shrunk[going.Name] = true
 		}
 	}
-	stays := t.live - shrunk - r.plan.Cut
 	able := 0
 	for _, m := range r.machines {
-		if !m.Leaving() && !m.Unhealthy() && !m.kept {
+		if !m.Leaving() && !m.Unhealthy() && !m.kept && !shrunk[m.Name] {
 			able++
 		}
 	}
-	r.plan.Serve = max(0, r.replicas-(able-shrunk))
-	excess := max(stays-r.replicas, t.reserve-shrunk)
+	r.plan.Serve = max(0, r.replicas-able)
+	stays := t.live - len(shrunk) - r.plan.Cut
+	excess := max(stays-r.replicas, t.reserve-len(shrunk))
 	if t.serving <= r.replicas || r.view.Rollout {
-		excess = max(r.target, t.reserve-shrunk)
+		excess = max(r.target, t.reserve-r.soon()-len(shrunk))
 	}
 	r.plan.Total = r.replicas + excess
 	r.plan.Room = r.room(t)
