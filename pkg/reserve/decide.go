@@ -66,20 +66,21 @@ func (r *round) aim() {
 func (r *round) chooseGoing() {
 	t := r.countMachines()
 	r.surplusServes = !r.view.Rollout && t.serving > r.replicas
-	spare := r.selectMachines(func(m Machine) bool { return m.Reserve && !m.protected() && r.mayGo(m) }, r.victimOrder)
-	for n, i := range spare {
-		name, why := r.machines[i].Name, Shrunk
-		if r.isStuck(r.machines[i]) {
+	over := t.reserve - r.soon() - r.target
+	for _, i := range r.selectMachines(r.isClosed, r.victimOrder) {
+		m, why := r.machines[i], Shrunk
+		if r.isStuck(m) {
 			why = Unmakeable
 		}
-		if r.plan.Closed = append(r.plan.Closed, name); n < t.reserve-r.soon()-r.target {
-			r.plan.Going = append(r.plan.Going, Victim{name, why})
+		if r.plan.Closed = append(r.plan.Closed, m.Name); over > 0 && r.mayGo(m) {
+			r.plan.Going = append(r.plan.Going, Victim{m.Name, why})
+			over--
 		}
 	}
 	if !r.view.Rollout {
 		r.plan.Cut = clamp(t.live-r.asked, t.serving+t.sick-r.replicas)
 	}
-	over := t.serving - r.replicas - r.plan.Cut
+	over = t.serving - r.replicas - r.plan.Cut
 	if over <= 0 || t.leaving > 0 || r.view.Rollout || r.view.NodesUnknown || r.view.Unhealthy {
 		return
 	}
@@ -116,10 +117,18 @@ func (r *round) soon() int {
 	return clamp(r.replicas-r.countMachines().serving, len(able))
 }
 
-// mayGo reports whether a reserve machine may be deleted now: no pod runs there, and none can come. One
-// that cannot be created has no Node.
+// isClosed reports whether a machine in reserve may be deleted now where that is needed. A rollout does
+// not wait for pods that tolerate the reserve, nor for what keeps machines otherwise.
+func (r *round) isClosed(m Machine) bool {
+	return m.Reserve && (r.mayGo(m) || r.view.Rollout && !r.view.NodesUnknown && !m.Open)
+}
+
+// mayGo reports whether a machine in reserve may be deleted because it is too many: no pod runs there,
+// and none can come. One that cannot be created has no Node.
 func (r *round) mayGo(m Machine) bool {
 	switch {
+	case m.protected():
+		return false
 	case r.view.AllLeaving:
 		return true
 	case r.view.NodesUnknown:
@@ -147,7 +156,10 @@ func (r *round) total() {
 	r.plan.Serve = max(0, r.replicas-able)
 	stays := t.live - len(shrunk) - r.plan.Cut
 	excess := max(stays-r.replicas, t.reserve-len(shrunk))
-	if t.serving <= r.replicas || r.view.Rollout {
+	switch {
+	case r.view.Rollout:
+		excess = max(r.target, len(r.selectMachines(func(m Machine) bool { return m.Reserve && !shrunk[m.Name] && r.stays(m) }, byName)))
+	case t.serving <= r.replicas:
 		excess = max(r.target, t.reserve-r.soon()-len(shrunk))
 	}
 	r.plan.Total = r.replicas + excess
@@ -155,6 +167,10 @@ func (r *round) total() {
 	r.plan.Applied = Applied{Excess: excess, Max: r.max, Counted: min(r.plan.Applied.Counted, excess)}
 	r.visible, r.present = r.plan.Total, t.live
 }
+
+// stays reports whether a rollout leaves a machine: others go in any case, and nothing comes in their
+// place because of them.
+func (r *round) stays(m Machine) bool { return r.view.CurrentSet == "" || m.Set == r.view.CurrentSet }
 
 // room returns how many machines may be created. Together with those that are leaving, they stay within
 // max. Workload waits only for machines of the reserve to leave: others may be sick, or take hours to

@@ -35,8 +35,8 @@ type Plan struct {
 	// Room is how many machines may be created now. The first Serve of them serve, the others are in
 	// reserve.
 	Room, Serve int
-	// Going are the machines to delete now. Closed are all reserve machines that may be deleted now, the
-	// first to go first. Cut is how many machines that are not in reserve are too many.
+	// Going are the machines to delete now. Closed are all reserve machines that may be deleted now, also
+	// where a rollout needs that, the first to go first. Cut is how many machines that are not in reserve are too many.
 	Going  []Victim
 	Closed []string
 	Cut    int

@@ -117,7 +117,9 @@ func (s *set) surplusBesideReserve(staying []*mcm.Machine, n int) (surplus []*mc
 		return !pool.Ready(m.Status.CurrentStatus.Phase) && (!pool.Marked(m) || closed(m))
 	})
 	take(n, func(m *mcm.Machine) bool { return !pool.Marked(m) })
-	take(n, closed)
+	for _, name := range rule.Closed {
+		take(1, func(m *mcm.Machine) bool { return m.Name == name })
+	}
 	return surplus
 }
 
@@ -134,9 +136,12 @@ func (d *deployment) spareIn(s *set) (n int32) {
 	return n
 }
 
-// isReplacing reports whether machines of more than one MachineSet are in use, so that a rollout
-// decides how many each has.
+// isReplacing reports whether machines of older templates are replaced, or more than one MachineSet has
+// machines, so that a rollout decides how many each has.
 func (d *deployment) isReplacing() bool {
+	if d.View.Reserve.Rollout {
+		return true
+	}
 	used := 0
 	for _, s := range d.sets() {
 		if s.Object.Spec.Replicas > 0 || len(s.machines) > 0 {
@@ -144,6 +149,14 @@ func (d *deployment) isReplacing() bool {
 		}
 	}
 	return used > 1
+}
+
+// isSpare reports whether a machine goes because the reserve shrinks, whatever number of machines there
+// is: others may be missing. In a rollout, that decides.
+func (s *set) isSpare(m *mcm.Machine) bool {
+	return s.of != nil && s.of.kept != nil && !s.of.isReplacing() && slices.ContainsFunc(s.of.kept.Rule.Going, func(g reserve.Victim) bool {
+		return g.Name == m.Name && g.Why != reserve.Surplus
+	})
 }
 
 // isDrained reports whether a machine is drained, because more serve than workload needs, for too long.

@@ -63,6 +63,8 @@ func (s *set) victims(preserve map[types.UID]string) []Deletion {
 		switch {
 		case s.isNamed(m):
 			choose(m, Named)
+		case s.isSpare(m):
+			choose(m, Surplus)
 		case s.isDrained(m):
 			choose(m, Drained)
 		}

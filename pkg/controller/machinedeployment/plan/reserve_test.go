@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/keep"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/test/fixture"
+)
+
+// sparesChange changes a MachineDeployment with a reserve.
+type sparesChange = func(*spares)
+
+// to changes a machine.
+func to(name string, change ...machineChange) sparesChange {
+	return func(s *spares) {
+		s.each(func(m *mcm.Machine) *mcm.Machine {
+			if m.Name == name {
+				m = m.DeepCopy()
+				for _, c := range change {
+					c(m)
+				}
+			}
+			return m
+		})
+	}
+}
+
+func wants(x int32) sparesChange { return func(s *spares) { s.edit(asks(x)) } }
+
+// lasting has lasted the surplus for so long.
+func lasting(d time.Duration) sparesChange {
+	return func(s *spares) { s.memory.SurplusSince = noon.Add(-d) }
+}
+
+func unreachable(s *spares) {
+	s.change = append(s.change, func(v *keep.View) { v.Unreachable = "it does not answer" })
+}
+
+func forced(s *spares) {
+	s.change = append(s.change, func(v *keep.View) { v.AllLeaving = true })
+}
+
+// bounds sets the annotation.
+func bounds(text string) sparesChange {
+	return func(s *spares) {
+		s.edit(func(d *api.MachineDeployment) { metav1.SetMetaDataAnnotation(&d.ObjectMeta, api.BoundsAnnotation, text) })
+	}
+}
+
+func changed(s *spares, change ...sparesChange) *spares {
+	for _, c := range change {
+		c(s)
+	}
+	return s
+}
+
+// markedNow puts a machine into the reserve that was created to serve.
+func markedNow(m *mcm.Machine) { *m = *pool.Mark(m, plainSettings.NewMark(noon)) }
+
+func phased(phase mcm.MachinePhase) machineChange {
+	return func(m *mcm.Machine) { m.Status.CurrentStatus.Phase = phase }
+}
+
+var _ = DescribeTable("A MachineDeployment with a reserve",
+	func(s *spares, want string) { Expect(tale(s.decide())).To(Equal(want)) },
+	Entry("rests", withSpares(2, newDeployment(2), of("new", 4, "rrRR")), ""),
+	Entry("gets a set", withSpares(2, newDeployment(2)), "new set of 4"),
+	Entry("gets machines with their roles", withSpares(2, newDeployment(2), of("new", 4, "")), "new creates 4, 2 in reserve"),
+	Entry("gets what is missing of the reserve", withSpares(2, newDeployment(2), of("new", 4, "rrR")), "new creates 1, 1 in reserve"),
+	Entry("replaces one that serves from the reserve, and fills that", withSpares(2, newDeployment(2), of("new", 4, "rtRR")), "new-2 leaves, new creates 1, 1 in reserve"),
+	Entry("grows, from the reserve first", withSpares(2, newDeployment(3), of("new", 4, "rrRR", sized(4))), "new 4 -> 5, new-2 leaves, new creates 1, 1 in reserve"),
+	Entry("grows by more than the reserve", withSpares(1, newDeployment(4), of("new", 3, "rrR", sized(3))), "new 3 -> 5, new-2 leaves, new creates 2, 1 in reserve"),
+	Entry("shrinks the reserve, the newest first", changed(withSpares(3, newDeployment(1), of("new", 4, "rRRR")), wants(1)), "new 4 -> 2, delete new-3 (Surplus), delete new-2 (Surplus)"),
+	Entry("shrinks the reserve, and does not touch one that pods run on", changed(withSpares(3, newDeployment(1), of("new", 4, "rRRB")), wants(1)), "new 4 -> 2, delete new-2 (Surplus), delete new-1 (Surplus)"),
+	Entry("shrinks the reserve no further than pods let it", changed(withSpares(3, newDeployment(1), of("new", 4, "rBRB")), wants(0)), "new 4 -> 3, delete new-2 (Surplus)"),
+	Entry("shrinks the reserve no further than to Nodes that are open", changed(withSpares(2, newDeployment(1), of("new", 3, "rOR")), wants(0)), "new 3 -> 2, delete new-2 (Surplus)"),
+	Entry("shrinks by one that serves where replicas fall, the one that goes first", changed(withSpares(2, newDeployment(2), of("new", 5, "rrrRR", sized(5))), to("new-1", priority("1"))), "new 5 -> 4, delete new-1 (Surplus)"),
+	Entry("shrinks by one that serves where replicas fall, whatever goes first in reserve", changed(withSpares(2, newDeployment(2), of("new", 5, "rrrRR", sized(5))), to("new-3", priority("1"))), "new 5 -> 4, delete new-0 (Surplus)"),
+	Entry("shrinks by none that is preserved in reserve", changed(withSpares(2, newDeployment(1), of("new", 3, "rRR")), to("new-2", expires(time.Hour)), wants(1)), "new 3 -> 2, delete new-1 (Surplus)"),
+	Entry("shrinks by both where both fall", changed(withSpares(2, newDeployment(1), of("new", 4, "rrRR", sized(4))), wants(1)), "new 4 -> 2, delete new-3 (Surplus), delete new-0 (Surplus)"),
+	Entry("deletes none that serves for one that cannot be created", withSpares(2, newDeployment(2), of("new", 4, "rrRC")), "new 4 -> 3, delete new-3 (Surplus)"),
+	Entry("deletes none for one in reserve that is closed later", changed(withSpares(1, newDeployment(2), of("new", 3, "rrO")), wants(0)), ""),
+	Entry("replaces a failed machine from the reserve", withSpares(1, newDeployment(2), of("new", 3, "rfR")), "new-2 leaves, delete new-1 (Failed)"),
+	Entry("deletes a failed machine in reserve", withSpares(2, newDeployment(1), of("new", 3, "rRF")), "delete new-2 (Failed)"),
+	Entry("deletes a failed machine in reserve that is too many, although one is missing that serves", changed(withSpares(1, newDeployment(2), of("new", 2, "rU", sized(3))), wants(0)), "delete new-1 (Surplus)"),
+	Entry("puts an empty machine into the reserve where too many serve", withSpares(2, newDeployment(2), of("new", 4, "rreR")), "new-2 enters"),
+	Entry("puts no busy one there", withSpares(2, newDeployment(2), of("new", 4, "rrrR")), ""),
+	Entry("drains one of them after a while", changed(withSpares(2, newDeployment(2), of("new", 4, "rrrR")), lasting(10*time.Minute)), "delete new-2 (Drained)"),
+	Entry("drains none before", changed(withSpares(2, newDeployment(2), of("new", 4, "rrrR")), lasting(10*time.Minute-1)), ""),
+	Entry("lets one serve that pods run on although it is in reserve", changed(withSpares(2, newDeployment(2), of("new", 4, "rrRR")), func(s *spares) { s.occupy("node-new-3", fixture.Pod("late", evictable)) }), "new-3 leaves"),
+	Entry("lets nothing serve in place of one that a client names: replicas are restored", withSpares(1, newDeployment(1, func(d *api.MachineDeployment) {
+		d.Annotations = map[string]string{machineutils.TriggerDeletionByMCM: "new-2~" + mark(-time.Minute), machineutils.LastDeploymentReplicaChangeByScalerTime: mark(0)}
+	}), of("new", 3, "rrR", sized(3))), "delete new-2 (Named)"),
+	Entry("lets a reserve machine serve in place of one that a client names and that is busy", withSpares(1, newDeployment(2, func(d *api.MachineDeployment) {
+		d.Annotations = map[string]string{machineutils.TriggerDeletionByMCM: "new-0~" + mark(-time.Minute), machineutils.LastDeploymentReplicaChangeByScalerTime: mark(0)}
+	}), of("new", 4, "rrrR", sized(4))), "new 4 -> 3, delete new-0 (Named)"),
+	Entry("is within max: the reserve gives way", changed(withSpares(2, newDeployment(3), of("new", 4, "rrRR", sized(4))), bounds("1:4")), "new-2 leaves"),
+	Entry("is within max: none comes while another one leaves", changed(withSpares(2, newDeployment(2), of("new", 4, "rrRRt")), bounds("1:4"), to("new-2", leaving, phased(mcm.MachineTerminating))), ""),
+	Entry("is within max: one comes while two leave, if there is room", changed(withSpares(2, newDeployment(2), of("new", 4, "rrRR")), bounds("1:5"), to("new-2", leaving, phased(mcm.MachineTerminating))), "new creates 1, 1 in reserve"),
+	Entry("with a cluster that does not answer: gets its machines", changed(withSpares(2, newDeployment(3), of("new", 4, "rrRR", sized(4))), unreachable), "new 4 -> 5, new creates 1, 1 in reserve"),
+	Entry("with a cluster that does not answer: keeps those in reserve", changed(withSpares(2, newDeployment(2), of("new", 4, "rrRR")), unreachable, wants(0)), ""),
+	Entry("with a cluster that does not answer: deletes what was never created", changed(withSpares(2, newDeployment(2), of("new", 4, "rrRC")), unreachable, wants(0)), "new 4 -> 3, delete new-3 (Surplus)"),
+	Entry("is paused: its size is decided as well", withSpares(2, newDeployment(3, paused), of("new", 4, "rrRR", sized(4))), "new 4 -> 5, new-2 leaves, new creates 1, 1 in reserve"),
+	Entry("grows no further than replicas are applied", withSpares(1, newDeployment(5, func(d *api.MachineDeployment) {
+		d.Annotations = map[string]string{api.AppliedReplicasAnnotation: "3"}
+	}), of("new", 3, "rrR", sized(3))), "new 3 -> 4, new-2 leaves, new creates 1, 1 in reserve"),
+	Entry("is no more, and its machines go with it", withSpares(2, newDeployment(2, ends), of("new", 4, "rrRR")), ""),
+)
+
+var _ = DescribeTable("A rollout with a reserve",
+	func(s *spares, want string) { Expect(tale(s.decide())).To(Equal(want)) },
+	Entry("begins with surge", withSpares(1, newDeployment(2), of("old", 3, "rrR")), "new set of 1"),
+	Entry("creates new machines in reserve while the old ones serve", withSpares(1, newDeployment(2), of("old", 3, "rrR"), of("new", 1, "")), "new creates 1, 1 in reserve"),
+	Entry("creates new machines that serve while too few do", withSpares(1, newDeployment(3), of("old", 2, "rR"), of("new", 2, "")), "new 2 -> 3, old-1 leaves, new creates 3, 2 in reserve"),
+	Entry("deletes old machines in reserve before such as serve", withSpares(1, newDeployment(2), of("old", 3, "rrR"), of("new", 1, "R")), "old 3 -> 2, delete old-2 (Surplus)"),
+	Entry("deletes old machines in reserve, the newest first", withSpares(2, newDeployment(1), of("old", 2, "RR"), of("new", 2, "rR")), "old 2 -> 1, delete old-1 (Surplus)"),
+	Entry("deletes none of the last old machines in reserve that pods run on", withSpares(2, newDeployment(1), of("old", 2, "BR"), of("new", 2, "rR")), "old 2 -> 1, delete old-1 (Surplus)"),
+	Entry("deletes none of the last old machines in reserve that are open", withSpares(2, newDeployment(1), of("old", 2, "RO"), of("new", 2, "rR")), "old 2 -> 1, delete old-0 (Surplus)"),
+	Entry("waits for no pod that tolerates the reserve, if no other machine is left", withSpares(1, newDeployment(1), of("old", 0, "B"), of("new", 2, "rR")), "delete old-0 (Surplus)"),
+	Entry("deletes first what is not ready in reserve", withSpares(1, newDeployment(2), of("old", 3, "rrP"), of("new", 1, "R")), "old 3 -> 2, delete old-2 (Surplus)"),
+	Entry("deletes first what is not ready and serves", withSpares(1, newDeployment(2), of("old", 4, "rrpR"), of("new", 1, "R")), "old 4 -> 2, delete old-3 (Surplus), delete old-2 (Surplus)"),
+	Entry("lets a ready one serve in place of one that boots", withSpares(1, newDeployment(2), of("old", 3, "rpR"), of("new", 1, "p")), "old-1 enters, old-2 leaves"),
+	Entry("deletes first what is Unknown in reserve", withSpares(1, newDeployment(2), of("old", 3, "rrU"), of("new", 1, "R")), "old 3 -> 2, delete old-2 (Surplus)"),
+	Entry("deletes none that boots in reserve, and was created to serve", changed(withSpares(1, newDeployment(2), of("old", 3, "rrp"), of("new", 1, "R")), to("old-2", markedNow)), "old 3 -> 2, delete old-0 (Surplus)"),
+	Entry("waits for the last machine that was created to serve", changed(withSpares(1, newDeployment(1), of("old", 0, "p"), of("new", 2, "rR")), to("old-0", markedNow)), ""),
+	Entry("takes those that are too many in reserve from the set that has them", changed(withSpares(2, newDeployment(2), of("old", 3, "rRR"), of("new", 2, "rp", sized(4))), wants(1)), "old 3 -> 2, delete old-2 (Surplus)"),
+	Entry("takes those that are too many in reserve from the set that has them, though it is smaller", changed(withSpares(2, newDeployment(3), of("old", 4, "rrrr"), of("new", 2, "RR", sized(5))), wants(1)), "old 4 -> 3, new 2 -> 1, delete old-0 (Surplus), delete new-1 (Surplus)"),
+	Entry("takes those that serve too many in proportion", withSpares(1, newDeployment(2), of("old", 4, "rrrR"), of("new", 2, "rR", sized(5))), "old 4 -> 2, new 2 -> 1, delete old-3 (Surplus), delete old-0 (Surplus), delete new-0 (Surplus)"),
+	Entry("names what a client has named", changed(withSpares(1, newDeployment(2), of("old", 2, "rr"), of("new", 2, "rR", sized(4))), to("old-1", priority("1"))), "old 2 -> 1, delete old-1 (Surplus)"),
+	Entry("replaces failed machines", withSpares(1, newDeployment(2), of("old", 2, "rf"), of("new", 2, "rR")), "old 2 -> 1, delete old-1 (Surplus)"),
+	Entry("drains none", changed(withSpares(1, newDeployment(2), of("old", 2, "rr"), of("new", 2, "rr")), lasting(time.Hour)), "old 2 -> 1, delete old-0 (Surplus)"),
+	Entry("gives up what cannot be created", withSpares(1, newDeployment(2), of("old", 2, "rr"), of("new", 2, "rC")), "old 2 -> 1, new 2 -> 1, delete old-0 (Surplus), delete new-1 (Surplus)"),
+	Entry("goes on while the cluster does not answer", changed(withSpares(1, newDeployment(2), of("old", 3, "rrR"), of("new", 1, "r")), unreachable), "old 3 -> 2, delete old-0 (Surplus)"),
+	Entry("lets none of the last old machines in reserve go while the cluster does not answer", changed(withSpares(1, newDeployment(1), of("old", 0, "R"), of("new", 2, "rR")), unreachable), ""),
+	Entry("lets preserved machines in reserve be the last to go", changed(withSpares(2, newDeployment(1), of("old", 3, "rRR"), of("new", 1, "R")), to("old-1", expires(time.Hour)), to("old-2", priority("10"))), "old 3 -> 2, delete old-0 (Surplus)"),
+	Entry("lets preserved machines in reserve go all the same", changed(withSpares(2, newDeployment(1), of("old", 0, "RR"), of("new", 3, "rRR")), to("old-0", expires(time.Hour)), to("old-1", priority("10"))), "delete old-1 (Surplus), delete old-0 (Surplus)"),
+	Entry("begins: nothing goes before there is a new set", withSpares(1, newDeployment(1), of("old", 2, "rR", sized(2))), "new set of 1"),
+	Entry("with Recreate, lets all old ones go", withSpares(2, newDeployment(1, recreates), of("old", 3, "rRB")), "old 3 -> 0, delete old-0 (Surplus), delete old-1 (Surplus), delete old-2 (Surplus)"),
+)
+
+var _ = fmt.Sprint
+var _ = New
+var _ = pool.Marked
+var _ corev1.Node
