@@ -251,8 +251,8 @@ func (s *spares) as(m *mcm.Machine, letter rune) *mcm.Machine {
 	return m
 }
 
-// sized makes a MachineSet one whose size was decided for so many machines in all.
-func sized(n int32) setChange {
+// keptSized makes a MachineSet one whose size was decided for so many machines in all.
+func keptSized(n int32) setChange {
 	return func(s *mcm.MachineSet) { s.Annotations[desired], s.Annotations[maximum] = fmt.Sprint(n), fmt.Sprint(n+1) }
 }
 
