@@ -68,13 +68,11 @@ func (r *round) leftovers(spare []int, remain int) (leftovers []int) {
 }
 
 func (r *round) victimOrder(a, b Machine) int {
-	current := func(m Machine) bool { return r.direct && r.view.Rollout && m.Set == r.view.CurrentSet }
 	return cmp.Or(
 		compareFalseFirst(a.protected(), b.protected()),
 		compareFalseFirst(!r.isStuck(a), !r.isStuck(b)),
 		deletedAnyway(a, b),
 		compareFalseFirst(a.Busy(), b.Busy()),
-		compareFalseFirst(current(a), current(b)), // the others go in any case
 		compareFalseFirst(a.Ready(), b.Ready()),
 		compareFalseFirst(!a.Cordoned, !b.Cordoned),
 		newestFirst(a, b),

@@ -92,9 +92,9 @@ func announceField(c keep.DeploymentChange) (events []Event) {
 
 // surplusBesideReserve returns the machines of a MachineSet beyond its replicas that may be deleted now.
 // Machines of the reserve go first as far as the reserve is to shrink. For workload, the others go in
-// the usual order. In a rollout, those that are not ready are the next, and the reserve goes last, so
-// that each pod moves only once. A machine in reserve goes only if no pod runs there, and none can
-// come.
+// the usual order. In a rollout, those that are not ready go before all others, as the steps of the
+// rollout count on, and the rest of the reserve goes last, so that each pod moves only once. A machine in
+// reserve goes only if no pod can come, and but for the last of a rollout, only if none runs there.
 func (s *set) surplusBesideReserve(staying []*mcm.Machine, n int) (surplus []*mcm.Machine) {
 	rule := s.of.kept.Rule
 	closed := func(m *mcm.Machine) bool { return slices.Contains(rule.Closed, m.Name) }
@@ -106,16 +106,20 @@ func (s *set) surplusBesideReserve(staying []*mcm.Machine, n int) (surplus []*mc
 			}
 		}
 	}
-	for _, going := range rule.Going {
-		take(1, func(m *mcm.Machine) bool { return m.Name == going.Name && going.Why != reserve.Surplus })
+	takeGoing := func() {
+		for _, going := range rule.Going {
+			take(1, func(m *mcm.Machine) bool { return m.Name == going.Name && going.Why != reserve.Surplus })
+		}
 	}
 	if !s.of.isReplacing() {
+		takeGoing()
 		take(rule.Cut, func(m *mcm.Machine) bool { return !pool.Marked(m) })
 		return surplus
 	}
 	take(n, func(m *mcm.Machine) bool {
-		return !pool.Ready(m.Status.CurrentStatus.Phase) && (!pool.Marked(m) || closed(m))
+		return !pool.Ready(m.Status.CurrentStatus.Phase) && (!pool.Marked(m) || s.of.View.Reserve.Unreachable == "" || closed(m))
 	})
+	takeGoing()
 	take(n, func(m *mcm.Machine) bool { return !pool.Marked(m) })
 	for _, name := range rule.Closed {
 		take(1, func(m *mcm.Machine) bool { return m.Name == name })
@@ -245,6 +249,15 @@ func (d *deployment) isDone(s mcm.MachineDeploymentStatus) bool {
 	}
 	r := int(d.replicas())
 	return all == r && available == r && (r == 0 || d.newest != nil && len(d.newest.machines) == r)
+}
+
+// isFinished reports whether a rollout has ended, and the stored status says so.
+func (d *deployment) isFinished() bool {
+	status := d.stored.Status
+	if d.kept == nil {
+		return d.isComplete(status.StockMachineDeploymentStatus)
+	}
+	return d.isDone(status.StockMachineDeploymentStatus) && reasonOf(progressing(status)) == newSetAvailable
 }
 
 // reportReserve adds what the status says of the reserve.

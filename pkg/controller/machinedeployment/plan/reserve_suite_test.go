@@ -95,6 +95,7 @@ func (s *spares) carryOut(p Plan) {
 			}
 			added := s.View.Sets[i].Machines[len(set.Machines)-c.Count:]
 			for j := range added {
+				added[j].CreationTimestamp = metav1.NewTime(s.Now)
 				if j >= c.Count-c.Reserve {
 					added[j] = pool.Mark(added[j], c.Mark)
 				}
@@ -253,7 +254,9 @@ func (s *spares) as(m *mcm.Machine, letter rune) *mcm.Machine {
 
 // keptSized makes a MachineSet one whose size was decided for so many machines in all.
 func keptSized(n int32) setChange {
-	return func(s *mcm.MachineSet) { s.Annotations[desired], s.Annotations[maximum] = fmt.Sprint(n), fmt.Sprint(n+1) }
+	return func(s *mcm.MachineSet) {
+		s.Annotations[desired], s.Annotations[maximum] = fmt.Sprint(n), fmt.Sprint(n+1)
+	}
 }
 
 // tale returns what a plan does to MachineSets and machines, in words.

@@ -3,19 +3,16 @@
 package plan_test
 
 import (
-	"fmt"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	. "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
@@ -56,7 +53,9 @@ func forced(s *spares) {
 // bounds sets the annotation.
 func bounds(text string) sparesChange {
 	return func(s *spares) {
-		s.edit(func(d *api.MachineDeployment) { metav1.SetMetaDataAnnotation(&d.ObjectMeta, api.BoundsAnnotation, text) })
+		s.edit(func(d *api.MachineDeployment) {
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, api.BoundsAnnotation, text)
+		})
 	}
 }
 
@@ -125,20 +124,21 @@ var _ = DescribeTable("A rollout with a reserve",
 	Entry("begins with surge", withSpares(1, newDeployment(2), of("old", 3, "rrR")), "new set of 1"),
 	Entry("creates new machines in reserve while the old ones serve", withSpares(1, newDeployment(2), of("old", 3, "rrR"), of("new", 1, "")), "new creates 1, 1 in reserve"),
 	Entry("creates new machines that serve while too few do", withSpares(1, newDeployment(3), of("old", 2, "rR"), of("new", 2, "")), "new 2 -> 3, old-1 leaves, new creates 3, 2 in reserve"),
-	Entry("deletes old machines in reserve before such as serve", withSpares(1, newDeployment(2), of("old", 3, "rrR"), of("new", 1, "R")), "old 3 -> 2, delete old-2 (Surplus)"),
-	Entry("deletes old machines in reserve, the newest first", withSpares(2, newDeployment(1), of("old", 2, "RR"), of("new", 2, "rR")), "old 2 -> 1, delete old-1 (Surplus)"),
+	Entry("deletes old machines that serve, for which new ones in reserve will", withSpares(1, newDeployment(2), of("old", 3, "rrR"), of("new", 1, "R")), "old 3 -> 2, delete old-0 (Surplus)"),
+	Entry("deletes old machines in reserve last, the newest first", withSpares(2, newDeployment(1), of("old", 2, "RR"), of("new", 2, "rR")), "old 2 -> 1, delete old-1 (Surplus)"),
 	Entry("deletes none of the last old machines in reserve that pods run on", withSpares(2, newDeployment(1), of("old", 2, "BR"), of("new", 2, "rR")), "old 2 -> 1, delete old-1 (Surplus)"),
 	Entry("deletes none of the last old machines in reserve that are open", withSpares(2, newDeployment(1), of("old", 2, "RO"), of("new", 2, "rR")), "old 2 -> 1, delete old-0 (Surplus)"),
 	Entry("waits for no pod that tolerates the reserve, if no other machine is left", withSpares(1, newDeployment(1), of("old", 0, "B"), of("new", 2, "rR")), "delete old-0 (Surplus)"),
 	Entry("deletes first what is not ready in reserve", withSpares(1, newDeployment(2), of("old", 3, "rrP"), of("new", 1, "R")), "old 3 -> 2, delete old-2 (Surplus)"),
-	Entry("deletes first what is not ready and serves", withSpares(1, newDeployment(2), of("old", 4, "rrpR"), of("new", 1, "R")), "old 4 -> 2, delete old-3 (Surplus), delete old-2 (Surplus)"),
+	Entry("deletes first what is not ready and serves", withSpares(1, newDeployment(2), of("old", 4, "rrpR"), of("new", 1, "R")), "old 4 -> 2, delete old-2 (Surplus), delete old-0 (Surplus)"),
 	Entry("lets a ready one serve in place of one that boots", withSpares(1, newDeployment(2), of("old", 3, "rpR"), of("new", 1, "p")), "old-1 enters, old-2 leaves"),
 	Entry("deletes first what is Unknown in reserve", withSpares(1, newDeployment(2), of("old", 3, "rrU"), of("new", 1, "R")), "old 3 -> 2, delete old-2 (Surplus)"),
-	Entry("deletes none that boots in reserve, and was created to serve", changed(withSpares(1, newDeployment(2), of("old", 3, "rrp"), of("new", 1, "R")), to("old-2", markedNow)), "old 3 -> 2, delete old-0 (Surplus)"),
-	Entry("waits for the last machine that was created to serve", changed(withSpares(1, newDeployment(1), of("old", 0, "p"), of("new", 2, "rR")), to("old-0", markedNow)), ""),
+	Entry("deletes first what boots in reserve, also if it was created to serve", changed(withSpares(1, newDeployment(2), of("old", 3, "rrp"), of("new", 1, "R")), to("old-2", markedNow)), "old 3 -> 2, delete old-2 (Surplus)"),
+	Entry("deletes none of that while the cluster does not answer", changed(withSpares(1, newDeployment(2), of("old", 3, "rrp"), of("new", 1, "R")), to("old-2", markedNow), unreachable), "old 3 -> 2, delete old-0 (Surplus)"),
+	Entry("waits for the last machine until its Node is closed", withSpares(1, newDeployment(1), of("old", 0, "O"), of("new", 2, "rR")), ""),
 	Entry("takes those that are too many in reserve from the set that has them", changed(withSpares(2, newDeployment(2), of("old", 3, "rRR"), of("new", 2, "rp", keptSized(4))), wants(1)), "old 3 -> 2, delete old-2 (Surplus)"),
 	Entry("takes those that are too many in reserve from the set that has them, though it is smaller", changed(withSpares(2, newDeployment(3), of("old", 4, "rrrr"), of("new", 2, "RR", keptSized(5))), wants(1)), "old 4 -> 3, new 2 -> 1, delete old-0 (Surplus), delete new-1 (Surplus)"),
-	Entry("takes those that serve too many in proportion", withSpares(1, newDeployment(2), of("old", 4, "rrrR"), of("new", 2, "rR", keptSized(5))), "old 4 -> 2, new 2 -> 1, delete old-3 (Surplus), delete old-0 (Surplus), delete new-0 (Surplus)"),
+	Entry("takes those that serve too many in proportion", withSpares(1, newDeployment(2), of("old", 4, "rrrR"), of("new", 2, "rR", keptSized(5))), "old 4 -> 2, new 2 -> 1, delete old-0 (Surplus), delete old-1 (Surplus), delete new-1 (Surplus)"),
 	Entry("names what a client has named", changed(withSpares(1, newDeployment(2), of("old", 2, "rr"), of("new", 2, "rR", keptSized(4))), to("old-1", priority("1"))), "old 2 -> 1, delete old-1 (Surplus)"),
 	Entry("replaces failed machines", withSpares(1, newDeployment(2), of("old", 2, "rf"), of("new", 2, "rR")), "old 2 -> 1, delete old-1 (Surplus)"),
 	Entry("drains none", changed(withSpares(1, newDeployment(2), of("old", 2, "rr"), of("new", 2, "rr")), lasting(time.Hour)), "old 2 -> 1, delete old-0 (Surplus)"),
@@ -150,8 +150,3 @@ var _ = DescribeTable("A rollout with a reserve",
 	Entry("begins: nothing goes before there is a new set", withSpares(1, newDeployment(1), of("old", 2, "rR", keptSized(2))), "new set of 1"),
 	Entry("with Recreate, lets all old ones go", withSpares(2, newDeployment(1, recreates), of("old", 3, "rRB")), "old 3 -> 0, delete old-0 (Surplus), delete old-1 (Surplus), delete old-2 (Surplus)"),
 )
-
-var _ = fmt.Sprint
-var _ = New
-var _ = pool.Marked
-var _ corev1.Node

@@ -97,7 +97,7 @@ func (s *set) serving() (n int32) {
 
 // complete ends a rollout: it removes what told others of it, and old MachineSets.
 func (p *Plan) complete(d *deployment) {
-	if !d.isComplete(d.stored.Status.StockMachineDeploymentStatus) && !(d.kept != nil && d.isDone(d.stored.Status.StockMachineDeploymentStatus) && reasonOf(progressing(d.stored.Status)) == newSetAvailable) {
+	if !d.isFinished() {
 		return
 	}
 	d.unprotect()
