@@ -41,8 +41,8 @@ func (a *application) confirmDeployment(ctx context.Context) error {
 	return nil
 }
 
-// changeDeployment writes what differs in the MachineDeployment. What is remembered of its reserve belongs
-// to that.
+// changeDeployment writes what differs in the MachineDeployment, and remembers how often that was a field
+// that others write.
 func (a *application) changeDeployment(ctx context.Context, p plan.Plan) error {
 	if p.Deployment != nil {
 		if err := a.patchDeployment(ctx, p.Deployment.After); err != nil {
@@ -50,8 +50,8 @@ func (a *application) changeDeployment(ctx context.Context, p plan.Plan) error {
 		}
 		a.recordEvents(p.Deployment.Events)
 	}
-	if a.deployment != nil && a.reserves != nil && (p.Memory != nil || a.view.Reserve == nil) {
-		a.reserves.remember(a.deployment.UID, p.Memory)
+	if p.Memory != nil {
+		a.reserves.noteConflict(a.deployment.UID, p.Memory.FieldConflict)
 	}
 	return nil
 }

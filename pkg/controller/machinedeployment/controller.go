@@ -290,6 +290,9 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 	}
 	p := plan.New(v)
 	err = c.apply(ctx, v, p)
+	if v.Deployment != nil && c.reserves != nil && err == nil && (p.Memory != nil || v.Reserve == nil) {
+		c.reserves.remember(v.Deployment.UID, p.Memory) // once all is done: until then, what was asked for counts
+	}
 	if v.Reserve != nil && v.Reserve.Unreachable != "" && !c.target.Silent() {
 		return requeue.Sooner(p.Again, reachability.Recheck), err // caches have yet to catch up
 	}

@@ -182,7 +182,7 @@ func isSelected(node *corev1.Node) bool {
 
 var _ = Describe("Updates in place", func() {
 	It("I3, I6, I8: storms neither create nor delete a machine, and never too many are selected", func() {
-		storm.Seeds(suite, 6, func(seed uint64) {
+		storm.Seeds(suite, 2, func(seed uint64) {
 			u := updating(newCluster(sim.Options{Seed: seed}))
 			defer u.End()
 			random := rand.New(rand.NewPCG(seed, 4))
@@ -210,7 +210,7 @@ var _ = Describe("Updates in place", func() {
 	})
 
 	It("D7, I2: storms end with all replicas in the newest set, whatever changes meanwhile", func() {
-		storm.Seeds(suite, 6, func(seed uint64) {
+		storm.Seeds(suite, 2, func(seed uint64) {
 			u := updating(newCluster(sim.Options{Seed: seed}))
 			defer u.End()
 			random := rand.New(rand.NewPCG(seed, 5))

@@ -133,7 +133,7 @@ func (a *autoscaler) rests() {
 
 var _ = Describe("Named machines", func() {
 	It("N6: are the ones that go, in bad weather and with two instances, and their names vanish", func() {
-		storm.Seeds(suite, 8, func(seed uint64) {
+		storm.Seeds(suite, 2, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 4))

@@ -57,6 +57,15 @@ func (r *reserves) remember(d types.UID, m *keep.Memory) {
 	}
 }
 
+// noteConflict keeps how often a field of a MachineDeployment has been overwritten.
+func (r *reserves) noteConflict(d types.UID, c keep.FieldConflict) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.memories[d]
+	m.FieldConflict = c
+	r.memories[d] = m
+}
+
 // source reads the machines of a view for package pool.
 type source struct {
 	*Controller

@@ -31,8 +31,6 @@ import (
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
-var nodeGVR = corev1.SchemeGroupVersion.WithResource("nodes")
-
 // keeping is the program under test with reserves. Watched starts what is read of the target cluster.
 func keeping(watched func(*target.Informers) world.Informers) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {

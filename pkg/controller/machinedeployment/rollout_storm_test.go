@@ -116,7 +116,7 @@ func (c *cluster) disturb(random *rand.Rand, name string) {
 
 var _ = Describe("Storms of rollouts", func() {
 	It("8: neither surge nor what may be unavailable is exceeded at any write", func() {
-		storm.Seeds(suite, 6, func(seed uint64) {
+		storm.Seeds(suite, 2, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -158,7 +158,7 @@ var _ = Describe("Storms of rollouts", func() {
 	})
 
 	It("6 and 7: two instances end as in calm weather, whatever people and machines do", func() {
-		storm.Seeds(suite, 6, func(seed uint64) {
+		storm.Seeds(suite, 2, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			c.Require("lease lost")

@@ -144,7 +144,7 @@ func (c *cluster) expectFrozen(is bool) {
 
 var _ = Describe("Machines that others create without end", func() {
 	It("7: freeze a MachineSet, which thaws and is complete once they have gone", func() {
-		storm.Seeds(suite, 6, func(seed uint64) {
+		storm.Seeds(suite, 2, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 4))

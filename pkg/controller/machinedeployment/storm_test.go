@@ -131,7 +131,7 @@ func (c *cluster) rests(name string, replicas int) {
 
 var _ = Describe("Storms", func() {
 	It("2 and 3: no machine too many is created, and none too many deleted", func() {
-		storm.Seeds(suite, 6, func(seed uint64) {
+		storm.Seeds(suite, 2, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -157,7 +157,7 @@ var _ = Describe("Storms", func() {
 	})
 
 	It("6: two instances end as in calm weather, whatever people and machines do", func() {
-		storm.Seeds(suite, 6, func(seed uint64) {
+		storm.Seeds(suite, 2, func(seed uint64) {
 			c := newCluster(sim.Options{Seed: seed})
 			defer c.End()
 			c.Require("lease lost")
