@@ -186,6 +186,9 @@ func ruleView(v View, w desired) reserve.View {
 	for _, m := range v.Machines {
 		one := m.ruleMachine(returned)
 		one.Claimed, one.Open = claims.Has(one.Name, view.Replicas), (one.Open || v.Direct && m.opened()) && !v.Targetless
+		if v.Direct && v.Targetless {
+			one.Pods = 0 // there are none
+		}
 		view.Machines = append(view.Machines, one)
 	}
 	v.addEvictions(&view)

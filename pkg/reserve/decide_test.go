@@ -272,6 +272,8 @@ var _ = DescribeTable("A controller of its own has so many machines",
 	Entry("below a max that falls: the reserve goes", all(bounded(4)), "4; f goes (Shrunk); e goes (Shrunk)"),
 	Entry("in a rollout: as many in all, and more as it needs", all(replacing, replicas(4)), "7; d Released; 1 come, 0 serve"),
 	Entry("in a rollout: X falls", all(replacing, wish(1)), "4; f goes (Shrunk); e goes (Shrunk)"),
+	Entry("in a rollout: as many in reserve as cannot go, before there are new ones", all(replacing, busy("d", "e", "f"), wish(1), func(w *world) { w.view.CurrentSet = "" }), "6"),
+	Entry("in a rollout: none new for those in reserve that go with the old ones", all(replacing, busy("d", "e", "f"), wish(1), func(w *world) { w.view.CurrentSet = "newest" }), "4"),
 	Entry("in a rollout: R falls, and the rollout decides which machines go", all(replacing, replicas(1)), "4"),
 	Entry("in a rollout: max does not limit what comes", all(bounded(6), replacing, terminating("a", "f")), "6; d Released; 2 come, 0 serve"),
 	Entry("with Nodes unseen: nothing moves, and more come", all(unknown, replicas(4)), "7; 1 come, 0 serve"),
@@ -299,6 +301,7 @@ var _ = DescribeTable("A controller of its own has so many machines",
 	Entry("none in reserve that cannot be read how many are wanted: as many as are", all(func(w *world) { w.view.SettingsUnknown = true }, retries(1, time.Minute, 0)), "6"),
 	Entry("as many serve as min requires, where replicas include the reserve", all(counted(3), replicas(0), wish(0), minimum(2)), "2; f goes (Shrunk); e goes (Shrunk); d goes (Shrunk); 1 cut"),
 	Entry("as many serve as min requires: those in reserve do", all(counted(3), wish(0), minimum(5)), "5; d Released; e Released; f goes (Shrunk)"),
+	Entry("as many in reserve as replicas include of it and min requires, though they cannot be created", all(counted(3), minimum(6), failing("e", "f")), "6"),
 	Entry("one in reserve less, where replicas include it and a client has reduced them", all(counted(3), absorbed(1)), "5; f goes (Shrunk)"),
 	Entry("none where the cluster hibernates", all(hibernating, replicas(0), wish(0)), "0; f goes (Shrunk); e goes (Shrunk); d goes (Shrunk); 3 cut"),
 	Entry("none where the cluster hibernates, whatever is wanted", all(hibernating, replicas(0)), "0; f goes (Shrunk); e goes (Shrunk); d goes (Shrunk); 3 cut"),
@@ -306,3 +309,11 @@ var _ = DescribeTable("A controller of its own has so many machines",
 	Entry("none more than there are asked for where the excess is new: what is too many by then goes", all(unapplied, sized(5)), "6"),
 	Entry("priorities of an earlier version go", all(priority("a", 2), priority("d", 5), priority("e", 4), uncreated("f"), priority("f", 5), stays("b"), priority("b", 5)), "6; d Released; a priority 3; d priority 3"),
 )
+
+var _ = It("A controller of its own has more in reserve than desired where some must stay, and says why", func() {
+	w := settled(3, 2, Unbounded)
+	all(preserved("d"), wish(0))(w)
+	p, rested := w.settleDirectly()
+	Expect(rested).To(BeTrue())
+	Expect(p.Summary).To(And(HaveField("Reserve", 1), HaveField("Reason", Protected)))
+})

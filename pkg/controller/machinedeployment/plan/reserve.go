@@ -140,20 +140,9 @@ func (d *deployment) spareIn(s *set) (n int32) {
 	return n
 }
 
-// isReplacing reports whether machines of older templates are replaced, or more than one MachineSet has
-// machines, so that a rollout decides how many each has.
-func (d *deployment) isReplacing() bool {
-	if d.View.Reserve.Rollout {
-		return true
-	}
-	used := 0
-	for _, s := range d.sets() {
-		if s.Object.Spec.Replicas > 0 || len(s.machines) > 0 {
-			used++
-		}
-	}
-	return used > 1
-}
+// isReplacing reports whether machines of older templates are replaced, so that a rollout decides how many
+// each MachineSet has.
+func (d *deployment) isReplacing() bool { return d.View.Reserve.Rollout }
 
 // isSpare reports whether a machine goes because the reserve shrinks, whatever number of machines there
 // is: others may be missing. In a rollout, that decides.

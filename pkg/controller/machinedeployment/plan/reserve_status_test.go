@@ -187,6 +187,13 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		Expect(s.machine("new-0").Spec.NodeTemplateSpec.Spec.Taints).To(BeEmpty())
 	})
 
+	It("records its excess anew, as it is now, if a client has removed the record", func() {
+		s := withSpares(2, newDeployment(1), of("new", 3, "rRR"))
+		s.carryOut(s.decide())
+		s.edit(asks(1), func(d *api.MachineDeployment) { delete(d.Annotations, api.AppliedExcessAnnotation) })
+		Expect(s.decide().Deployment.After.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "1"))
+	})
+
 	It("creates machines with the mark of now", func() {
 		c := withSpares(1, newDeployment(1), of("new", 2, "r")).decide().Creations[0]
 		Expect(c.Mark.Since.Equal(noon)).To(BeTrue())

@@ -46,6 +46,11 @@ func unreachable(s *spares) {
 	s.change = append(s.change, func(v *keep.View) { v.Unreachable = "it does not answer" })
 }
 
+func targetless(s *spares) {
+	s.View.Nodes, s.pods = nil, nil
+	s.change = append(s.change, func(v *keep.View) { v.Targetless = true })
+}
+
 func forced(s *spares) {
 	s.change = append(s.change, func(v *keep.View) { v.AllLeaving = true })
 }
@@ -112,6 +117,7 @@ var _ = DescribeTable("A MachineDeployment with a reserve",
 	Entry("with a cluster that does not answer: gets its machines", changed(withSpares(2, newDeployment(3), of("new", 4, "rrRR", keptSized(4))), unreachable), "new 4 -> 5, new creates 1, 1 in reserve"),
 	Entry("with a cluster that does not answer: keeps those in reserve", changed(withSpares(2, newDeployment(2), of("new", 4, "rrRR")), unreachable, wants(0)), ""),
 	Entry("with a cluster that does not answer: deletes what was never created", changed(withSpares(2, newDeployment(2), of("new", 4, "rrRC")), unreachable, wants(0)), "new 4 -> 3, delete new-3 (Surplus)"),
+	Entry("without a target cluster: lets those in reserve go, however they came there", changed(withSpares(2, newDeployment(1), of("new", 3, "rRr")), to("new-2", markedNow), targetless, wants(0)), "new 3 -> 1, delete new-2 (Surplus), delete new-1 (Surplus)"),
 	Entry("is paused: its size is decided as well", withSpares(2, newDeployment(3, paused), of("new", 4, "rrRR", keptSized(4))), "new 4 -> 5, new-2 leaves, new creates 1, 1 in reserve"),
 	Entry("grows no further than replicas are applied", withSpares(1, newDeployment(5, func(d *api.MachineDeployment) {
 		d.Annotations = map[string]string{api.AppliedReplicasAnnotation: "3"}
