@@ -13,9 +13,8 @@ import (
 func Decide(v View) Plan {
 	r := newRound(v)
 	r.direct = true
-	r.asked = v.Replicas + max(v.Applied.Excess, v.SetReplicas-v.Replicas)
-	if v.Applied.Excess > 0 {
-		r.asked = v.Replicas + v.Applied.Excess
+	if r.asked = v.Replicas + v.Applied.Excess; v.Applied.Excess <= 0 { // there is no record
+		r.asked = max(v.Replicas+v.Applied.Excess, v.SetReplicas)
 	}
 	r.applied.Excess = max(r.countMachines().reserve, r.applied.Counted+r.applied.Absorbed)
 	r.settleReduction()

@@ -53,7 +53,7 @@ func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error 
 	var entering []plan.MachineChange
 	var closing, urgent []plan.NodeChange
 	entering, p.Machines, closing, p.Nodes = splitEntering(p)
-	urgent, p.Nodes = splitUrgent(p.Nodes)
+	urgent, p.Nodes = split(p.Nodes, func(n plan.NodeChange) bool { return n.Urgent })
 	go func() { // pods wait for them, and creations take their time
 		nodesErr <- errors.Join(a.changeNodes(ctx, urgent), a.closeAndMark(ctx, entering, closing))
 	}()

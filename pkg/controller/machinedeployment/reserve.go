@@ -329,35 +329,25 @@ func (a *application) closeAndMark(ctx context.Context, machines []plan.MachineC
 // splitEntering returns the changes that put machines into the reserve that served, with the changes of
 // their Nodes, and all others.
 func splitEntering(p plan.Plan) (entering, others []plan.MachineChange, theirs, rest []plan.NodeChange) {
+	entering, others = split(p.Machines, func(m plan.MachineChange) bool { return pool.Marked(m.After) && !pool.Marked(m.Before) })
 	closing := map[string]bool{}
-	for _, m := range p.Machines {
-		if pool.Marked(m.After) && !pool.Marked(m.Before) {
-			entering = append(entering, m)
-			closing[m.Before.Labels[mcm.NodeLabelKey]] = true
-		} else {
-			others = append(others, m)
-		}
+	for _, m := range entering {
+		closing[m.Before.Labels[mcm.NodeLabelKey]] = true
 	}
-	for _, n := range p.Nodes {
-		if closing[n.Before.Name] {
-			theirs = append(theirs, n)
-		} else {
-			rest = append(rest, n)
-		}
-	}
+	theirs, rest = split(p.Nodes, func(n plan.NodeChange) bool { return closing[n.Before.Name] })
 	return entering, others, theirs, rest
 }
 
-// splitUrgent returns the changes of Nodes that pods may wait for, and the others.
-func splitUrgent(all []plan.NodeChange) (urgent, others []plan.NodeChange) {
-	for _, n := range all {
-		if n.Urgent {
-			urgent = append(urgent, n)
+// split returns the items of which something is true, and the others.
+func split[T any](all []T, is func(T) bool) (those, others []T) {
+	for _, item := range all {
+		if is(item) {
+			those = append(those, item)
 		} else {
-			others = append(others, n)
+			others = append(others, item)
 		}
 	}
-	return urgent, others
+	return those, others
 }
 
 // confirmEmpty returns a conflict if a pod runs on the Node of a machine in reserve: the cache of pods may

@@ -129,15 +129,23 @@ func (s *set) surplusBesideReserve(staying []*mcm.Machine, n int) (surplus []*mc
 
 // spareIn returns how many machines of a MachineSet go because the reserve shrinks.
 func (d *deployment) spareIn(s *set) (n int32) {
-	if d.kept == nil {
-		return 0
-	}
 	for _, m := range s.machines {
-		if slices.ContainsFunc(d.kept.Rule.Going, func(g reserve.Victim) bool { return g.Name == m.Name && g.Why != reserve.Surplus }) {
+		if goes, drained := d.isGoing(m); goes && !drained {
 			n++
 		}
 	}
 	return n
+}
+
+// isGoing reports whether the decision about the reserve is that a machine goes, and whether it is
+// drained, because more serve than workload needs, for too long. Others go because the reserve shrinks.
+func (d *deployment) isGoing(m *mcm.Machine) (goes, drained bool) {
+	if d == nil || d.kept == nil {
+		return false, false
+	}
+	going := d.kept.Rule.Going
+	i := slices.IndexFunc(going, func(g reserve.Victim) bool { return g.Name == m.Name })
+	return i >= 0, i >= 0 && going[i].Why == reserve.Surplus
 }
 
 // isReplacing reports whether machines of older templates are replaced, so that a rollout decides how many
@@ -147,16 +155,14 @@ func (d *deployment) isReplacing() bool { return d.View.Reserve.Rollout }
 // isSpare reports whether a machine goes because the reserve shrinks, whatever number of machines there
 // is: others may be missing. In a rollout, that decides.
 func (s *set) isSpare(m *mcm.Machine) bool {
-	return s.of != nil && s.of.kept != nil && !s.of.isReplacing() && slices.ContainsFunc(s.of.kept.Rule.Going, func(g reserve.Victim) bool {
-		return g.Name == m.Name && g.Why != reserve.Surplus
-	})
+	goes, drained := s.of.isGoing(m)
+	return goes && !drained && !s.of.isReplacing()
 }
 
-// isDrained reports whether a machine is drained, because more serve than workload needs, for too long.
+// isDrained reports whether a machine is drained.
 func (s *set) isDrained(m *mcm.Machine) bool {
-	return s.of != nil && s.of.kept != nil && slices.ContainsFunc(s.of.kept.Rule.Going, func(g reserve.Victim) bool {
-		return g.Name == m.Name && g.Why == reserve.Surplus
-	})
+	_, drained := s.of.isGoing(m)
+	return drained
 }
 
 // addRoles decides how many of the machines that a MachineSet creates are in reserve.
