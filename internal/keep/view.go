@@ -116,6 +116,12 @@ func (m Memory) Waiting(d *v1alpha1.MachineDeployment) int {
 // Visible returns the number of machines that machine-controller-manager is shown.
 func (m Memory) Visible(d *v1alpha1.MachineDeployment) int { return pool.Visible(m.withKnownExcess(d)) }
 
+// Defaults of the settings.
+const (
+	DefaultSurplusPatience = 10 * time.Minute
+	DefaultBootPatience    = 15 * time.Minute
+)
+
 // Settings are the same for all MachineDeployments.
 type Settings struct {
 	// Effects of the reserve taint.

@@ -281,8 +281,8 @@ func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
 func (p *planOptions) withManagerFlags(flags *pflag.FlagSet) *pflag.FlagSet {
 	all := pflag.NewFlagSet("manager", pflag.ContinueOnError)
 	all.AddFlagSet(flags)
-	all.DurationVar(&p.surplus, "surplus-patience", machinetaint.DefaultSurplusPatience, "")
-	all.DurationVar(&p.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "")
+	all.DurationVar(&p.surplus, "surplus-patience", keep.DefaultSurplusPatience, "")
+	all.DurationVar(&p.bootReserve, "reserve-boot-patience", keep.DefaultBootPatience, "")
 	all.DurationVar(&p.bootZones, "balance-boot-patience", 10*time.Minute, "")
 	all.DurationVar(&p.pods, "release-patience", releaseplan.DefaultPatience, "")
 	all.IntVar(&p.safetyUp, "safety-up", 2, "")

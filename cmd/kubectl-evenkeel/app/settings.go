@@ -113,7 +113,7 @@ func (s *shownSettings) add(published *corev1.ConfigMap, only bool) {
 	alike.AddFlags(flags)
 	flags.StringSliceVar(&labels, "pool-label", nil, "")
 	flags.BoolVar(&drain, "drain-reserve", false, "")
-	flags.DurationVar(&patience, "reserve-boot-patience", machinetaint.DefaultBootPatience, "")
+	flags.DurationVar(&patience, "reserve-boot-patience", keep.DefaultBootPatience, "")
 	if _, err := settings.Adopt(flags, published); err != nil || alike.Validate() != nil {
 		return
 	}

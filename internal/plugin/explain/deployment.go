@@ -212,7 +212,7 @@ type oracle struct {
 
 func newOracle(o overview.Objects, d *v1alpha1.MachineDeployment) (*oracle, error) {
 	preview, err := machinetaint.NewPreview(keep.Settings{
-		Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: machinetaint.DefaultSurplusPatience,
+		Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: keep.DefaultSurplusPatience,
 		BootPatience: o.BootLimit(), SafetyUp: safetyUp, Drain: o.Draining[d.Namespace], Unready: pool.DefaultUnreadyLimits(),
 	}, !o.NodesUnknown && !o.PodsUnknown)
 	if err != nil {

@@ -35,10 +35,17 @@ type application struct {
 	current map[types.UID]*mcm.MachineSet
 	// confirmed are the objects that are as they were looked at, by UID.
 	confirmed map[types.UID]bool
+
+	mu sync.Mutex
+	// machinesWritten are the machines that were written, by name.
+	machinesWritten map[string]*mcm.Machine
 }
 
 func newApplication(c *Controller, v plan.View) *application {
-	a := &application{c, v, v.Deployment, map[types.UID]*mcm.MachineSet{}, map[types.UID]bool{}}
+	a := &application{
+		Controller: c, view: v, deployment: v.Deployment, current: map[types.UID]*mcm.MachineSet{}, confirmed: map[types.UID]bool{},
+		machinesWritten: map[string]*mcm.Machine{},
+	}
 	for _, s := range v.Sets {
 		a.current[s.Object.UID] = s.Object
 	}
@@ -46,22 +53,26 @@ func newApplication(c *Controller, v plan.View) *application {
 }
 
 // apply carries out a plan. What fails before machines are created and deleted ends it. The rest is
-// independent: what fails does not delay the others.
+// independent: what fails does not delay the others. Nodes that pods may wait for are written beside all
+// others, because creations take their time. Machines enter the reserve once those that serve in their
+// place have left it.
 func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error {
 	a := newApplication(c, v)
-	nodesErr := make(chan error, 1)
-	var entering []plan.MachineChange
-	var closing, urgent []plan.NodeChange
-	entering, p.Machines, closing, p.Nodes = splitEntering(p)
+	leaving, entering := takeMoves(&p, leaves), takeMoves(&p, enters)
+	var urgent []plan.NodeChange
 	urgent, p.Nodes = split(p.Nodes, func(n plan.NodeChange) bool { return n.Urgent })
-	go func() { // pods wait for them, and creations take their time
-		nodesErr <- errors.Join(a.changeNodes(ctx, urgent), a.closeAndMark(ctx, entering, closing))
-	}()
-	err := a.applyToMachines(ctx, p)
-	if err == nil {
-		a.announceMoves(p.Moves)
-	}
-	return errors.Join(err, <-nodesErr)
+	err := inParallel([]func() error{
+		func() error { return a.changeNodes(ctx, urgent) },
+		func() error {
+			if err := a.free(ctx, leaving); err != nil {
+				return err
+			}
+			return a.closeAndMark(ctx, entering)
+		},
+		func() error { return a.applyToMachines(ctx, p) },
+	}, func(do func() error) error { return do() })
+	a.announceMoves(p.Moves)
+	return err
 }
 
 // applyToMachines carries out a plan, except for Nodes.
@@ -150,6 +161,13 @@ func (a *application) report(ctx context.Context, changes []plan.StatusChange, f
 	return errors.Join(errs...)
 }
 
+// isInDoubt reports whether an object has to be read after a write: it may have taken effect, or the store is
+// late.
+func isInDoubt(err error) bool {
+	result := written.Outcome(err)
+	return result == written.Unknown || result == written.Conflict
+}
+
 // patchSet writes what differs between two versions of a MachineSet.
 func (a *application) patchSet(ctx context.Context, before, after *mcm.MachineSet, subresource ...string) error {
 	patch := mergePatch(before, after)
@@ -158,7 +176,7 @@ func (a *application) patchSet(ctx context.Context, before, after *mcm.MachineSe
 	}
 	answer, err := a.client.MachineSets(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresource...)
 	if err != nil {
-		if result := written.Outcome(err); result == written.Unknown || result == written.Conflict {
+		if isInDoubt(err) {
 			a.memory.noteUnsure(before.UID)
 		}
 		return written.IgnoreNotFound(fmt.Errorf("write machine set %s: %w", before.Name, err))
@@ -169,17 +187,25 @@ func (a *application) patchSet(ctx context.Context, before, after *mcm.MachineSe
 	return nil
 }
 
-// patchMachine writes what differs between two versions of a Machine, except for its status.
-func (c *Controller) patchMachine(ctx context.Context, before, after *mcm.Machine) error {
+// patchMachine writes what differs between two versions of a Machine, except for its status. If it may have
+// been written, or was another version, the machine is read before the next decision.
+func (a *application) patchMachine(ctx context.Context, before, after *mcm.Machine) error {
 	patch := mergePatch(before, after)
 	if patch == nil {
 		return nil
 	}
-	answer, err := c.client.Machines(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	answer, err := a.client.Machines(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	a.countWrite("machine", before.ResourceVersion, answer, err)
 	if err != nil {
+		if owner := metav1.GetControllerOfNoCopy(before); owner != nil && isInDoubt(err) {
+			a.memory.noteDoubt(owner.UID, before)
+		}
 		return written.IgnoreNotFound(fmt.Errorf("write machine %s: %w", before.Name, err))
 	}
-	c.writtenMachines.Record(answer)
+	a.writtenMachines.Record(answer)
+	a.mu.Lock()
+	a.machinesWritten[answer.Name] = answer
+	a.mu.Unlock()
 	klog.FromContext(ctx).V(2).Info("Wrote machine", "machine", before.Name, "patch", string(patch))
 	return nil
 }
@@ -217,17 +243,22 @@ func encode(value any) []byte {
 
 // inParallel does something with all items, some at a time.
 func inParallel[T any](items []T, do func(T) error) error {
-	errs := make([]error, len(items))
+	errs, panics := make([]error, len(items)), make([]any, len(items))
 	var running sync.WaitGroup
 	turns := make(chan struct{}, maxParallel)
 	for i, item := range items {
 		turns <- struct{}{}
 		running.Go(func() {
-			defer func() { <-turns }()
+			defer func() { panics[i] = recover(); <-turns }()
 			errs[i] = do(item)
 		})
 	}
 	running.Wait()
+	for _, value := range panics {
+		if value != nil {
+			panic(value) // where it is caught, for this key alone
+		}
+	}
 	return errors.Join(errs...)
 }
 

@@ -3,10 +3,12 @@
 package machinedeployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -48,12 +52,27 @@ func (a *application) changeDeployment(ctx context.Context, p plan.Plan) error {
 		if err := a.patchDeployment(ctx, p.Deployment.After); err != nil {
 			return err
 		}
-		a.recordEvents(p.Deployment.Events)
+		a.recordEvents(a.withoutPruned(p.Deployment.Events))
 	}
 	if p.Memory != nil {
 		a.reserves.noteConflict(a.deployment.UID, p.Memory.FieldConflict)
 	}
 	return nil
+}
+
+// withoutPruned returns the events of a change of the MachineDeployment. If the API server does not store
+// the field, it has not been restored.
+func (a *application) withoutPruned(events []plan.Event) []plan.Event {
+	return slices.DeleteFunc(slices.Clone(events), func(e plan.Event) bool {
+		if e.Reason != plan.ExcessRestored {
+			return false
+		}
+		if a.deployment.Spec.ExcessReplicas == nil {
+			return true
+		}
+		a.reserves.metrics.restored.Inc()
+		return false
+	})
 }
 
 // reportDeployment writes the status of the MachineDeployment.
@@ -66,10 +85,14 @@ func (a *application) reportDeployment(ctx context.Context, change *plan.Deploym
 	if change.After.ObservedGeneration == a.view.Deployment.Generation {
 		after.Status.ObservedGeneration = a.deployment.Generation // spec may have been changed by this plan
 	}
+	was := keep.Condition(a.deployment)
 	if err := a.patchDeployment(ctx, after, "status"); err != nil {
 		return err
 	}
 	a.recordEvents(change.Events)
+	if was != nil && keep.Condition(after) == nil && a.reserves != nil && a.reserves.settings.Drain {
+		klog.FromContext(ctx).Info("The reserve is given up")
+	}
 	return nil
 }
 
@@ -81,6 +104,7 @@ func (a *application) patchDeployment(ctx context.Context, after *machine.Machin
 		return nil
 	}
 	answer, err := a.client.MachineDeployments(before.Namespace).Patch(ctx, before.Name, types.MergePatchType, patch, metav1.PatchOptions{}, subresource...)
+	a.countWrite(cmp.Or(strings.Join(subresource, ""), "machinedeployment"), before.ResourceVersion, answer, err)
 	if err != nil {
 		return written.IgnoreNotFound(fmt.Errorf("write machine deployment %s: %w", before.Name, err))
 	}
@@ -220,7 +244,11 @@ func (a *application) changeNode(ctx context.Context, change plan.NodeChange) er
 		return nil
 	}
 	answer, err := a.nodeClient.Patch(ctx, change.Before.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	a.countWrite("node", change.Before.ResourceVersion, answer, err)
 	if err != nil {
+		if isInDoubt(err) {
+			a.memory.noteNode(change.Before.Name)
+		}
 		return written.IgnoreNotFound(fmt.Errorf("write node %s: %w", change.Before.Name, err))
 	}
 	a.writtenNodes.Record(answer)
@@ -228,14 +256,11 @@ func (a *application) changeNode(ctx context.Context, change plan.NodeChange) er
 	return nil
 }
 
-func (a *application) recordEvents(events []plan.Event) {
-	for _, e := range events {
-		var about *corev1.ObjectReference
-		if e.Set != nil {
-			about = referenceTo(setKind, e.Set)
-		} else {
-			about = referenceTo(deploymentKind, a.deployment)
-		}
-		a.recorder.Event(about, e.Type, e.Reason, e.Message)
+// open opens a Node that leaves the reserve.
+func (a *application) open(ctx context.Context, change plan.NodeChange) error {
+	err := a.changeNode(ctx, change)
+	if err == nil && pool.HasReserveTaint(change.Before.Spec.Taints) && !pool.HasReserveTaint(change.After.Spec.Taints) {
+		a.reserves.metrics.untainted.Observe(a.clock.Since(a.view.Now).Seconds())
 	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -29,6 +30,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
+	"github.com/evenkeel/evenkeel/internal/tracing"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
@@ -95,6 +97,8 @@ type Controller struct {
 	writtenNodes       *written.Cache[*corev1.Node]
 	memory             *memory
 	metrics            *metrics
+	// releasing are releases under way.
+	releasing sync.WaitGroup
 }
 
 // New returns a controller. The caller must call Run. Start the informers after New.
@@ -117,6 +121,9 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	c.metrics = newMetrics(o.Registerer, c.deployments, c.sets)
+	if c.reserves != nil {
+		c.reserves.metrics = newReserveMetrics(o.Registerer, c)
+	}
 	c.cluster.Subscribe(c.LookAtAll)
 	c.target.Subscribe(c.LookAtAll)
 	return c, nil
@@ -153,8 +160,8 @@ func (c *Controller) attachReserves(i Informers, read func(cache.SharedIndexInfo
 		return nil
 	}
 	c.reserves.classes = read(i.Machines.Classes())
-	if i.Target == nil {
-		return nil
+	if _, err := i.Machines.Classes().AddEventHandler(handlers.OnChange(c.classChanged)); err != nil || i.Target == nil {
+		return err
 	}
 	r := c.reserves
 	r.pods, r.podsFilled = i.Target.Pods().GetIndexer(), i.Target.Pods().HasSynced // they are read once there is a reserve
@@ -177,17 +184,55 @@ func (c *Controller) deploymentChanged(was, is any) {
 	for _, set := range stores.Indexed[*mcm.MachineSet](c.sets, stores.Orphans, d.Namespace) {
 		c.orphanSetChanged(set)
 	}
-	if was != nil && is != nil {
-		if before := was.(*machine.MachineDeployment); c.reserves != nil && before.Spec.Replicas < d.Spec.Replicas {
-			c.loop.Add(key{releaseKind, d.Namespace, d.Name}.String())
-		}
-		return
+	before, _ := was.(*machine.MachineDeployment)
+	after, _ := is.(*machine.MachineDeployment)
+	if c.reserves != nil {
+		c.replicasChanged(before, after)
 	}
-	if is == nil && c.reserves != nil {
-		c.reserves.remember(d.UID, nil)
+	if before != nil && after != nil {
+		return
 	}
 	for _, set := range stores.Indexed[*mcm.MachineSet](c.sets, stores.ByOwner, string(d.UID)) {
 		c.add(c.keyOf(set))
+	}
+}
+
+// replicasChanged releases machines as soon as replicas have grown. The first and the last replicas of a
+// MachineDeployment decide about the reserves of all others of its namespace: see [Controller.allLeaving].
+func (c *Controller) replicasChanged(before, after *machine.MachineDeployment) {
+	was, is := int32(0), int32(0)
+	if before != nil {
+		was = before.Spec.Replicas
+	}
+	if after != nil {
+		is = after.Spec.Replicas
+	} else {
+		c.reserves.remember(before.UID, nil)
+	}
+	if before != nil && was < is {
+		c.loop.Add(key{releaseKind, after.Namespace, after.Name}.String())
+	}
+	if (was > 0) == (is > 0) {
+		return
+	}
+	namespace := cmp.Or(after, before).Namespace
+	for d := range stores.All[*machine.MachineDeployment](c.deployments) {
+		if d.Namespace == namespace {
+			c.add(key{deploymentKind, d.Namespace, d.Name})
+		}
+	}
+}
+
+// classChanged queues the MachineDeployments of a MachineClass, which says how much a machine has.
+func (c *Controller) classChanged(was, is any) {
+	class, ok := cmp.Or(is, was).(*mcm.MachineClass)
+	if !ok {
+		return
+	}
+	for d := range stores.All[*machine.MachineDeployment](c.deployments) {
+		if d.Namespace == class.Namespace && d.Spec.Template.Spec.Class.Name == class.Name {
+			c.add(key{deploymentKind, d.Namespace, d.Name})
+		}
 	}
 }
 
@@ -264,7 +309,10 @@ func (c *Controller) LookAtAll() {
 func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 
 // Run works until ctx ends, and returns after everything that it started has ended.
-func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.filled...) }
+func (c *Controller) Run(ctx context.Context) {
+	defer c.releasing.Wait()
+	c.loop.Run(ctx, c.filled...)
+}
 
 func (c *Controller) sync(ctx context.Context, text string) (time.Duration, error) {
 	if err := c.cluster.Err(c.deployments, c.sets, c.machines); err != nil {
@@ -288,7 +336,8 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 	if slices.ContainsFunc(v.Sets, func(s plan.Set) bool { return !slices.Contains(held, s.Object.UID) }) {
 		return gather, nil // it came meanwhile
 	}
-	p := plan.New(v)
+	p := c.decide(ctx, v)
+	c.deferNumbers(text, v, &p)
 	err = c.apply(ctx, v, p)
 	if v.Deployment != nil && c.reserves != nil && err == nil && (p.Memory != nil || v.Reserve == nil) {
 		c.reserves.remember(v.Deployment.UID, p.Memory) // once all is done: until then, what was asked for counts
@@ -297,6 +346,22 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 		return requeue.Sooner(p.Again, reachability.Recheck), err // caches have yet to catch up
 	}
 	return p.Again, err
+}
+
+// decide makes a plan.
+func (c *Controller) decide(ctx context.Context, v plan.View) plan.Plan {
+	defer tracing.Step(ctx, "decide")()
+	return plan.New(v)
+}
+
+// deferNumbers has statuses in which only numbers change written at most once a second.
+func (c *Controller) deferNumbers(key string, v plan.View, p *plan.Plan) {
+	if wait := c.memory.reportIn(key, v.Now); wait > 0 {
+		p.DeferNumbers(v, wait)
+	}
+	if p.DeploymentStatus != nil || len(p.Statuses) > 0 {
+		c.memory.noteReported(key, v.Now)
+	}
 }
 
 // endSync ends a sync of MachineSets, and forgets those that went meanwhile.
@@ -332,13 +397,5 @@ func (c *Controller) panicked(text string, value any) {
 	}
 	for _, set := range c.setsOf(k) {
 		c.recorder.Eventf(referenceTo(setKind, set), corev1.EventTypeWarning, "UnableToManage", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
-	}
-}
-
-// referenceTo returns a reference to an object, for events. Decoded objects lack their kind.
-func referenceTo(of kind, o metav1.Object) *corev1.ObjectReference {
-	return &corev1.ObjectReference{
-		APIVersion: mcm.SchemeGroupVersion.String(), Kind: string(of),
-		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
 	}
 }

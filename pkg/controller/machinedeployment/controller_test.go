@@ -52,7 +52,7 @@ var _ = Describe("A MachineSet", func() {
 			time.Sleep(time.Second)
 			Expect(c.machinesOf("s")).To(HaveLen(3), "within a second")
 			Expect(c.wrote(0)).To(HaveExactElements("patch machinesets", "create machines", "create machines", "create machines",
-				"patch machinesets status", "patch machinesets status"))
+				"patch machinesets status"), "the next status comes a second later")
 			c.settle()
 			s := c.set("s")
 			Expect(s.Finalizers).To(ConsistOf(plan.Finalizer))

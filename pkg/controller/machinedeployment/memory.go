@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,21 +23,31 @@ type memory struct {
 	held map[types.UID]bool
 	// deleting are machines for which a request to delete them is under way.
 	deleting map[types.UID]bool
+	// nodes are the names of Nodes that may have been written.
+	nodes map[string]bool
+	// moving are machines that a key takes out of the reserve now.
+	moving map[types.UID]bool
+	// reported is when statuses were last written, by key; only what is less than numbersDelay ago counts.
+	reported map[string]time.Time
 }
+
+// numbersDelay is how long statuses stay before their numbers are written again. While machines boot and
+// leave, that is one write in place of many.
+const numbersDelay = time.Second
 
 // setMemory belongs to a MachineSet.
 type setMemory struct {
 	// names are those of machines that may have been created. They are used again first, so that no
 	// machine is created twice.
 	names []string
-	// doubts are machines that may have been deleted.
+	// doubts are machines that may have been written or deleted.
 	doubts []*mcm.Machine
 	// unsure means that the MachineSet may have been written.
 	unsure bool
 }
 
 func newMemory() *memory {
-	return &memory{sets: map[types.UID]*setMemory{}, gone: map[types.UID]*mcm.Machine{}, held: map[types.UID]bool{}, deleting: map[types.UID]bool{}}
+	return &memory{sets: map[types.UID]*setMemory{}, gone: map[types.UID]*mcm.Machine{}, held: map[types.UID]bool{}, deleting: map[types.UID]bool{}, nodes: map[string]bool{}, moving: map[types.UID]bool{}, reported: map[string]time.Time{}}
 }
 
 // locked calls f with what is remembered of a MachineSet, and forgets it if nothing is left.
@@ -79,12 +90,12 @@ func (m *memory) forgetNames(set types.UID, exists func(name string) bool) {
 	m.locked(set, func(one *setMemory) { one.names = slices.DeleteFunc(one.names, exists) })
 }
 
-// noteDoubt remembers a machine that may have been deleted.
+// noteDoubt remembers a machine that may have been written or deleted.
 func (m *memory) noteDoubt(set types.UID, machine *mcm.Machine) {
 	m.locked(set, func(one *setMemory) { one.doubts = append(one.doubts, machine) })
 }
 
-// takeDoubts removes and returns the machines that may have been deleted.
+// takeDoubts removes and returns the machines that may have been written or deleted.
 func (m *memory) takeDoubts(set types.UID) (doubts []*mcm.Machine) {
 	m.locked(set, func(one *setMemory) { doubts, one.doubts = one.doubts, nil })
 	return doubts
@@ -138,6 +149,38 @@ func (m *memory) isDeleting(machine types.UID) bool {
 	return m.deleting[machine]
 }
 
+// noteNode remembers a Node that may have been written.
+func (m *memory) noteNode(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.nodes[name] = true
+}
+
+// takeNode forgets and returns whether a Node may have been written.
+func (m *memory) takeNode(name string) (unsure bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	unsure = m.nodes[name]
+	delete(m.nodes, name)
+	return unsure
+}
+
+// beginMove reserves a machine for one key, which takes it out of the reserve, unless another one does that.
+func (m *memory) beginMove(machine types.UID) (free bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	free = !m.moving[machine]
+	m.moving[machine] = true
+	return free
+}
+
+// endMove ends what beginMove has begun.
+func (m *memory) endMove(machine types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.moving, machine)
+}
+
 // hold reserves MachineSets for one key, unless another one has reserved any of them.
 func (m *memory) hold(sets []types.UID) (held []types.UID, free bool) {
 	m.mu.Lock()
@@ -160,9 +203,28 @@ func (m *memory) release(sets []types.UID) {
 	}
 }
 
+// noteReported remembers that statuses were written.
+func (m *memory) noteReported(key string, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reported[key] = now
+	maps.DeleteFunc(m.reported, func(_ string, at time.Time) bool { return now.Sub(at) >= numbersDelay })
+}
+
+// reportIn returns how long numbers in statuses have to wait until they may be written again: not at all if
+// the clock was set back meanwhile.
+func (m *memory) reportIn(key string, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if since := now.Sub(m.reported[key]); since >= 0 && since < numbersDelay {
+		return numbersDelay - since
+	}
+	return 0
+}
+
 // len returns how much is remembered.
 func (m *memory) len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.sets) + len(m.gone) + len(m.held) + len(m.deleting)
+	return len(m.sets) + len(m.gone) + len(m.held) + len(m.deleting) + len(m.nodes) + len(m.moving)
 }

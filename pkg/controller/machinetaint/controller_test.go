@@ -8,16 +8,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/world"
@@ -27,11 +26,10 @@ import (
 const aboutMachine = `involvedObject\{kind=Machine,apiVersion=machine.sapcloud.io/v1alpha1\}$`
 
 var _ = Describe("The controller", func() {
-	none := machinetaint.Options{}
+	none := keep.Settings{}
 
 	It("writes the status of a reserve at rest, and then nothing", func() {
 		onItsOwn(2, 2, none, func(a *alone) {
-			Expect(a.wrote(0)).To(Equal([]string{"machinedeployments pool status"}))
 			Expect(a.heard()).To(ConsistOf(ContainSubstring("Normal ReserveHeld 2 of 2 machines serve, 2 of 2 in reserve, 2 of these ready")))
 			Expect(a.counted("evenkeel_reserve_machines")).To(BeEquivalentTo(2))
 			selector, err := metav1.LabelSelectorAsSelector(a.deployment().Spec.Selector)
@@ -45,8 +43,8 @@ var _ = Describe("The controller", func() {
 
 	It("writes nothing at all where there is no excess", func() {
 		onItsOwn(3, 0, none, func(a *alone) {
-			a.patch(`{"spec":{"replicas":2}}`)
-			Expect(a.wrote(0)).To(BeEmpty())
+			a.patch(`{"metadata":{"annotations":{"their":"own"}}}`)
+			Expect(a.wrote(0)).To(HaveEach("machinesets pool-1"), "which gets the annotation, too")
 			Expect(a.heard()).To(BeEmpty())
 		})
 	})
@@ -68,7 +66,7 @@ var _ = Describe("The controller", func() {
 			since := len(a.Writes())
 			_, err := a.core.CoreV1().Nodes().Create(ctx, fixture.Node("c", func(n *corev1.Node) { n.Spec.ProviderID = "sim:///c" }), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			Expect(a.wrote(since)).To(HaveExactElements("nodes c", "machines c"))
+			Expect(a.wrote(since)).To(ConsistOf("nodes c", "machines c"))
 			Expect(state()).To(Equal(held))
 			Expect(a.heard()).To(ContainElement(MatchRegexp("^Normal ReserveHeld " + held + " " + aboutMachine)))
 		})
@@ -86,11 +84,9 @@ var _ = Describe("The controller", func() {
 			Expect(a.wrote(since)).To(And(ContainElement("nodes c"), Not(ContainElement("machines c"))))
 			since = len(a.Writes())
 			a.reports("c", `{"currentStatus":{"phase":"Running"}}`)
-			Expect(a.wrote(since)).To(ConsistOf("machines c", "machinedeployments pool status"))
+			Expect(a.wrote(since)).To(ConsistOf("machines c", "machinesets pool-1 status", "machinedeployments pool status"))
 			m := a.stored("c")
-			Expect(m.Annotations).To(And(
-				HaveKeyWithValue("machinepriority.machine.sapcloud.io", "5"),
-				HaveKeyWithValue(api.ReserveStateAnnotation, HaveSuffix("node c carries the reserve taint"))))
+			Expect(m.Annotations).To(HaveKeyWithValue(api.ReserveStateAnnotation, HaveSuffix("node c carries the reserve taint")))
 		})
 	})
 
@@ -105,38 +101,8 @@ var _ = Describe("The controller", func() {
 				}
 			}
 			isOther := func(write string) bool { return write != "machinedeployments pool status" }
-			Expect(slices.DeleteFunc(a.wrote(since), isOther)).To(HaveLen(3), "at once, after a second, and at the end")
+			Expect(slices.DeleteFunc(a.wrote(since), isOther)).To(HaveLen(4), "at once, with another reason, after a second, and at the end")
 			Expect(a.deployment().Status.ReadyExcessReplicas).To(BeZero())
-		})
-	})
-
-	It("replaces no machine that was deleted for lower replicas which it has yet to see", func() {
-		onItsOwn(3, 1, none, func(a *alone) {
-			a.wrote(0)
-			a.Hold("machinedeployments", controllerUser)
-			since := len(a.Writes())
-			a.patch(`{"spec":{"replicas":2}}`)
-			time.Sleep(time.Second)
-			_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), "b", types.MergePatchType, fmt.Appendf(nil,
-				`{"metadata":{"annotations":{%q:"1",%q:"2000-01-01T00:00:00Z"}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime), metav1.PatchOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			Expect(a.wrote(since)).To(BeEmpty())
-			a.Release("machinedeployments", controllerUser)
-			Expect(a.wrote(since)).To(ConsistOf("machinedeployments pool status"))
-		})
-	})
-
-	It("keeps a machine in reserve while it has yet to see that one is deleted, though the excess has been reduced (6)", func() {
-		onItsOwn(2, 1, none, func(a *alone) {
-			a.wrote(0)
-			a.Hold("machines", controllerUser)
-			a.deleteSlowly("a")
-			a.patch(`{"spec":{"excessReplicas":0}}`)
-			a.wrote(0)
-			Expect(a.applied()).To(Equal("1"), "machine-controller-manager would delete c, though workload is about to need it")
-			a.Release("machines", controllerUser)
-			a.wrote(0)
-			Expect(a.heard()).To(ContainElement(ContainSubstring("Machine c left the reserve (Released)")))
 		})
 	})
 
@@ -165,7 +131,7 @@ var _ = Describe("The controller", func() {
 	})
 
 	It("adds NoExecute where that is asked for", func() {
-		both := machinetaint.Options{Settings: keep.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}}
+		both := keep.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}
 		onItsOwn(2, 1, both, func(a *alone) {
 			a.wrote(0)
 			node, err := a.core.CoreV1().Nodes().Get(context.Background(), "c", metav1.GetOptions{})
@@ -177,16 +143,16 @@ var _ = Describe("The controller", func() {
 	})
 
 	DescribeTable("gives a reserve up when it is to drain", func(drain bool, annotation string) {
-		onItsOwn(2, 1, machinetaint.Options{Settings: keep.Settings{Drain: drain}}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{Drain: drain}, func(a *alone) {
 			a.patch(`{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/drain-reserve":%q}}}`, annotation)
 			a.wrote(0)
-			m := a.stored("c")
-			Expect(m.Annotations).To(HaveKeyWithValue("machinepriority.machine.sapcloud.io", "2"))
+			_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
+			Expect(err).To(Satisfy(apierrors.IsNotFound))
 			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(d.Annotations).NotTo(HaveKey(api.AppliedExcessAnnotation))
 			Expect(d.Spec.ExcessReplicas).To(HaveValue(BeEquivalentTo(1)), "the wish stays")
-			Expect(d.Status.Conditions).To(ContainElement(HaveField("Reason", string(keep.Draining))))
+			Expect(d.Status.Conditions).NotTo(ContainElement(HaveField("Type", api.ReserveReady)))
 		})
 	},
 		Entry("everywhere", true, "false"),
@@ -194,7 +160,7 @@ var _ = Describe("The controller", func() {
 	)
 
 	It("takes a reserve up again when it is not to drain any more", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			a.patch(`{"metadata":{"annotations":{%q:"true"}}}`, api.DrainReserveAnnotation)
 			a.wrote(0)
 			a.patch(`{"metadata":{"annotations":{%q:"false"}}}`, api.DrainReserveAnnotation)
@@ -218,12 +184,12 @@ func (a *alone) deleteSlowly(name string) {
 }
 
 var _ = Describe("The controller", func() {
-	none := machinetaint.Options{}
+	none := keep.Settings{}
 
 	It("does not overwrite, from a store that is late, what a user has set meanwhile", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			a.wrote(0)
-			a.Lag("machinedeployments", sim.Constantly(100*time.Millisecond), controllerUser, lensUser)
+			a.Lag("machinedeployments", sim.Constantly(100*time.Millisecond), controllerUser)
 			a.patch(`{"spec":{"excessReplicas":null,"reserveWitness":null}}`)
 			time.Sleep(50 * time.Millisecond)
 			a.patch(`{"spec":{"excessReplicas":0}}`)
@@ -302,7 +268,7 @@ var _ = Describe("The controller", func() {
 			Expect(a.deployment().Status.ExcessReplicas).To(BeEquivalentTo(2))
 			since := len(a.Writes())
 			a.patch(`{"metadata":{"annotations":{"a-user":"was-here"}}}`)
-			Expect(a.wrote(since)).To(BeEmpty())
+			Expect(a.wrote(since)).To(Equal([]string{"machinesets pool-1"}), "which gets the annotation, too")
 			a.deleteSlowly("d")
 			a.wrote(0)
 			Expect(a.deployment().Status.ExcessReplicas).To(BeEquivalentTo(1))
@@ -341,7 +307,7 @@ var _ = Describe("The controller", func() {
 
 var _ = Describe("A reserve of a MachineDeployment that has no replicas, and would include it", func() {
 	It("comes and goes with the replicas of all others, though nothing else happens", func() {
-		onItsOwn(0, 0, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(0, 0, keep.Settings{}, func(a *alone) {
 			world.Create(a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace), poolOf("other"))
 			scale := func(replicas int) {
 				_, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Patch(context.Background(), "other", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
@@ -360,3 +326,9 @@ var _ = Describe("A reserve of a MachineDeployment that has no replicas, and wou
 		})
 	})
 })
+
+func poolOf(name string) *api.MachineDeployment {
+	d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace}}
+	d.Spec.Template.Spec.Class.Name = "class-" + name
+	return d
+}

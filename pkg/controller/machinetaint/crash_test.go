@@ -13,8 +13,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/manager"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
@@ -27,13 +27,13 @@ var _ = Describe("A crash between any two writes", func() {
 		Expect(storm.CrashPoints(suite, storm.Scenario{
 			Options: sim.Options{Seed: 1, Resources: served}, Apart: true,
 			Story: func(w *storm.World) {
-				c := adoptAs(w, "before", machinetaint.Options{})
+				c := adoptAs(w, "before", keep.Settings{})
 				c.Latency(2 * time.Millisecond)
 				c.work(3)
 				c.pool(3, append(change, excess(2))...)
 				c.settle()
 				Expect(c.process.Stop()).To(Succeed())
-				c.process = w.Start(evenkeel, manager.Program(machinetaint.Options{}))
+				c.process = w.Start(evenkeel, manager.Program(keep.Settings{}))
 				moved := c.countMoves()
 				story(c)
 				c.settle()

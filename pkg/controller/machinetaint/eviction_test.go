@@ -11,21 +11,15 @@ import (
 	"strings"
 	"time"
 
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/internal/keep"
-	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
 	"github.com/evenkeel/evenkeel/test/sim/world"
@@ -102,7 +96,7 @@ var _ = Describe("A surplus that no machine is empty of", func() {
 
 	It("stays after a silence of the target cluster until the budgets are up to date", func() {
 		storm.Bubble(suite, func() {
-			c := adopt(storm.NewApart(sim.Options{Seed: 1, Resources: served}), machinetaint.Options{Settings: keep.Settings{SurplusPatience: 30 * time.Second}})
+			c := adopt(storm.NewApart(sim.Options{Seed: 1, Resources: served}), keep.Settings{SurplusPatience: 30 * time.Second})
 			defer c.End()
 			c.Latency(2 * time.Millisecond)
 			c.work(3)
@@ -141,7 +135,7 @@ var _ = Describe("A surplus that no machine is empty of", func() {
 			time.Sleep(3 * time.Second)
 			c.budget(1)
 			c.cloud.set(func() { c.cloud.sick = nil })
-			for range int(machinetaint.DefaultSurplusPatience/time.Second) + 10 {
+			for range int(keep.DefaultSurplusPatience/time.Second) + 10 {
 				time.Sleep(time.Second)
 				if len(c.deleted()) > 0 {
 					c.budget(0)
@@ -156,58 +150,6 @@ var _ = Describe("A surplus that no machine is empty of", func() {
 		})
 	})
 })
-
-// overstaying is a MachineDeployment with two machines that serve, though it has one replica, with their pods. Chosen is the one that is to
-// go, empty if none is yet; leaving reports whether it is on its way.
-func overstaying(o *machinetaint.Objects, name, chosen string, leaving bool) {
-	plain := fixture.MachineDeployment(name, 1)
-	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec, ExcessReplicas: ptr.To[int32](1)}}
-	d.UID, d.ResourceVersion, d.Annotations = types.UID(name), "5", map[string]string{api.AppliedExcessAnnotation: "1", api.WantedExcessAnnotation: "1"}
-	set, machines := fixture.Spares(d, 2, 2)
-	set.Spec.Replicas, set.Spec.Template = 2, d.Spec.Template
-	for _, m := range machines {
-		m.UID, m.Spec.ProviderID, m.Labels = types.UID(m.Name), "virtual:///"+m.Name, map[string]string{mcm.NodeLabelKey: m.Name}
-		m.Annotations = map[string]string{}
-		if m.Name == chosen {
-			m.Annotations[machineutils.MachinePriority] = "2"
-		}
-		if m.Name == chosen && leaving {
-			m.DeletionTimestamp = ptr.To(metav1.Now())
-		}
-		o.Nodes = append(o.Nodes, fixture.Node(m.Name))
-		o.Pods = append(o.Pods, fixture.Pod("on-"+m.Name, replicated, func(p *corev1.Pod) { p.Spec.NodeName = m.Name }))
-	}
-	o.Deployments, o.Sets, o.Machines = append(o.Deployments, d), append(o.Sets, set), append(o.Machines, machines...)
-}
-
-var _ = DescribeTable("Of two MachineDeployments that may evict one pod in all, those choose a machine", func(chosenOfA, chosenOfB string, leaving bool, want []string) {
-	o := machinetaint.Objects{Budgets: []*policyv1.PodDisruptionBudget{{
-		ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "all"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
-		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1},
-	}}}
-	overstaying(&o, "a", chosenOfA, leaving)
-	overstaying(&o, "b", chosenOfB, leaving)
-	preview, err := machinetaint.NewPreview(keep.Settings{SurplusPatience: time.Minute}, true)
-	Expect(err).NotTo(HaveOccurred())
-	now := time.Now()
-	Expect(preview.SetObjects(o, now)).To(Succeed())
-	choose := []string{}
-	for _, d := range o.Deployments {
-		preview.Remember(keep.View{Deployment: d}, keep.Plan{Memory: keep.Memory{UID: d.UID, SurplusSince: now.Add(-time.Hour)}})
-		_, p, ok := preview.Plan(d.Namespace, d.Name)
-		Expect(ok).To(BeTrue())
-		if len(p.Rule.Victims) > 0 {
-			choose = append(choose, d.Name)
-		}
-	}
-	Expect(choose).To(Equal(want))
-},
-	Entry("both, that look at the same moment", "", "", false, []string{"a", "b"}),
-	Entry("the one that has chosen", "a-spare-0", "", false, []string{"a"}),
-	Entry("the one that has chosen, though it is the last", "", "b-spare-0", false, []string{"b"}),
-	Entry("the first, where both have chosen", "a-spare-0", "b-spare-0", false, []string{"a"}),
-	Entry("none, while the machine of the last leaves", "", "b-spare-0", true, []string{}),
-)
 
 // overstay has a machine fail and come back, with workload by then on the one that stood in for it. It returns those that served before.
 func (c *cluster) overstay() []string {
@@ -266,7 +208,7 @@ var _ = Describe("A reserve", func() {
 			Expect(c.deployment().Status.Conditions).To(ContainElement(HaveField("Message", ContainSubstring("so many Nodes of the cluster are not ready"))))
 			Expect(c.deleted()).To(BeEmpty())
 			c.strangers(8, corev1.ConditionTrue)
-			time.Sleep(machinetaint.DefaultSurplusPatience - time.Second)
+			time.Sleep(keep.DefaultSurplusPatience - time.Second)
 			Expect(c.deleted()).To(BeEmpty(), "patience begins anew")
 			c.settle()
 			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))

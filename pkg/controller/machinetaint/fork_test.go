@@ -32,7 +32,6 @@ import (
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -277,7 +276,7 @@ var servedToRelease = slices.Concat(served, sim.Workloads, []sim.Resource{
 // releases runs the release controller.
 func releases(p *manager.Process, machines *stores.Informers, nodes *target.Informers) error {
 	c, err := release.New(p.Client.MachineV1alpha1(), release.Informers{Machines: machines, Target: nodes}, &record.FakeRecorder{},
-		release.Options{Raised: p.Taint.ObserveUpdate, Pods: p.Core.CoreV1(), Target: p.Target()})
+		release.Options{Raised: p.Controller.ObserveUpdate, Pods: p.Core.CoreV1(), Target: p.Target})
 	if err != nil {
 		return err
 	}
@@ -289,9 +288,9 @@ func releases(p *manager.Process, machines *stores.Informers, nodes *target.Info
 func besideFork(w *storm.World) (*cluster, *fork) {
 	c, f := inhabit(w), &fork{least: 1, most: most}
 	c.reports = true
-	c.process = w.Start(evenkeel, manager.ProgramWith(machinetaint.Options{Settings: keep.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
+	c.process = w.Start(evenkeel, manager.ProgramWith(keep.Settings{SurplusPatience: surplusPatience, Accounting: func(*api.MachineDeployment) api.Accounting {
 		return api.AccountingInclusive
-	}}}, releases))
+	}}, releases))
 	c.start()
 	return c, f
 }

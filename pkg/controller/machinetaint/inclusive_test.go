@@ -21,7 +21,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
@@ -224,14 +223,14 @@ var _ = Describe("A reserve within replicas", func() {
 	It("is not begun before it is known where it is counted, and one that was begun goes on", func() {
 		storm.Bubble(suite, func() {
 			var known atomic.Bool
-			c := adopt(storm.NewWorld(sim.Options{Seed: 1, Resources: served}), machinetaint.Options{Settings: keep.Settings{
+			c := adopt(storm.NewWorld(sim.Options{Seed: 1, Resources: served}), keep.Settings{
 				Accounting: func(*api.MachineDeployment) api.Accounting {
 					if known.Load() {
 						return api.AccountingInclusive
 					}
 					return ""
 				},
-			}})
+			})
 			defer c.End()
 			c.work(3)
 			c.pool(3, excess(2))

@@ -6,12 +6,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
 var _ = Describe("The metrics of a reserve", func() {
-	none := machinetaint.Options{}
+	none := keep.Settings{}
 
 	It("say that it is as wanted", func() {
 		onItsOwn(2, 2, none, func(a *alone) {

@@ -5,19 +5,17 @@ package machinetaint_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 )
@@ -40,7 +38,7 @@ func (a *alone) closed(node string) bool {
 
 var _ = Describe("Where names of Nodes are reused", func() {
 	It("the Node of a successor in reserve is not opened for the machine that had its name", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			a.wrote(0)
 			since := len(a.Writes())
 			a.becomes("b", "c")
@@ -50,7 +48,7 @@ var _ = Describe("Where names of Nodes are reused", func() {
 	})
 
 	It("the Node of a busy successor is not closed, and its pods are not counted, for the machine in reserve that had its name", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			a.wrote(0)
 			since := len(a.Writes())
 			a.becomes("c", "a")
@@ -62,7 +60,7 @@ var _ = Describe("Where names of Nodes are reused", func() {
 	})
 
 	It("a Node that is another machine's by the time it is written is left alone", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			ctx, nodes := context.Background(), a.core.CoreV1().Nodes()
 			a.wrote(0)
 			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
@@ -86,7 +84,7 @@ var _ = Describe("Where names of Nodes are reused", func() {
 	})
 
 	It("a machine that boots under the name of a busy one makes room for a machine in reserve that is ready", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			a.wrote(0)
 			since := len(a.Writes())
 			_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), "b", types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Pending"}}}`), metav1.PatchOptions{}, "status")
@@ -99,7 +97,7 @@ var _ = Describe("Where names of Nodes are reused", func() {
 	})
 
 	It("a Node is mended though many Machines that are gone had its name", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			ctx := context.Background()
 			for i := range 20 {
 				m := fixture.Machine(fmt.Sprintf("gone-%d", i))
@@ -126,7 +124,7 @@ var _ = Describe("An autoscaler that names a machine which has gone by then", fu
 	}
 
 	It("gets back the replica that it took, if the machine was in reserve", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			a.wrote(0)
 			goes(a)
 			time.Sleep(time.Minute)
@@ -137,7 +135,7 @@ var _ = Describe("An autoscaler that names a machine which has gone by then", fu
 	})
 
 	It("gets it back although the machine was the last one in reserve, and none is wanted any more", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			a.wrote(0)
 			a.patch(`{"spec":{"excessReplicas":0}}`)
 			time.Sleep(time.Second)
@@ -150,7 +148,7 @@ var _ = Describe("An autoscaler that names a machine which has gone by then", fu
 	})
 
 	It("does not get it back if the machine served", func() {
-		onItsOwn(3, 0, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(3, 0, keep.Settings{}, func(a *alone) {
 			a.patch(`{"spec":{"excessReplicas":1}}`)
 			a.wrote(0)
 			goes(a)
@@ -161,7 +159,7 @@ var _ = Describe("An autoscaler that names a machine which has gone by then", fu
 	})
 
 	It("does not get it back if the machine has left the reserve to serve, whether it is there or not", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			a.wrote(0)
 			a.patch(`{"spec":{"replicas":3}}`)
 			a.wrote(0)
@@ -175,7 +173,7 @@ var _ = Describe("An autoscaler that names a machine which has gone by then", fu
 	})
 
 	It("takes no machine that serves until it gets it back, also where another controller of the process saw the name first", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			ctx := context.Background()
 			a.wrote(0)
 			goes(a)
@@ -185,39 +183,16 @@ var _ = Describe("An autoscaler that names a machine which has gone by then", fu
 			Expect(err).NotTo(HaveOccurred())
 			named, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(ctx, "pool", metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			a.taint.ObserveUpdate(ctx, named)
+			a.controller.ObserveUpdate(ctx, named)
 			time.Sleep(time.Second)
-			Expect(a.refusesDeletion("a")).To(Satisfy(apierrors.IsConflict))
 			a.Release("machinedeployments", controllerUser)
 			a.wrote(0)
 			Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)))
 		})
 	})
 
-	It("keeps the name of one that goes until the controller sees it, since a list after a broken watch would not show it", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
-			a.wrote(0)
-			a.Hold("machinedeployments", controllerUser, lensUser)
-			names(a)
-			time.Sleep(time.Second)
-			named, err := a.stock.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			kept, unnamed := named.DeepCopy(), named.DeepCopy()
-			kept.Annotations["x"] = "y"
-			delete(unnamed.Annotations, machineutils.TriggerDeletionByMCM)
-			Expect(a.taint.Guards().Unname(named, unnamed)).To(Satisfy(apierrors.IsConflict))
-			Expect(a.taint.Guards().Unname(named, kept)).To(Succeed())
-			a.Release("machinedeployments", lensUser)
-			time.Sleep(time.Second)
-			Expect(a.taint.Guards().Unname(named, unnamed)).To(Satisfy(apierrors.IsConflict))
-			a.Release("machinedeployments", controllerUser)
-			time.Sleep(time.Second)
-			Expect(a.taint.Guards().Unname(named, unnamed)).To(Succeed())
-		})
-	})
-
 	It("does not get it back if the machine has been gone for long, since its name may mean another one", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			a.wrote(0)
 			goes(a)
 			time.Sleep(time.Hour)
@@ -227,53 +202,3 @@ var _ = Describe("An autoscaler that names a machine which has gone by then", fu
 		})
 	})
 })
-
-var _ = DescribeTable("A raise of replicas accounts for names of machines",
-	func(names, before, after string, raised int, inReserve, left string, more int) {
-		listing := func(returned string) *api.MachineDeployment {
-			d := &api.MachineDeployment{}
-			d.Namespace, d.Annotations = fixture.Namespace, map[string]string{api.ReturnedAnnotation: returned}
-			return d
-		}
-		all := map[string]bool{}
-		for _, name := range strings.Fields(names) {
-			all[name] = true
-		}
-		machinetaint.SettleNames(all, listing(before), listing(after), raised, func(name string) bool {
-			Expect(name).To(HavePrefix(fixture.Namespace + "/"))
-			return strings.Contains(inReserve, strings.TrimPrefix(name, fixture.Namespace+"/"))
-		})
-		for _, name := range strings.Fields(left) {
-			Expect(all).To(HaveKey(name))
-		}
-		Expect(all).To(HaveLen(len(strings.Fields(left)) + more))
-	},
-	Entry("that are listed as returned", "a b", "", "a", 1, "a b", "b", 0),
-	Entry("and of a machine that is gone, where more is raised than is listed anew", "b c d", "a", "a,b", 2, "", "", 1),
-	Entry("and of no other, where what is listed accounts for all of it", "a b", "", "a", 1, "", "b", 0),
-	Entry("of as many that are gone as are raised", "a b c", "", "", 2, "", "", 1),
-	Entry("not of those that are in reserve still", "a b", "", "", 2, "a b", "a b", 0),
-	Entry("of none, where nothing is left of the raise", "a", "", "", 0, "", "a", 0),
-)
-
-var _ = DescribeTable("A write notes the reserve machines that it names",
-	func(was, is int32, before, after, settled, noted string) {
-		listing := func(generation int64, replicas int32, names string) *api.MachineDeployment {
-			d := &api.MachineDeployment{}
-			d.Namespace, d.Generation, d.Spec.Replicas = fixture.Namespace, generation, replicas
-			d.Annotations = map[string]string{machineutils.TriggerDeletionByMCM: names, api.ReturnedAnnotation: settled}
-			return d
-		}
-		reserve := func(machine string) bool { return machine != fixture.Namespace+"/serving" }
-		got, gone := machinetaint.NotedNames(listing(1, was, before), listing(2, is, after), listing(2, is, ""), reserve)
-		Expect(strings.Join(got, " ")).To(Equal(noted))
-		Expect(gone).To(Equal(len(strings.Fields(noted))))
-		_, gone = machinetaint.NotedNames(listing(1, was, before), listing(2, is, after), listing(3, is, ""), reserve)
-		Expect(gone).To(BeZero(), "a later write may have settled them")
-	},
-	Entry("if it lowers replicas", int32(3), int32(2), "", "a~2026-01-01T00:00:00Z", "", "a"),
-	Entry("not if replicas stay", int32(3), int32(3), "", "a~2026-01-01T00:00:00Z", "", ""),
-	Entry("not if they rise", int32(3), int32(4), "", "a~2026-01-01T00:00:00Z", "", ""),
-	Entry("not those that were named before", int32(3), int32(2), "a~2026-01-01T00:00:00Z", "a~2026-01-01T00:00:00Z,b~2026-01-01T00:00:00Z", "", "b"),
-	Entry("not those that serve, or are settled", int32(3), int32(2), "", "serving~2026-01-01T00:00:00Z,a~2026-01-01T00:00:00Z", "a", ""),
-)

@@ -21,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
@@ -248,7 +248,7 @@ var _ = Describe("A machine that pods run on", func() {
 			c.replaceWhole()
 			time.Sleep(5 * time.Second)
 			c.want(2)
-			time.Sleep(machinetaint.DefaultSurplusPatience - time.Minute)
+			time.Sleep(keep.DefaultSurplusPatience - time.Minute)
 			Expect(c.busy()).To(Equal(busy))
 			c.settle()
 			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))

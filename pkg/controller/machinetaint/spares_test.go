@@ -5,27 +5,15 @@
 package machinetaint_test
 
 import (
-	"context"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/stores"
-	"github.com/evenkeel/evenkeel/internal/target"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/lens/view"
-	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
-	"github.com/evenkeel/evenkeel/test/sim/manager"
-	"github.com/evenkeel/evenkeel/test/sim/storm"
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
@@ -56,15 +44,6 @@ func (c *cluster) stays(want string, d time.Duration) {
 	for begin := time.Now(); time.Since(begin) < d; time.Sleep(time.Second) {
 		ExpectWithOffset(1, c.stockStatus()).To(Equal(want), "after %v", time.Since(begin))
 	}
-}
-
-// spares returns how many reserve machines the stock status leaves out, and how many are ready, once
-// the stores show everything.
-func (a *alone) spares() (starting, ready int) {
-	GinkgoHelper()
-	time.Sleep(time.Second)
-	r := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
-	return len(slices.DeleteFunc(r.Starting, func(s view.Spare) bool { return s.Leaving })), int(r.Ready)
 }
 
 var _ = Describe("The stock status (V12)", func() {
@@ -131,91 +110,6 @@ var _ = Describe("The stock status (V12)", func() {
 			Expect(c.stockStatus()).To(HavePrefix("2: 2 updated, 0 available"))
 			c.settle()
 			Expect(c.stockStatus()).To(Equal("2: 2 updated, 2 available, 0 not, 0 failed, True"))
-		})
-	})
-
-	DescribeTable("leaves out a reserve machine that is not ready", func(status string, want int) {
-		onItsOwn(2, 2, machinetaint.Options{}, func(a *alone) {
-			a.reports("d", status)
-			spares, _ := a.spares()
-			Expect(spares).To(Equal(want))
-		})
-	},
-		Entry("while it boots", `{"currentStatus":{"phase":"Pending"}}`, 1),
-		Entry("before it has a phase", `{"currentStatus":{"phase":""}}`, 1),
-		Entry("while its creation is tried again", `{"currentStatus":{"phase":"CrashLoopBackOff"}}`, 1),
-		Entry("if it could not be created", `{"currentStatus":{"phase":"Failed"},"lastOperation":{"type":"Create"}}`, 1),
-		Entry("but not if it failed later", `{"currentStatus":{"phase":"Failed"},"lastOperation":{"type":"HealthCheck"}}`, 0),
-		Entry("nor if it is only unhealthy", `{"currentStatus":{"phase":"Unknown"}}`, 0),
-	)
-
-	It("leaves out the failure of a reserve machine that leaves without having become ready", func() {
-		onItsOwn(2, 3, machinetaint.Options{}, func(a *alone) {
-			ctx, machines := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace)
-			Expect(a.core.CoreV1().Nodes().Delete(ctx, "d", metav1.DeleteOptions{})).To(Succeed())
-			a.reports("d", `{"currentStatus":{"phase":"CrashLoopBackOff"}}`)
-			for _, name := range []string{"d", "e"} {
-				_, err := machines.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":["machine.sapcloud.io/machine-controller-manager"]}}`), metav1.PatchOptions{})
-				Expect(err).NotTo(HaveOccurred())
-				Expect(machines.Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
-			}
-			time.Sleep(time.Second)
-			r := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
-			Expect(r.Starting).To(ConsistOf(And(HaveField("Leaving", true), HaveField("Name", "d"))))
-		})
-	})
-
-	It("is compared with what MachineSets count", func() {
-		onItsOwn(2, 2, machinetaint.Options{}, func(a *alone) {
-			ctx, machines, sets := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace), a.stock.MachineV1alpha1().MachineSets(fixture.Namespace)
-			a.reports("c", `{"currentStatus":{"phase":"Pending"}}`)
-			_, err := machines.Patch(ctx, "d", types.MergePatchType, []byte(`{"metadata":{"finalizers":["machine.sapcloud.io/machine-controller-manager"]}}`), metav1.PatchOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			Expect(machines.Delete(ctx, "d", metav1.DeleteOptions{})).To(Succeed())
-			_, err = sets.Patch(ctx, "pool-1", types.MergePatchType, []byte(`{"status":{"replicas":3,"availableReplicas":1}}`), metav1.PatchOptions{}, "status")
-			Expect(err).NotTo(HaveOccurred())
-			time.Sleep(time.Second)
-			r := a.taint.Spares(&mcmapi.MachineDeployment{ObjectMeta: a.deployment().ObjectMeta})
-			Expect(r.Machines.All).To(Equal(int32(4)), "the one that leaves included")
-			Expect(r.Machines.Available).To(Equal(int32(2)))
-			Expect([]int32{r.Counted.All, r.Counted.Available}).To(Equal([]int32{3, 1}))
-		})
-	})
-
-	It("leaves out no machine that is being deleted, which machine-controller-manager does not count", func() {
-		onItsOwn(2, 3, machinetaint.Options{}, func(a *alone) {
-			ctx, machines := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace)
-			expect := func(spares, ready int) {
-				n, able := a.spares()
-				ExpectWithOffset(1, []int{n, able}).To(Equal([]int{spares, ready}))
-			}
-			a.reports("d", `{"currentStatus":{"phase":"Pending"}}`)
-			expect(1, 2)
-			for _, name := range []string{"d", "e"} {
-				_, err := machines.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":["machine.sapcloud.io/machine-controller-manager"]}}`), metav1.PatchOptions{})
-				Expect(err).NotTo(HaveOccurred())
-				Expect(machines.Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
-			}
-			expect(0, 1)
-		})
-	})
-
-	It("leaves out nothing of a MachineDeployment that replaced one of the same name", func() {
-		storm.Bubble(suite, func() {
-			var taint *machinetaint.Controller
-			c := inhabit(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))
-			defer c.End()
-			c.process = c.Start(evenkeel, manager.ProgramWith(machinetaint.Options{}, func(p *manager.Process, _ *stores.Informers, _ *target.Informers) error {
-				taint = p.Taint
-				return nil
-			}))
-			c.start()
-			c.pool(3, excess(2))
-			time.Sleep(bootTime / 2)
-			stored := &mcmapi.MachineDeployment{ObjectMeta: c.deployment().ObjectMeta}
-			Expect(taint.Spares(stored).Starting).To(HaveLen(2))
-			stored.UID = "another"
-			Expect(taint.Spares(stored)).To(Equal(view.Reserve{Ready: math.MaxInt32}))
 		})
 	})
 })

@@ -21,8 +21,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/manager"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
@@ -41,7 +41,7 @@ var _ = Describe("Storms", func() {
 		redundant, all, looked := 0, 0, map[string]int{}
 		storm.Seeds(suite, 2, func(seed uint64) {
 			settings := counted(seed)
-			c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}), machinetaint.Options{Settings: settings})
+			c := adopt(storm.NewApart(sim.Options{Seed: seed, Resources: served}), settings)
 			defer c.End()
 			random := rand.New(rand.NewPCG(seed, 7))
 			g := newGuard(c)
@@ -205,9 +205,9 @@ func (c *cluster) split() (serving, reserve []string) {
 }
 
 // adoptTwins runs two instances of the process. One of them leads, and for a moment both may.
-func adoptTwins(w *storm.World, o machinetaint.Options) (c *cluster, processes []*storm.Process) {
+func adoptTwins(w *storm.World, o keep.Settings) (c *cluster, processes []*storm.Process) {
 	c = inhabit(w)
-	first, second := w.Twins(evenkeel, program(o))
+	first, second := w.Twins(evenkeel, manager.Program(o))
 	c.process = first
 	machines := c.start()
 	return c, []*storm.Process{first, second, machines}
@@ -265,7 +265,7 @@ var _ = Describe("Storms over two instances", func() {
 	It("end as calm weather does, also after a backup was restored, keep all invariants meanwhile, and then nothing is written", func() {
 		storm.Seeds(suite, 1, func(seed uint64) {
 			settings := counted(seed)
-			c, processes := adoptTwins(storm.NewApart(sim.Options{Seed: seed, Resources: served}), machinetaint.Options{Settings: settings})
+			c, processes := adoptTwins(storm.NewApart(sim.Options{Seed: seed, Resources: served}), settings)
 			defer c.End()
 			c.Require("lease lost", "restore")
 			random := rand.New(rand.NewPCG(seed, 8))

@@ -12,7 +12,6 @@ import (
 
 	mcmapi "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
-	stockinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,13 +20,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
@@ -42,20 +44,24 @@ func TestMachineTaint(t *testing.T) {
 	RunSpecs(t, "Machine taint")
 }
 
-// alone is the controller without machine-controller-manager's: what it writes, and nothing else happens.
+// alone is the controller without a machine controller: what it writes, and nothing else happens.
 type alone struct {
 	*sim.Server
-	user     ours.Interface
-	stock    stock.Interface
-	core     kubernetes.Interface
-	events   *record.FakeRecorder
-	metrics  *prometheus.Registry
-	taint    *machinetaint.Controller
+	user       ours.Interface
+	stock      stock.Interface
+	core       kubernetes.Interface
+	events     *record.FakeRecorder
+	metrics    *prometheus.Registry
+	controller *machinedeployment.Controller
+	// clock is the real one unless set.
+	clock    clock.WithTicker
 	machines int
+	// settled is how many writes there were when the controller had found everything at rest.
+	settled int
 }
 
 // onItsOwn runs body on a pool with so many busy machines and so many in reserve, all as it is at rest.
-func onItsOwn(serving, reserve int, o machinetaint.Options, body func(a *alone)) {
+func onItsOwn(serving, reserve int, o keep.Settings, body func(a *alone)) {
 	onServer(sim.Machine, serving, reserve, o, body)
 }
 
@@ -64,64 +70,73 @@ func pruning(more ...string) []sim.Resource {
 	all := slices.Clone(sim.Machine)
 	for i := range all {
 		if all[i].Name == "machinedeployments" {
-			all[i].Known = &sim.Known{Spec: append([]string{"replicas", "selector", "template", "strategy"}, more...), Status: []string{"conditions", "replicas"}}
+			all[i].Known = &sim.Known{Spec: append([]string{"replicas", "selector", "template", "strategy"}, more...), Status: []string{
+				"observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas", "conditions", "collisionCount", "failedMachines",
+			}}
 		}
 	}
 	return all
 }
 
-func onServer(kinds []sim.Resource, serving, reserve int, o machinetaint.Options, body func(a *alone)) {
+func onServer(kinds []sim.Resource, serving, reserve int, o keep.Settings, body func(a *alone)) {
+	timed(nil, kinds, serving, reserve, o, body)
+}
+
+// timed gives the controller a clock.
+func timed(clock clock.WithTicker, kinds []sim.Resource, serving, reserve int, o keep.Settings, body func(a *alone)) {
 	storm.Bubble(suite, func() {
 		server := sim.New(sim.Options{Seed: 1, Resources: slices.Concat(sim.Core, kinds)})
 		defer server.Close()
 		config := server.ConfigFor("user")
 		config.QPS = -1
-		a := &alone{Server: server, user: ours.NewForConfigOrDie(config), stock: stock.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config)}
+		a := &alone{Server: server, user: ours.NewForConfigOrDie(config), stock: stock.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config), clock: clock}
 		a.pool(serving, reserve)
 		end := a.start(o)
 		defer end()
+		a.wrote(0) // what the controller adds to what others have made
+		a.settled = len(a.Writes())
 		body(a)
 	})
 }
 
 // start runs the controller and returns what ends it.
-func (a *alone) start(o machinetaint.Options) func() {
+func (a *alone) start(settings keep.Settings) func() {
 	config := a.ConfigFor(controllerUser)
 	config.QPS = -1
-	client, core, theirs := ours.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config), stock.NewForConfigOrDie(a.ConfigFor(lensUser))
+	client, core := ours.NewForConfigOrDie(config), kubernetes.NewForConfigOrDie(config)
 	machines, nodes := stores.New(client, metav1.NamespaceAll), target.New(core, nil)
-	seen := stockinformers.NewSharedInformerFactory(theirs, 0)
 	a.events, a.metrics = record.NewFakeRecorder(1000), prometheus.NewRegistry()
 	a.events.IncludeObject = true
-	o.Registerer = a.metrics
+	if settings.SurplusPatience == 0 {
+		settings.SurplusPatience = keep.DefaultSurplusPatience
+	}
+	if len(settings.Effects) == 0 {
+		settings.Effects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
+	}
 	var err error
-	a.taint, err = machinetaint.New(machinetaint.Clients{Machine: client.MachineV1alpha1(), Target: core},
-		machinetaint.Informers{Machine: machines, Seen: seen.Machine().V1alpha1(), Target: nodes},
-		a.events, o)
+	a.controller, err = machinedeployment.New(machinedeployment.Clients{Machines: client.MachineV1alpha1(), Target: core.CoreV1()},
+		machinedeployment.Informers{Machines: machines, Target: nodes}, a.events, machinedeployment.Options{
+			Workers: 2, Clock: a.clock, Registerer: a.metrics, Settings: plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, Reserve: &settings,
+		})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
 	machines.Start(ctx)
 	nodes.Start(ctx)
-	seen.Start(ctx.Done())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		a.taint.Run(ctx)
+		a.controller.Run(ctx)
 	}()
 	return func() {
 		cancel()
 		<-done
 		machines.Shutdown()
 		nodes.Shutdown()
-		seen.Shutdown()
 	}
 }
 
-// controllerUser is the controller, lensUser what machine-controller-manager's controllers in its process see.
-const (
-	controllerUser = "taint"
-	lensUser       = "lens"
-)
+// controllerUser is the controller.
+const controllerUser = "taint"
 
 // pool makes a MachineDeployment with its MachineSet, machines, nodes and pods, as they are at rest.
 func (a *alone) pool(serving, reserve int) {
@@ -225,7 +240,7 @@ func (a *alone) patchSet(format string, args ...any) {
 // wrote is what the controller has written since a number of writes, when nothing more comes.
 func (a *alone) wrote(since int) (all []string) {
 	time.Sleep(time.Minute)
-	for _, w := range a.Writes()[since:] {
+	for _, w := range a.Writes()[max(since, a.settled):] {
 		if w.User == controllerUser {
 			all = append(all, strings.TrimSpace(w.Resource+" "+w.Name+" "+w.Subresource))
 		}

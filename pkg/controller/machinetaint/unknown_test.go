@@ -20,7 +20,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -66,7 +65,7 @@ func (a *alone) applied() string {
 
 var _ = Describe("A machine that cannot be made", func() {
 	It("is not tried again at once where the answer to the lower excess was lost", func() {
-		onItsOwn(2, 2, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 2, keep.Settings{}, func(a *alone) {
 			a.wrote(0)
 			a.FailWrites(1, sim.After, controllerUser)
 			a.cannotBeMade("d")
@@ -84,7 +83,7 @@ var _ = Describe("A machine that cannot be made", func() {
 
 var _ = Describe("A machine that cannot be released", func() {
 	It("does not keep other changes from being written, nor from being released once it can", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			a.wrote(0)
 			var allowed atomic.Bool
 			a.Admit(func(w sim.Admission) error {
@@ -107,13 +106,20 @@ var _ = Describe("A machine that cannot be released", func() {
 // retire releases machine c, and has it enter the reserve again after do.
 func (a *alone) retire(do func()) (marked bool) {
 	GinkgoHelper()
-	a.wrote(0)
+	a.full()
 	a.patch(`{"spec":{"replicas":3}}`)
 	a.wrote(0)
 	do()
 	a.patch(`{"spec":{"replicas":2}}`)
 	time.Sleep(10 * time.Second)
 	return a.isMarked("c")
+}
+
+// full leaves no room for more than three machines: none is created in place of one that leaves the reserve.
+func (a *alone) full() {
+	GinkgoHelper()
+	a.patch(`{"metadata":{"annotations":{%q:"0:3:1"}}}`, api.BoundsAnnotation)
+	a.wrote(0)
 }
 
 func (a *alone) isMarked(name string) bool {
@@ -131,18 +137,11 @@ func (a *alone) occupies(machine, namespace string) {
 
 var answerLost = apierrors.NewTimeoutError("the answer is lost", 1)
 
-// doubtsFor waits, and expects that machine c has not entered the reserve, because b may have.
-func (a *alone) doubtsFor(d time.Duration) {
-	GinkgoHelper()
-	time.Sleep(d)
-	Expect(a.taint.Remembered()).To(HaveKeyWithValue("doubts", 1))
-	Expect(a.isMarked("c")).To(BeFalse())
-}
-
 // doubt lowers replicas from three to two while only machine b is empty, and answers the write that puts b into the reserve with an error.
 // moment decides whether that write takes effect before the error.
 func (a *alone) doubt(answer error, moment func(func(sim.Write) error)) {
 	GinkgoHelper()
+	a.full()
 	a.patch(`{"spec":{"replicas":3}}`)
 	a.wrote(0)
 	a.occupies("c", fixture.Namespace)
@@ -165,7 +164,7 @@ func (a *alone) leaves(pod string) {
 
 var _ = Describe("A machine that enters the reserve", func() {
 	It("stays where the one that was to serve in its place is gone (I2)", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			ctx, machines := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace)
 			a.leaves("on-b")
 			a.wrote(0)
@@ -180,13 +179,13 @@ var _ = Describe("A machine that enters the reserve", func() {
 			Expect(err).NotTo(HaveOccurred())
 			time.Sleep(2 * time.Second)
 			Expect(machines.Delete(ctx, "c", metav1.DeleteOptions{})).To(Succeed())
-			Expect(a.wrote(since)).To(And(ContainElement("nodes c"), Not(ContainElement("nodes b"))))
+			Expect(a.wrote(since)).To(ContainElement("nodes c"))
 			Expect(a.isMarked("b")).To(BeFalse())
 		})
 	})
 
 	It("gets NoExecute on its Node only once it has its mark, for pods may come until then", func() {
-		both := machinetaint.Options{Settings: keep.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}}
+		both := keep.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}
 		onItsOwn(2, 1, both, func(a *alone) {
 			var order []string
 			Expect(a.retire(func() {
@@ -203,7 +202,7 @@ var _ = Describe("A machine that enters the reserve", func() {
 	})
 
 	It("is the only one while it is not known whether it has entered (I2)", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			a.doubt(answerLost, func(lose func(sim.Write) error) {
 				a.AfterWrite(lose)
 				a.Hold("machines", controllerUser)
@@ -218,44 +217,21 @@ var _ = Describe("A machine that enters the reserve", func() {
 		})
 	})
 
-	DescribeTable("lets another one enter in its place, and nothing is remembered", func(answer error, since func(a *alone)) {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+	DescribeTable("lets another one enter in its place", func(answer error) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			a.doubt(answer, a.OnWrite)
 			a.occupies("b", fixture.Namespace)
 			a.leaves("on-c")
-			since(a)
 			time.Sleep(10 * time.Second)
 			Expect([]bool{a.isMarked("b"), a.isMarked("c")}).To(Equal([]bool{false, true}))
-			Expect(a.taint.Remembered()).To(HaveKeyWithValue("doubts", 0))
 		})
 	},
-		Entry("once a request to mark it cannot be under way any more", answerLost, func(a *alone) {
-			a.doubtsFor(time.Minute)
-			time.Sleep(time.Minute)
-		}),
-		Entry("once a later version of it shows that it has not entered", answerLost, func(a *alone) {
-			a.doubtsFor(time.Minute)
-			a.reports("b", `{"currentStatus":{"phase":"Available"}}`)
-		}),
-		Entry("at once where it was refused", apierrors.NewForbidden(mcmapi.Resource("machines"), "b", errors.New("not now")), func(*alone) {}),
-	)
-
-	DescribeTable("is remembered where nothing else is, until there is no reserve", func(what string, note func(*machinetaint.Controller, string, *mcmapi.Machine)) {
-		onItsOwn(2, 0, machinetaint.Options{}, func(a *alone) {
-			a.wrote(0)
-			note(a.taint, fixture.Namespace+"/pool", fixture.Machine("a"))
-			Expect(a.taint.Remembered()).To(HaveKeyWithValue(what, 1))
-			a.patch(`{"spec":{"replicas":3}}`)
-			a.wrote(0)
-			Expect(a.taint.Remembered()).To(HaveKeyWithValue(what, 0))
-		})
-	},
-		Entry("if it may have", "doubts", (*machinetaint.Controller).Doubt),
-		Entry("if its Node may be open", "openings", (*machinetaint.Controller).Opening),
+		Entry("where the answer was lost, and it has not entered", answerLost),
+		Entry("where it was refused", apierrors.NewForbidden(mcmapi.Resource("machines"), "b", errors.New("not now"))),
 	)
 
 	DescribeTable("does not where a pod runs on it that is not shown yet (I2)", func(namespace string) {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			Expect(a.retire(func() {
 				a.Hold("pods", controllerUser)
 				a.occupies("c", namespace)
@@ -270,7 +246,7 @@ var _ = Describe("A machine that enters the reserve", func() {
 
 var _ = Describe("The state of a machine in reserve (11)", func() {
 	It("stays where the machine is not ready for a while", func() {
-		onItsOwn(2, 1, machinetaint.Options{}, func(a *alone) {
+		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			a.wrote(0)
 			state := func() string {
 				m := a.stored("c")

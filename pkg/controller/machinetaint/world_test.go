@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -25,9 +24,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/manager"
@@ -37,7 +36,7 @@ import (
 
 const (
 	ns = fixture.Namespace
-	// evenkeel is the process under test: machine-controller-manager's controllers behind the lens, and ours.
+	// evenkeel is the process under test.
 	evenkeel = "evenkeel"
 )
 
@@ -65,12 +64,12 @@ type cluster struct {
 	reports bool
 }
 
-func adopt(w *storm.World, o machinetaint.Options) *cluster { return adoptAs(w, evenkeel, o) }
+func adopt(w *storm.World, o keep.Settings) *cluster { return adoptAs(w, evenkeel, o) }
 
 // adoptAs runs the process by another name.
-func adoptAs(w *storm.World, name string, o machinetaint.Options) *cluster {
+func adoptAs(w *storm.World, name string, o keep.Settings) *cluster {
 	c := inhabit(w)
-	c.process = w.Start(name, program(o))
+	c.process = w.Start(name, manager.Program(o))
 	c.start()
 	return c
 }
@@ -102,7 +101,7 @@ func play(body func(c *cluster)) { playWith(sim.Options{Seed: 1, Resources: serv
 
 func playWith(o sim.Options, body func(c *cluster)) {
 	storm.Bubble(suite, func() {
-		c := adopt(storm.NewWorld(o), machinetaint.Options{})
+		c := adopt(storm.NewWorld(o), keep.Settings{})
 		defer c.End()
 		c.Latency(2 * time.Millisecond)
 		body(c)
@@ -395,12 +394,4 @@ func (c *cluster) countMoves() (moved *int) {
 		return nil
 	})
 	return moved
-}
-
-// program is the process under test.
-func program(o machinetaint.Options) storm.Program {
-	if os.Getenv("BRAIN") == "one" {
-		return manager.Direct(o)
-	}
-	return manager.Program(o)
 }

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -77,10 +78,12 @@ func (d *deployment) selectedNewest() (n int32) {
 	return n
 }
 
-// selectOf selects up to n machines of a MachineSet, by name, and returns how many. An update of a machine
-// that is not available might never end.
+// selectOf selects up to n machines of a MachineSet, by name, and returns how many: those in reserve first,
+// so that each pod moves only once. An update of a machine that is not available might never end.
 func (d *deployment) selectOf(s *set, n int32) (selected int32) {
-	for _, m := range s.machines {
+	serve := func(m *mcm.Machine) int { return map[bool]int{false: 1}[pool.Marked(m)] }
+	byRole := slices.SortedStableFunc(slices.Values(s.machines), func(a, b *mcm.Machine) int { return cmp.Compare(serve(a), serve(b)) })
+	for _, m := range byRole {
 		node := d.nodeOf(m)
 		if selected < n && node != nil && !isSelected(node) && m.DeletionTimestamp == nil && pool.Ready(m.Status.CurrentStatus.Phase) {
 			d.labelNode(m, mcm.LabelKeyNodeSelectedForUpdate)

@@ -165,6 +165,33 @@ func New(v View) Plan {
 	return p
 }
 
+// DeferNumbers leaves out the statuses in which only numbers change, which are to be written after so long.
+func (p *Plan) DeferNumbers(v View, wait time.Duration) {
+	n := len(p.Statuses)
+	p.Statuses = slices.DeleteFunc(p.Statuses, func(c StatusChange) bool {
+		was, is := c.Set.Status, c.After
+		return len(c.Events) == 0 && was.ObservedGeneration == is.ObservedGeneration && slices.EqualFunc(was.Conditions, is.Conditions, sameSetCondition)
+	})
+	deferred := len(p.Statuses) < n
+	if c := p.DeploymentStatus; c != nil {
+		was, is := v.Deployment.Status, c.After
+		if len(c.Events) == 0 && was.ObservedGeneration == is.ObservedGeneration && slices.EqualFunc(was.Conditions, is.Conditions, sameCondition) {
+			p.DeploymentStatus, deferred = nil, true
+		}
+	}
+	if deferred {
+		p.Again = requeue.Sooner(p.Again, wait)
+	}
+}
+
+func sameSetCondition(a, b mcm.MachineSetCondition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+}
+
+func sameCondition(a, b mcm.MachineDeploymentCondition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+}
+
 // set is a MachineSet with the machines that it has claimed.
 type set struct {
 	View

@@ -3,12 +3,14 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/requeue"
@@ -76,16 +78,26 @@ func (d *deployment) changeOwn(c keep.DeploymentChange) {
 			metav1.SetMetaDataAnnotation(&o.ObjectMeta, key, value)
 		}
 	}
-	d.events = append(d.events, announceField(c)...)
+	was, is := pool.AppliedOf(d.stored, d.stored.Spec.Replicas), pool.AppliedOf(o, o.Spec.Replicas)
+	d.events = append(d.events, announceOwn(c, was.Excess, is.Excess)...)
 }
 
-// announceField says what became of spec.excessReplicas.
-func announceField(c keep.DeploymentChange) (events []Event) {
+// ExcessRestored is the reason of the event that spec.excessReplicas was restored.
+const ExcessRestored = "ExcessRestored"
+
+// announceOwn says what became of spec.excessReplicas and of the applied excess.
+func announceOwn(c keep.DeploymentChange, was, is int) (events []Event) {
+	say := func(reason, format string, args ...any) {
+		events = append(events, Event{nil, corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)})
+	}
 	if c.Restored {
-		events = append(events, Event{nil, corev1.EventTypeNormal, "ExcessRestored", "spec.excessReplicas was removed by a client that does not know it, and is restored"})
+		say(ExcessRestored, "spec.excessReplicas was removed and has been restored to %d; set it to 0 to disable the reserve", ptr.Deref(c.Field, 0))
 	}
 	if c.Removed {
-		events = append(events, Event{nil, corev1.EventTypeNormal, "ExcessRemoved", "spec.excessReplicas was removed: there is no reserve"})
+		say("ExcessRemoved", "spec.excessReplicas was removed, which means 0")
+	}
+	if is < was {
+		say("ReserveShrunk", "Applied excess reduced from %d to %d", was, is)
 	}
 	return events
 }

@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machinetaint
+package machinedeployment
 
 import (
-	"strings"
-	"time"
-
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/keep"
-	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
-// metrics counts what was done, and shows the present reserves when it is read.
-type metrics struct {
+// reserveMetrics counts what was done for reserves, and shows the present ones when it is read.
+type reserveMetrics struct {
+	*Controller
 	writes    *prometheus.CounterVec
 	redundant prometheus.Counter
 	released  *prometheus.CounterVec
 	restored  prometheus.Counter
 	untainted prometheus.Histogram
-	stores    *caches
 }
 
 var (
 	machinesMetric = prometheus.NewDesc("evenkeel_reserve_machines",
 		"Reserve machines of a MachineDeployment by state: ready, booting, sick or leaving.", []string{"namespace", "name", "state"}, nil)
 	excessMetric = prometheus.NewDesc("evenkeel_reserve_excess",
-		"Excess of a MachineDeployment in machines: wanted, and applied, which machine-controller-manager is asked to run beyond replicas.",
+		"Excess of a MachineDeployment in machines: wanted, and applied, which are to run beyond replicas.",
 		[]string{"namespace", "name", "what"}, nil)
 	readyMetric = prometheus.NewDesc("evenkeel_reserve_ready",
 		"1 while the condition ReserveReady of a MachineDeployment is True, otherwise 0, with the reason of the condition.", []string{"namespace", "name", "reason"}, nil)
 )
 
-func newMetrics(r prometheus.Registerer, s *caches) *metrics {
-	m := &metrics{
-		stores: s,
+// newReserveMetrics registers the metrics with r, if that is not nil.
+func newReserveMetrics(r prometheus.Registerer, c *Controller) *reserveMetrics {
+	m := &reserveMetrics{
+		Controller: c,
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "evenkeel_reserve_writes_total", Help: "Writes by object (machine, node, machinedeployment, status) and result (done, conflict, error).",
+			Name: "evenkeel_reserve_writes_total", Help: "Writes for MachineDeployments with a reserve, by object (machine, node, machinedeployment, status) and result (done, conflict, error).",
 		}, []string{"what", "end"}),
 		redundant: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "evenkeel_reserve_redundant_writes_total", Help: "Writes that changed nothing.",
@@ -69,40 +69,47 @@ func newMetrics(r prometheus.Registerer, s *caches) *metrics {
 	return m
 }
 
-func (m *metrics) countWrite(what string, err error) {
+// countWrite counts a write for a MachineDeployment with a reserve, which changed nothing if the version
+// is still the same.
+func (a *application) countWrite(what, before string, answer metav1.Object, err error) {
+	if a.view.Reserve == nil {
+		return
+	}
+	m := a.reserves.metrics
 	m.writes.WithLabelValues(what, written.ResultLabel(err)).Inc()
+	if err == nil && answer.GetResourceVersion() == before {
+		m.redundant.Inc()
+	}
 }
 
-func (m *metrics) observeRelease(after time.Duration) { m.untainted.Observe(after.Seconds()) }
-
 // Describe implements prometheus.Collector.
-func (m *metrics) Describe(into chan<- *prometheus.Desc) {
+func (m *reserveMetrics) Describe(into chan<- *prometheus.Desc) {
 	into <- machinesMetric
 	into <- excessMetric
 	into <- readyMetric
 }
 
 // Collect implements prometheus.Collector.
-func (m *metrics) Collect(into chan<- prometheus.Metric) {
+func (m *reserveMetrics) Collect(into chan<- prometheus.Metric) {
 	m.collectMachines(into)
-	for _, item := range m.stores.deployments.List() {
-		if d, ok := item.(*v1alpha1.MachineDeployment); ok {
-			collectReserve(into, d)
-		}
+	for d := range stores.All[*machine.MachineDeployment](m.deployments) {
+		collectReserve(into, d)
 	}
 }
 
-func (m *metrics) collectMachines(into chan<- prometheus.Metric) {
+func (m *reserveMetrics) collectMachines(into chan<- prometheus.Metric) {
 	type series struct{ namespace, name, state string }
 	count := map[series]int{}
-	for _, item := range m.stores.machines.List() {
-		machine, ok := item.(*mcm.Machine)
-		if !ok || !pool.Marked(machine) {
+	for one := range stores.All[*mcm.Machine](m.Controller.machines) {
+		if !pool.Marked(one) {
 			continue
 		}
-		if key, found := m.stores.deploymentOf(machine); found {
-			_, name, _ := strings.Cut(key, "/")
-			count[series{machine.Namespace, name, machineState(machine)}]++
+		set := stores.Controller[mcm.MachineSet](m.sets, one)
+		if set == nil {
+			continue
+		}
+		if d := stores.Controller[machine.MachineDeployment](m.deployments, set); d != nil {
+			count[series{d.Namespace, d.Name, machineState(one)}]++
 		}
 	}
 	for s, n := range count {
@@ -112,7 +119,7 @@ func (m *metrics) collectMachines(into chan<- prometheus.Metric) {
 
 // collectReserve collects the desired and the present reserve of a MachineDeployment; nothing if it
 // has none.
-func collectReserve(into chan<- prometheus.Metric, d *v1alpha1.MachineDeployment) {
+func collectReserve(into chan<- prometheus.Metric, d *machine.MachineDeployment) {
 	if c := keep.Condition(d); c != nil {
 		good := 0.0
 		if c.Status == mcm.ConditionTrue {
@@ -124,7 +131,7 @@ func collectReserve(into chan<- prometheus.Metric, d *v1alpha1.MachineDeployment
 	if d.Spec.ExcessReplicas != nil {
 		wanted = d.Spec.ExcessReplicas
 	}
-	if r, _ := pool.Parsed(d.Annotations, v1alpha1.RequestedExcessAnnotation, v1alpha1.ParseRequestedExcess); r != nil && r.Machines > ptr.Deref(wanted, 0) {
+	if r, _ := pool.Parsed(d.Annotations, machine.RequestedExcessAnnotation, machine.ParseRequestedExcess); r != nil && r.Machines > ptr.Deref(wanted, 0) {
 		wanted = &r.Machines
 	}
 	asked := pool.AppliedOf(d, d.Spec.Replicas).Excess
