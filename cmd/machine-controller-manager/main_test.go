@@ -32,6 +32,6 @@ func TestMachineControllerManager(t *testing.T) {
 var _ = running.Daemon{
 	Name: "manager", Served: slices.Concat(sim.Core, sim.Machine, sim.Workloads),
 	Flags: func(control, target string) []string {
-		return []string{"--controllers=mcm,machinetaint,nodegroup,release,balance", "--control-kubeconfig=" + control, "--target-kubeconfig=" + target}
+		return []string{"--controllers=mcm,nodegroup,release,balance", "--control-kubeconfig=" + control, "--target-kubeconfig=" + target}
 	},
 }.EndsInTime()

@@ -101,7 +101,7 @@ func (r *reading) inspectReserve(object string, d *v1alpha1.MachineDeployment, z
 	case "":
 		if z.Excess > 0 && !r.isNew(d) {
 			r.addProblem(lacking, object, fmt.Sprintf("an excess of %d is desired, but no controller reports on it", z.Excess),
-				"check that machine-controller-manager runs with --controllers=*, or with machinetaint among them")
+				"check that machine-controller-manager runs with --controllers=*, or with mcm among them")
 		}
 	case "False":
 		known := reason.ReserveReady.Find(c.Reason)

@@ -83,7 +83,7 @@ var _ = DescribeTable("It is wrong",
 		w.pool("a", 1, excess(1))
 		w.pool("b", 1, excess(1), func(d *v1alpha1.MachineDeployment) { d.CreationTimestamp = ago(time.Minute) })
 		w.pool("c", 1)
-	}, "machinedeployment/default/a: an excess of 1 is desired, but no controller reports on it -> check that machine-controller-manager runs with --controllers=*, or with machinetaint among them"),
+	}, "machinedeployment/default/a: an excess of 1 is desired, but no controller reports on it -> check that machine-controller-manager runs with --controllers=*, or with mcm among them"),
 	Entry("that a MachineDeployment is frozen", func(w *world) {
 		w.pool("a", 1, func(d *v1alpha1.MachineDeployment) { d.Labels["freeze"] = "True" })
 	}, "machinedeployment/default/a: frozen by machine-controller-manager, which creates no machines for it -> check its log: there are too many machines, or an API server does not respond"),

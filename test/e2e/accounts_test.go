@@ -16,7 +16,7 @@ const (
 	// auditEnv names a folder for the API server's audit log, which records the requests of each account.
 	auditEnv = "EVENKEEL_E2E_AUDIT"
 	// managerControllers are the chart's: a Balancer is looked after by a process with other rights.
-	managerControllers = "--controllers=mcm,machinetaint,nodegroup,release,balance,reserves,capacitybuffer"
+	managerControllers = "--controllers=mcm,nodegroup,release,balance,reserves,capacitybuffer"
 
 	managerAccess = "kubernetes/deploy/manager/access.yaml"
 )

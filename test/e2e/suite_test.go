@@ -103,9 +103,6 @@ func programs(ctx context.Context) []localcluster.Program {
 		return []localcluster.Program{driver, {Name: mcm, Package: stockMCM, Binary: "stock-" + mcm, Flags: flags}}
 	}
 	own := append(flags, managerControllers)
-	if os.Getenv("EVENKEEL_E2E_MCM") == "one-plan" {
-		own = append(own, "--one-plan")
-	}
 	return []localcluster.Program{
 		driver,
 		{Name: mcm, Kubeconfig: accountOf(ctx, cluster, mcm), Flags: own},

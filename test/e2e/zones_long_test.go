@@ -142,7 +142,7 @@ var _ = Describe("In the long run, zones", Label("ours", "long"), func() {
 		c := another(ctx, localcluster.Options{Name: "e2e-held"})
 		Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
 		runProgram(ctx, c, localcluster.Program{Name: machineController, Flags: rates})
-		runProgram(ctx, c, localcluster.Program{Name: mcm, Flags: slices.Concat(rates, []string{"--controllers=mcm,machinetaint"})})
+		runProgram(ctx, c, localcluster.Program{Name: mcm, Flags: slices.Concat(rates, []string{"--controllers=mcm"})})
 		moveTo(c, c)
 		p := newPool(ctx, "held", 3, excess(1), func(md *machine.MachineDeployment) {
 			md.Annotations = map[string]string{machine.AppliedReplicasAnnotation: "3"}

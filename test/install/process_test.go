@@ -72,7 +72,7 @@ var _ = Describe("Our binary, as the chart's account, with the flags of the char
 			}
 			Expect(asked).To(BeNumerically(">", 5))
 		},
-		Entry("the manager", "kubernetes", "machine-controller-manager", "machine-controller-manager", "mcm,machinetaint,nodegroup,release,balance,reserves,capacitybuffer", "machine-controller-manager"),
+		Entry("the manager", "kubernetes", "machine-controller-manager", "machine-controller-manager", "mcm,nodegroup,release,balance,reserves,capacitybuffer", "machine-controller-manager"),
 		Entry("the Balancer's", "kubernetes/deploy/balancer", "evenkeel-balancer", "evenkeel-workloads", "balancer", "-n", "kube-system", "balancer"),
 		Entry("the hub's", "kubernetes/deploy/federation-hub", "evenkeel-federatedhpa", "evenkeel-workloads", "federatedhpa", "-n", "kube-system", "federatedhpa"),
 	)

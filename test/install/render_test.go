@@ -90,9 +90,9 @@ var _ = Describe("The chart", func() {
 			Expect(missing).To(ConsistOf(gone))
 			Expect(argsOf(some["Deployment kube-system/machine-controller-manager"])).To(ContainElement("--controllers=" + controllers))
 		},
-		Entry("all but zones", "mcm,machinetaint,nodegroup,release", "evenkeel-balance", "evenkeel-balance-target", "evenkeel-reserves", "evenkeel-reserves-target",
+		Entry("all but zones", "mcm,nodegroup,release", "evenkeel-balance", "evenkeel-balance-target", "evenkeel-reserves", "evenkeel-reserves-target",
 			"evenkeel-capacitybuffer", "evenkeel-capacitybuffer-target"),
-		Entry("only stock", "mcm", "evenkeel-machinetaint", "evenkeel-machinetaint-target", "evenkeel-nodegroup", "evenkeel-nodegroup-target",
+		Entry("only machines", "mcm", "evenkeel-nodegroup", "evenkeel-nodegroup-target",
 			"evenkeel-release", "evenkeel-release-target", "evenkeel-balance", "evenkeel-balance-target", "evenkeel-reserves", "evenkeel-reserves-target",
 			"evenkeel-capacitybuffer", "evenkeel-capacitybuffer-target"),
 	)
@@ -130,7 +130,7 @@ var _ = Describe("The chart", func() {
 		},
 		Entry("a word that is none", "manager.replica=2", "replica"),
 		Entry("a controller that is none", "manager.controllers={mcm,balancr}", "controllers"),
-		Entry("a reserve without machines", "manager.controllers={machinetaint}", "controllers"),
+		Entry("a controller that is part of another one", "manager.controllers={mcm,machinetaint}", "controllers"),
 		Entry("no controllers", "manager.controllers=null", "controllers"),
 		Entry("a flag that is none", "manager.extraArgs={kube-api-qps=1}", "extraArgs"),
 		Entry("a port that is none", "nodeGroups.port=99999", "port"),
@@ -146,8 +146,8 @@ var _ = Describe("The chart", func() {
 			Expect(err).To(MatchError(ContainSubstring("in manager.controllers")))
 			Expect(template(ctx, "--set", "manager.enabled=false", "--set", "manager.controllers={"+controllers+"}", "--set", value)).NotTo(BeEmpty())
 		},
-		Entry("a server of node groups", "mcm,machinetaint,release,balance", "nodeGroups.tlsSecret=node-groups"),
-		Entry("bounds from Gardener", "mcm,machinetaint,nodegroup,release", "gardener.enabled=true"),
+		Entry("a server of node groups", "mcm,release,balance", "nodeGroups.tlsSecret=node-groups"),
+		Entry("bounds from Gardener", "mcm,nodegroup,release", "gardener.enabled=true"),
 	)
 
 	It("lets the hub write workloads in a member only in namespaces that are listed", func(ctx context.Context) {

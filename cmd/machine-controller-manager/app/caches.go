@@ -29,8 +29,6 @@ import (
 )
 
 // caches contains the informers that all controllers of the process share.
-// machine-controller-manager's controllers see machines through the lens, with informers of their
-// own.
 type caches struct {
 	machines *stores.Informers
 	target   *target.Informers // nil without a target cluster
@@ -114,7 +112,7 @@ func (p *process) awaitReserves(ctx context.Context) error {
 
 // readsPods reports whether a selected controller reads pods.
 func (p *process) readsPods() bool {
-	return slices.ContainsFunc([]string{taintName, releaseName, balanceName}, p.picked)
+	return slices.ContainsFunc([]string{mcmName, releaseName, balanceName}, p.picked)
 }
 
 // lookForReserves listens to informers until stop is called.

@@ -278,19 +278,6 @@ var _ = Describe("The binary", Serial, func() {
 		Eventually(func() string { return f.deployment("pool").Annotations[api.AppliedExcessAnnotation] }, eventually).Should(ContainSubstring("counted=1"))
 	})
 
-	It("keeps a reserve without priorities, since it deletes machines itself, with --one-plan", func() {
-		f := withFlags("--one-plan")
-		f.reserve("1:5:1")
-		f.boot()
-		Eventually(f.reason, eventually).Should(Equal("Complete"))
-		for _, m := range f.listed() {
-			Expect(m.Annotations).NotTo(HaveKey("machinepriority.machine.sapcloud.io"))
-		}
-		f.patch("pool", `{"spec":{"replicas":2}}`)
-		Eventually(f.machines, eventually).Should(Equal(3))
-		Eventually(f.inReserve, eventually).Should(Equal(1))
-	})
-
 	It("gives up a reserve machine that does not become ready within --reserve-boot-patience", func() {
 		f := withFlags("--reserve-boot-patience=1s")
 		f.reserve("1:5:1")

@@ -47,9 +47,6 @@ type Options struct {
 	Metrics daemon.MetricsOptions
 	// Tracing exports what the controllers do.
 	Tracing export.Options
-	// OnePlan runs our own controllers in place of machine-controller-manager's. It is hidden until they
-	// are the default.
-	OnePlan bool
 	// PrintVersion asks for the version and nothing else.
 	PrintVersion bool
 
@@ -84,8 +81,6 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 	o.Unready.AddFlags(flags)
 	o.Metrics.AddFlags(flags)
 	o.Tracing.AddFlags(flags)
-	flags.BoolVar(&o.OnePlan, "one-plan", false, "Run Evenkeel's own controllers for MachineDeployments and MachineSets in place of machine-controller-manager's.")
-	_ = flags.MarkHidden("one-plan") // fails only for a flag that does not exist
 	flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
 }
 
@@ -118,9 +113,9 @@ func (o *Options) hasTarget() bool {
 
 // PrintUsage prints the help text.
 func PrintUsage(w io.Writer, flags *pflag.FlagSet) {
-	fmt.Fprint(w, `Evenkeel's machine-controller-manager runs Gardener's controllers for MachineDeployments, MachineSets and machine safety,
-unmodified, but they never act on a state older than their own writes. It replaces the stock binary: all stock flags have
-the same meaning, and the lease is the same, so the two never work at the same time.
+	fmt.Fprint(w, `Evenkeel's machine-controller-manager takes the place of Gardener's: it runs MachineDeployments and MachineSets, and keeps
+spare machines ready. All stock flags have the same meaning, and the lease is the same, so the two never work at the same
+time.
 
   machine-controller-manager --control-kubeconfig=control.yaml --target-kubeconfig=target.yaml --namespace=shoot--a--b
   machine-controller-manager --control-kubeconfig=inClusterConfig --target-kubeconfig=none

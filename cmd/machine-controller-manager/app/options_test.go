@@ -84,6 +84,7 @@ var _ = Describe("Options", func() {
 		},
 		Entry("an unknown controller", `unknown controller "balancr"; known: mcm`, "--controllers=*,-balancr"),
 		Entry("a controller of another binary", "balancer runs in the binary evenkeel-workloads", "--controllers=*,balancer"),
+		Entry("a controller that is part of another one", "machinetaint is part of mcm", "--controllers=mcm,machinetaint"),
 		Entry("another one", "federatedhpa runs in the binary evenkeel-workloads", "--controllers=federatedhpa"),
 		Entry("no controller", "no controller is enabled", "--controllers=-mcm"),
 		Entry("no accounting", `--reserve-accounting: "Inclusive" is invalid: use auto, additive or inclusive`, "--reserve-accounting=Inclusive"),
@@ -206,7 +207,7 @@ var _ = Describe("Flags of the balance controller", func() {
 		zones, err := p.zoneSettings()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(zones.Unready).To(Equal(want))
-		Expect(p.options.Reserve.options(p, &accounting{}).Settings.Unready).To(Equal(want))
+		Expect(p.options.Reserve.settings(p, &accounting{}).Unready).To(Equal(want))
 	})
 
 	DescribeTable("are refused where they make no sense",
@@ -283,7 +284,7 @@ var _ = Describe("Published settings", func() {
 	})
 
 	It("are those of processes whose plans a forecast shows", func() {
-		for list, publishes := range map[string]bool{"*": true, "mcm": false, "release": true, "balance": true} {
+		for list, publishes := range map[string]bool{"*": true, "mcm": true, "nodegroup": false, "release": true, "balance": true} {
 			picked, err := pickControllers([]string{list})
 			Expect(err).NotTo(HaveOccurred())
 			Expect((&process{controllers: picked}).publishes()).To(Equal(publishes), list)

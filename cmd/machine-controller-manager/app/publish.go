@@ -25,7 +25,7 @@ const publishEvery = 10 * time.Minute
 
 // publishes reports whether a preview depends on the flags of this process.
 func (p *process) publishes() bool {
-	return slices.ContainsFunc([]string{taintName, releaseName, balanceName}, p.picked)
+	return slices.ContainsFunc([]string{mcmName, releaseName, balanceName}, p.picked)
 }
 
 // publishSettings keeps the ConfigMap for `kubectl evenkeel plan` up to date until ctx ends.

@@ -97,10 +97,7 @@ func (o *ReleaseOptions) options(p *process, pods corev1client.PodsGetter) relea
 	return release.Options{
 		Settings: o.settings(&p.options.Balance),
 		Raised: func(ctx context.Context, d *v1alpha1.MachineDeployment) {
-			if t := p.taint.Load(); t != nil {
-				t.controller.ObserveUpdate(ctx, d)
-			}
-			if c := p.plans.Load(); c != nil {
+			if c := p.machineController.Load(); c != nil {
 				c.ObserveUpdate(ctx, d)
 			}
 		},

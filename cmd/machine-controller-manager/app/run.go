@@ -52,10 +52,8 @@ type process struct {
 	// rights that the process can work without.
 	rights *access.Rights
 	caches *caches
-	// taint is set once it has been created.
-	taint atomic.Pointer[taintController]
-	// plans is set in place of it with --one-plan.
-	plans atomic.Pointer[machinedeployment.Controller]
+	// machineController is set once it has been created.
+	machineController atomic.Pointer[machinedeployment.Controller]
 }
 
 // Run serves until ctx ends or the lease is lost.
@@ -160,9 +158,6 @@ func (p *process) runLeader(ctx context.Context) error {
 	}
 	runs := append(p.clusters.probes(), p.awaitReserves)
 	for _, c := range p.controllers {
-		if c.run == nil {
-			continue
-		}
 		runs = append(runs, func(ctx context.Context) error {
 			if err := c.run(p, ctx); err != nil {
 				return fmt.Errorf("run %s: %w", c.name, err)
@@ -177,8 +172,7 @@ func (p *process) runLeader(ctx context.Context) error {
 	return p.Lead(ctx, runs...)
 }
 
-// controller is an entry of --controllers. A controller that cannot run by itself is run by another
-// one.
+// controller is an entry of --controllers.
 type controller struct {
 	name string
 	run  func(*process, context.Context) error
@@ -189,7 +183,6 @@ const mcmName = "mcm"
 // controllers contains all controllers in the order in which they are started.
 var controllers = []controller{
 	{name: mcmName, run: (*process).runMCM},
-	{name: taintName}, // runMCM runs it
 	{name: nodeGroupsName, run: (*process).runNodeGroups},
 	{name: releaseName, run: (*process).runRelease},
 	{name: balanceName, run: (*process).runBalance},
@@ -197,8 +190,12 @@ var controllers = []controller{
 	{name: buffersName, run: (*process).runBuffers},
 }
 
-// elsewhere are controllers of evenkeel-workloads.
-var elsewhere = []string{"balancer", "federatedhpa"}
+// elsewhere says where controllers are that might be looked for here.
+var elsewhere = map[string]string{
+	"balancer":     "runs in the binary evenkeel-workloads",
+	"federatedhpa": "runs in the binary evenkeel-workloads",
+	"machinetaint": "is part of mcm",
+}
 
 func knownNames() string {
 	names := make([]string, len(controllers))
@@ -213,8 +210,8 @@ func knownNames() string {
 func pickControllers(list []string) ([]controller, error) {
 	for _, item := range list {
 		if name := strings.TrimPrefix(item, "-"); item != "*" && !slices.ContainsFunc(controllers, func(c controller) bool { return c.name == name }) {
-			if slices.Contains(elsewhere, name) {
-				return nil, fmt.Errorf("%s runs in the binary evenkeel-workloads", name)
+			if where := elsewhere[name]; where != "" {
+				return nil, fmt.Errorf("%s %s", name, where)
 			}
 			return nil, fmt.Errorf("unknown controller %q; known: %s", name, knownNames())
 		}
@@ -225,12 +222,6 @@ func pickControllers(list []string) ([]controller, error) {
 		if named >= 0 && list[named] == c.name || named < 0 && slices.Contains(list, "*") {
 			picked = append(picked, c)
 		}
-	}
-	if includes(picked, taintName) && !includes(picked, mcmName) {
-		if slices.Contains(list, taintName) {
-			return nil, fmt.Errorf("%s works only with %s: enable both or neither", taintName, mcmName)
-		}
-		picked = slices.DeleteFunc(picked, func(c controller) bool { return c.name == taintName })
 	}
 	if len(picked) == 0 {
 		return nil, errors.New("no controller is enabled; known: " + knownNames())

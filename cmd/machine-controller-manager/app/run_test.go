@@ -64,7 +64,7 @@ var _ = Describe("The binary", Serial, func() {
 		r.create(fixture.MachineDeployment("pool", 5))
 		Eventually(r.machines, eventually).Should(Equal(5))
 		_, metrics := r.Get("/metrics")
-		for _, name := range []string{"evenkeel_lens_write_wait_seconds", "mcm_machine_deployment_info_spec_replicas", "go_goroutines"} {
+		for _, name := range []string{"mcm_machine_deployment_info_spec_replicas", "go_goroutines"} {
 			Expect(strings.Contains(metrics, name)).To(BeTrue(), name)
 		}
 

@@ -107,7 +107,7 @@ func programs(ctx context.Context) []localcluster.Program {
 	rates := []string{"--kube-api-qps=150", "--kube-api-burst=200", "--v=2", "--leader-elect=false"}
 	return []localcluster.Program{
 		{Name: driver, Flags: rates},
-		{Name: manager, Kubeconfig: account(manager), Flags: append(rates, "--concurrent-syncs=30", "--controllers=mcm,machinetaint,nodegroup,release,balance")},
+		{Name: manager, Kubeconfig: account(manager), Flags: append(rates, "--concurrent-syncs=30", "--controllers=mcm,nodegroup,release,balance")},
 		{Name: balancer, Package: "./cmd/" + localcluster.Workloads, Kubeconfig: account("evenkeel-balancer"),
 			Flags: append(rates, "--controllers=balancer", "--namespace=kube-system")},
 		{Name: hub, Package: "./cmd/" + localcluster.Workloads, Kubeconfig: account("evenkeel-federatedhpa"),

@@ -185,11 +185,11 @@ func (p *Plan) DeferNumbers(v View, wait time.Duration) {
 }
 
 func sameSetCondition(a, b mcm.MachineSetCondition) bool {
-	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.LastTransitionTime.Equal(&b.LastTransitionTime)
 }
 
 func sameCondition(a, b mcm.MachineDeploymentCondition) bool {
-	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.LastTransitionTime.Equal(&b.LastTransitionTime)
 }
 
 // set is a MachineSet with the machines that it has claimed.

@@ -8,35 +8,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	machineinformers "github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions/machine/v1alpha1"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
-	"github.com/evenkeel/evenkeel/internal/connect/machines"
 	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/lens/view"
 )
 
-// taintName is the name of the machine-taint controller.
-const taintName = "machinetaint"
-
-// taintWorkers is how many MachineDeployments' reserves are processed concurrently: a sync waits for
-// answers most of the time.
-const taintWorkers = 20
-
-// ReserveOptions are the flags of the machine-taint controller.
+// ReserveOptions are the flags about reserves.
 type ReserveOptions struct {
 	// TaintEffects of the reserve taint.
 	TaintEffects []string
@@ -80,73 +66,16 @@ func (o *ReserveOptions) validate() error {
 	return settings.CheckAccounting(o.Accounting)
 }
 
-// taintController is the machine-taint controller. It works only beside machine-controller-manager's
-// controllers: what they see of machines decides when a reserve may shrink, and it decides whether
-// a machine that they create is in reserve.
-type taintController struct {
-	controller *machinetaint.Controller
-	accounting *accounting
-}
-
-// newTaintController returns a machine-taint controller beside controllers with these informers.
-func (p *process) newTaintController(seen machineinformers.Interface) (*taintController, error) {
-	ours, err := machines.Evenkeel(p.control)
-	if err != nil {
-		return nil, fmt.Errorf("make machine client: %w", err)
-	}
-	clients := machinetaint.Clients{Machine: ours.MachineV1alpha1()}
-	if p.target != nil {
-		if clients.Target, err = connect.Core(p.target); err != nil {
-			return nil, fmt.Errorf("make target client: %w", err)
-		}
-	}
-	t := &taintController{accounting: &accounting{mode: p.options.Reserve.Accounting, discovery: ours.Discovery()}}
-	informers := machinetaint.Informers{Machine: p.caches.machines, Seen: seen, Target: p.caches.target}
-	t.controller, err = machinetaint.New(clients, informers, p.Recorder, p.options.Reserve.options(p, t.accounting))
-	return t, err
-}
-
-func (o *ReserveOptions) options(p *process, a *accounting) machinetaint.Options {
-	settings := keep.Settings{
+// settings are those of reserves.
+func (o *ReserveOptions) settings(p *process, a *accounting) *keep.Settings {
+	s := &keep.Settings{
 		SurplusPatience: o.SurplusPatience, BootPatience: o.BootPatience, Drain: o.Drain, SafetyUp: int(p.options.SafetyOptions.SafetyUp), Accounting: a.accountingOf,
 		Eviction: p.options.Eviction.Rule(), Unready: p.options.Unready.UnreadyLimits,
 	}
 	for _, effect := range o.TaintEffects {
-		settings.Effects = append(settings.Effects, corev1.TaintEffect(effect))
+		s.Effects = append(s.Effects, corev1.TaintEffect(effect))
 	}
-	return machinetaint.Options{Settings: settings, Workers: taintWorkers, Cluster: p.clusters.target, Registerer: p.registry}
-}
-
-// filled waits for the stores that the machine-taint controller has besides those of machine-controller-manager's
-// controllers. It is false if ctx ends first.
-func (t *taintController) filled(ctx context.Context) bool {
-	return cache.WaitFor(ctx, "the reserve's own lists", t.controller.OwnStores()...)
-}
-
-// viewOptions returns the options of the view. They call a controller, which exists before the first
-// write, to decide how machines are created and which may be deleted.
-func viewOptions(t **taintController, bound *machineinformers.Interface) view.Options {
-	births := view.CreationOptions{
-		ReserveMark: func(b view.Creation) *api.Reserve { return (*t).controller.ReserveMark(b) },
-		Seen:        func(version string) bool { return (*t).controller.Seen(version) },
-		Superfluous: func(b view.Creation) error { return (*t).controller.Superfluous(b) },
-		DeploymentOf: func(namespace string, m *v1alpha1.Machine) (types.NamespacedName, bool) {
-			return view.OwnedThrough((*bound).MachineSets().Lister())(namespace, m)
-		},
-	}
-	guards := view.Guards{
-		Shrink: func(after *v1alpha1.MachineSet) (func(*v1alpha1.MachineSet, error), error) {
-			return (*t).controller.Guards().Shrink(after)
-		},
-		Remove: func(namespace, name string) (string, func(error), error) {
-			return (*t).controller.Guards().Remove(namespace, name)
-		},
-		Unname: func(before, after *v1alpha1.MachineDeployment) error {
-			return (*t).controller.Guards().Unname(before, after)
-		},
-	}
-	spares := func(d *v1alpha1.MachineDeployment) view.Reserve { return (*t).controller.Spares(d) }
-	return view.Options{CreationOptions: births, Guards: guards, Spares: spares}
+	return s
 }
 
 const (
