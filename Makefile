@@ -124,8 +124,8 @@ nightly: ## Run these and all long tests one after the other, with one result li
 	@go run ./test/nightly $(NIGHT)
 
 STORMS ?= 300
-STORMY = ./test/sim/storm ./pkg/lens ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/capacitybuffer \
-	./pkg/controller/federatedhpa ./pkg/controller/machinetaint ./pkg/controller/release ./pkg/controller/reserves ./pkg/provider/nodegroup
+STORMY = ./test/sim/storm ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/capacitybuffer \
+	./pkg/controller/federatedhpa ./pkg/controller/machinedeployment ./pkg/controller/machinetaint ./pkg/controller/release ./pkg/controller/reserves ./pkg/provider/nodegroup
 
 .PHONY: storms
 storms: ## Run STORMS=300 random histories of each controller, and half as many with new seeds
@@ -307,7 +307,7 @@ bench-federation: ## 100 federated autoscalers over 10 clusters, in virtual time
 
 .PHONY: bench-overcreation
 bench-overcreation: ## Surplus machines created while the watch lags, beside stock
-	go test -count=1 ./pkg/lens -run=TestLens -ginkgo.focus=Over-creation -ginkgo.v -ginkgo.no-color
+	go test -count=1 ./test/oracle -run=TestOracle -ginkgo.focus=Over-creation -ginkgo.v -ginkgo.no-color
 
 .PHONY: bench-distribute
 bench-distribute: ## Package distribute, beside placing one replica after the other

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command machine-controller-manager replaces Gardener's binary of the same name. It has the same
-// flags and the same lease, and runs the same controllers, unmodified but behind the lens, so that
-// they never act on a state older than their own writes.
+// Command machine-controller-manager replaces Gardener's binary of the same name, with the same flags
+// and the same lease. It runs MachineDeployments and MachineSets, and keeps spare machines ready.
 package main
 
 import (

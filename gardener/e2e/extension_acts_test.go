@@ -226,7 +226,7 @@ func newReservedShoot(ctx context.Context, name string) *shoot {
 	s.gardenletReconciles(ctx)
 	s.settles(ctx, 4)
 	Expect(s.reserve(ctx)).To(Equal(2))
-	Expect(s.scraped(ctx)).To(ContainElements("evenkeel_reserve_machines", "evenkeel_reserve_ready", "evenkeel_lens_write_wait_timeouts_total"))
+	Expect(s.scraped(ctx)).To(ContainElements("evenkeel_reserve_machines", "evenkeel_reserve_ready", "evenkeel_reserve_restorations_total"))
 	return s
 }
 

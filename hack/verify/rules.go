@@ -171,7 +171,7 @@ var floors = [][]string{
 	{"pkg/apis"},
 	{"pkg/client"},
 	{"pkg/distribute", "pkg/fit", "pkg/schedule", "pkg/similar", "pkg/reserve", "pkg/pool", "pkg/written"},
-	{"pkg/lens", "pkg/provider", "pkg/controller", "internal"},
+	{"pkg/provider", "pkg/controller", "internal"},
 	{"cmd"},
 	{"hack", "test"},
 }

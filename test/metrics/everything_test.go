@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
@@ -35,10 +36,9 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
-	"github.com/evenkeel/evenkeel/pkg/lens"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
@@ -73,7 +73,7 @@ func everything() *recorder {
 		registry: &recorder{Registry: prometheus.NewPedanticRegistry()}, events: record.NewFakeRecorder(1), ended: ended,
 		client: evenkeel.NewForConfigOrDie(nowhere), core: kubernetes.NewForConfigOrDie(nowhere), stock: stock.NewForConfigOrDie(nowhere), workload: workloads.NewForConfigOrDie(nowhere),
 	}
-	for _, register := range []func(){h.reachability, h.lens, h.machinetaint, h.nodegroup, h.release, h.balance, h.reserves, h.buffers, h.balancer, h.federatedhpa} {
+	for _, register := range []func(){h.reachability, h.machinedeployment, h.nodegroup, h.release, h.balance, h.reserves, h.buffers, h.balancer, h.federatedhpa} {
 		h.machines, h.target = stores.New(h.client, fixture.Namespace), target.New(h.core, nil)
 		h.ours, h.control = ours.NewSharedInformerFactory(h.client, 0), informers.NewSharedInformerFactory(h.core, 0)
 		h.watched = workloadinformers.NewSharedInformerFactory(h.workload, 0)
@@ -89,17 +89,14 @@ func (h *house) reachability() {
 	h.registry.MustRegister(reachability.Metrics{c})
 }
 
-func (h *house) lens() { lens.New(h.ended, h.stock, lens.Options{Registerer: h.registry}) }
-
-func (h *house) machinetaint() {
+func (h *house) machinedeployment() {
 	m := h.machines
-	c, err := machinetaint.New(machinetaint.Clients{Machine: h.client.MachineV1alpha1(), Target: h.core},
-		machinetaint.Informers{Machine: m, Seen: h.seen.Machine().V1alpha1(), Target: h.target},
-		h.events, machinetaint.Options{Registerer: h.registry})
+	c, err := machinedeployment.New(machinedeployment.Clients{Machines: h.client.MachineV1alpha1(), Target: h.core.CoreV1()},
+		machinedeployment.Informers{Machines: m, Target: h.target}, h.events, machinedeployment.Options{Registerer: h.registry, Reserve: &keep.Settings{}})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
 	put(m.Deployments(), &machine.MachineDeployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: fixture.Namespace, UID: "1"},
 		Spec:       machine.MachineDeploymentSpec{ExcessReplicas: ptr.To[int32](1)},
 		Status:     machine.MachineDeploymentStatus{StockMachineDeploymentStatus: mcm.MachineDeploymentStatus{Conditions: []mcm.MachineDeploymentCondition{{Type: machine.ReserveReady}}}},
 	})
@@ -175,5 +172,5 @@ func put(informer cache.SharedIndexInformer, object runtime.Object) {
 }
 
 func owned(name, kind, owner string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace, OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: owner, UID: "1", Controller: ptr.To(true)}}}
+	return metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace, UID: "1", OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: owner, UID: "1", Controller: ptr.To(true)}}}
 }

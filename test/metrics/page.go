@@ -22,7 +22,6 @@ var parts = []part{
 	{"release", "Release", "release.md"},
 	{"balance", "Zones", "zones.md"},
 	{"nodegroup", "Node groups", "autoscaler.md"},
-	{"lens", "The lens", "decisions/0002-read-your-writes.md"},
 	{"balancer", "Balancers", "balancer.md"},
 	{"federatedhpa", "Federated autoscalers", "federation.md"},
 }

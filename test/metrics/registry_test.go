@@ -51,6 +51,9 @@ func (r *recorder) registered() []metrics.Metric {
 	var all []metrics.Metric
 	for _, c := range r.collectors {
 		for _, d := range described(c) {
+			if strings.Contains(d.String(), `"mcm_`) {
+				continue // named as machine-controller-manager's, whose documentation lists them
+			}
 			m := metrics.Metric{Type: typeOf(c)}
 			m.Name, m.Help, m.Labels = parts(d)
 			if m.Type == "" {

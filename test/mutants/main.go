@@ -23,8 +23,8 @@ import (
 
 // deciding are the packages that decide: what is measured unless packages are named.
 var deciding = []string{
-	"pkg/reserve", "pkg/pool", "pkg/distribute", "pkg/fit", "pkg/similar", "pkg/lens/view", "pkg/lens", "pkg/provider/nodegroup/plan",
-	"internal/keep", "pkg/controller/release/plan", "pkg/controller/balance/plan", "pkg/controller/balancer/plan",
+	"pkg/reserve", "pkg/pool", "pkg/distribute", "pkg/fit", "pkg/similar", "pkg/provider/nodegroup/plan",
+	"internal/keep", "pkg/controller/machinedeployment/plan", "pkg/controller/release/plan", "pkg/controller/balance/plan", "pkg/controller/balancer/plan",
 	"pkg/controller/federatedhpa/plan", "pkg/controller/reserves/plan", "pkg/controller/capacitybuffer/plan",
 }
 

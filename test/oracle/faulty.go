@@ -28,7 +28,7 @@ type Fault struct {
 // Faulty is stock with a fault, which is planted between its client and the server.
 func Faulty(f Fault) Implementation {
 	return Implementation{Name: "stock with a fault: " + f.Name, Restarts: true, Program: func(ctx context.Context, config *rest.Config) error {
-		return mcm.RunControllers(ctx, f.between(storm.Control(config)), f.between(storm.Target(config)), nil)
+		return mcm.RunControllers(ctx, f.between(storm.Control(config)), f.between(storm.Target(config)))
 	}}
 }
 

@@ -26,5 +26,5 @@ type Implementation struct {
 // After faults it restarts: it drops keys (Q5), and believes to have written what it changed in its
 // cache before the write failed (T8).
 var Stock = Implementation{Name: "stock", Restarts: true, Program: func(ctx context.Context, config *rest.Config) error {
-	return mcm.RunControllers(ctx, storm.Control(config), storm.Target(config), nil)
+	return mcm.RunControllers(ctx, storm.Control(config), storm.Target(config))
 }}

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write alerts.yaml and dashboard.json")
 const dashboards = "../../../dashboards/"
 
 // rows of the dashboard about what runs in a Shoot's control plane.
-var rows = []string{"Reserve", "Reserves", "Capacity buffers", "Release", "Zones", "Node groups", "Lens", "Processes"}
+var rows = []string{"Reserve", "Reserves", "Capacity buffers", "Release", "Zones", "Node groups", "Processes"}
 
 // chartJobs are the jobs of the chart in a query, in JSON.
 const chartJobs = `job=~\"machine-controller-manager|evenkeel-.*\"`

@@ -26,16 +26,8 @@ const Namespace = "default"
 // workers per queue.
 const workers = 5
 
-// Lens is what the controllers can look through: a clientset, and the informers that were built on
-// it.
-type Lens interface {
-	versioned.Interface
-	Bind(machineinformers.Interface) (machineinformers.Interface, error)
-}
-
 // RunControllers runs the three controllers until ctx ends, with the defaults of their own binary.
-// Without wrap, they get plain clients.
-func RunControllers(ctx context.Context, control, target *rest.Config, wrap func(context.Context, versioned.Interface) Lens) error {
+func RunControllers(ctx context.Context, control, target *rest.Config) error {
 	machine, err := versioned.NewForConfig(control)
 	if err != nil {
 		return fmt.Errorf("make machine client: %w", err)
@@ -50,12 +42,9 @@ func RunControllers(ctx context.Context, control, target *rest.Config, wrap func
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	client, informers, err := wrapClients(ctx, machine, wrap)
-	if err != nil {
-		return err
-	}
+	informers := machinefactory.NewSharedInformerFactoryWithOptions(machine, 12*time.Hour, machinefactory.WithNamespace(Namespace)).Machine().V1alpha1()
 	nodes := coreinformers.NewSharedInformerFactory(targetCore, 12*time.Hour)
-	c, err := controller.NewController(Namespace, client.MachineV1alpha1(), controlCore, targetCore, nodes,
+	c, err := controller.NewController(Namespace, machine.MachineV1alpha1(), controlCore, targetCore, nodes,
 		informers.Machines(), informers.MachineSets(), informers.MachineDeployments(), &record.FakeRecorder{}, safety(), true)
 	if err != nil {
 		return fmt.Errorf("make controllers: %w", err)
@@ -67,21 +56,6 @@ func RunControllers(ctx context.Context, control, target *rest.Config, wrap func
 
 func safety() mcmoptions.SafetyOptions {
 	return mcmoptions.SafetyOptions{SafetyUp: 2, SafetyDown: 1, MachineSafetyOvershootingPeriod: metav1.Duration{Duration: time.Minute}}
-}
-
-// wrapClients returns the client and the informers that the controllers get.
-func wrapClients(ctx context.Context, plain versioned.Interface, wrap func(context.Context, versioned.Interface) Lens) (versioned.Interface, machineinformers.Interface, error) {
-	if wrap == nil {
-		factory := machinefactory.NewSharedInformerFactoryWithOptions(plain, 12*time.Hour, machinefactory.WithNamespace(Namespace))
-		return plain, factory.Machine().V1alpha1(), nil
-	}
-	lens := wrap(ctx, plain)
-	factory := machinefactory.NewSharedInformerFactoryWithOptions(lens, 12*time.Hour, machinefactory.WithNamespace(Namespace))
-	bound, err := lens.Bind(factory.Machine().V1alpha1())
-	if err != nil {
-		return nil, nil, fmt.Errorf("bind informers: %w", err)
-	}
-	return lens, bound, nil
 }
 
 // startInformers runs the informers until ctx ends. The returned function waits until they have

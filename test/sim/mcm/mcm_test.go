@@ -47,7 +47,7 @@ const boot = 30 * time.Second
 func begin(w *storm.World) {
 	w.Latency(2 * time.Millisecond)
 	w.Start("controllers", func(ctx context.Context, config *rest.Config) error {
-		return mcm.RunControllers(ctx, config, config, nil)
+		return mcm.RunControllers(ctx, config, config)
 	})
 	w.Start("machines", func(ctx context.Context, config *rest.Config) error {
 		m := mcm.Machines{
@@ -170,7 +170,7 @@ var _ = Describe("machine-controller-manager's own controllers", func() {
 					made++
 				}
 			}
-			Expect(made).To(BeNumerically(">", 4), "the known defect, which the lens cures")
+			Expect(made).To(BeNumerically(">", 4), "the known defect, which Evenkeel does not have")
 			Expect(running(w)).To(Equal(4))
 		})
 	})
