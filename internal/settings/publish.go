@@ -29,10 +29,10 @@ const (
 // Names are the flags that a preview depends on.
 func Names() []string {
 	return []string{
-		"balance-boot-patience", "balance-mode", "balance-similar-node-groups", "balancing-ignore-label", "balancing-label", "drain-reserve", "instant-release",
+		"autoscaler-scaledown-annotation-during-rollout", "balance-boot-patience", "balance-mode", "balance-similar-node-groups", "balancing-ignore-label", "balancing-label", "drain-reserve", "instant-release",
 		"max-allocatable-difference-ratio", "max-free-difference-ratio", "max-total-unready-percentage", "memory-difference-ratio", "nodes",
 		"ok-total-unready-count", "pool-label", "release-patience", "release-priority-cutoff", "release-schedulers", "reserve-accounting",
-		"reserve-boot-patience", "safety-up", "similar-cloud", "similar-pool-label", "skip-nodes-with-local-storage",
+		"reserve-boot-patience", "safety-down", "safety-up", "similar-cloud", "similar-pool-label", "skip-nodes-with-local-storage",
 		"skip-nodes-with-system-pods", "surplus-patience",
 	}
 }

@@ -39,12 +39,8 @@ type poolEnd struct {
 	Name                  string
 	Replicas, Applied     int
 	Serve, Reserve, Leave []string
-	Ties                  []struct {
-		Machines              []string
-		Leave, Serve, Reserve int
-	}
-	New  struct{ Serve, Reserve int }
-	Same bool
+	New                   struct{ Serve, Reserve int }
+	Same                  bool
 }
 
 // builtPlugin is the plugin as it was built by this process.

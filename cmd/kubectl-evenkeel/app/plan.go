@@ -26,7 +26,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	machineplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -40,7 +40,7 @@ type planOptions struct {
 	// The values of the controllers' flags of the same names.
 	mode, accounting                      string
 	surplus, bootReserve, bootZones, pods time.Duration
-	safetyUp                              int
+	machines                              machineplan.Settings
 	release, zones, drain                 bool
 	nodes, schedulers                     []string
 	cutoff                                int32
@@ -59,7 +59,7 @@ func newPlan(o *options) *cobra.Command {
 
 It prints what each controller would write at this moment, and the result: which machines serve, are in reserve or leave,
 how many machines are created, and how many replicas each target has. The plans are the controllers' own;
-machine-controller-manager, machines and pods are modeled.
+machines and pods are modeled.
 
 A change consists of one or more MachineDeployments, Balancers, FederatedHorizontalPodAutoscalers, Reserves or
 CapacityBuffers, with the workloads that these name. The command merges it in memory as kubectl patch --type merge does: fields that are not named stay, lists are
@@ -285,7 +285,9 @@ func (p *planOptions) withManagerFlags(flags *pflag.FlagSet) *pflag.FlagSet {
 	all.DurationVar(&p.bootReserve, "reserve-boot-patience", keep.DefaultBootPatience, "")
 	all.DurationVar(&p.bootZones, "balance-boot-patience", 10*time.Minute, "")
 	all.DurationVar(&p.pods, "release-patience", releaseplan.DefaultPatience, "")
-	all.IntVar(&p.safetyUp, "safety-up", 2, "")
+	all.Int32Var(&p.machines.SafetyUp, "safety-up", 2, "")
+	all.Int32Var(&p.machines.SafetyDown, "safety-down", 1, "")
+	all.BoolVar(&p.machines.ProtectInRollout, "autoscaler-scaledown-annotation-during-rollout", true, "")
 	all.StringSliceVar(&p.schedulers, "release-schedulers", releaseplan.DefaultSchedulers(), "")
 	all.Int32Var(&p.cutoff, "release-priority-cutoff", releaseplan.DefaultCutoff, "")
 	p.similar.AddFlags(all)
@@ -310,8 +312,9 @@ func (p *planOptions) settings(mode v1alpha1.BalanceMode, garden bool) (dryrun.S
 		labels = []string{overview.DefaultPoolLabel}
 	}
 	return dryrun.Settings{
+		Machines: p.machines,
 		Reserve: keep.Settings{
-			SurplusPatience: p.surplus, Eviction: p.eviction.Rule(), BootPatience: p.bootReserve, SafetyUp: p.safetyUp, Drain: p.drain, Unready: p.unready.UnreadyLimits,
+			SurplusPatience: p.surplus, Eviction: p.eviction.Rule(), BootPatience: p.bootReserve, Drain: p.drain, Unready: p.unready.UnreadyLimits,
 			Accounting: func(d *v1alpha1.MachineDeployment) v1alpha1.Accounting { return p.accountingOf(d, garden) },
 		},
 		Zones: balanceplan.Settings{

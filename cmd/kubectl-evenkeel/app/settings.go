@@ -22,11 +22,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/plugin/dryrun"
 	"github.com/evenkeel/evenkeel/internal/plugin/screen"
 	"github.com/evenkeel/evenkeel/internal/settings"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 

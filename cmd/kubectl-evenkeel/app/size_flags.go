@@ -15,10 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/plugin/size"
 	"github.com/evenkeel/evenkeel/internal/sizing"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
 // sizeOptions are the options of size.

@@ -78,7 +78,7 @@ func (s scene) pool(name string) {
 	d.Annotations = map[string]string{v1alpha1.AppliedExcessAnnotation: "1", v1alpha1.WantedExcessAnnotation: "1"}
 	d, err := ours.MachineDeployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owned("MachineDeployment", name, d.UID)}}
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: plain.Spec.Template.Labels, OwnerReferences: owned("MachineDeployment", name, d.UID)}}
 	set.Spec = mcm.MachineSetSpec{Replicas: 2, Selector: d.Spec.Selector, Template: d.Spec.Template}
 	set, err = ours.MachineSets(fixture.Namespace).Create(ctx, set, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -88,10 +88,7 @@ func (s scene) pool(name string) {
 			m.Labels = map[string]string{"name": name, mcm.NodeLabelKey: machine}
 			m.Spec.ProviderID = "virtual:///" + machine
 			if machine == name+"-waits" {
-				m.Annotations = map[string]string{
-					v1alpha1.ReserveAnnotation:            v1alpha1.Reserve{Since: time.Now().Truncate(time.Second)}.String(),
-					"machinepriority.machine.sapcloud.io": "5",
-				}
+				m.Annotations = map[string]string{v1alpha1.ReserveAnnotation: v1alpha1.Reserve{Since: time.Now().Truncate(time.Second)}.String()}
 			}
 		}), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())

@@ -4,14 +4,13 @@
 //
 //	clusters -> Objects --------------------------+
 //	changes  -> applied to these in memory -------+-> world: plans, carried out in memory
-//	                                              |          machine-controller-manager's answers
 //	            Forecast: steps now, and the end <+          machines that boot, pods that follow
 //
 // The plans are the controllers' own: each controller's preview reads the objects with the same
 // code that reads a cluster, and decides by its own rules. The rest is modeled:
 //
-//   - machine-controller-manager deletes in its own order, by its own code. Machines that the order
-//     does not distinguish are a tie: the prediction shows how many of them are deleted, not which.
+//   - Several plans for a MachineDeployment follow each other before a machine boots or is gone.
+//     Updates in place end where the agents of the Nodes begin.
 //   - Schedules of Reserves stand still, and what CapacityBuffers refer to stays as it was read.
 //   - Machines boot, and disappear when they are deleted. If some cannot be created now, no more can
 //     be created.

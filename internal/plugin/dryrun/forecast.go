@@ -12,7 +12,6 @@ import (
 	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	balancerplan "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -129,11 +128,12 @@ func (w *world) explain() []Plan {
 func (w *world) explainMachines(key string) Plan {
 	d := w.deployments[key]
 	p := Plan{Kind: "MachineDeployment", Namespace: d.Namespace, Name: d.Name, State: AtRest}
-	blocked := ""
-	if r, ok := w.plans.reserve[key]; ok && !r.Idle {
-		p.Steps, p.Why = reserveSteps(r), r.Report.Message
-		if stopped(r.Report) {
-			blocked = string(r.Report.Reason) + ": " + r.Report.Message
+	made := w.plans.machines[key]
+	blocked := made.invalid()
+	if kept := made.kept; kept != nil {
+		p.Steps, p.Why = reserveSteps(d, *kept), kept.Report.Message
+		if stopped(kept.Report) {
+			blocked = string(kept.Report.Reason) + ": " + kept.Report.Message
 		}
 	}
 	z := w.plans.zones[d.Namespace]
@@ -152,35 +152,19 @@ func (w *world) explainMachines(key string) Plan {
 		}
 	}
 	switch {
+	case d.DeletionTimestamp != nil:
+		p.State, p.Why = Moving, "it is being deleted"
 	case len(p.Steps) > 0:
 		p.State = Moving
 	case blocked != "":
 		p.State, p.Why = Blocked, blocked
-	case w.unsettled(key):
+	case made.isUnsettled():
 		p.State, p.Why = Moving, cmp.Or(p.Why, "machines are being created or deleted")
+	case !made.IsSteady():
+		p.State, p.Why = Moving, cmp.Or(p.Why, "MachineSets, machines or Nodes are being changed")
 	}
 	return p
 }
-
-// unsettled reports whether machines are being created or deleted.
-func (w *world) unsettled(key string) bool {
-	r, ok := w.plans.reserve[key]
-	if !ok {
-		return false
-	}
-	n := 0
-	for _, m := range r.Machines() {
-		if m.Object.DeletionTimestamp != nil || !pool.Ready(m.Object.Status.CurrentStatus.Phase) {
-			return true
-		}
-		n++
-	}
-	d := w.deployments[key]
-	return n != pool.Visible(d)
-}
-
-// Machines are those of the View; the Plan has changes of the same name.
-func (r reservePlan) Machines() []keep.Machine { return r.View.Machines }
 
 // stopped reports whether a reserve does not reach its desired size by itself, or not soon.
 func stopped(r keep.Report) bool {

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -31,11 +32,7 @@ func short(e PoolEnd) string {
 	trim := func(names []string) string {
 		return strings.ReplaceAll(strings.Join(names, ""), e.Name+"-", "")
 	}
-	text := fmt.Sprintf("R%d A%d serve %s reserve %s leave %s new %d+%d", e.Replicas, e.Applied, trim(e.Serve), trim(e.Reserve), trim(e.Leave), e.New.Serve, e.New.Reserve)
-	for _, tie := range e.Ties {
-		text += fmt.Sprintf(" tie %s -%d", trim(tie.Machines), tie.Leave)
-	}
-	return text
+	return fmt.Sprintf("R%d A%d serve %s reserve %s leave %s new %d+%d", e.Replicas, e.Applied, trim(e.Serve), trim(e.Reserve), trim(e.Leave), e.New.Serve, e.New.Reserve)
 }
 
 func bounds(text string) func(*api.MachineDeployment) {
@@ -88,15 +85,14 @@ var _ = Describe("A forecast", func() {
 		Expect(f.End.Pools[0].Applied).To(Equal(1), text)
 	})
 
-	It("shows that machines of one second are tied, and how many of them are deleted", func() {
+	It("deletes the first of machines of one second by name", func() {
 		o := stringAt()
 		pool(o, "p", 3, 1)
 		for _, m := range o.Machines {
 			m.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
 		}
 		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 2}"))
-		Expect(f.End.Pools[0].Ties).To(Equal([]Tie{{Machines: []string{"p-a", "p-b", "p-c"}, Leave: 1, Serve: 2}}), text)
-		Expect(text).To(ContainSubstring("1 of p-a p-b p-c; machine-controller-manager treats them equally"))
+		Expect(short(f.End.Pools[0])).To(Equal("R2 A1 serve bc reserve d leave a new 0+0"), text)
 	})
 
 	It("prints nothing that a terminal would take for a command", func() {
@@ -151,7 +147,7 @@ var _ = Describe("A forecast", func() {
 			m.Status.LastOperation = mcm.LastOperation{Type: mcm.MachineOperationCreate, State: mcm.MachineStateFailed, ErrorCode: "ResourceExhausted"}
 		}))
 		f, _ := told(*o, patched("MachineDeployment", "p", "spec: {excessReplicas: 1}"))
-		Expect(f.End.Pools[0].Applied).To(Equal(1), "it is not taken back while a machine that serves cannot be made either")
+		Expect(f.End.Pools[0].Applied).To(BeZero())
 		Expect(f.End.Pools[0].Reason).To(Equal("CannotBeMade"))
 		Expect(f.Notes).To(ConsistOf(ContainSubstring("a machine cannot be created now (ResourceExhausted)")))
 	})
@@ -160,19 +156,60 @@ var _ = Describe("A forecast", func() {
 		o := stringAt()
 		pool(o, "p", 1, 0)
 		o.Deployments[0].Labels = map[string]string{"freeze": "True"}
-		o.Sets[0].Labels = map[string]string{"freeze": "True"}
+		o.Sets[0].Labels["freeze"] = "True"
 		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 4}"))
 		Expect(short(f.End.Pools[0])).To(Equal("R4 A0 serve a reserve  leave  new 3+0"), text)
-		Expect(f.Notes).To(ConsistOf(ContainSubstring("creates machines again after its next check")))
+		Expect(f.Notes).To(BeEmpty(), "it is frozen no longer than until the next plan")
 
-		By("not while there are too many")
+		By("once there are not too many any more")
 		for i := range 6 {
 			add(o, fmt.Sprintf("p-old-%d", i), "p-set", noon.Add(-time.Hour), false)
 			gone := o.Machines[len(o.Machines)-1]
 			gone.DeletionTimestamp, gone.Status.CurrentStatus.Phase = ptr.To(metav1.NewTime(noon)), mcm.MachineTerminating
 		}
-		f, _ = told(*o, patched("MachineDeployment", "p", "spec: {replicas: 2}"))
-		Expect(f.Notes).To(ContainElement(ContainSubstring("is frozen, so no machines are created")))
+		f, text = told(*o, patched("MachineDeployment", "p", "spec: {replicas: 2}"))
+		Expect(f.Notes).To(ConsistOf(ContainSubstring("is frozen, so no machines are created until enough of them have left")))
+		Expect(short(f.End.Pools[0])).To(Equal("R2 A0 serve a reserve  leave old-0old-1old-2old-3old-4old-5 new 1+0"), text)
+	})
+
+	It("of one that is invalid is blocked, and says why", func() {
+		o := stringAt()
+		pool(o, "p", 2, 1, func(d *api.MachineDeployment) { d.Spec.Strategy.RollingUpdate = nil })
+		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 3}"))
+		Expect(f.Plans[0]).To(And(HaveField("State", Blocked), HaveField("Steps", BeEmpty()), HaveField("Why", ContainSubstring("needs a maxSurge and a maxUnavailable"))))
+		Expect(short(f.End.Pools[0])).To(Equal("R3 A1 serve ab reserve c leave  new 0+0"), text)
+	})
+
+	It("of machines that are updated in place ends where the agents of Nodes begin, and reports that", func() {
+		o := stringAt()
+		pool(o, "p", 2, 0, func(d *api.MachineDeployment) {
+			limits := mcm.UpdateConfiguration{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))}
+			d.Spec.Strategy = mcm.MachineDeploymentStrategy{Type: mcm.InPlaceUpdateMachineDeploymentStrategyType, InPlaceUpdate: &mcm.InPlaceUpdateMachineDeployment{UpdateConfiguration: limits, OrchestrationType: mcm.OrchestrationTypeAuto}}
+		})
+		f, text := told(*o, patched("MachineDeployment", "p", "spec: {template: {spec: {class: {name: other}}}}"))
+		Expect(f.End.Rest).To(BeTrue())
+		Expect(f.Notes).To(ConsistOf("MachineDeployment default/p updates its machines in place, which is not predicted"))
+		Expect(f.End.Pools[0].New.Serve).To(BeNumerically("<=", 1), text)
+		f, _ = told(*o, patched("MachineDeployment", "p", "spec: {replicas: 3}"))
+		Expect(f.Notes).To(BeEmpty(), "nothing is updated")
+	})
+
+	It("plays several changes of one at once, one plan after the other, before a machine boots", func() {
+		o := stringAt()
+		pool(o, "p", 0, 0)
+		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 250}"))
+		Expect(f.End.Rest).To(BeTrue())
+		Expect(short(f.End.Pools[0])).To(Equal("R250 A0 serve  reserve  leave  new 250+0"), text)
+	})
+
+	It("adopts machines that nothing has, and counts them as its own", func() {
+		o := stringAt()
+		pool(o, "p", 2, 0)
+		o.Machines[1].OwnerReferences = nil
+		f, text := told(*o, "")
+		Expect(short(f.End.Pools[0])).To(Equal("R2 A0 serve ab reserve  leave  new 0+0"), text)
+		Expect(f.Plans[0]).To(And(HaveField("State", Moving), HaveField("Steps", BeEmpty())))
+		Expect(text).To(ContainSubstring("MachineDeployment default/p: 2 of 2 machines serve"))
 	})
 
 	It("spreads the excess of a pool, and splits growth where that is asked for", func() {

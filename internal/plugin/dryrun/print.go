@@ -120,9 +120,6 @@ func (p *printer) printReserve(e ReserveEnd) {
 
 func (p *printer) printPool(e PoolEnd) {
 	serve, reserve := len(e.Serve)+e.New.Serve, len(e.Reserve)+e.New.Reserve
-	for _, tie := range e.Ties {
-		serve, reserve = serve+tie.Serve, reserve+tie.Reserve
-	}
 	p.printf("MachineDeployment %s/%s: %d of %d machines serve, %d in reserve", e.Namespace, e.Name, serve, e.Replicas-e.Counted, reserve)
 	for _, list := range []struct {
 		title string
@@ -131,9 +128,6 @@ func (p *printer) printPool(e PoolEnd) {
 		if len(list.names) > 0 {
 			p.printf("  %-12s%s", list.title, strings.Join(list.names, " "))
 		}
-	}
-	for _, tie := range e.Ties {
-		p.printf("  %-12s%d of %s; machine-controller-manager treats them equally", "leave:", tie.Leave, strings.Join(tie.Machines, " "))
 	}
 	var made []string
 	if e.New.Serve > 0 {

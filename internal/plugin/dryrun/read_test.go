@@ -50,7 +50,7 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/machinedeployments"):
 		body = `{"kind":"MachineDeploymentList","apiVersion":"machine.sapcloud.io/v1alpha1","metadata":{"resourceVersion":"1"},"items":[
 			{"kind":"MachineDeployment","apiVersion":"machine.sapcloud.io/v1alpha1","metadata":{"name":"p","namespace":"default","uid":"p","resourceVersion":"1"},
-			 "spec":{"replicas":2,"selector":{"matchLabels":{"name":"p"}},"template":{"metadata":{"labels":{"name":"p"}},"spec":{"class":{"name":"c"}}}}}]}`
+			 "spec":{"replicas":2,"selector":{"matchLabels":{"name":"p"}},"strategy":{"type":"Recreate"},"template":{"metadata":{"labels":{"name":"p"}},"spec":{"class":{"kind":"MachineClass","name":"c"}}}}}]}`
 	case strings.HasSuffix(r.URL.Path, "/resourcequotas"):
 		body = `{"kind":"ResourceQuotaList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[
 			{"kind":"ResourceQuota","apiVersion":"v1","metadata":{"name":"q","namespace":"shop"},"status":{"hard":{"cpu":"1"}}}]}`

@@ -32,39 +32,37 @@ type Operation string
 
 // The operations.
 const (
-	Release    Operation = "release"
-	Hold       Operation = "hold"
-	Prioritize Operation = "prioritize"
-	Mend       Operation = "mend"
-	Apply      Operation = "applyExcess"
-	Field      Operation = "excessReplicas"
-	Replicas   Operation = "replicas"
-	Annotate   Operation = "annotate"
-	Name       Operation = "nameForDeletion"
-	Scale      Operation = "scale"
-	Bound      Operation = "bound"
-	Request    Operation = "request"
-	Create     Operation = "create"
-	Delete     Operation = "delete"
+	Release  Operation = "release"
+	Hold     Operation = "hold"
+	Mend     Operation = "mend"
+	Apply    Operation = "applyExcess"
+	Field    Operation = "excessReplicas"
+	Replicas Operation = "replicas"
+	Annotate Operation = "annotate"
+	Name     Operation = "nameForDeletion"
+	Scale    Operation = "scale"
+	Bound    Operation = "bound"
+	Request  Operation = "request"
+	Create   Operation = "create"
+	Delete   Operation = "delete"
 )
 
 // String describes the step in words.
 func (s Step) String() string {
 	text := map[Operation]string{
-		Release:    "release machine " + s.On + ": it serves",
-		Hold:       "put machine " + s.On + " into reserve",
-		Prioritize: "give machine " + s.On + " the deletion priority " + s.To,
-		Mend:       "make the mark of node " + s.On + " what its machine's is",
-		Apply:      "excess applied " + s.From + " -> " + s.To,
-		Field:      "spec.excessReplicas " + s.From + " -> " + s.To,
-		Replicas:   "replicas " + s.From + " -> " + s.To,
-		Annotate:   "annotation " + s.On + " " + cmp.Or(s.From, "none") + " -> " + cmp.Or(s.To, "none"),
-		Name:       "name machine " + s.On + " for deletion",
-		Scale:      "scale target " + s.On + " " + s.From + " -> " + s.To,
-		Create:     "create it, with replicas " + s.To,
-		Delete:     "delete it",
-		Request:    "machines requested of " + s.On + ": " + s.From + " -> " + s.To,
-		Bound:      "bounds in cluster " + s.On + " " + s.From + " -> " + s.To,
+		Release:  "release machine " + s.On + ": it serves",
+		Hold:     "put machine " + s.On + " into reserve",
+		Mend:     "make the mark of node " + s.On + " what its machine's is",
+		Apply:    "excess applied " + s.From + " -> " + s.To,
+		Field:    "spec.excessReplicas " + s.From + " -> " + s.To,
+		Replicas: "replicas " + s.From + " -> " + s.To,
+		Annotate: "annotation " + s.On + " " + cmp.Or(s.From, "none") + " -> " + cmp.Or(s.To, "none"),
+		Name:     "name machine " + s.On + " for deletion",
+		Scale:    "scale target " + s.On + " " + s.From + " -> " + s.To,
+		Create:   "create it, with replicas " + s.To,
+		Delete:   "delete it",
+		Request:  "machines requested of " + s.On + ": " + s.From + " -> " + s.To,
+		Bound:    "bounds in cluster " + s.On + " " + s.From + " -> " + s.To,
 	}[s.Do]
 	if s.Why != "" {
 		text += " (" + s.Why + ")"
@@ -73,29 +71,27 @@ func (s Step) String() string {
 }
 
 // reserveSteps returns the steps of a reserve.
-func reserveSteps(r reservePlan) []Step {
+func reserveSteps(d *machine.MachineDeployment, kept keep.Plan) []Step {
 	var steps []Step
-	d, change := r.Deployment(), r.Plan.Deployment
+	change := kept.Deployment
 	if change.Replicas != 0 {
-		steps = append(steps, Step{Do: Replicas, From: fmt.Sprint(d.Spec.Replicas), To: fmt.Sprint(int(d.Spec.Replicas) + change.Replicas), Why: replicasWhy(r.Rule)})
+		steps = append(steps, Step{Do: Replicas, From: fmt.Sprint(d.Spec.Replicas), To: fmt.Sprint(int(d.Spec.Replicas) + change.Replicas), Why: replicasWhy(kept.Rule)})
 	}
-	for _, m := range r.Plan.Machines {
+	for _, m := range kept.Machines {
 		switch m.Mark {
 		case keep.Free:
 			steps = append(steps, Step{Do: Release, On: m.Name, Why: string(m.Why)})
 		case keep.Hold:
 			steps = append(steps, Step{Do: Hold, On: m.Name, Why: string(m.Why)})
 		}
-		if m.Priority != 0 {
-			steps = append(steps, Step{Do: Prioritize, On: m.Name, To: fmt.Sprint(m.Priority), Why: rankOf(m.Priority)})
-		}
 	}
-	steps = append(steps, nodeRepairs(r.Plan)...)
+	steps = append(steps, nodeRepairs(kept)...)
 	if change.Field != nil {
 		steps = append(steps, Step{Do: Field, From: fieldText(d.Spec.ExcessReplicas), To: fmt.Sprint(*change.Field)})
 	}
-	if was, is := pool.AppliedOf(d, d.Spec.Replicas), r.Rule.Applied; !r.Idle && was != is {
-		steps = append(steps, Step{Do: Apply, From: appliedText(was), To: appliedText(is)})
+	from, to := appliedText(pool.AppliedOf(d, d.Spec.Replicas)), appliedText(kept.Rule.Applied)
+	if _, writes := change.Annotations[machine.AppliedExcessAnnotation]; writes && from != to {
+		steps = append(steps, Step{Do: Apply, From: from, To: to})
 	}
 	return steps
 }
@@ -106,21 +102,6 @@ func replicasWhy(p reserve.Plan) string {
 		return "a machine in reserve was named for deletion"
 	}
 	return "replicas include the reserve"
-}
-
-// Deployment is the MachineDeployment that the plan is about.
-func (r reservePlan) Deployment() *machine.MachineDeployment { return r.View.Deployment }
-
-func rankOf(priority int) string {
-	switch priority {
-	case reserve.PriorityVictim:
-		return "deleted first"
-	case reserve.PriorityServing:
-		return "like any serving machine"
-	case reserve.PriorityReserve:
-		return "deleted last"
-	}
-	return ""
 }
 
 // nodeRepairs returns a step for each Node that is written although its Machine is not.

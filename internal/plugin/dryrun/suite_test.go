@@ -23,14 +23,19 @@ import (
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
+	machineplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	pools "github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
+// suite is what synctest wants to know; specs run while TestDryRun does.
+var suite *testing.T
+
 func TestDryRun(t *testing.T) {
+	suite = t
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Dry run")
 }
@@ -40,10 +45,11 @@ var noon = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 // settings are the controllers' defaults.
 func settings() Settings {
 	return Settings{
-		Reserve: keep.Settings{SurplusPatience: machinetaint.DefaultSurplusPatience, BootPatience: machinetaint.DefaultBootPatience, SafetyUp: 2, Unready: pools.DefaultUnreadyLimits()},
-		Zones:   balanceplan.Settings{Enabled: true, Mode: api.BalanceOff, Similar: similar.Defaults(), BootPatience: 10 * time.Minute, PoolLabels: []string{"pool"}, Unready: pools.DefaultUnreadyLimits()},
-		Instant: true,
-		Release: releaseplan.Settings{Schedulers: releaseplan.DefaultSchedulers(), Cutoff: releaseplan.DefaultCutoff, Patience: releaseplan.DefaultPatience, Even: true, Similar: similar.Defaults(), PoolLabels: []string{"pool"}},
+		Machines: machineplan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1},
+		Reserve:  keep.Settings{SurplusPatience: keep.DefaultSurplusPatience, BootPatience: keep.DefaultBootPatience, Unready: pools.DefaultUnreadyLimits()},
+		Zones:    balanceplan.Settings{Enabled: true, Mode: api.BalanceOff, Similar: similar.Defaults(), BootPatience: 10 * time.Minute, PoolLabels: []string{"pool"}, Unready: pools.DefaultUnreadyLimits()},
+		Instant:  true,
+		Release:  releaseplan.Settings{Schedulers: releaseplan.DefaultSchedulers(), Cutoff: releaseplan.DefaultCutoff, Patience: releaseplan.DefaultPatience, Even: true, Similar: similar.Defaults(), PoolLabels: []string{"pool"}},
 	}
 }
 
@@ -69,15 +75,26 @@ func pool(o *Objects, name string, serving, reserve int, change ...func(*api.Mac
 		d.Spec.ExcessReplicas, d.Spec.ReserveWitness = ptr.To(int32(reserve)), true
 		d.Annotations = map[string]string{api.AppliedExcessAnnotation: fmt.Sprint(reserve), api.WantedExcessAnnotation: fmt.Sprint(reserve)}
 	}
+	metav1.SetMetaDataAnnotation(&d.ObjectMeta, revision, "1")
+	d.Finalizers = []string{machineplan.Finalizer}
 	for _, c := range change {
 		c(d)
 	}
 	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: name + "-set", UID: types.UID(name + "-set"), OwnerReferences: ownedBy("MachineDeployment", name)}}
-	set.Spec = mcm.MachineSetSpec{Replicas: int32(serving + reserve), Template: d.Spec.Template, Selector: d.Spec.Selector}
+	set.Spec = mcm.MachineSetSpec{Replicas: int32(serving + reserve), Template: *d.Spec.Template.DeepCopy(), Selector: &metav1.LabelSelector{MatchLabels: labelsOf(set.Name)}}
+	set.Finalizers, set.Labels, set.Spec.Template.Labels = d.Finalizers, labelsOf(set.Name), labelsOf(set.Name)
+	set.Annotations = map[string]string{revision: "1", "deployment.kubernetes.io/desired-replicas": fmt.Sprint(serving + reserve), "deployment.kubernetes.io/max-replicas": fmt.Sprint(serving + reserve + 1)}
 	o.Deployments, o.Sets = append(o.Deployments, d), append(o.Sets, set)
 	for i := range serving + reserve {
 		add(o, fmt.Sprintf("%s-%c", name, 'a'+i), set.Name, noon.Add(time.Duration(i-60)*time.Minute), i >= serving)
 	}
+}
+
+const revision = "deployment.kubernetes.io/revision"
+
+// labelsOf are those of a MachineSet of pool, and of its machines.
+func labelsOf(set string) map[string]string {
+	return map[string]string{"name": strings.TrimSuffix(set, "-set"), mcm.DefaultMachineDeploymentUniqueLabelKey: "1"}
 }
 
 func ownedBy(kind, name string) []metav1.OwnerReference {
@@ -88,7 +105,8 @@ func ownedBy(kind, name string) []metav1.OwnerReference {
 func add(o *Objects, name, set string, born time.Time, reserve bool) {
 	m := fixture.Machine(name, func(m *mcm.Machine) {
 		m.UID, m.CreationTimestamp, m.OwnerReferences = types.UID(name), metav1.NewTime(born), ownedBy("MachineSet", set)
-		m.Labels = map[string]string{"node": name}
+		m.Labels = labelsOf(set)
+		m.Labels[mcm.NodeLabelKey] = name
 		m.Annotations = map[string]string{"machinepriority.machine.sapcloud.io": "3"}
 		m.Spec.ProviderID = "virtual:///" + name
 		m.Status.CurrentStatus.Phase = mcm.MachineRunning
@@ -99,7 +117,7 @@ func add(o *Objects, name, set string, born time.Time, reserve bool) {
 		mark := api.Reserve{Since: born, Taints: []corev1.Taint{taint}, Annotations: map[string]string{
 			api.ReserveAnnotation: born.Format(time.RFC3339), api.ScaleDownDisabledAnnotation: "true"}}
 		m = pools.Mark(m, mark)
-		m.Annotations["machinepriority.machine.sapcloud.io"] = "5"
+		m.Annotations[api.ReserveStateAnnotation] = "Held since " + mark.Annotations[api.ReserveAnnotation] + "; node " + name + " carries the reserve taint"
 		node.Annotations, node.Spec.Taints = mark.Annotations, mark.Taints
 	} else {
 		o.Pods = append(o.Pods, fixture.Pod("on-"+name, func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = name, corev1.PodRunning }))

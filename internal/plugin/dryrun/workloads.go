@@ -142,7 +142,9 @@ func (w *world) scaleWorkload(ask balancerplan.Ask, blocked bool) {
 		return
 	case machine.Resource("machinesets"):
 		if set := w.sets[key]; set != nil {
-			w.resize(set, int(ask.To))
+			set = set.DeepCopy()
+			set.Spec.Replicas = int32(ask.To)
+			w.sets[key] = set
 		}
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,7 +30,8 @@ import (
 	balancerplan "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	capacitybufferplan "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
+	machineplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	reservesplan "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
@@ -38,8 +40,9 @@ import (
 
 // Settings are the values of the controllers' flags.
 type Settings struct {
-	Reserve keep.Settings
-	Zones   balanceplan.Settings
+	Machines machineplan.Settings
+	Reserve  keep.Settings
+	Zones    balanceplan.Settings
 	// Instant reports whether reserve machines are released to waiting pods, by these rules.
 	Instant bool
 	Release releaseplan.Settings
@@ -52,8 +55,6 @@ type world struct {
 	made  int
 	// begun counts the pods and machines that were created here.
 	begun int
-	// safetyUp is machine-controller-manager's flag.
-	safetyUp int
 
 	deployments shelf[*machine.MachineDeployment]
 	sets        shelf[*mcm.MachineSet]
@@ -69,7 +70,7 @@ type world struct {
 	buffers   shelf[*v1beta1.CapacityBuffer]
 	workloads map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]
 
-	taint   *machinetaint.Preview
+	manager *machinedeployment.Preview
 	zones   map[string]*balance.Preview
 	shares  *balancer.Preview
 	release *release.Preview
@@ -82,7 +83,6 @@ type world struct {
 	// machines created here.
 	unmade map[string]mcm.LastOperation
 	born   map[string]bool
-	ties   ties
 	notes  map[string]bool
 	// changed are the kinds and keys of the Reserves and CapacityBuffers that differ from those
 	// that were read.
@@ -95,16 +95,11 @@ type world struct {
 type plans struct {
 	// requests are those of the Reserves, by namespace.
 	requests map[string]reservesplan.Plan
-	reserve  map[string]reservePlan
+	machines map[string]machinesPlan
 	zones    map[string]zonesPlan
 	balancer map[string]balancerPlan
 	buffers  capacitybufferplan.Plan
 	release  releaseplan.Plan
-}
-
-type reservePlan struct {
-	keep.View
-	keep.Plan
 }
 
 type zonesPlan struct {
@@ -120,7 +115,7 @@ type balancerPlan struct {
 // newWorld returns the state that was read.
 func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 	w := &world{
-		still: o, now: o.At, safetyUp: s.Reserve.SafetyUp, deployments: newShelf(o.Deployments), sets: newShelf(o.Sets), machines: newShelf(o.Machines), nodes: newShelf(o.Nodes),
+		still: o, now: o.At, deployments: newShelf(o.Deployments), sets: newShelf(o.Sets), machines: newShelf(o.Machines), nodes: newShelf(o.Nodes),
 		pods: newShelf(o.Pods), balancers: newShelf(o.Balancers), reserves: newShelf(o.Reserves), buffers: newShelf(o.Buffers), workloads: map[schema.GroupVersionResource]shelf[*unstructured.Unstructured]{},
 		zones: map[string]*balance.Preview{}, unmade: map[string]mcm.LastOperation{}, born: map[string]bool{}, notes: map[string]bool{},
 	}
@@ -130,8 +125,8 @@ func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 	for resource, objects := range o.Workloads {
 		w.workloads[resource] = newShelf(objects)
 	}
-	var errTaint, errShares, errRelease, errZones error
-	w.taint, errTaint = machinetaint.NewPreview(s.Reserve, o.seesTarget())
+	var errManager, errShares, errRelease, errZones error
+	w.manager, errManager = machinedeployment.NewPreview(s.Machines, s.Reserve, o.seesTarget())
 	w.shares, errShares = balancer.NewPreview(clients)
 	if s.Instant && o.Target {
 		w.release, errRelease = release.NewPreview(s.Release)
@@ -141,7 +136,7 @@ func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 			w.zones[d.Namespace], errZones = balance.NewPreview(d.Namespace, s.Zones, o.seesTarget())
 		}
 	}
-	if err := errors.Join(errTaint, errShares, errRelease, errZones); err != nil {
+	if err := errors.Join(errManager, errShares, errRelease, errZones); err != nil {
 		return nil, fmt.Errorf("begin a forecast: %w", err)
 	}
 	w.findFailingPools()
@@ -190,6 +185,9 @@ func (w *world) version() string {
 
 func (w *world) putDeployment(d *machine.MachineDeployment) {
 	d = d.DeepCopy()
+	if was := w.deployments[keyOf(d)]; was != nil && was.Generation == d.Generation && !equality.Semantic.DeepEqual(was.Spec, d.Spec) {
+		d.Generation++
+	}
 	d.ResourceVersion = w.version()
 	w.deployments[keyOf(d)] = d
 }
@@ -198,7 +196,7 @@ func (w *world) putDeployment(d *machine.MachineDeployment) {
 // changes something.
 func (w *world) runOnce(ctx context.Context) (moved bool, again time.Duration, err error) {
 	for _, act := range []func(context.Context) (bool, time.Duration, error){
-		w.placeReserves, w.request, w.spread, w.reserve, w.releaseForPods, w.balance, w.reserve, w.manage, w.reserve, w.advanceMachines,
+		w.placeReserves, w.request, w.spread, w.manage, w.releaseForPods, w.balance, w.manage, w.advanceMachines,
 	} {
 		did, wait, err := act(ctx)
 		if err != nil {
@@ -212,7 +210,7 @@ func (w *world) runOnce(ctx context.Context) (moved bool, again time.Duration, e
 // planAll makes the plans of all controllers and carries out nothing.
 func (w *world) planAll(ctx context.Context) error {
 	w.lookAtRequests()
-	return errors.Join(w.lookAtBuffers(), w.lookAtZones(), w.lookAtReserves(), w.lookAtPods(), w.lookAtBalancers(ctx))
+	return errors.Join(w.lookAtBuffers(), w.lookAtZones(), w.lookAtMachines(), w.lookAtPods(), w.lookAtBalancers(ctx))
 }
 
 func inNamespace[T metav1.Object](namespace string, objects []T) []T {
@@ -223,50 +221,6 @@ func inNamespace[T metav1.Object](namespace string, objects []T) []T {
 		}
 	}
 	return all
-}
-
-func (w *world) lookAtReserves() error {
-	if err := w.showReserve(); err != nil {
-		return err
-	}
-	w.plans.reserve = map[string]reservePlan{}
-	for key, d := range w.deployments {
-		if v, p, ok := w.taint.Plan(d.Namespace, d.Name); ok {
-			w.plans.reserve[key] = reservePlan{v, p}
-		}
-	}
-	return nil
-}
-
-// reserve carries out the plan for the reserve of each MachineDeployment.
-func (w *world) reserve(context.Context) (moved bool, again time.Duration, err error) {
-	if err := w.lookAtReserves(); err != nil {
-		return false, 0, err
-	}
-	for _, key := range slices.Sorted(maps.Keys(w.plans.reserve)) {
-		v, p := w.plans.reserve[key].View, w.plans.reserve[key].Plan
-		after, err := machinetaint.AfterPlan(v, p)
-		if err != nil {
-			return false, 0, err
-		}
-		w.taint.Remember(v, p)
-		w.putDeployment(after.Deployment)
-		for _, m := range after.Machines {
-			w.machines[keyOf(m)] = m
-		}
-		for _, n := range after.Nodes {
-			w.nodes[keyOf(n)] = n
-		}
-		moved, again = moved || !p.Steady(), requeue.Sooner(again, p.Again)
-	}
-	return moved, again, nil
-}
-
-func (w *world) showReserve() error {
-	return w.taint.SetObjects(machinetaint.Objects{
-		Deployments: w.deployments.sorted(), Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes,
-		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(), Budgets: w.still.Budgets, BudgetsUnknown: w.budgetsUnknown(),
-	}, w.now)
 }
 
 // budgetsUnknown returns why PodDisruptionBudgets are not known; empty if they are.

@@ -9,14 +9,13 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
+	machineplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -56,11 +55,11 @@ func predict(a *Account, o *oracle, z overview.Zone) error {
 		a.addNext("It depends on its machines, which could not be read.")
 		return nil
 	}
-	plan, err := o.currentPlan()
+	now, err := o.current()
 	if err != nil {
 		return err
 	}
-	deploymentNext(a, plan, o.objects)
+	deploymentNext(a, now, o.objects)
 	return changes(a, o, z)
 }
 
@@ -145,7 +144,8 @@ func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone, d
 }
 
 // deploymentNext describes what the controller is about to do.
-func deploymentNext(a *Account, plan keep.Plan, o overview.Objects) {
+func deploymentNext(a *Account, p prediction, o overview.Objects) {
+	plan := p.kept
 	for _, move := range plan.Rule.Moves {
 		verb := "is about to serve"
 		if move.Reserve {
@@ -153,9 +153,7 @@ func deploymentNext(a *Account, plan keep.Plan, o overview.Objects) {
 		}
 		a.addNext("Machine %s %s (%s).", move.Name, verb, move.Why)
 	}
-	for _, v := range plan.Rule.Victims {
-		a.addNext("Machine %s is about to be deleted (%s).", v.Name, v.Why)
-	}
+	p.describeMachines(a)
 	if text, set := plan.Deployment.Annotations[v1alpha1.AppliedExcessAnnotation]; set {
 		a.addNext("The applied excess is about to become %s.", cmp.Or(text, "0"))
 	}
@@ -165,21 +163,49 @@ func deploymentNext(a *Account, plan keep.Plan, o overview.Objects) {
 	case n != 0:
 		a.addNext("Replicas are about to change by %+d, because they include the reserve (law 16).", n)
 	}
-	if n := len(plan.Rule.Priorities); n > 0 {
-		a.addNext("The deletion priority of %s is about to change.", plural.Of(n, "machine"))
-	}
 	if n := len(plan.Nodes); n > 0 {
 		a.addNext("The reserve mark of %s is about to change.", plural.Of(n, "Node"))
 	}
 	if plan.Deployment.Field != nil {
 		a.addNext("spec.excessReplicas is about to show %d.", *plan.Deployment.Field)
 	}
-	if plan.Steady() && len(plan.Rule.Victims) == 0 {
+	if p.IsSteady() {
 		a.addNext("It is at rest: nothing changes until replicas, the excess, bounds, a machine or its pods change.")
 	}
 	if plan.Again > 0 {
 		a.addNext("The controller checks again %s, when a waiting time ends.", formatFuture(o.At.Add(plan.Again), o.At))
 	}
+}
+
+// describeMachines describes which machines are about to be deleted, and how many are about to be created.
+func (p prediction) describeMachines(a *Account) {
+	for _, d := range p.Deletions {
+		a.addNext("Machine %s is about to be deleted (%s).", d.Machine.Name, p.why(d))
+	}
+	all, spare := 0, 0
+	for _, c := range p.Creations {
+		all, spare = all+c.Count, spare+c.Reserve
+	}
+	if all > 0 {
+		a.addNext("%s about to be created, %d of them in reserve.", isOrAre(all, "machine"), spare)
+	}
+}
+
+// why returns why a machine is deleted.
+func (p prediction) why(d machineplan.Deletion) string {
+	for _, going := range p.kept.Rule.Going {
+		if going.Name == d.Machine.Name {
+			return string(going.Why)
+		}
+	}
+	return string(d.Reason)
+}
+
+func isOrAre(n int, noun string) string {
+	if n == 1 {
+		return plural.Of(n, noun) + " is"
+	}
+	return plural.Of(n, noun) + " are"
 }
 
 func unlessDedicated(z overview.Zone) string {
@@ -203,29 +229,39 @@ func changes(a *Account, o *oracle, z overview.Zone) error {
 	return err
 }
 
-// oracle asks the machine-taint controller what it would do, now or after a change.
+// oracle asks the controller of MachineDeployments what it would do, now or after a change.
 type oracle struct {
 	objects    overview.Objects
 	deployment *v1alpha1.MachineDeployment
-	preview    *machinetaint.Preview
+	preview    *machinedeployment.Preview
+}
+
+// prediction is what is about to happen to a MachineDeployment.
+type prediction struct {
+	machineplan.Plan
+	// kept is what is decided about the reserve.
+	kept keep.Plan
 }
 
 func newOracle(o overview.Objects, d *v1alpha1.MachineDeployment) (*oracle, error) {
-	preview, err := machinetaint.NewPreview(keep.Settings{
-		Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: keep.DefaultSurplusPatience,
-		BootPatience: o.BootLimit(), SafetyUp: safetyUp, Drain: o.Draining[d.Namespace], Unready: pool.DefaultUnreadyLimits(),
-	}, !o.NodesUnknown && !o.PodsUnknown)
+	preview, err := machinedeployment.NewPreview(
+		machineplan.Settings{ProtectInRollout: true, SafetyUp: safetyUp, SafetyDown: safetyDown},
+		keep.Settings{BootPatience: o.BootLimit(), Drain: o.Draining[d.Namespace], Unready: pool.DefaultUnreadyLimits()},
+		!o.NodesUnknown && !o.PodsUnknown)
 	if err != nil {
 		return nil, fmt.Errorf("preview: %w", err)
 	}
 	return &oracle{o, d, preview}, nil
 }
 
-// safetyUp is machine-controller-manager's default.
-const safetyUp = 2
+// The defaults of the manager's flags.
+const (
+	safetyUp   = 2
+	safetyDown = 1
+)
 
-// planWith returns the plan for a changed MachineDeployment.
-func (o *oracle) planWith(change func(*v1alpha1.MachineDeployment)) (keep.Plan, error) {
+// predict returns what is about to happen to a changed MachineDeployment.
+func (o *oracle) predict(change func(*v1alpha1.MachineDeployment)) (p prediction, err error) {
 	d := o.deployment.DeepCopy()
 	if d.Annotations == nil {
 		d.Annotations = map[string]string{}
@@ -233,19 +269,24 @@ func (o *oracle) planWith(change func(*v1alpha1.MachineDeployment)) (keep.Plan, 
 	change(d)
 	deployments := slices.Clone(o.objects.Deployments)
 	deployments[slices.Index(deployments, o.deployment)] = d
-	err := o.preview.SetObjects(machinetaint.Objects{
+	err = o.preview.SetObjects(machinedeployment.Objects{
 		Deployments: deployments, Sets: o.objects.Sets, Machines: o.objects.Machines, Classes: o.objects.Classes,
 		Nodes: o.objects.Nodes, Pods: o.objects.Pods, BudgetsUnknown: "they are not read here",
+		PodsUnknown: o.objects.NodesUnknown || o.objects.PodsUnknown,
 	}, o.objects.At)
 	if err != nil {
-		return keep.Plan{}, fmt.Errorf("preview: %w", err)
+		return prediction{}, fmt.Errorf("preview: %w", err)
 	}
-	_, plan, _ := o.preview.Plan(d.Namespace, d.Name)
-	return plan, nil
+	v, made, _ := o.preview.Plan(d.Namespace, d.Name)
+	p.Plan = made
+	if kept := machinedeployment.Kept(v, made); kept != nil {
+		p.kept = *kept
+	}
+	return p, nil
 }
 
-func (o *oracle) currentPlan() (keep.Plan, error) {
-	return o.planWith(func(*v1alpha1.MachineDeployment) {})
+func (o *oracle) current() (prediction, error) {
+	return o.predict(func(*v1alpha1.MachineDeployment) {})
 }
 
 // releases returns the machines in reserve in the order in which they would be released if replicas
@@ -264,16 +305,16 @@ const mostVictims = 8
 func (o *oracle) victims(z overview.Zone) ([]string, error) {
 	var names []string
 	for n := 1; n <= min(z.Excess, mostVictims); n++ {
-		plan, err := o.planWith(func(d *v1alpha1.MachineDeployment) {
+		after, err := o.predict(func(d *v1alpha1.MachineDeployment) {
 			delete(d.Annotations, v1alpha1.RequestedExcessAnnotation)
 			d.Annotations[v1alpha1.ShareAnnotation] = strconv.Itoa(z.Excess - n)
 		})
 		if err != nil {
 			return nil, err
 		}
-		for _, v := range plan.Rule.Victims {
-			if !slices.Contains(names, v.Name) {
-				names = append(names, v.Name)
+		for _, going := range after.kept.Rule.Going {
+			if !slices.Contains(names, going.Name) {
+				names = append(names, going.Name)
 			}
 		}
 	}

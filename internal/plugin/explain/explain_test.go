@@ -22,6 +22,7 @@ import (
 	. "github.com/evenkeel/evenkeel/internal/plugin/explain"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
+	machineplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
@@ -48,16 +49,27 @@ func newWorld() *world {
 	d := &v1alpha1.MachineDeployment{ObjectMeta: plain.ObjectMeta}
 	d.Spec.StockMachineDeploymentSpec = plain.Spec
 	d.UID, d.Spec.ExcessReplicas, d.Spec.ReserveWitness, d.CreationTimestamp = "pool", ptr.To(int32(2)), true, formatPast(time.Hour)
-	d.Annotations = map[string]string{v1alpha1.AppliedExcessAnnotation: "2", v1alpha1.WantedExcessAnnotation: "2"}
+	d.Annotations = map[string]string{v1alpha1.AppliedExcessAnnotation: "2", v1alpha1.WantedExcessAnnotation: "2", revision: "1"}
+	d.Finalizers = []string{machineplan.Finalizer}
 	w.Deployments = []*v1alpha1.MachineDeployment{d}
 	w.condition("True", "Complete", "all of it")
 	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: d.Namespace, UID: "set", OwnerReferences: owned("MachineDeployment", d.UID)}}
-	set.Spec = mcm.MachineSetSpec{Replicas: 4, Selector: d.Spec.Selector, Template: d.Spec.Template}
+	set.Finalizers, set.Labels = d.Finalizers, hashed()
+	set.Annotations = map[string]string{revision: "1", "deployment.kubernetes.io/desired-replicas": "4", "deployment.kubernetes.io/max-replicas": "5"}
+	set.Spec = mcm.MachineSetSpec{Replicas: 4, Selector: &metav1.LabelSelector{MatchLabels: hashed()}, Template: *d.Spec.Template.DeepCopy()}
+	set.Spec.Template.Labels = hashed()
 	w.Sets = []*mcm.MachineSet{set}
 	for i, name := range []string{"a", "b", "c", "d"} {
 		w.machine(name, time.Duration(60-10*i)*time.Minute, i >= 2)
 	}
 	return w
+}
+
+const revision = "deployment.kubernetes.io/revision"
+
+// hashed are the labels of the MachineSet and its machines.
+func hashed() map[string]string {
+	return map[string]string{"name": "pool", mcm.DefaultMachineDeploymentUniqueLabelKey: "1"}
 }
 
 func (w *world) condition(status, reason, message string) {
@@ -69,7 +81,8 @@ func (w *world) condition(status, reason, message string) {
 func (w *world) machine(name string, age time.Duration, reserve bool) {
 	m := fixture.Machine(name, func(m *mcm.Machine) {
 		m.UID, m.OwnerReferences, m.CreationTimestamp = types.UID(name), owned("MachineSet", "set"), formatPast(age)
-		m.Labels, m.Spec.ProviderID = map[string]string{mcm.NodeLabelKey: name}, "virtual:///"+name
+		m.Labels, m.Spec.ProviderID = hashed(), "virtual:///"+name
+		m.Labels[mcm.NodeLabelKey] = name
 		m.Annotations = map[string]string{}
 		m.Status.CurrentStatus.Phase = mcm.MachineRunning
 		if reserve {
@@ -79,7 +92,6 @@ func (w *world) machine(name string, age time.Duration, reserve bool) {
 				Annotations: map[string]string{v1alpha1.ReserveAnnotation: now.Add(-age).Format(time.RFC3339), v1alpha1.ScaleDownDisabledAnnotation: "true"},
 			}.String()
 			m.Annotations[v1alpha1.ReserveStateAnnotation] = fmt.Sprintf("Held since %s; node %s carries the reserve taint", now.Add(-age).Format(time.RFC3339), name)
-			m.Annotations["machinepriority.machine.sapcloud.io"] = "5"
 			m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{taint}
 		}
 	})
@@ -125,7 +137,7 @@ var _ = Describe("A machine", func() {
 		Expect(machine(w, "c")).To(And(
 			HavePrefix("Machine c: reserve ready\n"), ContainSubstring("MachineDeployment = pool: R 2, X 2, A 2"),
 			ContainSubstring("it is the 1st to serve"), ContainSubstring("it is the 2nd to be deleted"),
-			ContainSubstring("since 11:20:00 UTC (40m ago)"), ContainSubstring("Priority = 5: ready in reserve, deleted last")))
+			ContainSubstring("since 11:20:00 UTC (40m ago)"), ContainSubstring("Priority = 3: as every new machine has it")))
 		Expect(machine(w, "d")).To(And(ContainSubstring("it is the 2nd to serve"), ContainSubstring("it is the 1st to be deleted")))
 	})
 

@@ -11,12 +11,10 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // machine is everything that an explanation of one machine is based on.
@@ -106,11 +104,11 @@ func (m machine) account() (Account, error) {
 		a.addNext("Its MachineDeployment is being deleted, and machine-controller-manager deletes the machines of it.")
 		return a, nil
 	}
-	plan, err := m.oracle.currentPlan()
+	now, err := m.oracle.current()
 	if err != nil {
 		return a, err
 	}
-	m.planned(&a, plan)
+	m.planned(&a, now)
 	return a, m.inLine(&a)
 }
 
@@ -160,8 +158,8 @@ func (m machine) leaving() string {
 }
 
 // planned describes what is about to happen to it.
-func (m machine) planned(a *Account, plan keep.Plan) {
-	for _, move := range plan.Rule.Moves {
+func (m machine) planned(a *Account, p prediction) {
+	for _, move := range p.kept.Rule.Moves {
 		switch {
 		case move.Name != m.Name:
 		case move.Reserve:
@@ -170,14 +168,14 @@ func (m machine) planned(a *Account, plan keep.Plan) {
 			a.addNext("It is about to serve (%s, laws 2 and 3): the taint is removed.", move.Why)
 		}
 	}
-	for _, v := range plan.Rule.Victims {
-		if v.Name == m.Name {
-			a.addNext("It is deleted next (%s): it gets priority 2, then the applied excess falls, then machine-controller-manager deletes it (laws 5, 6 and 10).", v.Why)
+	for _, d := range p.Deletions {
+		if d.Machine.Name == m.Name {
+			a.addNext("It is deleted next (%s).", p.why(d))
 		}
 	}
 	switch m.State {
 	case overview.Leaving:
-		a.addNext("machine-controller-manager drains it, deletes the machine, and then the Node.")
+		a.addNext("The machine controller drains it, deletes the machine, and then the Node.")
 	case overview.Failed:
 		a.addNext("machine-controller-manager replaces it, one machine of a MachineDeployment at a time; kubectl describe machine shows its events.")
 	case overview.Booting, overview.ReserveBooting:
@@ -223,14 +221,10 @@ func priorities(n int) string {
 	switch n {
 	case 1:
 		return "named for deletion, deleted first"
-	case reserve.PriorityVictim:
-		return "selected for deletion, deleted next"
-	case reserve.PriorityServing:
-		return "serves, or boots"
-	case reserve.PriorityReserve:
-		return "ready in reserve, deleted last"
+	case 3:
+		return "as every new machine has it"
 	}
-	return "set by another client, and kept"
+	return "set by a client: machines of a lower priority are deleted first"
 }
 
 func orNone(text string) string {

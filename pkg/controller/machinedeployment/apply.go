@@ -125,14 +125,23 @@ func (a *application) claim(ctx context.Context, claims []plan.Claim) error {
 			}
 		}
 	}
-	return inParallel(claims, func(one plan.Claim) error {
-		after := one.Machine.DeepCopy()
-		after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == one.Set.UID })
-		if one.Adopt {
-			after.OwnerReferences = append(after.OwnerReferences, *metav1.NewControllerRef(one.Set, mcm.SchemeGroupVersion.WithKind(string(setKind))))
-		}
-		return a.patchMachine(ctx, one.Machine, after)
-	})
+	return inParallel(claims, func(one plan.Claim) error { return a.patchMachine(ctx, one.Machine, claimedMachine(one)) })
+}
+
+// claimedMachine returns a machine that is adopted or released.
+func claimedMachine(one plan.Claim) *mcm.Machine {
+	after := one.Machine.DeepCopy()
+	after.OwnerReferences = claimed(after.OwnerReferences, one.Set, setKind, one.Adopt)
+	return after
+}
+
+// claimed returns the owners of an object that is adopted or released.
+func claimed(owners []metav1.OwnerReference, by metav1.Object, of kind, adopt bool) []metav1.OwnerReference {
+	owners = slices.DeleteFunc(owners, func(r metav1.OwnerReference) bool { return r.UID == by.GetUID() })
+	if adopt {
+		owners = append(owners, *metav1.NewControllerRef(by, mcm.SchemeGroupVersion.WithKind(string(of))))
+	}
+	return owners
 }
 
 // report writes statuses. Where machines could not be created, the status says so.
@@ -148,12 +157,7 @@ func (a *application) report(ctx context.Context, changes []plan.StatusChange, f
 	var errs []error
 	for _, change := range changes {
 		before := a.current[change.Set.UID]
-		after := before.DeepCopy()
-		after.Status = change.After
-		if change.After.ObservedGeneration == change.Set.Generation {
-			after.Status.ObservedGeneration = before.Generation // spec may have been changed by this plan
-		}
-		err := a.patchSet(ctx, before, after, "status")
+		err := a.patchSet(ctx, before, reportedSet(before, change), "status")
 		if errs = append(errs, err); err == nil {
 			a.recordEvents(change.Events)
 		}
@@ -166,6 +170,16 @@ func (a *application) report(ctx context.Context, changes []plan.StatusChange, f
 func isInDoubt(err error) bool {
 	result := written.Outcome(err)
 	return result == written.Unknown || result == written.Conflict
+}
+
+// reportedSet returns a MachineSet with a new status. Its spec may have been changed by the same plan.
+func reportedSet(before *mcm.MachineSet, change plan.StatusChange) *mcm.MachineSet {
+	after := before.DeepCopy()
+	after.Status = change.After
+	if change.After.ObservedGeneration == change.Set.Generation {
+		after.Status.ObservedGeneration = before.Generation
+	}
+	return after
 }
 
 // patchSet writes what differs between two versions of a MachineSet.

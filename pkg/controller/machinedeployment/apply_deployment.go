@@ -80,11 +80,8 @@ func (a *application) reportDeployment(ctx context.Context, change *plan.Deploym
 	if change == nil {
 		return nil
 	}
-	after := a.deployment.DeepCopy()
-	after.Status = a.pruned.without(change.After, a.deployment)
-	if change.After.ObservedGeneration == a.view.Deployment.Generation {
-		after.Status.ObservedGeneration = a.deployment.Generation // spec may have been changed by this plan
-	}
+	after := reportedDeployment(a.deployment, a.view.Deployment.Generation, *change)
+	after.Status = a.pruned.without(after.Status, a.deployment)
 	was := keep.Condition(a.deployment)
 	if err := a.patchDeployment(ctx, after, "status"); err != nil {
 		return err
@@ -94,6 +91,17 @@ func (a *application) reportDeployment(ctx context.Context, change *plan.Deploym
 		klog.FromContext(ctx).Info("The reserve is given up")
 	}
 	return nil
+}
+
+// reportedDeployment returns a MachineDeployment with a new status, which was decided for a generation. Its
+// spec may have been changed by the same plan.
+func reportedDeployment(before *machine.MachineDeployment, decided int64, change plan.DeploymentStatusChange) *machine.MachineDeployment {
+	after := before.DeepCopy()
+	after.Status = change.After
+	if change.After.ObservedGeneration == decided {
+		after.Status.ObservedGeneration = before.Generation
+	}
+	return after
 }
 
 // patchDeployment writes what differs in the MachineDeployment.
@@ -125,14 +133,16 @@ func (a *application) claimSets(ctx context.Context, claims []plan.SetClaim) err
 	}
 	var errs []error
 	for _, one := range claims {
-		after := one.Set.DeepCopy()
-		after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == a.deployment.UID })
-		if one.Adopt {
-			after.OwnerReferences = append(after.OwnerReferences, *metav1.NewControllerRef(a.deployment, mcm.SchemeGroupVersion.WithKind(string(deploymentKind))))
-		}
-		errs = append(errs, a.patchSet(ctx, one.Set, after))
+		errs = append(errs, a.patchSet(ctx, one.Set, claimedSet(a.deployment, one)))
 	}
 	return errors.Join(errs...)
+}
+
+// claimedSet returns a MachineSet that is adopted or released.
+func claimedSet(d *machine.MachineDeployment, one plan.SetClaim) *mcm.MachineSet {
+	after := one.Set.DeepCopy()
+	after.OwnerReferences = claimed(after.OwnerReferences, d, deploymentKind, one.Adopt)
+	return after
 }
 
 // createSets creates MachineSets. It returns their first machines, which are to be created, too, and the
@@ -167,13 +177,18 @@ func (a *application) noteSet(ctx context.Context, set *mcm.MachineSet) []plan.C
 	a.writtenSets.Record(set)
 	a.current[set.UID], a.confirmed[set.UID] = set, true
 	klog.FromContext(ctx).V(2).Info("Created machine set", "machineDeployment", a.deployment.Name, "machineSet", set.Name)
-	n := int(set.Spec.Replicas)
-	if n == 0 {
-		return nil
+	if n := set.Spec.Replicas; n > 0 {
+		a.recorder.Eventf(referenceTo(deploymentKind, a.deployment), corev1.EventTypeNormal, "ScalingMachineSet", "Scaled up machine set %s to %d", set.Name, n)
 	}
-	a.recorder.Eventf(referenceTo(deploymentKind, a.deployment), corev1.EventTypeNormal, "ScalingMachineSet", "Scaled up machine set %s to %d", set.Name, n)
-	if a.view.Reserve != nil {
-		return nil // the next plan decides which of them serve
+	return firstMachines(a.view, set)
+}
+
+// firstMachines returns the machines that are created with a MachineSet. If there is a reserve, the next
+// plan decides which of them serve.
+func firstMachines(v plan.View, set *mcm.MachineSet) []plan.Creation {
+	n := int(set.Spec.Replicas)
+	if n == 0 || v.Reserve != nil {
+		return nil
 	}
 	return []plan.Creation{{Set: set, Count: min(n, plan.Burst)}}
 }

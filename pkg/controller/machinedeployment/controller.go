@@ -42,6 +42,9 @@ import (
 // once, each of them causes some.
 const gather = 20 * time.Millisecond
 
+// recheck is after how long MachineSets are looked at again although nothing has happened.
+const recheck = 10 * time.Minute
+
 // Informers of the two clusters, which other controllers share. Target is nil if there is no target
 // cluster.
 type Informers struct {
@@ -113,7 +116,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 		c.nodeClient, c.podClient = clients.Target.Nodes(), clients.Target.Pods(metav1.NamespaceAll)
 	}
 	if o.Reserve != nil {
-		c.reserves = &reserves{settings: *o.Reserve, memories: map[types.UID]keep.Memory{}}
+		c.reserves = newReserves(*o.Reserve)
 	}
 	c.loop = loop.New("machinedeployment", c.sync, loop.Options{Workers: cmp.Or(o.Workers, 5), Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {
@@ -339,8 +342,11 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 	p := c.decide(ctx, v)
 	c.deferNumbers(text, v, &p)
 	err = c.apply(ctx, v, p)
-	if v.Deployment != nil && c.reserves != nil && err == nil && (p.Memory != nil || v.Reserve == nil) {
-		c.reserves.remember(v.Deployment.UID, p.Memory) // once all is done: until then, what was asked for counts
+	if err == nil {
+		c.remember(v, p) // once all is done: until then, what was asked for counts
+	}
+	if len(v.Sets) > 0 {
+		p.Again = requeue.Sooner(p.Again, recheck)
 	}
 	if v.Reserve != nil && v.Reserve.Unreachable != "" && !c.target.Silent() {
 		return requeue.Sooner(p.Again, reachability.Recheck), err // caches have yet to catch up
@@ -361,6 +367,13 @@ func (c *Controller) deferNumbers(key string, v plan.View, p *plan.Plan) {
 	}
 	if p.DeploymentStatus != nil || len(p.Statuses) > 0 {
 		c.memory.noteReported(key, v.Now)
+	}
+}
+
+// remember keeps what a plan remembers of the reserve of a MachineDeployment for the next view.
+func (c *Controller) remember(v plan.View, p plan.Plan) {
+	if v.Deployment != nil && c.reserves != nil && (p.Memory != nil || v.Reserve == nil) {
+		c.reserves.remember(v.Deployment.UID, p.Memory)
 	}
 }
 

@@ -97,16 +97,21 @@ func (a *application) markTerminating(ctx context.Context, set *mcm.MachineSet, 
 // patchTerminating replaces the status as machine-controller-manager does: the machine controller
 // starts over with a description that is none of its own.
 func (a *application) patchTerminating(ctx context.Context, live *mcm.Machine) error {
-	now := metav1.NewTime(a.clock.Now())
-	after := live.DeepCopy()
-	after.Status.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineTerminating, LastUpdateTime: now}
-	after.Status.LastOperation = mcm.LastOperation{
-		Description: "Deleting machine from cloud provider", State: mcm.MachineStateProcessing, Type: mcm.MachineOperationDelete, LastUpdateTime: now,
-	}
+	after := terminatingMachine(live, metav1.NewTime(a.clock.Now()))
 	answer, err := a.client.Machines(live.Namespace).Patch(ctx, live.Name, types.MergePatchType, mergePatch(live, after), metav1.PatchOptions{}, "status")
 	if err != nil {
 		return fmt.Errorf("write status of machine %s: %w", live.Name, err)
 	}
 	a.writtenMachines.Record(answer)
 	return nil
+}
+
+// terminatingMachine returns a machine that was deleted, with its phase.
+func terminatingMachine(m *mcm.Machine, now metav1.Time) *mcm.Machine {
+	after := m.DeepCopy()
+	after.Status.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineTerminating, LastUpdateTime: now}
+	after.Status.LastOperation = mcm.LastOperation{
+		Description: "Deleting machine from cloud provider", State: mcm.MachineStateProcessing, Type: mcm.MachineOperationDelete, LastUpdateTime: now,
+	}
+	return after
 }

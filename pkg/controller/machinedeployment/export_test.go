@@ -3,6 +3,9 @@
 package machinedeployment
 
 import (
+	"context"
+	"time"
+
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	dto "github.com/prometheus/client_model/go"
 )
@@ -17,6 +20,11 @@ func (c *Controller) Held() int {
 func MessageOf(m *mcm.Machine, err error) string {
 	f, _ := failureOf(creationError{m, err})
 	return f.Message
+}
+
+// Sync syncs a key of a preview at rest, which has no client.
+func (p *Preview) Sync(ctx context.Context, key string) (time.Duration, error) {
+	return p.c.sync(ctx, key)
 }
 
 // Stale returns how many machines were deleted because they had failed a health check.

@@ -3,6 +3,7 @@
 package machinedeployment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -40,6 +41,15 @@ type reserves struct {
 
 	mu       sync.Mutex
 	memories map[types.UID]keep.Memory
+}
+
+// newReserves returns reserves with these settings, of which nothing is remembered.
+func newReserves(s keep.Settings) *reserves {
+	s.SurplusPatience = cmp.Or(s.SurplusPatience, keep.DefaultSurplusPatience)
+	if len(s.Effects) == 0 {
+		s.Effects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
+	}
+	return &reserves{settings: s, memories: map[types.UID]keep.Memory{}}
 }
 
 // memory returns what is remembered of a MachineDeployment.
@@ -401,13 +411,15 @@ func (a *application) confirmEmpty(ctx context.Context, m *mcm.Machine) error {
 	if err != nil {
 		return fmt.Errorf("list pods of node %s: %w", node, err)
 	}
-	effects := pool.ReserveEffects(m)
-	i := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool {
-		return pool.IsWorkload(&pod) && !pool.ToleratesReserve(&pod, effects)
-	})
-	if i >= 0 {
-		pod := pods.Items[i]
-		return conflictError("machines", m.Name, "pod %s/%s runs on its node", pod.Namespace, pod.Name)
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; occupies(pod, m) {
+			return conflictError("machines", m.Name, "pod %s/%s runs on its node", pod.Namespace, pod.Name)
+		}
 	}
 	return nil
+}
+
+// occupies reports whether a pod on the Node of a machine in reserve must not be there.
+func occupies(pod *corev1.Pod, m *mcm.Machine) bool {
+	return pool.IsWorkload(pod) && !pool.ToleratesReserve(pod, pool.ReserveEffects(m))
 }

@@ -64,16 +64,19 @@ func playReserved(o sim.Options, replicas int32, change func(*v1alpha1.MachineDe
 		defer c.End()
 		c.core = kubernetes.NewForConfigOrDie(c.ConfigFor("user"))
 		c.Set(func() {
-			c.cloud.ChangeNode = func(m *mcm.Machine, node *corev1.Node) {
-				template := m.Spec.NodeTemplateSpec
-				node.Spec.Taints, node.Annotations = slices.Clone(template.Spec.Taints), maps.Clone(template.Annotations)
-			}
+			c.cloud.ChangeNode = taintLikeMachine
 		})
 		c.Start(name, program)
 		world.Create(c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace), world.MachineDeployment("pool", replicas, change))
 		c.settle()
 		body(c)
 	})
+}
+
+// taintLikeMachine gives a Node the mark of its Machine.
+func taintLikeMachine(m *mcm.Machine, node *corev1.Node) {
+	template := m.Spec.NodeTemplateSpec
+	node.Spec.Taints, node.Annotations = slices.Clone(template.Spec.Taints), maps.Clone(template.Annotations)
 }
 
 // spared asks for an excess.

@@ -22,7 +22,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	. "github.com/evenkeel/evenkeel/test/builders/release"
@@ -137,27 +138,27 @@ func (c *cluster) refill(ctx context.Context, ours versioned.Interface, d v1alph
 	}
 }
 
-// taintController plays the machine-taint controller beside machine-controller-manager and a machine-controller. It makes that controller's own
-// plans, remembers them as its process does, and writes on the versions that it has read, in the same order.
-type taintController struct {
+// keeper plays the controller of MachineDeployments beside a machine-controller. It makes that controller's own plans, remembers them as
+// its process does, and writes on the versions that it has read.
+type keeper struct {
 	*cluster
-	taint *machinetaint.Preview
-	core  kubernetes.Interface
-	ours  versioned.Interface
+	preview *machinedeployment.Preview
+	core    kubernetes.Interface
+	ours    versioned.Interface
 }
 
-// keepAsPlanned is the program of a taintController. Its memory ends with it.
+// keepAsPlanned is the program of a keeper. Its memory ends with it.
 func (c *cluster) keepAsPlanned(ctx context.Context, config *rest.Config) error {
-	taint, err := machinetaint.NewPreview(keep.Settings{SurplusPatience: time.Hour}, true)
+	preview, err := machinedeployment.NewPreview(plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, keep.Settings{SurplusPatience: time.Hour}, true)
 	if err != nil {
 		return err
 	}
 	return c.actor(func(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (time.Duration, error) {
-		return (&taintController{cluster: c, taint: taint, core: core, ours: ours}).look(ctx), nil
+		return (&keeper{cluster: c, preview: preview, core: core, ours: ours}).look(ctx), nil
 	})(ctx, config)
 }
 
-func (k *taintController) look(ctx context.Context) (again time.Duration) {
+func (k *keeper) look(ctx context.Context) (again time.Duration) {
 	growing := false
 	k.set(func() { growing = k.growing })
 	if growing {
@@ -167,20 +168,9 @@ func (k *taintController) look(ctx context.Context) (again time.Duration) {
 		again = requeue.Sooner(again, k.bootstrap(ctx, k.core, k.ours, m))
 	}
 	for _, d := range k.deployments() {
-		again = requeue.Sooner(again, k.hold(ctx, d.Name))
-		k.follow(ctx, d.Name)
+		again = requeue.Sooner(again, k.follow(ctx, d.Name))
 	}
 	return again
-}
-
-// read shows the preview what there is.
-func (k *taintController) read() {
-	err := k.taint.SetObjects(machinetaint.Objects{
-		Deployments: pointers(k.deployments()), Sets: pointers(k.sets()), Machines: pointers(k.machines()), Nodes: pointers(k.nodes()), Pods: pointers(k.pods()),
-	}, time.Now())
-	if err != nil {
-		panic(err) // the objects have keys
-	}
 }
 
 func pointers[T any](all []T) (to []*T) {
@@ -190,73 +180,71 @@ func pointers[T any](all []T) (to []*T) {
 	return to
 }
 
-// hold carries out a plan. What it writes to the MachineDeployment waits until no machine is released any more.
-func (k *taintController) hold(ctx context.Context, name string) time.Duration {
-	k.read()
-	v, plan, ok := k.taint.Plan(ns, name)
-	if !ok || plan.Idle {
-		return plan.Again
+// follow carries out a plan, as far as its writes succeed. It is remembered if all do.
+func (k *keeper) follow(ctx context.Context, name string) time.Duration {
+	err := k.preview.SetObjects(machinedeployment.Objects{
+		Deployments: pointers(k.deployments()), Sets: pointers(k.sets()), Machines: pointers(k.machines()), Nodes: pointers(k.nodes()), Pods: pointers(k.pods()),
+	}, time.Now())
+	if err != nil {
+		panic(err) // the objects have keys
 	}
-	after, err := machinetaint.AfterPlan(v, plan)
+	v, made, ok := k.preview.Plan(ns, name)
+	if !ok {
+		return 0
+	}
+	after, err := k.preview.After(v, made)
 	if err != nil {
 		panic(err) // what was read can be changed
 	}
-	d, written := v.Deployment, k.writeMachines(ctx, after)
-	frees := slices.ContainsFunc(plan.Machines, func(c keep.MachineChange) bool { return c.Mark == keep.Free })
-	after.Deployment.Status = d.Status
-	if (!written || !frees) && !equality.Semantic.DeepEqual(after.Deployment, d) {
-		if answer, err := k.ours.MachineV1alpha1().MachineDeployments(ns).Update(ctx, after.Deployment, metav1.UpdateOptions{}); err == nil {
-			d = answer
-		}
+	if k.write(ctx, v.Deployment, after) {
+		k.preview.Remember(v, made)
 	}
-	if is := pool.AppliedOf(d, d.Spec.Replicas); is.Excess == plan.Rule.Applied.Excess && is.Absorbed == 0 {
-		k.taint.Remember(v, plan)
-	}
-	return plan.Again
+	return made.Again
 }
 
-// writeMachines reports whether all were written, each Node before its Machine.
-func (k *taintController) writeMachines(ctx context.Context, after machinetaint.After) bool {
+// write reports whether all was written, each Node before its Machine.
+func (k *keeper) write(ctx context.Context, before *v1alpha1.MachineDeployment, after machinedeployment.After) bool {
+	control := k.ours.MachineV1alpha1()
+	var errs []error
 	for _, n := range after.Nodes {
-		if _, err := k.core.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}); err != nil {
-			return false
-		}
+		_, err := k.core.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+		errs = append(errs, err)
 	}
 	for _, m := range after.Machines {
-		if _, err := k.ours.MachineV1alpha1().Machines(ns).Update(ctx, m, metav1.UpdateOptions{}); err != nil {
-			return false
+		_, err := control.Machines(ns).Update(ctx, m, metav1.UpdateOptions{})
+		if errs = append(errs, err); err == nil && m.DeletionTimestamp != nil {
+			k.remove(ctx, m.Name)
 		}
 	}
-	return true
+	if d := after.Deployment; !equality.Semantic.DeepEqual(d.Spec, before.Spec) || !equality.Semantic.DeepEqual(d.ObjectMeta, before.ObjectMeta) {
+		_, err := control.MachineDeployments(ns).Update(ctx, d, metav1.UpdateOptions{})
+		errs = append(errs, err)
+	}
+	if errors.Join(errs...) != nil {
+		return false
+	}
+	for _, set := range after.Sets {
+		_, err := control.MachineSets(ns).Update(ctx, set, metav1.UpdateOptions{})
+		errs = append(errs, err)
+	}
+	for _, m := range after.Created {
+		named := k.machine(m.Labels["name"], pool.Marked(m))
+		m.Name, m.UID = named.Name, ""
+		_, err := control.Machines(ns).Create(ctx, m, metav1.CreateOptions{})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...) == nil
 }
 
-// follow does what machine-controller-manager does: there are as many machines as it is shown.
-func (k *taintController) follow(ctx context.Context, name string) {
-	machines := k.ours.MachineV1alpha1().Machines(ns)
-	d := k.deployment(name)
-	shown, staying := pool.Visible(d), of(name, k.machines())
-	for _, set := range k.sets() {
-		if set.Name == name && int(set.Spec.Replicas) != shown {
-			set.Spec.Replicas = int32(shown)
-			_, _ = k.ours.MachineV1alpha1().MachineSets(ns).Update(ctx, &set, metav1.UpdateOptions{})
-		}
-	}
-	for range shown - len(staying) {
-		k.read()
-		_, _ = machines.Create(ctx, k.taint.Created(ns, name, k.machine(name, false)), metav1.CreateOptions{})
-	}
-	slices.SortStableFunc(staying, func(a, b mcm.Machine) int {
-		return cmp.Or(cmp.Compare(pool.Priority(&a), pool.Priority(&b)), cmp.Compare(b.Name, a.Name))
-	})
-	for _, m := range staying[:max(0, len(staying)-shown)] {
-		k.harm(m.Name)
-		_ = machines.Delete(ctx, m.Name, metav1.DeleteOptions{})
-		_ = k.core.CoreV1().Nodes().Delete(ctx, m.Name, metav1.DeleteOptions{})
-	}
+// remove has a machine go at once, with its Node.
+func (k *keeper) remove(ctx context.Context, name string) {
+	k.harm(name)
+	_ = k.ours.MachineV1alpha1().Machines(ns).Delete(ctx, name, metav1.DeleteOptions{})
+	_ = k.core.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
 }
 
 // harm notes that a machine is deleted, where pods run on it.
-func (k *taintController) harm(machine string) {
+func (k *keeper) harm(machine string) {
 	for _, p := range k.pods() {
 		if p.Spec.NodeName == machine {
 			k.set(func() { k.harmed = append(k.harmed, p.Name+" on "+machine) })
@@ -264,7 +252,7 @@ func (k *taintController) harm(machine string) {
 	}
 }
 
-// inhabit returns a cluster whose reserve a taintController holds. Whichever accounting there is, it knows it.
+// inhabit returns a cluster whose reserve a keeper holds. Whichever accounting there is, it knows it.
 func inhabit(w *storm.World) *cluster {
 	return adoptWith(w, (*cluster).keepAsPlanned)
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -25,7 +26,7 @@ const rounds = 10
 // about all of them again.
 func (f *fleet) reserve() (appears, rests *decisions, err error) {
 	appears, rests = &decisions{name: "a reserve appears"}, &decisions{name: "a reserve at rest"}
-	p, err := machinetaint.NewPreview(keep.Settings{}, true)
+	p, err := newPreview()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,10 +43,15 @@ func (f *fleet) reserve() (appears, rests *decisions, err error) {
 	return appears, rests, nil
 }
 
+// newPreview returns the controller of MachineDeployments.
+func newPreview() (*machinedeployment.Preview, error) {
+	return machinedeployment.NewPreview(plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, keep.Settings{}, true)
+}
+
 // decideAll decides about each MachineDeployment once, and applies the plans. steady reports whether
 // they changed nothing but status.
-func (f *fleet) decideAll(p *machinetaint.Preview, d *decisions) (steady bool, err error) {
-	err = p.SetObjects(machinetaint.Objects{
+func (f *fleet) decideAll(p *machinedeployment.Preview, d *decisions) (steady bool, err error) {
+	err = p.SetObjects(machinedeployment.Objects{
 		Deployments: f.deployments, Sets: f.sets, Machines: f.machines, Classes: []*mcm.MachineClass{f.class}, Nodes: f.nodes, Pods: f.pods,
 	}, start)
 	if err != nil {
@@ -53,16 +59,17 @@ func (f *fleet) decideAll(p *machinetaint.Preview, d *decisions) (steady bool, e
 	}
 	steady = true
 	for _, one := range slices.Clone(f.deployments) {
-		var v keep.View
-		var plan keep.Plan
-		d.measure(func() { v, plan, _ = p.Plan(one.Namespace, one.Name) })
-		after, err := machinetaint.AfterPlan(v, plan)
+		var v plan.View
+		var made plan.Plan
+		d.measure(func() { v, made, _ = p.Plan(one.Namespace, one.Name) })
+		after, err := p.After(v, made)
 		if err != nil {
 			return false, err
 		}
-		p.Remember(v, plan)
+		p.Remember(v, made)
 		f.replaceObjects(after)
-		steady = steady && plan.Steady()
+		made.DeploymentStatus, made.Statuses = nil, nil
+		steady = steady && made.IsEmpty()
 	}
 	return steady, nil
 }

@@ -9,9 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/evenkeel/evenkeel/internal/keep"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
 // rolled is how many machines of a MachineDeployment a rolling update has replaced.
@@ -46,7 +43,7 @@ func rollout(machines int) (*decisions, error) {
 }
 
 func (f *fleet) decideRounds(d *decisions) error {
-	p, err := machinetaint.NewPreview(keep.Settings{}, true)
+	p, err := newPreview()
 	for range rounds {
 		if err == nil {
 			_, err = f.decideAll(p, d)

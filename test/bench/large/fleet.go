@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
@@ -104,10 +104,17 @@ func request(p *corev1.Pod, cpu string) {
 }
 
 // replaceObjects replaces the objects that a plan has changed.
-func (f *fleet) replaceObjects(after machinetaint.After) {
+func (f *fleet) replaceObjects(after machinedeployment.After) {
 	for i, d := range f.deployments {
 		if d.Name == after.Deployment.Name {
 			f.deployments[i] = after.Deployment
+		}
+	}
+	for i, set := range f.sets {
+		for _, changed := range after.Sets {
+			if changed.UID == set.UID {
+				f.sets[i] = changed
+			}
 		}
 	}
 	machines, nodes := map[string]*mcm.Machine{}, map[string]*corev1.Node{}

@@ -112,7 +112,3 @@ var _ = It("E2: A MachineSet that becomes valid loses the condition", func() {
 var _ = It("O1: A MachineSet gets its finalizer, and goes on in the same plan", func() {
 	Expect(text(planFor(newSet("s", 2, without), nil))).To(Equal("add finalizer, create 2"))
 })
-
-var _ = It("Q9: A MachineSet is looked at again after ten minutes", func() {
-	Expect(planFor(newSet("s", 0), nil).Again).To(Equal(10 * time.Minute))
-})

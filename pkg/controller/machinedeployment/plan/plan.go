@@ -26,8 +26,6 @@ const (
 	// Burst is how many machines of a MachineSet are created, or deleted, at most by one plan. A
 	// MachineSet that is being deleted deletes all at once.
 	Burst = 100
-	// recheck is after how long a MachineSet is looked at again although nothing has happened.
-	recheck = 10 * time.Minute
 	// soon is when the rest is decided after machines came or went: what follows from that need not wait
 	// until a watch shows it.
 	soon = 10 * time.Millisecond
@@ -148,6 +146,12 @@ func (p Plan) IsEmpty() bool {
 		len(p.SetDeletions)+len(p.Nodes)+len(p.Statuses) == 0 && p.Deployment == nil && p.DeploymentStatus == nil
 }
 
+// IsSteady reports whether there is nothing to write but statuses.
+func (p Plan) IsSteady() bool {
+	p.Statuses, p.DeploymentStatus = nil, nil
+	return p.IsEmpty()
+}
+
 // New decides about what a view shows.
 func New(v View) Plan {
 	var p Plan
@@ -253,7 +257,6 @@ func (p *Plan) manage(s *set) {
 		p.reportInvalid(s, *s.invalid)
 		return
 	}
-	p.Again = requeue.Sooner(p.Again, recheck)
 	if s.Object.DeletionTimestamp != nil {
 		p.dismantle(s)
 		return

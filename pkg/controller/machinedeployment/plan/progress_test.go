@@ -180,11 +180,3 @@ var _ = It("T5: A set that the server refuses is a condition, and an event, once
 	d.Status = c.After
 	Expect(v.WithRefused("no more sets")).To(BeNil())
 })
-
-var _ = It("Q9: A MachineDeployment is looked at again after ten minutes", func() {
-	d := newDeployment(1, completed)
-	v := viewOf(d, of("new", 1, "r"))
-	d.Status = New(v).DeploymentStatus.After
-	p := New(v)
-	Expect(p.Again).To(Equal(10 * time.Minute))
-})

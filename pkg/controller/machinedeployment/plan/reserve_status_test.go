@@ -264,7 +264,7 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		for range 3 {
 			s.carryOut(s.decide())
 		}
-		Expect(s.decide().Again).To(BeNumerically("==", recheckOr(14*time.Minute)))
+		Expect(s.decide().Again).To(Equal(14 * time.Minute))
 		s = withSpares(2, newDeployment(2), of("new", 4, "rrrR"))
 		for range 3 {
 			s.carryOut(s.decide())
@@ -291,6 +291,3 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		Entry("by as many more as the flag says", "rrRRrRr", true),
 	)
 })
-
-// recheckOr is after how long a MachineDeployment is looked at again that waits for something until then.
-func recheckOr(d time.Duration) time.Duration { return min(d, 10*time.Minute) }

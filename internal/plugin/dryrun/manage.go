@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+
+	"github.com/evenkeel/evenkeel/internal/keep"
+	"github.com/evenkeel/evenkeel/internal/requeue"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
+	machineplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+// machinesPlan is the plan for a MachineDeployment with its MachineSets, machines and reserve.
+type machinesPlan struct {
+	machineplan.View
+	machineplan.Plan
+	// kept is what was decided about the reserve; see [machinedeployment.Kept].
+	kept *keep.Plan
+}
+
+// isUnsettled reports whether machines are being created or deleted, or are not ready.
+func (p machinesPlan) isUnsettled() bool {
+	return len(p.Creations)+len(p.Deletions) > 0 || slices.ContainsFunc(p.View.Sets, func(s machineplan.Set) bool {
+		return len(s.Machines) != int(s.Object.Spec.Replicas) || slices.ContainsFunc(s.Machines, func(m *mcm.Machine) bool {
+			return m.DeletionTimestamp != nil || !pool.Ready(m.Status.CurrentStatus.Phase)
+		})
+	})
+}
+
+// invalid returns what is wrong with the spec of the MachineDeployment; empty if nothing is.
+func (p machinesPlan) invalid() string {
+	status := p.View.Deployment.Status
+	if p.DeploymentStatus != nil {
+		status = p.DeploymentStatus.After
+	}
+	for _, c := range status.Conditions {
+		if c.Reason == machineplan.InvalidSpec || c.Reason == machineplan.SelectingAll {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// lookAtMachines decides about all MachineDeployments.
+func (w *world) lookAtMachines() error {
+	w.plans.machines = map[string]machinesPlan{}
+	return w.decide(slices.Collect(maps.Keys(w.deployments)))
+}
+
+// decide decides about some MachineDeployments.
+func (w *world) decide(keys []string) error {
+	err := w.manager.SetObjects(machinedeployment.Objects{
+		Deployments: w.deployments.sorted(), Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes,
+		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(), Budgets: w.still.Budgets, BudgetsUnknown: w.budgetsUnknown(),
+		PodsUnknown: w.still.Target && !w.still.seesTarget(),
+	}, w.now)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		d := w.deployments[key]
+		v, p, ok := w.manager.Plan(d.Namespace, d.Name)
+		if !ok {
+			continue
+		}
+		w.plans.machines[key] = machinesPlan{v, p, machinedeployment.Kept(v, p)}
+	}
+	return nil
+}
+
+// mostPlans limits how many plans for a MachineDeployment follow each other within one pass: plans take
+// milliseconds, machines minutes.
+const mostPlans = 10
+
+// manage carries out the plans for MachineDeployments, until nothing changes before a machine does.
+func (w *world) manage(context.Context) (moved bool, again time.Duration, err error) {
+	if err := w.lookAtMachines(); err != nil {
+		return false, 0, err
+	}
+	keys := slices.Sorted(maps.Keys(w.plans.machines))
+	for range mostPlans {
+		var busy []string
+		for _, key := range keys {
+			did, wait, err := w.carryOut(key)
+			if err != nil {
+				return false, 0, err
+			}
+			if again = requeue.Sooner(again, wait); did && w.deployments[key] != nil {
+				busy = append(busy, key)
+			}
+			moved = moved || did
+		}
+		if keys = busy; len(keys) == 0 {
+			break
+		}
+		if err := w.decide(keys); err != nil {
+			return false, 0, err
+		}
+	}
+	return moved, again, nil
+}
+
+// carryOut carries out the plan for a MachineDeployment, and reports whether anything changed.
+func (w *world) carryOut(key string) (moved bool, again time.Duration, err error) {
+	p := w.plans.machines[key]
+	after, err := w.manager.After(p.View, p.Plan)
+	if err != nil {
+		return false, 0, err
+	}
+	w.manager.Remember(p.View, p.Plan)
+	made := w.followed("MachineDeployment", key, len(after.Created))
+	for _, m := range after.Created[:made] {
+		w.machines[keyOf(m)], w.born[keyOf(m)] = m, true
+	}
+	w.put(key, after)
+	switch p.Creations = nil; {
+	case !p.IsEmpty() || made > 0:
+		w.noteUnpredicted(key)
+		return true, 0, nil
+	case len(after.Created) > 0:
+		return false, 0, nil // it would go on and on
+	}
+	return false, p.Again, nil
+}
+
+// put replaces the objects that a plan has changed.
+func (w *world) put(key string, after machinedeployment.After) {
+	switch d := after.Deployment; {
+	case d == nil:
+		delete(w.deployments, key)
+	case d != w.deployments[key]:
+		w.putDeployment(d)
+	}
+	for _, s := range after.Sets {
+		w.sets[keyOf(s)] = s
+	}
+	for _, s := range after.GoneSets {
+		delete(w.sets, keyOf(s))
+	}
+	for _, m := range after.Machines {
+		w.machines[keyOf(m)] = m
+	}
+	for _, n := range after.Nodes {
+		w.nodes[keyOf(n)] = n
+	}
+}
+
+// noteUnpredicted notes what others do after a plan, or when they do it.
+func (w *world) noteUnpredicted(key string) {
+	d := w.deployments[key]
+	if d == nil {
+		return
+	}
+	if d.Spec.Strategy.Type == mcm.InPlaceUpdateMachineDeploymentStrategyType && w.snapshot(d).Rollout.Replacing {
+		w.addNote("MachineDeployment %s updates its machines in place, which is not predicted", key)
+	}
+	for _, set := range w.sets.ownedBy(d.UID) {
+		staying := slices.DeleteFunc(w.machines.ownedBy(set.UID), pool.BeingDeleted)
+		if pool.Frozen(set) && len(staying) < int(set.Spec.Replicas) {
+			w.addNote("MachineDeployment %s is frozen, so no machines are created until enough of them have left", key)
+		}
+	}
+}
