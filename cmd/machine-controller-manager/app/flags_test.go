@@ -329,7 +329,13 @@ var _ = Describe("The binary", Serial, func() {
 		f.reserve("1:5:1")
 		f.boot()
 		f.waits()
-		Eventually(func() string { _, text := f.Get("/metrics"); return text }, eventually).Should(ContainSubstring(`evenkeel_release_pods{outcome="Doubtful"} 1`))
+		touches := 0
+		Eventually(func() string {
+			touches++
+			world.Patch(f.core.CoreV1().Nodes(), "roomy", `{"metadata":{"labels":{"touched":"%d"}}}`, touches)
+			_, text := f.Get("/metrics")
+			return text
+		}, eventually).Should(ContainSubstring(`evenkeel_release_pods{outcome="Doubtful"} 1`))
 		Expect(f.deployment("pool").Spec.Replicas).To(BeEquivalentTo(1))
 	})
 

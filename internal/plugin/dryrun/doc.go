@@ -9,8 +9,7 @@
 // The plans are the controllers' own: each controller's preview reads the objects with the same
 // code that reads a cluster, and decides by its own rules. The rest is modeled:
 //
-//   - Several plans for a MachineDeployment follow each other before a machine boots or is gone.
-//     Updates in place end where the agents of the Nodes begin.
+//   - Updates in place end where the agents of the Nodes begin.
 //   - Schedules of Reserves stand still, and what CapacityBuffers refer to stays as it was read.
 //   - Machines boot, and disappear when they are deleted. If some cannot be created now, no more can
 //     be created.

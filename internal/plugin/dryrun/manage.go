@@ -50,12 +50,6 @@ func (p machinesPlan) invalid() string {
 
 // lookAtMachines decides about all MachineDeployments.
 func (w *world) lookAtMachines() error {
-	w.plans.machines = map[string]machinesPlan{}
-	return w.decide(slices.Collect(maps.Keys(w.deployments)))
-}
-
-// decide decides about some MachineDeployments.
-func (w *world) decide(keys []string) error {
 	err := w.manager.SetObjects(machinedeployment.Objects{
 		Deployments: w.deployments.sorted(), Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes,
 		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(), Budgets: w.still.Budgets, BudgetsUnknown: w.budgetsUnknown(),
@@ -64,45 +58,26 @@ func (w *world) decide(keys []string) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
-		d := w.deployments[key]
-		v, p, ok := w.manager.Plan(d.Namespace, d.Name)
-		if !ok {
-			continue
+	w.plans.machines = map[string]machinesPlan{}
+	for key, d := range w.deployments {
+		if v, p, ok := w.manager.Plan(d.Namespace, d.Name); ok {
+			w.plans.machines[key] = machinesPlan{v, p, machinedeployment.Kept(v, p)}
 		}
-		w.plans.machines[key] = machinesPlan{v, p, machinedeployment.Kept(v, p)}
 	}
 	return nil
 }
 
-// mostPlans limits how many plans for a MachineDeployment follow each other within one pass: plans take
-// milliseconds, machines minutes.
-const mostPlans = 10
-
-// manage carries out the plans for MachineDeployments, until nothing changes before a machine does.
+// manage carries out the plan for each MachineDeployment.
 func (w *world) manage(context.Context) (moved bool, again time.Duration, err error) {
 	if err := w.lookAtMachines(); err != nil {
 		return false, 0, err
 	}
-	keys := slices.Sorted(maps.Keys(w.plans.machines))
-	for range mostPlans {
-		var busy []string
-		for _, key := range keys {
-			did, wait, err := w.carryOut(key)
-			if err != nil {
-				return false, 0, err
-			}
-			if again = requeue.Sooner(again, wait); did && w.deployments[key] != nil {
-				busy = append(busy, key)
-			}
-			moved = moved || did
-		}
-		if keys = busy; len(keys) == 0 {
-			break
-		}
-		if err := w.decide(keys); err != nil {
+	for _, key := range slices.Sorted(maps.Keys(w.plans.machines)) {
+		did, wait, err := w.carryOut(key)
+		if err != nil {
 			return false, 0, err
 		}
+		moved, again = moved || did, requeue.Sooner(again, wait)
 	}
 	return moved, again, nil
 }

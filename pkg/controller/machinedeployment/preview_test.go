@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -286,6 +287,30 @@ var _ = Describe("A preview", func() {
 		})
 	})
 
+	It("creates machines that serve before those in reserve, and writes the status beside other changes", func() {
+		playReserved(sim.Options{Seed: 1}, 1, spared(1), keeping(everything), func(c *reserved) {
+			preview, o := newPreview(true), c.all()
+			Expect(preview.SetObjects(o, time.Now())).To(Succeed())
+			v, p, _ := preview.Plan(fixture.Namespace, "pool")
+			changed := v.Deployment.DeepCopy()
+			changed.Spec.Replicas++
+			status := *v.Deployment.Status.DeepCopy()
+			status.ReadyReplicas = 7
+			p.Deployment = &plan.DeploymentChange{Before: v.Deployment, After: changed}
+			p.DeploymentStatus = &plan.DeploymentStatusChange{After: status}
+			p.Creations = []plan.Creation{{Set: v.Sets[0].Object, Count: 3, Reserve: 1, Mark: v.Reserve.Settings.NewMark(v.Now)}}
+			after, err := preview.After(v, p)
+			Expect(err).NotTo(HaveOccurred())
+			roles := []bool{}
+			for _, m := range after.Created {
+				roles = append(roles, pool.Marked(m))
+			}
+			Expect(roles).To(Equal([]bool{false, false, true}))
+			Expect(after.Deployment.Spec.Replicas).To(BeEquivalentTo(2))
+			Expect(after.Deployment.Status).To(And(HaveField("ReadyReplicas", BeEquivalentTo(7)), HaveField("ObservedGeneration", v.Deployment.Generation+1)))
+		})
+	})
+
 	It("writes nothing into what it was given", func() {
 		playReserved(sim.Options{Seed: 1}, 2, spared(1), keeping(everything), func(c *reserved) {
 			c.edit(`{"spec":{"replicas":4,"template":{"spec":{"class":{"name":"other"}}}}}`)
@@ -371,6 +396,14 @@ var _ = Describe("What a preview knows", func() {
 		Entry("by default", pool.DefaultUnreadyLimits(), true),
 		Entry("by their number", pool.UnreadyLimits{Count: 4, Percentage: 45}, false),
 	)
+
+	It("is what a MachineClass promises, where no Node shows it", func() {
+		o.Deployments[0].Annotations[v1alpha1.BoundsAnnotation] = "1:9:cpu=8"
+		o.Classes = []*mcm.MachineClass{fixture.MachineClass(fixture.Class, func(c *mcm.MachineClass) {
+			c.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourcePods: resource.MustParse("110")}}
+		})}
+		Expect(reservedView(newPreview(true), o).Allocatable).To(HaveKeyWithValue(corev1.ResourceCPU, resource.MustParse("8")))
+	})
 
 	It("is budgets, or why they are not known", func() {
 		preview := newPreview(true)

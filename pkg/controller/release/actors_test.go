@@ -224,6 +224,11 @@ func (k *keeper) write(ctx context.Context, before *v1alpha1.MachineDeployment, 
 		return false
 	}
 	for _, set := range after.Sets {
+		if set.ResourceVersion == "" {
+			set.UID = ""
+			_, _ = control.MachineSets(ns).Create(ctx, set, metav1.CreateOptions{})
+			return false // its machines are for the next plan
+		}
 		_, err := control.MachineSets(ns).Update(ctx, set, metav1.UpdateOptions{})
 		errs = append(errs, err)
 	}

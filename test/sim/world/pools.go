@@ -34,7 +34,7 @@ func CreatePool(ours machineclient.MachineV1alpha1Interface, d *v1alpha1.Machine
 	ginkgo.GinkgoHelper()
 	d = Create(ours.MachineDeployments(d.Namespace), d)
 	s := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: set, Namespace: d.Namespace, OwnerReferences: OwnedBy("MachineDeployment", d)}}
-	s.Spec.Template = d.Spec.Template
+	s.Labels, s.Spec.Selector, s.Spec.Template, s.Spec.Replicas = d.Spec.Template.Labels, d.Spec.Selector, d.Spec.Template, d.Spec.Replicas
 	return Create(ours.MachineSets(d.Namespace), s)
 }
 

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
@@ -179,9 +178,6 @@ func (r *round) remember(p *fit.Pod) {
 		since = r.Now
 	}
 	r.plan.Memory[p.Object.UID] = since
-	if left := since.Add(r.Settings.Patience).Sub(r.Now); left > 0 {
-		r.plan.Again = requeue.Sooner(r.plan.Again, left)
-	}
 }
 
 // buildNodes sets what will run on every node. For machines that are released or boot, this

@@ -247,14 +247,6 @@ var _ = Describe("A plan over time", func() {
 		Expect(p.Memory).To(BeEmpty())
 	})
 
-	It("looks again when it would begin to doubt a pod, and not after that", func() {
-		s := tell().pool("a", 1, 2, 10).waits(Pod("p", 1000))
-		p := New(s.View)
-		Expect(p.Again).To(Equal(s.Settings.Patience))
-		again(s, p, s.Settings.Patience)
-		Expect(New(s.View).Again).To(BeZero())
-	})
-
 	It("does not doubt a pod whose room others took", func() {
 		s := tell().pool("a", 1, 2, 10).waits(Pod("p", 1000))
 		p := New(s.View)
