@@ -215,16 +215,6 @@ func recordedOwners(d *v1alpha1.MachineDeployment) []string {
 	return owners
 }
 
-// workloadReplicas returns R: the replicas that machine-controller-manager may act on.
-func workloadReplicas(d *v1alpha1.MachineDeployment) int {
-	return max(0, int(pool.Workload(d, d.Spec.Replicas)))
-}
-
-// appliedExcess returns what machine-controller-manager is asked to run beyond replicas.
-func appliedExcess(d *v1alpha1.MachineDeployment) reserve.Applied {
-	return pool.AppliedOf(d, d.Spec.Replicas)
-}
-
 // desiredAccounting returns where the reserve is to be counted.
 func (v View) desiredAccounting() (pool.Accounting, error) {
 	if text, set := v.Deployment.Annotations[v1alpha1.AccountingAnnotation]; set {
@@ -266,7 +256,7 @@ func (v View) presentAccounting() pool.Accounting {
 // machines alone decide. It is empty if nothing is lost, or no reserve is desired.
 func recoveredExcess(v View, w desired) string {
 	d := v.Deployment
-	if _, there := d.Annotations[v1alpha1.AppliedExcessAnnotation]; there || v.Memory.UID == d.UID || v.Rollout || w.accounting != pool.Inclusive {
+	if _, there := d.Annotations[v1alpha1.AppliedExcessAnnotation]; there || v.Memory.Known || v.Rollout || w.accounting != pool.Inclusive {
 		return ""
 	}
 	serving, held := 0, 0
@@ -313,7 +303,7 @@ func awaitsShare(v View, w desired) time.Duration {
 	d := v.Deployment
 	_, shared := d.Annotations[v1alpha1.ShareAnnotation]
 	_, applied := d.Annotations[v1alpha1.AppliedExcessAnnotation]
-	if shared || applied || w.Wish > 0 || w.problem != nil || v.Memory.UID == d.UID && v.Memory.Applied != "" {
+	if shared || applied || w.Wish > 0 || w.problem != nil || v.Memory.Applied != "" {
 		return 0
 	}
 	worker := d.Spec.Template.Spec.NodeTemplateSpec.Annotations

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,7 +48,7 @@ func rollingOut(v *keep.View) { v.Rollout = true }
 
 // remembered is what the last plan knew to be applied.
 func remembered(applied string) viewChange {
-	return func(v *keep.View) { v.Memory.Applied, v.Memory.UID = applied, "uid" }
+	return func(v *keep.View) { v.Memory.Applied, v.Memory.Known = applied, true }
 }
 
 // numbers expects a plan to add to spec.replicas, and to write this record of the excess.
@@ -79,8 +80,8 @@ var _ = DescribeTable("Replicas", numbers,
 	Entry("raised by a client beside a single machine, are raised for workload", oneIncluded(replicas(5)), 0, "1,counted=1,replicas=5"),
 	Entry("include machines that get their Nodes while settings cannot be read", atRest(inclusive, note(api.BoundsAnnotation, "many")), 2, twoCounted),
 	Entry("include machines that get their Nodes while bounds cannot be read, if the MachineDeployment wants that", atRest(additive, note(api.AccountingAnnotation, "Inclusive"), note(api.BoundsAnnotation, "many")), 2, twoCounted),
-	Entry("that a client lowered include less of the reserve", included(replicas(4)), 0, "2,counted=1,replicas=4"),
-	Entry("that a client lowered by the whole reserve include none of it", included(replicas(3)), 0, "2"),
+	Entry("that a client lowered include less of the reserve", included(replicas(4)), 0, "2,max=4,counted=1,replicas=4"),
+	Entry("that a client lowered by the whole reserve include none of it", included(replicas(3)), 0, "2,max=3"),
 	Entry("include it as before while settings cannot be read", included(note(api.BoundsAnnotation, "many")), 0, ""),
 	Entry("raised by a client, are raised for workload, and the record follows", included(replicas(6)), 0, "2,counted=2,replicas=6"),
 	Entry("include only machines that have a Node", atRest(inclusive, machine("r1", withoutNode, in(mcm.MachinePending))), 1, "2,counted=1,replicas=4"),
@@ -89,36 +90,9 @@ var _ = DescribeTable("Replicas", numbers,
 	Entry("do not fall below min when the reserve is given up", included(inclusive, draining, note(api.BoundsAnnotation, "4:9")), 0, "1,max=9,counted=1,replicas=5"),
 	Entry("may fall to min when the reserve is given up", included(inclusive, draining, note(api.BoundsAnnotation, "3:9")), 0, "2,max=9,counted=2,replicas=5"),
 	Entry("grow by one if a client lowered them for a reserve machine that it named", atRest(replicas(2), machine("r1", named)), 1, ""),
-	Entry("grow for named reserve machines that are gone", atRest(replicas(1), func(v *keep.View) { v.NamedGone = 2 }), 2, ""),
-	Entry("below 0 are left for machine-controller-manager to reject", atRest(replicas(-1)), 0, ""),
-	Entry("do not grow twice for a named machine", atRest(replicas(2), machine("r1", named), note(api.ReturnedAnnotation, "r1")), 0, ""),
-)
-
-func named(m *keep.Machine) { m.Named = true }
-
-var _ = DescribeTable("The names of machines for which replicas grew",
-	func(v keep.View, written ...string) {
-		text, changed := keep.New(v).Deployment.Annotations[api.ReturnedAnnotation]
-		Expect(changed).To(Equal(len(written) > 0))
-		if changed {
-			Expect(text).To(Equal(written[0]))
-		}
-	},
-	Entry("are recorded", atRest(replicas(2), machine("r1", named)), "r1"),
-	Entry("are added to others", atRest(replicas(2), machine("r1", named), machine("r2", named), note(api.ReturnedAnnotation, "r2")), "r1,r2"),
-	Entry("stay while the machines exist", atRest(machine("r1", named), note(api.ReturnedAnnotation, "r1"))),
-	Entry("go with the machines", atRest(machine("r1", named), note(api.ReturnedAnnotation, "gone,r1")), "r1"),
-	Entry("may be empty", atRest(note(api.ReturnedAnnotation, ",")), ""),
-)
-
-var _ = DescribeTable("The record of machines for which replicas grew is read",
-	func(text string, names ...string) {
-		d := atRest(note(api.ReturnedAnnotation, text)).Deployment
-		Expect(maps.Keys(keep.Returned(d))).To(ConsistOf(names))
-	},
-	Entry("as their names", "r2,r1", "r1", "r2"),
-	Entry("without empty ones", ",r1,", "r1"),
-	Entry("as none if there is none", ""),
+	Entry("grow for named reserve machines that are gone", atRest(replicas(1), note(machineutils.TriggerDeletionByMCM, "gone,away")), 2, ""),
+	Entry("below 0 are left as they are", atRest(replicas(-1)), 0, ""),
+	Entry("do not grow again for a named machine that is being deleted", atRest(replicas(2), machine("r1", named, leaving)), 0, ""),
 )
 
 var _ = DescribeTable("A new reserve",
@@ -144,11 +118,17 @@ var _ = Describe("A record of the excess that a client removed", func() {
 		return atRest(append([]viewChange{note(api.AppliedExcessAnnotation, ""), remembered("2")}, change...)...)
 	}
 
-	It("is written again before anything else changes", func() {
+	It("is written again before anything else changes, where replicas include the reserve", func() {
+		counted := []viewChange{replicas(5), remembered(twoCounted)}
+		numbers(lost(counted...), 0, twoCounted)
+		numbers(lost(append(counted, excess(1), machine("r2", leaving))...), 0, twoCounted)
+		numbers(lost(append(counted, replicas(3))...), 0, twoCounted)
+	})
+
+	It("is written as it is now, where replicas do not include the reserve", func() {
 		numbers(lost(), 0, "2")
-		numbers(lost(excess(1), machine("r2", condemned)), 0, "2")
-		numbers(lost(replicas(2), machine("r1", named)), 0, "2")
-		Expect(keep.New(lost(replicas(2), machine("r1", named))).Deployment.Annotations).NotTo(HaveKey(api.ReturnedAnnotation))
+		numbers(lost(excess(1), machine("r2", leaving)), 0, "1")
+		numbers(lost(replicas(2), machine("r1", named)), 1, "2")
 	})
 
 	It("is written again with the replicas that it was for", func() {
@@ -158,24 +138,16 @@ var _ = Describe("A record of the excess that a client removed", func() {
 	})
 
 	It("starts no patience and no delay before", func() {
-		v := lost(machine("r1", occupied))
+		counted := []viewChange{replicas(5), remembered(twoCounted)}
+		v := lost(append(counted, machine("r1", occupied))...)
 		Expect(keep.New(v).Memory.SurplusSince).To(BeZero())
-		note(api.AppliedExcessAnnotation, "2")(&v)
+		note(api.AppliedExcessAnnotation, twoCounted)(&v)
 		Expect(keep.New(v).Memory.SurplusSince).To(Equal(noon))
-		v = lost(machine("r1", condemned, in(mcm.MachinePending)))
+		v = lost(append(counted, machine("r1", in(mcm.MachinePending)))...)
 		v.Settings.BootPatience = time.Minute
 		Expect(keep.New(v).Memory.Retry.Failures).To(BeZero())
-		note(api.AppliedExcessAnnotation, "2")(&v)
+		note(api.AppliedExcessAnnotation, twoCounted)(&v)
 		Expect(keep.New(v).Memory.Retry.Failures).To(Equal(1))
-	})
-
-	It("counts only for the MachineDeployment that it was of", func() {
-		v := lost()
-		v.Memory.UID = "another"
-		Expect(keep.New(v).Rule.Applied.Excess).To(Equal(2), "a new excess")
-		v.Deployment.Spec.ExcessReplicas = nil
-		note(api.WantedExcessAnnotation, "")(&v)
-		Expect(keep.New(v).Rule.Applied.Excess).To(BeZero())
 	})
 
 	It("does not count beside a record that is there", func() {
@@ -242,21 +214,22 @@ var _ = Describe("A reserve that replicas include, of which record and memory ar
 
 	It("does not serve", func() {
 		Expect(machineWrites(keep.New(lost()))).To(BeEmpty())
-		Expect(machineWrites(keep.New(lost(additive)))).To(Equal([]string{"r1 released (Released) priority 3", "r2 released (Released) priority 3"}))
+		Expect(machineWrites(keep.New(lost(additive)))).To(Equal([]string{"r1 released (Released)", "r2 released (Released)"}))
 	})
 })
 
 var _ = DescribeTable("When the cluster hibernates or is deleted",
-	func(v keep.View, desired string, applied int) {
+	func(v keep.View, desired string, going int) {
 		hibernate(&v)
 		p := keep.New(v)
 		Expect(p.Report.Message).To(ContainSubstring(desired))
-		Expect(p.Rule.Applied.Excess).To(Equal(applied))
+		Expect(p.Rule.Going).To(HaveLen(going))
 	},
-	Entry("a reserve that replicas include goes with them", included(inclusive, replicas(0)), "of 0 in reserve", 0),
+	Entry("a reserve that replicas include goes with them", included(inclusive, replicas(0)), "of 0 in reserve", 2),
+	Entry("a reserve that replicas include goes with them, whatever runs there", included(inclusive, replicas(0), machine("r1", withTolerantPod)), "of 0 in reserve", 2),
 	Entry("a reserve that replicas include is desired no more", included(inclusive), "of 0 in reserve", 2),
-	Entry("a reserve that replicas include falls no lower while replicas remain", included(inclusive, replicas(1)), "of 0 in reserve", 2),
-	Entry("a reserve beside replicas stays", atRest(replicas(0)), "of 2 in reserve", 2),
+	Entry("a reserve that replicas include is desired no more, and pods are considered while replicas remain", included(inclusive, replicas(5), machine("r1", withTolerantPod)), "of 0 in reserve", 1),
+	Entry("a reserve beside replicas stays", atRest(replicas(0)), "of 2 in reserve", 0),
 )
 
 var _ = Describe("Without hibernation", func() {
@@ -267,7 +240,7 @@ var _ = Describe("Without hibernation", func() {
 
 var _ = Describe("Growth that is still to be split over zones", func() {
 	It("waits as before when replicas grow for a machine that is gone", func() {
-		p := keep.New(atRest(replicas(2), note(api.AppliedReplicasAnnotation, "2"), func(v *keep.View) { v.NamedGone = 1 }))
+		p := keep.New(atRest(replicas(2), note(api.AppliedReplicasAnnotation, "2"), note(machineutils.TriggerDeletionByMCM, "gone")))
 		Expect(p.Deployment.Replicas).To(Equal(1))
 		Expect(entries(p.Deployment.Annotations)).To(Equal([]string{"applied-replicas=3"}))
 	})
@@ -377,16 +350,6 @@ func restored() keep.View {
 	return v
 }
 
-var _ = Describe("A MachineDeployment that was made anew", func() {
-	It("has nothing of the reserve of the one before, which had its name", func() {
-		v := owned(-1, "", "")
-		v.Deployment.UID, v.Memory = "two", keep.Memory{UID: "two", Applied: "2"}
-		Expect(keep.New(v).Idle).To(BeFalse(), "it is its own, and a client replaced the whole object")
-		v.Memory.UID = "one"
-		Expect(keep.New(v).Idle).To(BeTrue())
-	})
-})
-
 var _ = Describe("A MachineDeployment that was restored without annotations", func() {
 	It("keeps its reserve until its share of the pool's excess is written, and then has as much", func() {
 		v := restored()
@@ -409,7 +372,7 @@ var _ = Describe("A MachineDeployment that was restored without annotations", fu
 		v.Deployment.Annotations[api.ShareAnnotation] = "2"
 		v.Deployment.Annotations[api.BoundsAnnotation] = "3:9:2"
 		v.Rollout = true
-		Expect(keep.New(v).Deployment.Annotations[api.AppliedExcessAnnotation]).NotTo(ContainSubstring("counted=2"))
+		Expect(keep.New(v).Rule.Replicas).To(Equal(5))
 	})
 
 	DescribeTable("waits for no share", func(change func(*keep.View)) {
@@ -426,12 +389,12 @@ var _ = Describe("A MachineDeployment that was restored without annotations", fu
 		}),
 		Entry("without a machine in reserve", func(v *keep.View) {
 			v.Machines = v.Machines[:3]
-			note(api.ReturnedAnnotation, "gone")(v)
+			note(returned, "gone")(v)
 		}),
 		Entry("that is there already, and asks for none", func(v *keep.View) { v.Deployment.Annotations[api.ShareAnnotation] = "0" }),
 		Entry("where a Reserve requests one machine", func(v *keep.View) { v.Deployment.Annotations[api.RequestedExcessAnnotation] = "shop=1" }),
 		Entry("if its settings cannot be read", func(v *keep.View) { v.Deployment.Annotations[api.DrainReserveAnnotation] = "maybe" }),
-		Entry("if the last plan knew its reserve", func(v *keep.View) { v.Memory = keep.Memory{UID: "restored", Applied: twoCounted} }),
+		Entry("if the last plan knew its reserve", func(v *keep.View) { v.Memory = keep.Memory{Known: true, Applied: twoCounted} }),
 		Entry("where its reserve is on record", func(v *keep.View) {
 			v.Deployment.Annotations[api.AppliedExcessAnnotation] = "2,max=9,counted=2,replicas=5"
 		}),
@@ -446,8 +409,7 @@ var _ = Describe("A MachineDeployment that was restored without annotations", fu
 		Entry("also of a pool whose excess is not in bounds", func(v *keep.View) {
 			v.Deployment.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{api.PoolExcessAnnotation: "2"}
 		}),
-		Entry("also after plans that knew of no reserve", func(v *keep.View) { v.Memory = keep.Memory{UID: "restored"} }),
-		Entry("whatever was known of another of its name", func(v *keep.View) { v.Memory = keep.Memory{UID: "before", Applied: twoCounted} }),
+		Entry("also after plans that knew of no reserve", func(v *keep.View) { v.Memory = keep.Memory{Known: true} }),
 	)
 
 	It("waits for its share for five minutes to the last instant", func() {

@@ -11,11 +11,9 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // writable reports whether the machine may be written: not before it has its provider id, and not
@@ -48,45 +46,21 @@ func (m Machine) markDiffers(s Settings) bool {
 	return false
 }
 
-// ruleMachine returns the machine as the reserve rule sees it.
-func (m Machine) ruleMachine(returned map[string]bool) reserve.Machine {
-	one := reserve.MachineOf(m.Machine)
-	one.SeenPriority, one.Returned, one.Doubtful, one.Open = m.SeenPriority, returned[one.Name], m.Doubtful, one.Open || m.Opened
-	return one
-}
-
-// opened reports whether the Node of a machine in reserve has no reserve taint.
-func (m Machine) opened() bool {
-	return m.Node != nil && m.Marked() && !pool.HasReserveTaint(m.Node.Spec.Taints)
-}
-
-// Returned returns the names of the machines for which replicas were restored.
-func Returned(d *v1alpha1.MachineDeployment) map[string]bool {
-	names := map[string]bool{}
-	for name := range strings.SplitSeq(d.Annotations[v1alpha1.ReturnedAnnotation], ",") {
-		if name != "" {
-			names[name] = true
+// NamedSpares returns how many reserve machines clients have named for deletion when they lowered replicas,
+// and that are not being deleted for that yet. It includes names of machines that were being deleted by
+// then, or are gone: nothing else is deleted in their place. Each such name is dropped by the plan that
+// sees it.
+func NamedSpares(d *v1alpha1.MachineDeployment, machines []Machine) (n int) {
+	missing := pool.Named(d)
+	for _, m := range machines {
+		at, listed := missing[m.Object.Name]
+		delete(missing, m.Object.Name)
+		late := listed && m.Object.DeletionTimestamp != nil && !at.Before(m.Object.DeletionTimestamp.Time)
+		if m.Reserve() && (late || m.Named && !pool.BeingDeleted(m.Object)) {
+			n++
 		}
 	}
-	return names
-}
-
-// freezeMargin returns how many machines beyond its replicas a MachineDeployment may have before
-// machine-controller-manager freezes it; 0 if it does not freeze it.
-func freezeMargin(v View) int {
-	strategy := v.Deployment.Spec.Strategy
-	var surge *intstr.IntOrString
-	switch {
-	case strategy.RollingUpdate != nil:
-		surge = strategy.RollingUpdate.MaxSurge
-	case strategy.InPlaceUpdate != nil:
-		surge = strategy.InPlaceUpdate.MaxSurge
-	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(surge, v.Memory.Visible(v.Deployment), true)
-	if err != nil { // also without a surge
-		return 0
-	}
-	return n + v.Settings.SafetyUp
+	return n + len(missing)
 }
 
 func countText(n *int32) string {
@@ -94,24 +68,6 @@ func countText(n *int32) string {
 		return ""
 	}
 	return fmt.Sprint(*n)
-}
-
-// mostMachines returns how many machines the MachineSets may be asking for, without those that are
-// not created because max leaves no room for them (I1). The guard of creations refuses these, except
-// in rollouts and where workload exceeds max. Beyond max, it may let a machine of workload be created
-// beside each one that leaves.
-func mostMachines(v View) int {
-	wishes, _ := pool.WishesOf(v.Deployment) // bounds limit whatever other annotations say
-	if wishes.Bounds == nil || v.Rollout || v.Memory.Workload(v.Deployment) > int(wishes.Bounds.Max) {
-		return v.MaxSetReplicas
-	}
-	limit := int(wishes.Bounds.Max)
-	for _, m := range v.Machines {
-		if m.Leaving() {
-			limit++
-		}
-	}
-	return min(v.MaxSetReplicas, limit)
 }
 
 // MachineByName returns the Machine with this name. Plans contain only machines of their view.
@@ -134,8 +90,8 @@ func (v View) ChangedFrom(m *mcm.Machine, change MachineChange) *mcm.Machine {
 	case Hold:
 		after = pool.Mark(m, laterMark(m, v.Settings, v.Now))
 	}
-	if change.Priority != 0 {
-		after = withAnnotation(after, machineutils.MachinePriority, fmt.Sprint(change.Priority))
+	if change.Unranked {
+		after = withAnnotation(after, machineutils.MachinePriority, "")
 	}
 	if change.Owner != nil {
 		after = withAnnotation(after, v1alpha1.DedicatedAnnotation, string(*change.Owner))
@@ -199,9 +155,8 @@ func withStates(v View, changes []MachineChange, nodes []NodeChange) []MachineCh
 }
 
 // stateText returns the state of a Machine after a change, with these taints on its Node. A machine
-// that boots in reserve has none yet, since its mark contains the time: once it is ready, its
-// priority changes, and both are one write. For a machine that serves, it contains when it left the
-// reserve, if it ever did.
+// that boots in reserve has none yet, since its mark contains the time. For a machine that serves, it
+// contains when it left the reserve, if it ever did.
 func (m Machine) stateText(c MachineChange, taints []corev1.Taint, v View) string {
 	now, before := v.Now.UTC().Format(time.RFC3339), m.Object.Annotations[v1alpha1.ReserveStateAnnotation]
 	switch {

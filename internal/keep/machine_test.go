@@ -26,7 +26,7 @@ var _ = Describe("A reserve that is as desired", func() {
 		expectAtRest(p)
 		Expect(p.Idle).To(BeFalse())
 		Expect(p.Again).To(BeZero())
-		Expect(p.Memory).To(Equal(keep.Memory{Applied: "2", UID: "uid"}))
+		Expect(p.Memory).To(Equal(keep.Memory{Applied: "2", Known: true}))
 	})
 })
 
@@ -38,25 +38,30 @@ var _ = DescribeTable("Machines are written",
 		}
 		Expect(machineWrites(keep.New(v))).To(Equal(written))
 	},
-	Entry("where one in reserve has a pod that does not tolerate it", atRest(machine("r1", occupied)), "r1 released (Occupied) priority 3"),
+	Entry("where one in reserve has a pod that does not tolerate it", atRest(machine("r1", occupied)), "r1 released (Occupied)"),
 	Entry("not where the pod tolerates the reserve", atRest(machine("r1", withTolerantPod))),
 	Entry("not before the machine is created", atRest(machine("r1", occupied, uncreated))),
 	Entry("not while the machine is being deleted", atRest(machine("r1", occupied, leaving))),
 	Entry("not while the machine terminates", atRest(machine("r1", occupied, in(mcm.MachineTerminating)))),
 	Entry("not while the target cluster does not respond", atRest(unreachable, machine("r1", occupied))),
-	Entry("where workload needs one more", atRest(replicas(4)), "r1 released (Released) priority 3"),
+	Entry("where workload needs one more", atRest(replicas(4)), "r1 released (Released)"),
 	Entry("not where one that serves runs pods", atRest(replicas(2))),
 	Entry("not where one that serves is empty and needed", atRest(machine("s3", idle))),
-	Entry("where one that serves is empty and not needed", atRest(replicas(2), excess(3), note(api.AppliedExcessAnnotation, "3"), machine("s3", idle)), "s3 held (Retired) priority 5"),
-	Entry("where a priority is not that of the reserve", atRest(machine("r1", annotated(machineutils.MachinePriority, ""))), "r1 priority 5"),
+	Entry("where one that serves is empty and not needed", atRest(replicas(2), excess(3), note(api.AppliedExcessAnnotation, "3"), machine("s3", idle)), "s3 held (Retired)"),
+	Entry("where an earlier version gave one in reserve a priority", atRest(machine("r1", annotated(machineutils.MachinePriority, "5"))), "r1 without priority"),
+	Entry("where an earlier version was about to delete one in reserve", atRest(machine("r1", annotated(machineutils.MachinePriority, "2"))), "r1 without priority"),
+	Entry("where an earlier version gave a priority, and it leaves the reserve", atRest(replicas(4), machine("r1", annotated(machineutils.MachinePriority, "5"))), "r1 released (Released) without priority"),
+	Entry("not where a client gave one in reserve a priority", atRest(machine("r1", annotated(machineutils.MachinePriority, "1")), machine("r2", annotated(machineutils.MachinePriority, "4")))),
+	Entry("not where a client gave one that serves a priority", atRest(machine("s1", annotated(machineutils.MachinePriority, "2")), machine("s2", annotated(machineutils.MachinePriority, "5")))),
+	Entry("not where an earlier version gave one a priority that leaves", atRest(excess(1), machine("r1", annotated(machineutils.MachinePriority, "5"), leaving))),
 	Entry("where one is dedicated", atRest(note(api.DedicatedAnnotation, "shop=1")), `r1 owner "shop"`),
 	Entry("where one is dedicated no more", atRest(machine("r2", annotated(api.DedicatedAnnotation, "shop"))), `r2 owner ""`),
 	Entry("not where one is still dedicated", atRest(note(api.DedicatedAnnotation, "shop=1"), machine("r2", annotated(api.DedicatedAnnotation, "shop")))),
 	Entry("first where they are to serve", atRest(machine("r1", annotated(api.ReserveAnnotation, "broken")), machine("r2", occupied)),
-		"r2 released (Occupied) priority 3", "r1 held"),
-	Entry("in the order of their names where all are to serve", atRest(replicas(5)), "r1 released (Released) priority 3", "r2 released (Released) priority 3"),
+		"r2 released (Occupied)", "r1 held"),
+	Entry("in the order of their names where all are to serve", atRest(replicas(5)), "r1 released (Released)", "r2 released (Released)"),
 	Entry("in the order of their names where none is to serve",
-		atRest(machine("r1", annotated(machineutils.MachinePriority, "")), machine("r2", annotated(machineutils.MachinePriority, ""))), "r1 priority 5", "r2 priority 5"),
+		atRest(machine("r1", annotated(machineutils.MachinePriority, "5")), machine("r2", annotated(machineutils.MachinePriority, "5"))), "r1 without priority", "r2 without priority"),
 )
 
 var _ = Describe("A claim of a machine that serves already", func() {
@@ -93,30 +98,31 @@ var _ = DescribeTable("The mark of a machine in reserve",
 
 var _ = Describe("A Machine after a change", func() {
 	const priority, state = machineutils.MachinePriority, api.ReserveStateAnnotation
-	v := atRest()
+	v := atRest(machine("r1", annotated(priority, "5")))
 	annotations := func(change keep.MachineChange) map[string]string { return v.Changed(change).Annotations }
 
 	It("has what the change says, and the rest as before", func() {
 		Expect(annotations(keep.MachineChange{Name: "r1"})).To(Equal(v.Machines[0].Object.Annotations))
-		Expect(annotations(keep.MachineChange{Name: "s2", Priority: 2})).To(Equal(map[string]string{priority: "2"}))
 		Expect(annotations(keep.MachineChange{Name: "s2", Owner: ptr.To(api.Owner("shop"))})).To(Equal(map[string]string{api.DedicatedAnnotation: "shop"}))
 		Expect(annotations(keep.MachineChange{Name: "s2", State: ptr.To("Held")})).To(Equal(map[string]string{state: "Held"}))
-		all := annotations(keep.MachineChange{Name: "s2", Priority: 2, Owner: ptr.To(api.Owner("shop")), State: ptr.To("Held")})
-		Expect(all).To(Equal(map[string]string{priority: "2", state: "Held", api.DedicatedAnnotation: "shop"}))
+		all := annotations(keep.MachineChange{Name: "s2", Owner: ptr.To(api.Owner("shop")), State: ptr.To("Held")})
+		Expect(all).To(Equal(map[string]string{state: "Held", api.DedicatedAnnotation: "shop"}))
 	})
 
 	It("lacks what the change removes", func() {
 		after := v.Changed(keep.MachineChange{Name: "r1", State: ptr.To("")})
 		Expect(after.Annotations).To(And(Not(HaveKey(state)), HaveKeyWithValue(priority, "5"), HaveKey(api.ReserveAnnotation)))
+		after = v.Changed(keep.MachineChange{Name: "r1", Unranked: true})
+		Expect(after.Annotations).To(And(HaveKey(state), Not(HaveKey(priority)), HaveKey(api.ReserveAnnotation)))
 	})
 
 	It("can have no annotations before", func() {
 		bare := atRest(machine("s1", func(m *keep.Machine) { m.Object.Annotations = nil }))
-		Expect(bare.Changed(keep.MachineChange{Name: "s1", Priority: 2}).Annotations).To(Equal(map[string]string{priority: "2"}))
+		Expect(bare.Changed(keep.MachineChange{Name: "s1", State: ptr.To("Held")}).Annotations).To(Equal(map[string]string{state: "Held"}))
 	})
 
 	It("is another one: the view stays as it was", func() {
-		v.Changed(keep.MachineChange{Name: "s3", Priority: 2, State: ptr.To("Held")})
+		v.Changed(keep.MachineChange{Name: "s3", State: ptr.To("Held")})
 		Expect(v.Machines[4].Object.Annotations).To(BeEmpty())
 	})
 
@@ -158,8 +164,7 @@ var _ = Describe("The mark of a machine that was created to serve", func() {
 		v.Deployment.Annotations = map[string]string{api.AppliedExcessAnnotation: "1"}
 		m := fixture.Machine("m")
 		m.CreationTimestamp, m.Spec.ProviderID, m.Status.CurrentStatus.Phase = metav1.NewTime(created), "sim:///m", mcm.MachinePending
-		m.Annotations = map[string]string{"machinepriority.machine.sapcloud.io": "2"}
-		v.Machines = []keep.Machine{{Machine: pool.Machine{Object: m}, SeenPriority: 2}}
+		v.Machines = []keep.Machine{{Machine: pool.Machine{Object: m}}}
 		return v
 	}
 
@@ -175,13 +180,13 @@ var _ = Describe("The mark of a machine that was created to serve", func() {
 		}
 	})
 
-	It("keeps a smaller excess from being applied where Nodes are seen, and not where there is no target cluster (6)", func() {
+	It("keeps it from being deleted where Nodes are seen, and not where there is no target cluster (6)", func() {
 		v := retiring(created.Add(time.Minute))
 		v.Machines[0].Object = v.Changed(keep.New(v).Machines[0])
 		v.Deployment.Spec.ExcessReplicas = ptr.To[int32](0)
-		Expect(keep.New(v).Rule.Applied.Excess).To(Equal(1))
+		Expect(keep.New(v).Rule.Going).To(BeEmpty())
 		v.Targetless = true
-		Expect(keep.New(v).Rule.Applied.Excess).To(BeZero())
+		Expect(keep.New(v).Rule.Going).To(HaveLen(1))
 	})
 })
 
@@ -192,7 +197,6 @@ func stated(text string) machineChange { return annotated(api.ReserveStateAnnota
 func boots(m *keep.Machine) {
 	in(mcm.MachinePending)(m)
 	stated("")(m)
-	annotated(machineutils.MachinePriority, "")(m)
 }
 
 var _ = DescribeTable("The state of a machine",
@@ -213,7 +217,7 @@ var _ = DescribeTable("The state of a machine",
 		"Held since 2026-11-22T11:00:00Z; node r1 does not carry the reserve taint"),
 	Entry("in reserve shows a taint that is the only one of others", atRest(machine("r1", tainted(otherTaint), nodeLeaving)), "r1",
 		"Held since 2026-11-22T11:00:00Z; node r1 does not carry the reserve taint"),
-	Entry("that boots in reserve is written with its priority", atRest(machine("r1", boots)), "r1", ""),
+	Entry("that boots in reserve is not written", atRest(machine("r1", boots)), "r1", ""),
 	Entry("that boots in reserve is kept true once it is written", atRest(machine("r1", boots, stated("Held since yesterday"))), "r1",
 		"Held since 2026-11-22T11:00:00Z; node r1 carries the reserve taint"),
 	Entry("that failed in reserve is written though it is not ready", atRest(machine("r1", boots, in(mcm.MachineFailed))), "r1",

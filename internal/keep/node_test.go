@@ -122,7 +122,7 @@ var _ = Describe("A reserve taint that evicts pods", func() {
 
 	It("does not evict pods that came while the machine enters the reserve", func() {
 		p := keep.New(atRest(evict, replicas(2), excess(3), note(api.AppliedExcessAnnotation, "3"), machine("s2", idle)))
-		Expect(machineWrites(p)).To(Equal([]string{"s2 held (Retired) priority 5"}))
+		Expect(machineWrites(p)).To(Equal([]string{"s2 held (Retired)"}))
 		Expect(nodeWrites(p)).To(Equal([]string{"s2 held: reserve:NoSchedule; scale-down-disabled=true reserve=2026-11-22T12:00:00Z"}))
 	})
 })
@@ -180,7 +180,7 @@ var _ = Describe("Nodes", func() {
 
 	It("are released with their machine, and held with it", func() {
 		p := keep.New(atRest(machine("r1", occupied)))
-		Expect(machineWrites(p)).To(Equal([]string{"r1 released (Occupied) priority 3"}))
+		Expect(machineWrites(p)).To(Equal([]string{"r1 released (Occupied)"}))
 		Expect(nodeWrites(p)).To(Equal([]string{"r1 released:; scale-down-disabled= reserve="}))
 	})
 })

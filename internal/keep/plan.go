@@ -2,18 +2,28 @@
 
 // Package keep decides what to write for the reserve of one MachineDeployment: to its Machines and
 // their Nodes, to the MachineDeployment itself, and to its status. [New] decides from a [View] of
-// plain values: the time, the objects, what machine-controller-manager has seen of them, and the
-// [Memory] of the last plan. It reads which reserve is desired, who owns spec.excessReplicas, and
-// where the reserve is counted; package reserve decides which machines serve. The package is pure:
-// it has no clock and no client, it writes nothing, and the same View gives the same [Plan].
+// plain values: the time, the objects, and the [Memory] of the last plan. It reads which reserve is
+// desired, who owns spec.excessReplicas, and where the reserve is counted; package reserve decides which
+// machines serve, and which are created and deleted. The package is pure: it has no clock and no client,
+// it writes nothing, and the same View gives the same [Plan].
 //
-// The laws that comments cite are those of the controller.
+// Laws, in addition to those of package reserve:
+//
+//  1. A Node has the whole mark exactly if its Machine does, as long as both exist. The mark is written
+//     as a whole, and repaired when another client removes a part of it. What the template has by itself,
+//     or a rollout has added, is not removed. A marked machine on which workload runs serves, and loses
+//     its mark. An annotation of the Machine says since when it is in reserve, or when it left.
+//  2. If spec.excessReplicas is removed by its owner, that means 0, as an explicit 0 does. If a client
+//     drops it that does not know it, its last value is restored. If bounds or a share determine the
+//     excess, the field shows the result, and the condition names a client that keeps writing the field.
+//  3. Invalid settings leave the reserve as it is, and the condition describes what to write. The record
+//     of the excess is restored first if a client writes the object without it, where replicas include
+//     the reserve.
 package keep
 
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,8 +92,8 @@ type MachineChange struct {
 	Name string
 	// Mark is the change of its mark.
 	Mark Marking
-	// Priority is its new priority, 0 to leave it.
-	Priority int
+	// Unranked reports whether it loses its deletion priority; see [pool.HasLeftoverPriority].
+	Unranked bool
 	// State is its new state, nil to leave it; see [v1alpha1.ReserveStateAnnotation].
 	State *string
 	// Owner is whom it is dedicated to from now on, nil to leave that.
@@ -114,25 +124,21 @@ func New(v View) Plan {
 		return Plan{Idle: true, Again: wait}
 	}
 	if text := recoveredExcess(v, w); text != "" {
-		v.Memory.Applied, v.Memory.UID = text, v.Deployment.UID
+		v.Memory.Applied = text
 		w = desiredReserve(v)
 	}
 	view := ruleView(v, w)
-	decide := reserve.NewPlan
-	if v.Direct {
-		decide = reserve.Decide
-	}
-	p := Plan{Rule: restoreFirst(v, view, decide(view))}
+	p := Plan{Rule: restoreFirst(v, view, reserve.Decide(view))}
 	after := withNumbers(v, view, p.Rule)
 	p.Memory = Memory{
 		SurplusSince: p.Rule.SurplusSince, Retry: p.Rule.Retry, Lowered: p.Rule.Lowered, FieldConflict: w.fieldConflict,
-		Applied: after.Annotations[v1alpha1.AppliedExcessAnnotation], UID: v.Deployment.UID,
+		Applied: after.Annotations[v1alpha1.AppliedExcessAnnotation], Known: true,
 	}
 	p.Again = requeue.Sooner(requeue.Sooner(p.Rule.Again, w.fieldConflict.Until.Sub(v.Now)), recheck(v, p.Rule))
 	p.Machines = machineChanges(v, p.Rule)
 	p.Nodes = nodeChanges(v, p.Machines)
 	p.Machines = withStates(v, p.Machines, p.Nodes)
-	p.Deployment = deploymentChange(v, w, after, p.Rule)
+	p.Deployment = deploymentChange(v, w, after)
 	p.Report = newReport(v, w, p.Rule)
 	return p
 }
@@ -144,13 +150,13 @@ func (v View) HasNoReserve() bool { return hasNoReserve(v, desiredReserve(v)) }
 // hasNoReserve is HasNoReserve for what is desired.
 func hasNoReserve(v View, w desired) bool {
 	d := v.Deployment
-	if w.problem != nil || w.Wish > 0 || v.NamedGone > 0 || w.field != nil || w.recorded != nil || w.witness != nil || w.fieldConflict.Writes > 0 || reported(d) {
+	if w.problem != nil || w.Wish > 0 || w.field != nil || w.recorded != nil || w.witness != nil || w.fieldConflict.Writes > 0 || reported(d) {
 		return false
 	}
 	if v.Memory.AppliedTo(d).Excess > 0 {
 		return false
 	}
-	for _, key := range []string{v1alpha1.AppliedExcessAnnotation, v1alpha1.WantedExcessAnnotation, v1alpha1.ExcessOwnersAnnotation, v1alpha1.ReturnedAnnotation, v1alpha1.ClaimedAnnotation} {
+	for _, key := range []string{v1alpha1.AppliedExcessAnnotation, v1alpha1.WantedExcessAnnotation, v1alpha1.ExcessOwnersAnnotation, returnedAnnotation, v1alpha1.ClaimedAnnotation} {
 		if _, there := d.Annotations[key]; there {
 			return false
 		}
@@ -158,14 +164,17 @@ func hasNoReserve(v View, w desired) bool {
 	return !slices.ContainsFunc(v.Machines, func(m Machine) bool { return m.Marked() || m.Node != nil && nodeMarked(m.Node) })
 }
 
-// restoreFirst leaves the applied excess as it is if a client has removed its record: that is
-// restored first. Otherwise, if the outcome of a write that changes it is unknown, nothing shows
-// which replicas belong to which excess.
+// returnedAnnotation is what versions before 0.1 recorded of machines that clients had named. It is removed.
+const returnedAnnotation = v1alpha1.AnnotationPrefix + "returned"
+
+// restoreFirst leaves the applied excess as it is if a client has removed its record, and replicas include
+// the reserve: the record is restored first. Otherwise, if the outcome of a write that changes it is
+// unknown, nothing shows which replicas belong to which excess.
 func restoreFirst(v View, view reserve.View, rule reserve.Plan) reserve.Plan {
-	if _, there := v.Deployment.Annotations[v1alpha1.AppliedExcessAnnotation]; there || view.Applied.Excess == 0 || v.Direct && view.Applied.Counted == 0 {
+	if _, there := v.Deployment.Annotations[v1alpha1.AppliedExcessAnnotation]; there || !view.Applied.Included() {
 		return rule
 	}
-	rule.Replicas, rule.Applied, rule.Returned = view.Replicas, view.Applied, nil
+	rule.Replicas, rule.Applied = view.Replicas, view.Applied
 	rule.Retry, rule.Lowered, rule.SurplusSince = view.Retry, view.Lowered, view.SurplusSince
 	return rule
 }
@@ -174,20 +183,19 @@ func restoreFirst(v View, view reserve.View, rule reserve.Plan) reserve.Plan {
 func ruleView(v View, w desired) reserve.View {
 	d := v.Deployment
 	view := reserve.View{
-		Replicas: v.Memory.Workload(d), Waiting: v.Memory.Waiting(d), Wish: w.Wish, Excess: w.Excess, Min: w.min, Max: w.Max, Accounting: w.accounting, Applied: v.Memory.AppliedTo(d),
-		CurrentSet: v.CurrentSet, Rollout: v.Rollout, SetReplicas: v.SetReplicas, MaxSetReplicas: mostMachines(v), Behind: v.Behind,
-		NamedGone: v.NamedGone, SettingsUnknown: w.problem != nil,
-		AllLeaving: v.AllLeaving && w.accounting == pool.Inclusive && d.Spec.Replicas <= 0, NodesUnknown: v.Unreachable != "", Unhealthy: v.Unhealthy, FreezeMargin: freezeMargin(v), Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
+		Replicas: v.Memory.Workload(d), Waiting: v.Memory.Waiting(d), Wish: w.Wish, Min: w.min, Max: w.Max, Accounting: w.accounting, Applied: v.Memory.AppliedTo(d),
+		CurrentSet: v.CurrentSet, Rollout: v.Rollout, SetReplicas: v.SetReplicas, NamedSpares: NamedSpares(d, v.Machines), SettingsUnknown: w.problem != nil,
+		AllLeaving: v.AllLeaving && w.accounting == pool.Inclusive && d.Spec.Replicas <= 0, NodesUnknown: v.Unreachable != "", Unhealthy: v.Unhealthy, Now: v.Now, Patience: v.Settings.SurplusPatience, BootPatience: v.Settings.BootPatience,
 		SurplusSince: v.Memory.SurplusSince, Retry: v.Memory.Retry, Lowered: v.Memory.Lowered,
 	}
 	view.Clamped = view.Applied.Absorbed > 0 && clamped(d)
 	view.Dedicated = pool.Dedications(d, view.Replicas)
-	returned, claims := Returned(d), pool.ClaimsOf(d)
+	claims := pool.ClaimsOf(d)
 	for _, m := range v.Machines {
-		one := m.ruleMachine(returned)
-		one.Claimed, one.Open = claims.Has(one.Name, view.Replicas), (one.Open || v.Direct && m.opened()) && !v.Targetless
-		if v.Direct && v.Targetless {
-			one.Pods = 0 // there are none
+		one := reserve.MachineOf(m.Machine)
+		one.Claimed = claims.Has(one.Name, view.Replicas)
+		if v.Targetless {
+			one.Open, one.Pods = false, 0 // there are no pods
 		}
 		view.Machines = append(view.Machines, one)
 	}
@@ -195,7 +203,7 @@ func ruleView(v View, w desired) reserve.View {
 	return view
 }
 
-// machineChanges combines the moves and priorities of the rule to one write for each machine.
+// machineChanges combines all changes to one write for each machine.
 func machineChanges(v View, rule reserve.Plan) []MachineChange {
 	changes := map[string]*MachineChange{}
 	of := func(name string) *MachineChange {
@@ -205,8 +213,13 @@ func machineChanges(v View, rule reserve.Plan) []MachineChange {
 		return changes[name]
 	}
 	for _, m := range v.Machines {
+		if !m.writable() || v.Unreachable != "" {
+			continue
+		}
+		if pool.HasLeftoverPriority(m.Object) {
+			of(m.Object.Name).Unranked = true
+		}
 		switch {
-		case !m.writable() || v.Unreachable != "":
 		case m.Marked() && m.NonTolerating > 0:
 			of(m.Object.Name).Mark, of(m.Object.Name).Why = Free, Occupied
 		case m.Reserve() && !m.Busy() && m.markDiffers(v.Settings):
@@ -219,9 +232,6 @@ func machineChanges(v View, rule reserve.Plan) []MachineChange {
 		if move.Reserve {
 			c.Mark = Hold
 		}
-	}
-	for _, p := range rule.Priorities {
-		of(p.Name).Priority = p.Priority
 	}
 	for _, o := range rule.Owners {
 		of(o.Name).Owner = &o.Owner
@@ -242,7 +252,7 @@ func machineChanges(v View, rule reserve.Plan) []MachineChange {
 
 // deploymentChange collects everything to write to the MachineDeployment. After contains its new
 // numbers.
-func deploymentChange(v View, w desired, after *v1alpha1.MachineDeployment, rule reserve.Plan) DeploymentChange {
+func deploymentChange(v View, w desired, after *v1alpha1.MachineDeployment) DeploymentChange {
 	d := v.Deployment
 	c := DeploymentChange{Replicas: int(after.Spec.Replicas - d.Spec.Replicas), Field: w.field, Restored: w.restored, Managed: w.managed, Removed: w.removed, Witness: w.witness, Annotations: map[string]string{}}
 	put := func(key, value string) {
@@ -252,7 +262,7 @@ func deploymentChange(v View, w desired, after *v1alpha1.MachineDeployment, rule
 	}
 	put(v1alpha1.AppliedExcessAnnotation, after.Annotations[v1alpha1.AppliedExcessAnnotation])
 	put(v1alpha1.AppliedReplicasAnnotation, after.Annotations[v1alpha1.AppliedReplicasAnnotation])
-	put(v1alpha1.ReturnedAnnotation, returnedText(v, rule.Returned))
+	put(returnedAnnotation, "")
 	put(v1alpha1.WantedExcessAnnotation, countText(w.recorded))
 	put(v1alpha1.ExcessOwnersAnnotation, v1alpha1.ExcessOwnersText(w.owners))
 	if !claimsHold(v) {
@@ -266,18 +276,6 @@ func deploymentChange(v View, w desired, after *v1alpha1.MachineDeployment, rule
 func claimsHold(v View) bool {
 	claims, workload := pool.ClaimsOf(v.Deployment), v.Memory.Workload(v.Deployment)
 	return slices.ContainsFunc(v.Machines, func(m Machine) bool { return m.Reserve() && claims.Has(m.Object.Name, workload) })
-}
-
-// returnedText names the machines for which R was restored, as long as they exist.
-func returnedText(v View, more []string) string {
-	before := Returned(v.Deployment)
-	var names []string
-	for _, m := range v.Machines {
-		if name := m.Object.Name; before[name] || slices.Contains(more, name) {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ",")
 }
 
 // recheckPods is how often a plan is made again while a surplus stays because of its pods. Budgets

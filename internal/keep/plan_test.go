@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/keep"
@@ -22,6 +21,9 @@ import (
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
+// returned is an annotation of earlier versions.
+const returned = api.AnnotationPrefix + "returned"
+
 // applied sets the record of the excess.
 func applied(text string) viewChange { return note(api.AppliedExcessAnnotation, text) }
 
@@ -29,23 +31,22 @@ var _ = Describe("A machine leaves the reserve", func() {
 	needed := func(change ...viewChange) []string {
 		return machineWrites(keep.New(atRest(append([]viewChange{replicas(4)}, change...)...)))
 	}
-	first, second := []string{"r1 released (Released) priority 3"}, []string{"r2 released (Released) priority 3"}
+	one, second := []string{"r1 released (Released)"}, []string{"r2 released (Released)"}
 	forShop := []viewChange{note(api.DedicatedAnnotation, "shop=1"), machine("r1", annotated(api.DedicatedAnnotation, "shop"))}
 
 	It("from the current MachineSet first", func() {
-		Expect(needed()).To(Equal(first))
+		Expect(needed()).To(Equal(one))
 		Expect(needed(machine("r1", func(m *keep.Machine) { m.Set = "old" }))).To(Equal(second))
 	})
 
-	It("only if it is not being deleted", func() {
-		deleting := []viewChange{replicas(5), machine("r1", condemned), func(v *keep.View) { v.SetReplicas = 4 }}
-		Expect(needed(deleting...)).To(Equal(second))
-		Expect(needed(deleting[:2]...)).To(Equal([]string{"r1 released (Released) priority 3", "r2 released (Released) priority 3"}))
+	It("only if it is not leaving, and last if a client wants it deleted first", func() {
+		Expect(needed(replicas(5), machine("r1", leaving))).To(Equal(second))
+		Expect(needed(machine("r1", first))).To(Equal(second))
 	})
 
 	It("only if it is not dedicated, unless a pod of its owner claims it", func() {
 		Expect(needed(forShop...)).To(Equal(second))
-		Expect(needed(append(forShop, note(api.ClaimedAnnotation, "4:r1"))...)).To(Equal([]string{`r1 released (Released) priority 3 owner ""`, `r2 owner "shop"`}))
+		Expect(needed(append(forShop, note(api.ClaimedAnnotation, "4:r1"))...)).To(Equal([]string{`r1 released (Released) owner ""`, `r2 owner "shop"`}))
 	})
 
 	It("and not for a claim of more replicas than there are", func() {
@@ -53,7 +54,7 @@ var _ = Describe("A machine leaves the reserve", func() {
 	})
 
 	It("also if it is dedicated, where max leaves no room for that", func() {
-		Expect(needed(append(forShop, note(api.BoundsAnnotation, "1:4"), applied("2,max=4"))...)).To(Equal([]string{`r1 released (Released) priority 3 owner ""`, "r2 priority 2"}))
+		Expect(needed(append(forShop, note(api.BoundsAnnotation, "1:4"), applied("2,max=4"))...)).To(Equal([]string{`r1 released (Released) owner ""`}))
 	})
 })
 
@@ -68,26 +69,11 @@ var _ = DescribeTable("The applied excess",
 		}
 	},
 	Entry("grows with the desired one", atRest(excess(3)), "3"),
-	Entry("does not grow while machines are replaced", atRest(excess(3), rollingOut), "unchanged"),
+	Entry("grows also while machines are replaced", atRest(excess(3), rollingOut), "3"),
 	Entry("grows up to max", atRest(excess(4), note(api.BoundsAnnotation, "1:6")), "3,max=6"),
-	Entry("falls once the machine to delete is deleted first", atRest(excess(1), machine("r2", condemned)), "1"),
-	Entry("does not fall before the machine to delete has its priority", atRest(excess(1)), "unchanged"),
-	Entry("does not fall before machine-controller-manager sees that priority",
-		atRest(excess(1), machine("r2", annotated(machineutils.MachinePriority, "2"))), "unchanged"),
-	Entry("does not fall while MachineSets may ask for more machines",
-		atRest(excess(1), machine("r2", condemned), func(v *keep.View) { v.MaxSetReplicas = 6 }), "unchanged"),
-	Entry("falls where max leaves no room for the machines that MachineSets may ask for",
-		atRest(excess(1), note(api.BoundsAnnotation, "1:5"), machine("r2", condemned), func(v *keep.View) { v.MaxSetReplicas = 6 }), "1,max=5"),
-	Entry("does not fall where MachineSets may ask for a machine beyond max, beside one that leaves",
-		changed(fleet(3, 2, held("r1"), held("r2", condemned), serving("s1"), serving("s2"), serving("s3"), serving("s4", leaving, in(mcm.MachineTerminating))),
-			excess(1), note(api.BoundsAnnotation, "1:5"), applied("2,max=5")), "unchanged"),
-	Entry("falls, too, where workload needs all that max allows",
-		atRest(excess(1), note(api.BoundsAnnotation, "1:3"), machine("r1", condemned), machine("r2", condemned), func(v *keep.View) { v.MaxSetReplicas = 6 }), ""),
-	Entry("does not fall where workload needs more machines than max",
-		atRest(excess(1), note(api.BoundsAnnotation, "1:2"), machine("r2", condemned), func(v *keep.View) { v.MaxSetReplicas = 6 }), "unchanged"),
-	Entry("does not fall while machine-controller-manager sees other machines",
-		atRest(excess(1), machine("r2", condemned), func(v *keep.View) { v.Behind = true }), "unchanged"),
-	Entry("is removed with the last machine", changed(fleet(2, 1, held("r1", condemned), serving("s1"), serving("s2")), excess(0)), ""),
+	Entry("does not fall before a machine is seen leaving", atRest(excess(1)), "unchanged"),
+	Entry("falls then", atRest(excess(1), machine("r2", leaving)), "1"),
+	Entry("is removed with the last machine", changed(fleet(2, 1, held("r1", leaving), serving("s1"), serving("s2")), excess(0)), ""),
 	Entry("stays while bounds cannot be read", atRest(note(api.BoundsAnnotation, "many"), applied("2,max=6")), "unchanged"),
 )
 
@@ -102,43 +88,24 @@ var _ = DescribeTable("Bounds that cannot be read leave room for the reserve as 
 	Entry("none above the max that was known", "2,max=2", "2 of 0 in reserve, 2 of these ready; max 2 leaves room for 0 of the 2 desired"),
 )
 
-var _ = Describe("How many machines may be too many before machine-controller-manager freezes", func() {
-	surge := func(n intstr.IntOrString) *mcm.UpdateConfiguration { return &mcm.UpdateConfiguration{MaxSurge: &n} }
-	rolling := func(n intstr.IntOrString) mcm.MachineDeploymentStrategy {
-		return mcm.MachineDeploymentStrategy{RollingUpdate: &mcm.RollingUpdateMachineDeployment{UpdateConfiguration: *surge(n)}}
-	}
-	inPlace := func(n intstr.IntOrString) mcm.MachineDeploymentStrategy {
-		return mcm.MachineDeploymentStrategy{InPlaceUpdate: &mcm.InPlaceUpdateMachineDeployment{UpdateConfiguration: *surge(n)}}
-	}
-	// grows reports whether the excess grows beside three that serve while this many are being deleted.
-	grows := func(strategy mcm.MachineDeploymentStrategy, safetyUp, deleted int) bool {
-		v := changed(fleet(3, 2, serving("s1"), serving("s2"), serving("s3")), applied(""))
-		for _, name := range []string{"d1", "d2", "d3", "d4"}[:deleted] {
-			v.Machines = append([]keep.Machine{serving(name, leaving)}, v.Machines...)
-		}
-		v.Deployment.Spec.Strategy, v.Settings.SafetyUp = strategy, safetyUp
-		return keep.New(v).Rule.Applied.Excess == 2
-	}
-
-	DescribeTable("limits growth while others are being deleted", func(strategy mcm.MachineDeploymentStrategy, safetyUp, margin int) {
-		Expect(grows(strategy, safetyUp, margin-1)).To(BeTrue(), "one less than the margin")
-		Expect(grows(strategy, safetyUp, margin)).To(BeFalse(), "the margin")
+var _ = DescribeTable("Reserve machines that clients have named are",
+	func(want int, list string, change ...viewChange) {
+		v := atRest(append([]viewChange{note(machineutils.TriggerDeletionByMCM, list)}, change...)...)
+		Expect(keep.NamedSpares(v.Deployment, v.Machines)).To(Equal(want))
 	},
-		Entry("by the surge of a rollout", rolling(intstr.FromInt32(1)), 0, 1),
-		Entry("by the surge and what the flag allows beyond it", rolling(intstr.FromInt32(1)), 2, 3),
-		Entry("by the surge of updates in place", inPlace(intstr.FromInt32(2)), 1, 3),
-		Entry("by a surge in percent of what machine-controller-manager sees, rounded up", rolling(intstr.FromString("40%")), 1, 3),
-	)
-
-	DescribeTable("limits nothing", func(strategy mcm.MachineDeploymentStrategy) {
-		Expect(grows(strategy, 1, 4)).To(BeTrue())
-		Expect(grows(strategy, 0, 1)).To(BeTrue())
-	},
-		Entry("without a strategy", mcm.MachineDeploymentStrategy{}),
-		Entry("without a surge", mcm.MachineDeploymentStrategy{RollingUpdate: &mcm.RollingUpdateMachineDeployment{}}),
-		Entry("with a surge that cannot be read", rolling(intstr.FromString("many"))),
-	)
-})
+	Entry("none", 0, ""),
+	Entry("those of the list", 2, "r1~2026-11-22T12:00:00Z,r2", machine("r1", named), machine("r2", named)),
+	Entry("those that a Machine says", 1, "", machine("r1", named)),
+	Entry("none that serve", 0, "s1", machine("s1", named)),
+	Entry("none that serve, since a pod runs there", 0, "r1", machine("r1", named, occupied)),
+	Entry("none that are being deleted for that", 0, "r1~2026-11-22T11:59:59Z", machine("r1", named, leaving)),
+	Entry("none that were being deleted by then, and served", 0, "s1~2026-11-22T12:00:01Z", machine("s1", named, leaving)),
+	Entry("those that were being deleted by then", 1, "r1~2026-11-22T12:00:01Z", machine("r1", named, leaving)),
+	Entry("those that were being deleted in that second", 1, "r1~2026-11-22T12:00:00Z", machine("r1", named, leaving)),
+	Entry("none that are being deleted, and that nobody has named since", 0, "", machine("r1", leaving)),
+	Entry("those that are gone by now", 2, "gone,away~2026-11-22T12:00:00Z"),
+	Entry("none of a malformed time", 0, "gone~noon"),
+)
 
 var _ = Describe("Patience", func() {
 	crowded := func(change ...viewChange) keep.View {
@@ -152,7 +119,7 @@ var _ = Describe("Patience", func() {
 		p = keep.New(crowded(func(v *keep.View) { v.Memory.SurplusSince = eleven.Add(time.Minute) }))
 		Expect(p.Memory.SurplusSince).To(Equal(eleven.Add(time.Minute)))
 		Expect(p.Again).To(Equal(time.Minute))
-		Expect(p.Rule.Victims).To(BeEmpty())
+		Expect(p.Rule.Going).To(BeEmpty())
 	})
 
 	// overdue is a surplus whose patience has ended.
@@ -160,7 +127,7 @@ var _ = Describe("Patience", func() {
 		return crowded(append([]viewChange{func(v *keep.View) { v.Memory.SurplusSince, v.Evictions = eleven, e }}, change...)...)
 	}
 	surplus := func(v keep.View) (names []string) {
-		for _, victim := range keep.New(v).Rule.Victims {
+		for _, victim := range keep.New(v).Rule.Going {
 			Expect(victim.Why).To(Equal(reserve.Surplus))
 			names = append(names, victim.Name)
 		}
@@ -191,7 +158,7 @@ var _ = Describe("Patience", func() {
 	It("spares machines whose pods must not be evicted, asks again every minute, and names a pod", func() {
 		pods := each(onDisk)
 		p := keep.New(overdue(&keep.Evictions{Pods: pods}))
-		Expect(p.Rule.Victims).To(BeEmpty())
+		Expect(p.Rule.Going).To(BeEmpty())
 		Expect(p.Again).To(Equal(time.Minute))
 		Expect(p.Report.Message).To(ContainSubstring("runs a pod that must not be evicted now (LocalStorage: pod default/on-r1 has local storage in its volume data, on machine r1)"))
 		pods["s2"][0].Spec.Volumes = nil
@@ -223,7 +190,7 @@ var _ = Describe("Patience", func() {
 		Expect(keep.New(overdue(&keep.Evictions{Pods: each(), BudgetsUnknown: "they have not been read yet"})).Report.Message).To(ContainSubstring("(PodDisruptionBudget: they have not been read yet, on machine r1)"))
 		unseen := func(m *keep.Machine) { m.Node, m.Unseen, m.Pods = nil, true, 0 }
 		Expect(surplus(overdue(&keep.Evictions{}, machine("s1", unseen), machine("s2", unseen), machine("s3", unseen), machine("r1", unseen, func(m *keep.Machine) { m.NonTolerating = 1 })))).To(BeEmpty())
-		Expect(surplus(overdue(nil, func(v *keep.View) { v.Targetless = true }))).To(Equal([]string{"r1"}), "without a target cluster, there are no pods")
+		Expect(surplus(overdue(nil, excess(1), func(v *keep.View) { v.Targetless = true }))).To(Equal([]string{"s3"}), "without a target cluster, there are no pods")
 	})
 
 	It("needs to know pods and budgets only once patience has ended with more machines that serve than replicas", func() {
@@ -320,14 +287,13 @@ var _ = DescribeTable("A MachineDeployment",
 		v.Memory.FieldConflict = keep.FieldConflict{Writes: 1, Until: noon.Add(time.Minute)}
 	}),
 	Entry("with bounds that cannot be read is not", false, note(api.BoundsAnnotation, "many")),
-	Entry("with a named machine that is gone is not", false, func(v *keep.View) { v.NamedGone = 1 }),
 	Entry("whose field was removed is not", false, note(api.WantedExcessAnnotation, "1"), witness),
 	Entry("that has only a witness left is not", false, witness),
-	Entry("that is remembered to have a reserve is not", false, func(v *keep.View) { v.Memory.Applied, v.Memory.UID = "1", "uid" }),
+	Entry("that is remembered to have a reserve is not", false, func(v *keep.View) { v.Memory.Applied = "1" }),
 	Entry("with a record of its reserve is not", false, note(api.AppliedExcessAnnotation, "0")),
 	Entry("with a record of a field that cannot be read is not", false, note(api.WantedExcessAnnotation, "many")),
 	Entry("with a record of owners is not", false, note(api.ExcessOwnersAnnotation, "[]")),
-	Entry("with a record of restored machines is not", false, note(api.ReturnedAnnotation, "gone")),
+	Entry("with a record of restored machines is not", false, note(returned, "gone")),
 	Entry("with a record of claims is not", false, note(api.ClaimedAnnotation, "2:gone")),
 	Entry("with another annotation of Evenkeel is left alone", true, note(api.AppliedReplicasAnnotation, "2")),
 	Entry("with a marked machine is not", false, machine("s1", annotated(api.ReserveAnnotation, "broken"))),
@@ -347,7 +313,7 @@ var _ = DescribeTable("A MachineDeployment",
 
 var _ = Describe("A plan that finds only leftovers", func() {
 	It("removes them, and reports nothing", func() {
-		p := keep.New(unreserved(note(api.AppliedExcessAnnotation, "0"), note(api.WantedExcessAnnotation, "many"), note(api.ExcessOwnersAnnotation, "[]"), note(api.ReturnedAnnotation, "gone"), note(api.ClaimedAnnotation, "2:gone")))
+		p := keep.New(unreserved(note(api.AppliedExcessAnnotation, "0"), note(api.WantedExcessAnnotation, "many"), note(api.ExcessOwnersAnnotation, "[]"), note(returned, "gone"), note(api.ClaimedAnnotation, "2:gone")))
 		Expect(entries(p.Deployment.Annotations)).To(Equal([]string{"applied-excess=", "claimed=", "excess-owners=", "returned=", "wanted-excess="}))
 		Expect(p.Report.Silent).To(BeTrue())
 	})
@@ -408,10 +374,11 @@ var _ = DescribeTable("A plan changes no object of its view, and is the same for
 	Entry("when it holds machines", atRest(excess(3), applied("3"), replicas(2), machine("s3", idle, tainted(otherTaint)))),
 	Entry("when it renews marks", atRest(func(v *keep.View) { v.Settings = evicting }, machine("r1", tainted(), nodeNoted()))),
 	Entry("when it changes numbers", included(additive, excess(4))),
-	Entry("when it writes a lost record", atRest(applied(""), remembered("2"), note(api.ReturnedAnnotation, "gone"))),
+	Entry("when it writes a lost record", atRest(applied(""), remembered("2"), note(returned, "gone"))),
+	Entry("when it removes what earlier versions wrote", atRest(note(returned, "gone"), machine("r1", annotated(machineutils.MachinePriority, "5")))),
 	Entry("when it gives the field back",
 		owned(2, "2", gitops, entry(keep.FieldManager, "Update", 9, claim), entry("gitops", "Apply", 0, noClaim))),
-	Entry("when it ends a reserve", changed(fleet(2, 1, held("r1", condemned), serving("s1"), serving("s2")), excess(0), func(v *keep.View) {
+	Entry("when it ends a reserve", changed(fleet(2, 1, held("r1", leaving), serving("s1"), serving("s2")), excess(0), func(v *keep.View) {
 		v.Deployment.Status.Conditions = []mcm.MachineDeploymentCondition{{Type: api.ReserveReady}, {Type: "Available"}}
 	})),
 )

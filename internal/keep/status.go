@@ -53,7 +53,7 @@ func newReport(v View, w desired, rule reserve.Plan) Report {
 		r.Reason, r.Message = w.problem.reason, w.problem.message+"; until this is fixed, the reserve stays as it is: "+s.Message
 	case v.Unreachable != "" && s.Reason != reserve.NotWanted:
 		r.Reason, r.Message = ClusterUnreachable, v.Unreachable+"; until it answers, nothing changes that depends on Nodes or pods: "+s.Message
-	case draining && (s.Reserve > 0 || rule.Applied.Excess > 0):
+	case draining && s.Reserve > 0:
 		r.Reason, r.Message = Draining, "the reserve is being removed: "+s.Message
 	case s.Reason == reserve.NotWanted:
 		r.Silent = true

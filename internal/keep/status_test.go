@@ -71,7 +71,7 @@ func witnessPruned(v *keep.View) {
 }
 
 // leftover keeps a MachineDeployment without a reserve from being left alone.
-func leftover(v *keep.View) { note(api.ReturnedAnnotation, "gone")(v) }
+func leftover(v *keep.View) { note(returned, "gone")(v) }
 
 var _ = DescribeTable("The report of a MachineDeployment",
 	func(v keep.View, count, ready int, silent bool, reason reserve.Reason, message string) {
@@ -99,12 +99,6 @@ var _ = DescribeTable("The report of a MachineDeployment",
 	Entry("does not say so if the annotation says no", atRest(note(api.DrainReserveAnnotation, "false")), 2, 2, false, reserve.Complete, complete),
 	Entry("says so until the last machine is gone", changed(fleet(2, 1, held("r1"), serving("s1"), serving("s2")), draining), 1, 1, false, keep.Draining,
 		"the reserve is being removed: 2 of 2 machines serve, 1 of 0 in reserve, 1 of these ready; waiting for surplus machines to be deleted"),
-	Entry("says so until the last machine is gone, also if no excess is applied any more",
-		changed(fleet(2, 1, held("r1", condemned), serving("s1"), serving("s2")), draining), 1, 1, false, keep.Draining,
-		"the reserve is being removed: 2 of 2 machines serve, 1 of 0 in reserve, 1 of these ready; waiting for surplus machines to be deleted"),
-	Entry("says so while an excess is still applied",
-		changed(fleet(2, 1, serving("s1"), serving("s2")), draining, func(v *keep.View) { v.Behind = true }), 0, 0, false, keep.Draining,
-		"the reserve is being removed: 2 of 2 machines serve, 0 of 0 in reserve, 0 of these ready; waiting for surplus machines to be deleted"),
 	Entry("says before that that the target cluster does not respond", atRest(draining, unreachable), 2, 2, false, keep.ClusterUnreachable, noAnswer+surplus),
 	Entry("says first what is wrong with the settings", atRest(unreachable, note(api.DrainReserveAnnotation, "maybe")), 2, 2, false, keep.AnnotationInvalid,
 		`drain-reserve "maybe": write true or false; until this is fixed, the reserve stays as it is: `+complete),

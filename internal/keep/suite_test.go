@@ -54,7 +54,6 @@ func serving(name string, change ...machineChange) keep.Machine {
 	for _, c := range change {
 		c(&m)
 	}
-	m.SeenPriority = cmp.Or(m.SeenPriority, pool.Priority(m.Object))
 	return m
 }
 
@@ -65,7 +64,6 @@ func heldBy(s keep.Settings, name string, change ...machineChange) keep.Machine 
 	return serving(name, append([]machineChange{idle, func(m *keep.Machine) {
 		mark := s.NewMark(eleven)
 		m.Object = pool.Mark(m.Object, mark)
-		m.Object.Annotations[machineutils.MachinePriority] = "5"
 		m.Object.Annotations[api.ReserveStateAnnotation] = fmt.Sprintf(heldSinceEleven, name)
 		m.Node.Spec.Taints, m.Node.Annotations = mark.Taints, maps.Clone(mark.Annotations)
 	}}, change...)...)
@@ -80,11 +78,11 @@ func withoutNode(m *keep.Machine)     { m.Node = nil }
 func leaving(m *keep.Machine)         { m.Object.DeletionTimestamp = &metav1.Time{Time: noon} }
 func nodeLeaving(m *keep.Machine)     { m.Node.DeletionTimestamp = &metav1.Time{Time: noon} }
 
-// condemned is the first to be deleted, as machine-controller-manager sees it.
-func condemned(m *keep.Machine) {
-	annotated(machineutils.MachinePriority, "2")(m)
-	m.SeenPriority = 2
-}
+// first has a client want the machine deleted before others.
+func first(m *keep.Machine) { annotated(machineutils.MachinePriority, "1")(m) }
+
+// named has a client name the machine for deletion.
+func named(m *keep.Machine) { m.Named = true }
 
 func templateOf(m *keep.Machine) *mcm.NodeTemplateSpec { return &m.Object.Spec.NodeTemplateSpec }
 
@@ -105,7 +103,7 @@ func annotated(key, value string) machineChange {
 func fleet(replicas, excess int32, machines ...keep.Machine) keep.View {
 	v := owned(excess, "", "")
 	v.Now, v.Settings, v.Machines, v.CurrentSet = noon, plain, machines, "set"
-	v.SetReplicas, v.MaxSetReplicas = len(machines), len(machines)
+	v.SetReplicas = len(machines)
 	v.Deployment.UID, v.Deployment.Spec.Replicas = "uid", replicas
 	if excess > 0 {
 		v.Deployment.Annotations[api.AppliedExcessAnnotation] = fmt.Sprint(excess)
@@ -193,8 +191,8 @@ func machineWrites(p keep.Plan) []string {
 		if c.Why != "" {
 			text += fmt.Sprintf(" (%s)", c.Why)
 		}
-		if c.Priority != 0 {
-			text += fmt.Sprintf(" priority %d", c.Priority)
+		if c.Unranked {
+			text += " without priority"
 		}
 		if c.Owner != nil {
 			text += fmt.Sprintf(" owner %q", *c.Owner)

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -25,12 +24,8 @@ type View struct {
 	// CurrentSet and Rollout are Set and Replacing of [pool.Rollout].
 	CurrentSet string
 	Rollout    bool
-	// SetReplicas is the smallest number of machines that the MachineSets may be asking for,
-	// MaxSetReplicas the largest: they differ while writes are in progress that
-	// machine-controller-manager's store does not show. Behind reports whether that store and this
-	// view show different machines.
-	SetReplicas, MaxSetReplicas int
-	Behind                      bool
+	// SetReplicas is how many machines the MachineSets are to have.
+	SetReplicas int
 	// Allocatable is what one machine offers to pods, nil if that is unknown.
 	Allocatable corev1.ResourceList
 	// Unreachable is why the target cluster does not respond; empty if it does. Otherwise, Nodes
@@ -46,9 +41,6 @@ type View struct {
 	// Accounting is where the reserve is counted unless the MachineDeployment defines it; empty to
 	// leave it where it is.
 	Accounting pool.Accounting
-	// NamedGone is how many reserve machines that a client named are gone before replicas were
-	// restored for them.
-	NamedGone int
 	// AllLeaving reports whether the cluster hibernates or is being deleted, so that a reserve
 	// that replicas include is deleted, too.
 	AllLeaving bool
@@ -57,21 +49,10 @@ type View struct {
 	Pruned, WitnessPruned bool
 	// Memory is that of the last plan.
 	Memory Memory
-	// Direct reports whether the caller creates and deletes the machines itself; see [reserve.Decide].
-	Direct bool
 }
 
 // Machine is one machine with its Node and pods. Nodes are unknown if there is no target cluster.
-type Machine struct {
-	pool.Machine
-	// SeenPriority is the deletion priority that machine-controller-manager's store shows.
-	SeenPriority int
-	// Doubtful reports whether it may have entered the reserve: the outcome of that write is unknown.
-	Doubtful bool
-	// Opened reports whether pods may run on it that are not shown, although it is in reserve: its
-	// release had begun.
-	Opened bool
-}
+type Machine struct{ pool.Machine }
 
 // Memory is what is kept of one MachineDeployment from plan to plan. If it is lost, only patience
 // starts again.
@@ -80,15 +61,15 @@ type Memory struct {
 	Retry         reserve.Retry
 	Lowered       reserve.Lowered
 	FieldConflict FieldConflict
-	// Applied is the annotation applied-excess of the MachineDeployment with this UID.
+	// Applied is the annotation applied-excess. It is known if there was a plan before.
 	Applied string
-	UID     types.UID
+	Known   bool
 }
 
 // withKnownExcess returns a MachineDeployment with its applied excess. If a client has replaced the
 // whole object without the annotation, the last value still applies: only plans change it.
 func (m Memory) withKnownExcess(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment {
-	if _, there := d.Annotations[v1alpha1.AppliedExcessAnnotation]; there || m.Applied == "" || m.UID != d.UID {
+	if _, there := d.Annotations[v1alpha1.AppliedExcessAnnotation]; there || m.Applied == "" {
 		return d
 	}
 	known := *d
@@ -97,24 +78,20 @@ func (m Memory) withKnownExcess(d *v1alpha1.MachineDeployment) *v1alpha1.Machine
 	return &known
 }
 
-// AppliedTo returns the applied excess of a MachineDeployment: what machine-controller-manager is
-// asked to run beyond replicas.
+// AppliedTo returns the applied excess of a MachineDeployment: how many machines there are to be beyond R.
 func (m Memory) AppliedTo(d *v1alpha1.MachineDeployment) reserve.Applied {
-	return appliedExcess(m.withKnownExcess(d))
+	return pool.AppliedOf(m.withKnownExcess(d), d.Spec.Replicas)
 }
 
-// Workload returns R: the replicas that machine-controller-manager may act on.
+// Workload returns R: how many machines workload may have.
 func (m Memory) Workload(d *v1alpha1.MachineDeployment) int {
-	return workloadReplicas(m.withKnownExcess(d))
+	return max(0, int(pool.Workload(m.withKnownExcess(d), d.Spec.Replicas)))
 }
 
 // Waiting returns the growth that is still to be split over zones.
 func (m Memory) Waiting(d *v1alpha1.MachineDeployment) int {
 	return int(pool.Requested(m.withKnownExcess(d))) - m.Workload(d)
 }
-
-// Visible returns the number of machines that machine-controller-manager is shown.
-func (m Memory) Visible(d *v1alpha1.MachineDeployment) int { return pool.Visible(m.withKnownExcess(d)) }
 
 // Defaults of the settings.
 const (
@@ -136,9 +113,6 @@ type Settings struct {
 	BootPatience time.Duration
 	// Unready are the limits of Nodes that are not ready, beyond which no machine is drained.
 	Unready pool.UnreadyLimits
-	// SafetyUp is machine-controller-manager's flag: how many machines beyond replicas and surge
-	// make it freeze a MachineDeployment.
-	SafetyUp int
 	// Accounting returns where the reserve of a MachineDeployment is counted by default; empty to
 	// leave it where it is. If nil, it stays where it is for all.
 	Accounting func(*v1alpha1.MachineDeployment) pool.Accounting

@@ -4,7 +4,7 @@
 //
 //	demand.Trace --+
 //	Setup ---------+-> Run -> Outcome: machine hours, waits
-//	Policy --------+      (reserve.NewPlan and fit.Pack decide, in virtual time)
+//	Policy --------+      (reserve.Decide and fit.Pack decide, in virtual time)
 //
 //	Run for many policies -> Size -> Report: the frontier, the smallest amount, a schedule
 //

@@ -14,7 +14,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -47,7 +46,6 @@ func (s *simulation) addMachine(marked bool) *machine {
 	m := &machine{node: s.newNode(name), room: roomOf(s.Machine)}
 	m.Machine = reserve.Machine{
 		Name: name, Created: s.now, Phase: mcm.MachinePending, Set: set, Reserve: marked, HasProviderID: true, Registered: true,
-		Priority: reserve.PriorityServing, SeenPriority: reserve.PriorityServing,
 	}
 	s.machines = append(s.machines, m)
 	return m
@@ -69,9 +67,9 @@ func (s *simulation) newNode(name string) *corev1.Node {
 	}
 }
 
-// create creates a machine as machine-controller-manager does, through the lens.
-func (s *simulation) create(view reserve.View, inFlight int) {
-	m := s.addMachine(!reserve.ServesOnCreation(view, inFlight))
+// create creates a machine.
+func (s *simulation) create(marked bool) {
+	m := s.addMachine(marked)
 	boot := s.Boot[(s.born-1)%len(s.Boot)]
 	s.events.plan(s.now.Add(boot), func() {
 		if m.gone {
@@ -114,14 +112,14 @@ func (s *simulation) remove(m *machine) {
 	s.machines = slices.DeleteFunc(s.machines, func(other *machine) bool { return other == m })
 }
 
-// settle lets the rule of the reserve and machine-controller-manager act until both are at rest.
+// settle lets the rule of the reserve decide until it is at rest.
 func (s *simulation) settle() {
 	s.changed = false
 	for range maxRounds {
 		view := s.view()
-		plan := reserve.NewPlan(view)
+		plan := reserve.Decide(view)
 		s.carryOut(plan)
-		if managed := s.manage(); !managed && plan.AtRest(view) {
+		if managed := s.manage(plan); !managed && plan.AtRest(view) {
 			if plan.Again > 0 {
 				s.events.plan(s.now.Add(plan.Again), func() { s.changed = true })
 			}
@@ -140,8 +138,8 @@ func (s *simulation) settle() {
 // view is what the rule of the reserve sees.
 func (s *simulation) view() reserve.View {
 	return reserve.View{
-		Machines: s.seen(), Replicas: s.replicas, Wish: s.desired, Excess: s.excess(),
-		Min: s.Min, Max: s.max(), Applied: s.applied, CurrentSet: set, SetReplicas: len(s.machines), MaxSetReplicas: len(s.machines),
+		Machines: s.seen(), Replicas: s.replicas, Wish: s.desired,
+		Min: s.Min, Max: s.max(), Applied: s.applied, CurrentSet: set, SetReplicas: len(s.machines),
 		Now: s.now, Patience: s.SurplusPatience, BootPatience: s.BootPatience,
 		SurplusSince: s.surplusSince, Retry: s.retry, Lowered: s.lowered,
 	}
@@ -162,15 +160,12 @@ func (s *simulation) seen() []reserve.Machine {
 func (s *simulation) carryOut(plan reserve.Plan) {
 	s.replicas, s.applied = plan.Replicas, plan.Applied
 	s.surplusSince, s.retry, s.lowered = plan.SurplusSince, plan.Retry, plan.Lowered
-	if len(plan.Moves)+len(plan.Priorities) == 0 {
+	if len(plan.Moves) == 0 {
 		return
 	}
 	byName := make(map[string]*machine, len(s.machines))
 	for _, m := range s.machines {
 		byName[m.Name] = m
-	}
-	for _, p := range plan.Priorities {
-		byName[p.Name].Priority, byName[p.Name].SeenPriority = p.Priority, p.Priority
 	}
 	for _, move := range plan.Moves {
 		m := byName[move.Name]
@@ -181,27 +176,31 @@ func (s *simulation) carryOut(plan reserve.Plan) {
 	}
 }
 
-// manage creates and deletes machines as machine-controller-manager does, and reports whether it
-// did. It deletes those with the lowest priority first.
-func (s *simulation) manage() bool {
-	visible := pool.VisibleReplicas(s.replicas, s.applied)
-	over := len(s.machines) - visible
-	if over < 0 {
-		view := s.view()
-		for i := range -over {
-			s.create(view, i)
-		}
+// manage creates and deletes machines as a plan says, and reports whether it did. Of those that serve, the
+// emptiest go first.
+func (s *simulation) manage(plan reserve.Plan) bool {
+	n := min(plan.Total-len(s.machines), plan.Room)
+	for i := range n {
+		s.create(i >= plan.Serve)
 	}
-	if over > 0 {
-		first := slices.Clone(s.machines)
-		slices.SortStableFunc(first, func(a, b *machine) int {
-			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Pods, b.Pods))
-		})
-		for _, m := range first[:over] {
+	if n > 0 {
+		return true
+	}
+	going := map[string]bool{}
+	for _, d := range plan.Going {
+		going[d.Name] = true
+	}
+	serving := slices.DeleteFunc(slices.Clone(s.machines), func(m *machine) bool { return m.Reserve || going[m.Name] })
+	slices.SortStableFunc(serving, func(a, b *machine) int { return cmp.Compare(a.Pods, b.Pods) })
+	for _, m := range serving[:min(plan.Cut, len(serving))] {
+		going[m.Name] = true
+	}
+	for _, m := range slices.Clone(s.machines) {
+		if going[m.Name] {
 			s.remove(m)
 		}
 	}
-	return over != 0
+	return len(going) > 0
 }
 
 // reserveTaint is ignored on machines that serve, are about to serve, or are released.

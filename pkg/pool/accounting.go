@@ -137,12 +137,6 @@ func AppliedReplicas(d metav1.Object) (int32, bool) {
 	return n, err == nil
 }
 
-// SetWorkload changes the number of machines for workload to r. Growth that is still to be split
-// over zones does not change.
-func SetWorkload(d *machine.MachineDeployment, r int32) {
-	Resize(d, r, waiting(d))
-}
-
 // Resize changes the number of machines for workload to r, and the growth that is still to be split
 // over zones. The change itself is not split. If spec.replicas includes reserve machines, it does
 // not grow beyond the max recorded with them: workload takes reserve machines instead.

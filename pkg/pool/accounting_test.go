@@ -55,9 +55,14 @@ var _ = DescribeTable("Applying an excess to four machines for workload", func(b
 	Entry("leaves a record that cannot be read, if there is no excess", "some", pool.Applied{Max: pool.Unbounded}, 4, "some"),
 )
 
+// setWorkload changes the number of machines for workload, and not the growth that waits.
+func setWorkload(d *machine.MachineDeployment, r int32) {
+	pool.Resize(d, r, pool.Requested(d)-max(0, pool.Workload(d, d.Spec.Replicas)))
+}
+
 var _ = DescribeTable("Workload that is set where replicas include two reserve machines", func(text string, r, replicas int, after string) {
 	d := excess(5, text)
-	pool.SetWorkload(d, int32(r))
+	setWorkload(d, int32(r))
 	Expect(d.Spec.Replicas).To(BeEquivalentTo(replicas))
 	Expect(d.Annotations).To(HaveKeyWithValue(machine.AppliedExcessAnnotation, after))
 },
@@ -229,7 +234,7 @@ var _ = Describe("Where replicas include reserve machines", func() {
 			d.Spec.Replicas -= int32(min(rapid.IntRange(0, 2).Draw(t, "lowered"), workload(d)))
 			before, waits := d.DeepCopy(), pool.Requested(d)-pool.Workload(d, d.Spec.Replicas)
 			after, r := *d, rapid.IntRange(0, 12).Draw(t, "new r")
-			pool.SetWorkload(&after, int32(r))
+			setWorkload(&after, int32(r))
 			was, is := appliedOf(d), appliedOf(&after)
 			switch {
 			case !reflect.DeepEqual(d, before):

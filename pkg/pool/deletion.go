@@ -20,8 +20,8 @@ const FreezeLabel = "freeze"
 // Frozen reports whether machine-controller-manager has frozen a MachineSet or a MachineDeployment.
 func Frozen(o metav1.Object) bool { return o.GetLabels()[FreezeLabel] == "True" }
 
-// usual is the priority of a machine without an explicit one.
-const usual = 3
+// DefaultPriority is the deletion priority of a machine without an explicit one.
+const DefaultPriority = 3
 
 // Named returns the machines that a MachineDeployment names for deletion, with the time given for
 // each, which is zero if there is none. It ignores names with a malformed time.
@@ -40,18 +40,24 @@ func Named(deployment metav1.Object) map[string]time.Time {
 	return names
 }
 
-// Condemned reports whether machine-controller-manager has noticed that the machine is named for
-// deletion.
+// Condemned reports whether it is written to a machine that it is named for deletion.
 func Condemned(m *mcm.Machine) bool {
 	return m.Annotations[machineutils.MachinePriority] == "1" && m.Annotations[machineutils.MarkedForDeletionTime] != ""
 }
 
 // Priority is the deletion priority: machines with a lower one are deleted first.
 func Priority(m *mcm.Machine) int {
-	if n, err := strconv.Atoi(m.Annotations[machineutils.MachinePriority]); err == nil {
+	if n, err := strconv.Atoi(m.Annotations[machineutils.MachinePriority]); err == nil && !HasLeftoverPriority(m) {
 		return n
 	}
-	return usual
+	return DefaultPriority
+}
+
+// HasLeftoverPriority reports whether a machine in reserve has a deletion priority that versions before
+// 0.1 wrote: it has no effect.
+func HasLeftoverPriority(m *mcm.Machine) bool {
+	text := m.Annotations[machineutils.MachinePriority]
+	return Marked(m) && (text == "2" || text == "5")
 }
 
 // Failure returns why the machine cannot be created, if the error makes machine-controller-manager

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -58,6 +59,10 @@ var _ = DescribeTable("A machine", func(o metav1.ObjectMeta, ranked int, condemn
 	Entry("has that priority and is condemned", annotated(priority, "1", condemned, "2026-03-01T12:00:00Z"), 1, true),
 	Entry("was condemned and has another priority since", annotated(priority, "2", condemned, "2026-03-01T12:00:00Z"), 2, false),
 	Entry("has a priority that cannot be parsed", annotated(priority, "first"), 3, false),
+	Entry("in reserve has none that an earlier version wrote when it was ready", annotated(priority, "5", machine.ReserveAnnotation, "marked"), 3, false),
+	Entry("in reserve has none that an earlier version wrote before it was deleted", annotated(priority, "2", machine.ReserveAnnotation, "marked"), 3, false),
+	Entry("in reserve has one of a client", annotated(priority, "4", machine.ReserveAnnotation, "marked"), 4, false),
+	Entry("that serves has one of a client", annotated(priority, "5"), 5, false),
 )
 
 var _ = DescribeTable("A machine whose last operation is", func(last mcm.LastOperation, code codes.Code, failed bool) {

@@ -144,7 +144,7 @@ var _ = Describe("Setting the machines for workload", func() {
 			after := *d
 			waiting := d.Spec.Replicas - pool.Workload(d, d.Spec.Replicas)
 			before := d.DeepCopy()
-			pool.SetWorkload(&after, r)
+			setWorkload(&after, r)
 			if !reflect.DeepEqual(d, before) {
 				t.Fatalf("%+v became %+v", before, d)
 			}
@@ -181,7 +181,7 @@ var _ = Describe("Setting the machines for workload", func() {
 			d := drawWorld(t).deployment
 			d.Spec.Replicas = max(0, d.Spec.Replicas)
 			after := *d
-			pool.SetWorkload(&after, pool.Workload(d, d.Spec.Replicas))
+			setWorkload(&after, pool.Workload(d, d.Spec.Replicas))
 			if after.Spec.Replicas != d.Spec.Replicas || pool.Workload(&after, after.Spec.Replicas) != pool.Workload(d, d.Spec.Replicas) {
 				t.Fatalf("%+v became %+v", d, after)
 			}
@@ -191,7 +191,7 @@ var _ = Describe("Setting the machines for workload", func() {
 	It("does not overflow", func() {
 		d := &machine.MachineDeployment{}
 		d.Spec.Replicas, d.Annotations = 2_000_000_000, map[string]string{machine.AppliedReplicasAnnotation: "0"}
-		pool.SetWorkload(d, 2_000_000_000)
+		setWorkload(d, 2_000_000_000)
 		if d.Spec.Replicas != 1<<31-1 || d.Annotations[machine.AppliedReplicasAnnotation] != strconv.Itoa(2_000_000_000) {
 			Fail(strconv.Itoa(int(d.Spec.Replicas)))
 		}

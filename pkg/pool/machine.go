@@ -40,10 +40,13 @@ func (m Machine) Marked() bool { return Marked(m.Object) }
 // a write.
 func (m Machine) Reserve() bool { return m.Marked() && m.NonTolerating == 0 }
 
-// Open reports whether pods may be bound to the machine although it is marked: it was created to
-// serve, so that its Node, which is not seen yet, may register without the reserve taint.
+// Open reports whether pods may be bound to the machine although it is marked: its Node has no reserve
+// taint, or is not seen yet and may register without it, since the machine was created to serve.
 func (m Machine) Open() bool {
-	return m.Marked() && m.Node == nil && !Unhealthy(m.Phase()) && markedLater(m.Object)
+	if m.Node != nil {
+		return m.Marked() && !HasReserveTaint(m.Node.Spec.Taints)
+	}
+	return m.Marked() && !Unhealthy(m.Phase()) && markedLater(m.Object)
 }
 
 // ClockSkew is how far the clock of the process that writes a mark may be ahead of the API server's,
@@ -65,15 +68,6 @@ func (m Machine) Phase() mcm.MachinePhase { return m.Object.Status.CurrentStatus
 
 // Leaving reports whether the machine is being deleted or named for deletion, by any client.
 func (m Machine) Leaving() bool { return m.Named || BeingDeleted(m.Object) }
-
-// Going reports whether the pods of the machine are about to be evicted, or have been: it is leaving,
-// or it serves and is deleted first.
-func (m Machine) Going() bool {
-	return m.Leaving() || !m.Marked() && Priority(m.Object) <= priorityVictim
-}
-
-// priorityVictim is the deletion priority of machines that are chosen to go.
-const priorityVictim = 2
 
 // Ready reports whether workload can run on the machine now.
 func (m Machine) Ready() bool { return Ready(m.Phase()) }

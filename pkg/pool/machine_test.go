@@ -6,7 +6,6 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -52,25 +51,6 @@ var _ = DescribeTable("A machine", func(node *corev1.Node, cordoned, tainted boo
 	}), false, true),
 )
 
-var _ = DescribeTable("A machine is about to go", func(is bool, changes ...func(*pool.Machine)) {
-	m := pool.Machine{Object: fixture.Machine("m")}
-	m.Object.Annotations = map[string]string{}
-	for _, change := range changes {
-		change(&m)
-	}
-	Expect(m.Going()).To(Equal(is))
-},
-	Entry("if it is named", true, func(m *pool.Machine) { m.Named = true }),
-	Entry("if it is deleted", true, func(m *pool.Machine) { m.Object.DeletionTimestamp = &metav1.Time{} }),
-	Entry("if it serves and is deleted first", true, ranked("2")),
-	Entry("unless it is in reserve and deleted first", false, ranked("2"), func(m *pool.Machine) { m.Object.Annotations[machine.ReserveAnnotation] = "marked" }),
-	Entry("unless it serves as others do", false, ranked("3")),
-)
-
-func ranked(priority string) func(*pool.Machine) {
-	return func(m *pool.Machine) { m.Object.Annotations[machineutils.MachinePriority] = priority }
-}
-
 var _ = DescribeTable("A MachineDeployment's reserve counts a marked machine", func(exist, ready int, change func(*world, *mcm.Machine)) {
 	w := newWorld()
 	w.machine("new", "serving")
@@ -115,6 +95,10 @@ var _ = DescribeTable("A machine is updated in place", func(phase mcm.MachinePha
 	Entry("not while it is created", mcm.MachinePending, false),
 )
 
+func reserved(n *corev1.Node) {
+	n.Spec.Taints = []corev1.Taint{{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}}
+}
+
 var _ = DescribeTable("A marked machine may still get pods",
 	func(mark string, phase mcm.MachinePhase, node *corev1.Node, open bool) {
 		m := fixture.Machine("m")
@@ -133,5 +117,7 @@ var _ = DescribeTable("A marked machine may still get pods",
 	Entry("also if it is said to run already", `{"since":"2026-01-01T12:00:11Z"}`, mcm.MachineRunning, nil, true),
 	Entry("not if its Node is gone since it is unhealthy", `{"since":"2026-01-01T12:00:11Z"}`, mcm.MachineUnknown, nil, false),
 	Entry("before its Node is seen, if the mark cannot be read", "yesterday", mcm.MachinePending, nil, true),
-	Entry("no, once its Node is seen", `{"since":"2026-01-01T12:00:11Z"}`, mcm.MachineRunning, fixture.Node("m"), false),
+	Entry("no, once its Node is seen and has the taint", `{"since":"2026-01-01T12:00:11Z"}`, mcm.MachineRunning, fixture.Node("m", reserved), false),
+	Entry("while its Node does not have the taint", `{"since":"2026-01-01T12:00:00Z"}`, mcm.MachineRunning, fixture.Node("m"), true),
+	Entry("no, if its Node does not have the taint, and it is not marked", "", mcm.MachineRunning, fixture.Node("m"), false),
 )

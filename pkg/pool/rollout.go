@@ -45,11 +45,6 @@ func RolloutOf(d *machine.MachineDeployment, sets []*mcm.MachineSet, staying map
 	return r
 }
 
-// Spread returns the field Spread of [RolloutOf], for callers that need nothing else.
-func Spread(sets []*mcm.MachineSet, staying map[string]int) bool {
-	return len(setsInUse(sets, staying)) > 1
-}
-
 // setsInUse returns the MachineSets that request machines, or have machines that stay.
 func setsInUse(sets []*mcm.MachineSet, staying map[string]int) []string {
 	used := map[string]bool{}

@@ -56,7 +56,6 @@ var _ = DescribeTable("A rollout",
 	func(strategy mcm.MachineDeploymentStrategyType, paused bool, fresh, old, staying int, want pool.Rollout) {
 		sets, machines := sets(int32(fresh), int32(old)), map[string]int{"old": staying}
 		Expect(pool.RolloutOf(updatedBy(strategy, paused), sets, machines)).To(Equal(want))
-		Expect(pool.Spread(sets, machines)).To(Equal(want.Spread))
 	},
 	Entry("is none without a MachineSet", rolling, false, -1, -1, 0, pool.Rollout{}),
 	Entry("is none with one MachineSet", rolling, false, 3, -1, 0, pool.Rollout{Set: "new"}),

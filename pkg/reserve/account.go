@@ -41,8 +41,8 @@ func (l Lowered) isOver(replicas int, v View) bool {
 func (l Lowered) limits(now time.Time) bool { return l.Times > 0 && (l.Lasting || now.Before(l.Until)) }
 
 // settleReduction decides whether workload or the reserve takes a reduction of spec.replicas that
-// the reserve has absorbed so far, and how many reserve machines min turns into workload (laws 17
-// and 18).
+// the reserve has absorbed so far, and how many reserve machines min turns into workload (laws 9
+// and 11).
 func (r *round) settleReduction() {
 	a, l := &r.applied, &r.plan.Lowered
 	*l = r.view.Lowered.completed(r.view)
@@ -52,12 +52,12 @@ func (r *round) settleReduction() {
 	case l.limits(r.view.Now) && l.isOver(r.replicas+a.Counted, r.view):
 		l.Until, l.Lasting = r.view.Now, false
 	}
-	if r.counting = a.Included(); r.counting {
+	if a.Included() {
 		gone := clamp(r.countDeparted(), a.Absorbed)
 		r.replicas -= gone
 		a.Counted += gone
-		if taken := a.Absorbed - gone; taken > 0 {
-			r.noteReduction(taken)
+		if a.Absorbed > gone {
+			r.noteReduction()
 		}
 		a.Absorbed = 0
 		r.limitExcess()
@@ -68,34 +68,24 @@ func (r *round) settleReduction() {
 		r.max = min(r.max, r.replicas+a.Counted)
 	}
 	r.limitExcess()
-	r.plan.Replicas, r.plan.Applied = r.replicas, *a
-	r.visible = pool.VisibleReplicas(r.replicas, *a)
 }
 
 // countDeparted returns how many serving machines have left and are not replaced, as those that were
-// named: R falls by them. An unhealthy machine has not left. For one that a rollout has deleted,
-// machine-controller-manager has created another one, and a reserve machine will serve in its place.
+// named: R falls by them. An unhealthy machine has not left. For one that a rollout has deleted, another
+// one has been created, and a reserve machine will serve in its place.
 func (r *round) countDeparted() int {
 	t := r.countMachines()
 	return min(r.replicas-t.serving-t.sick, pool.VisibleReplicas(r.replicas, r.applied)-t.live)
 }
 
-// noteReduction records a reduction by this many replicas that the reserve takes. Replicas are not
-// restored for as many of the reserve machines that were named with it.
-func (r *round) noteReduction(taken int) {
+// noteReduction records a reduction that the reserve takes.
+func (r *round) noteReduction() {
 	before := r.plan.Lowered
-	wait := min(lastRetry, firstRetry<<min(before.Times, 6))
-	l := Lowered{Times: before.Times + 1, Until: r.view.Now.Add(wait), Lasting: r.view.Clamped, Replicas: r.replicas + r.applied.Counted, Wish: r.view.Wish, Max: r.max, Unread: r.view.SettingsUnknown}
+	l := Lowered{Times: before.Times + 1, Until: r.view.Now.Add(delay(before.Times)), Lasting: r.view.Clamped, Replicas: r.replicas + r.applied.Counted, Wish: r.view.Wish, Max: r.max, Unread: r.view.SettingsUnknown}
 	if before.limits(r.view.Now) { // so the settings are the same, or cannot be read
 		l.Wish, l.Max, l.Unread = before.Wish, before.Max, before.Unread
 	}
 	r.plan.Lowered = l
-	for _, m := range r.machines {
-		if taken > 0 && m.Named && m.Reserve && !m.Returned {
-			r.plan.Returned = append(r.plan.Returned, m.Name)
-			taken--
-		}
-	}
 }
 
 // keepMin lets reserve machines serve if replicas would otherwise fall below min.
@@ -111,16 +101,16 @@ func (r *round) keepMin() {
 // limitExcess sets the excess to what max allows of the wish.
 func (r *round) limitExcess() { r.excess = max(0, min(r.view.Wish, r.max-r.replicas)) }
 
-// countRegistered makes spec.replicas include reserve machines that have a Node (law 16), or none
+// countRegistered makes spec.replicas include reserve machines that have a Node (law 9), or none
 // if the reserve is beyond it.
-func (r *round) countRegistered() {
-	a := &r.plan.Applied
-	room := min(r.max, a.Max) - r.plan.Replicas
+func (r *round) countRegistered(a Applied) Applied {
+	room := a.Max - r.replicas
 	switch {
 	case r.view.Accounting == pool.Inclusive:
-		registered := len(r.selectMachines(func(m Machine) bool { return m.Reserve && m.Registered }, byName))
+		registered := r.count(func(m Machine) bool { return m.Reserve && m.Registered })
 		a.Counted = max(a.Counted, min(registered, a.Excess, room-r.view.Waiting))
 	case a.Counted <= room:
 		a.Counted = 0 // above max the excess falls first
 	}
+	return a
 }

@@ -17,7 +17,7 @@ type Ownership struct {
 }
 
 // Dedicate returns whom each machine in reserve is dedicated to, by index; empty if it is for all
-// pods (law 19). A machine keeps its owner while that has a right to it. Otherwise, ready machines
+// pods (law 12). A machine keeps its owner while that has a right to it. Otherwise, ready machines
 // come before others, and older ones before newer ones. Machines whose Nodes are cordoned come last,
 // also those that have an owner.
 func Dedicate(machines []Machine, all []machine.Dedication) []machine.Owner {
@@ -38,7 +38,7 @@ func Dedicate(machines []Machine, all []machine.Dedication) []machine.Owner {
 	}
 	for _, some := range splitCordoned(machines, order) {
 		for _, i := range some {
-			if m := machines[i]; m.Owner != "" && !m.Unhealthy() && m.Priority > PriorityVictim {
+			if m := machines[i]; m.Owner != "" && !m.Unhealthy() && !m.First {
 				give(i, m.Owner)
 			}
 		}
@@ -75,7 +75,7 @@ func dedicationOrder(machines []Machine) []int {
 	slices.SortFunc(order, func(i, j int) int {
 		a, b := machines[i], machines[j]
 		return cmp.Or(
-			compareFalseFirst(a.Priority <= PriorityVictim, b.Priority <= PriorityVictim),
+			compareFalseFirst(a.First, b.First),
 			compareFalseFirst(!a.Ready(), !b.Ready()),
 			compareFalseFirst(a.Unhealthy(), b.Unhealthy()),
 			a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name),
@@ -92,7 +92,7 @@ func DedicatedOrder(v View) map[machine.Owner][]string {
 	}
 	r := newRound(v)
 	all := map[machine.Owner][]string{}
-	for _, i := range r.selectMachines(func(m Machine) bool { return r.releasable(m) && m.kept }, r.releaseOrder) {
+	for _, i := range r.selectMachines(func(m Machine) bool { return m.releasable() && m.kept }, r.releaseOrder) {
 		all[r.machines[i].Owner] = append(all[r.machines[i].Owner], r.machines[i].Name)
 	}
 	return all

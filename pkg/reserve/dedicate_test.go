@@ -38,7 +38,7 @@ func kept(v View) map[string]bool {
 }
 
 // settled worlds have d, e and f in reserve.
-var _ = DescribeTable("Machines are dedicated (19)",
+var _ = DescribeTable("Machines are dedicated (12)",
 	func(do func(*world), want string) {
 		w := settled(3, 3, Unbounded)
 		do(w)
@@ -60,10 +60,8 @@ var _ = DescribeTable("Machines are dedicated (19)",
 	Entry("as before", all(dedicated("ci", 1), dedicated("shop", 1), func(w *world) { w.machine("f").Owner, w.machine("d").Owner = "ci", "shop" }), "d=shop f=ci"),
 	Entry("not as before where the machine is sick", all(dedicated("shop", 1), func(w *world) { w.machine("d").Owner, w.machine("d").Phase = "shop", mcm.MachineUnknown }), "e=shop"),
 	Entry("not as before where the owner has enough", all(dedicated("shop", 1), func(w *world) { w.machine("e").Owner, w.machine("f").Owner = "shop", "shop" }), "e=shop"),
-	Entry("not as before where the machine is a victim", all(dedicated("shop", 1), func(w *world) { w.machine("d").Owner, w.machine("d").Priority = "shop", PriorityVictim }), "e=shop"),
-	Entry("as before, whatever priority it has that is no victim's", all(dedicated("shop", 1), func(w *world) { w.machine("f").Owner, w.machine("f").Priority = "shop", PriorityServing }), "f=shop"),
-	Entry("a victim last", all(dedicated("shop", 1), func(w *world) { w.machine("d").Priority = PriorityVictim }), "e=shop"),
-	Entry("one whose priority is not written yet in its turn", all(dedicated("shop", 1), func(w *world) { w.machine("d").Priority = PriorityServing }), "d=shop"),
+	Entry("not as before where a client wants it deleted first", all(dedicated("shop", 1), func(w *world) { w.machine("d").Owner, w.machine("d").First = "shop", true }), "e=shop"),
+	Entry("one last that a client wants deleted first", all(dedicated("shop", 1), first("d")), "e=shop"),
 	Entry("the first by name of one age", all(dedicated("shop", 1), func(w *world) {
 		w.view.Machines[3], w.view.Machines[5] = w.view.Machines[5], w.view.Machines[3]
 		for i := range w.view.Machines {
@@ -76,7 +74,7 @@ var _ = DescribeTable("Machines are dedicated (19)",
 	Entry("none that serves, and none that leaves", all(dedicated("shop", 1), func(w *world) { w.machine("a").Owner, w.machine("d").Deleted = "shop", true }), "e=shop"),
 )
 
-var _ = DescribeTable("Dedicated machines can be claimed (19)",
+var _ = DescribeTable("Dedicated machines can be claimed (12)",
 	func(do func(*world), want map[machine.Owner][]string) {
 		w := settled(3, 3, Unbounded)
 		do(w)
@@ -88,11 +86,11 @@ var _ = DescribeTable("Dedicated machines can be claimed (19)",
 	Entry("once they are ready", all(dedicated("shop", 3), phase("d", mcm.MachinePending)), map[machine.Owner][]string{"shop": {"e", "f"}}),
 )
 
-var _ = DescribeTable("A plan with dedicated machines moves (19)",
+var _ = DescribeTable("A plan with dedicated machines moves (12)",
 	func(do func(*world), want ...Move) {
 		w := settled(3, 3, Unbounded)
 		do(w)
-		Expect(NewPlan(w.view).Moves).To(HaveExactElements(want))
+		Expect(Decide(w.view).Moves).To(HaveExactElements(want))
 	},
 	Entry("the others when R rises", all(dedicated("shop", 2), replicas(4)), Move{"f", false, Released}),
 	Entry("no more than the others", all(dedicated("shop", 2), replicas(6)), Move{"f", false, Released}),
@@ -103,19 +101,6 @@ var _ = DescribeTable("A plan with dedicated machines moves (19)",
 	Entry("the one that is claimed, before all others", all(dedicated("shop", 1), claimed("f"), func(w *world) { w.machine("f").Owner = "shop" }, replicas(4)), Move{"f", false, Released}),
 	Entry("the one that is claimed, and then the others", all(dedicated("shop", 2), claimed("e"), replicas(6)), Move{"e", false, Released}, Move{"f", false, Released}),
 	Entry("nothing for a claim while R machines serve", all(dedicated("shop", 2), claimed("e"))),
-)
-
-var _ = DescribeTable("A machine is born beside dedicated ones (1, 19)",
-	func(r int, do func(*world), serving bool) {
-		w := settled(2, 1, Unbounded)
-		dedicated("shop", 1)(w)
-		do(w)
-		w.view.Replicas = r
-		Expect(ServesOnCreation(w.view, 0)).To(Equal(serving))
-	},
-	Entry("in reserve where R serve", 2, func(*world) {}, false),
-	Entry("serving, since the dedicated one will not", 3, func(*world) {}, true),
-	Entry("in reserve where the dedicated one is claimed", 3, claimed("c"), false),
 )
 
 var _ = Describe("A dedicated reserve", func() {
@@ -129,12 +114,12 @@ var _ = Describe("A dedicated reserve", func() {
 		return strings.Join(names, "")
 	}
 
-	It("stays when R rises, and a new machine serves (19)", func() {
+	It("stays when R rises, and a new machine serves (12)", func() {
 		w := settled(3, 2, Unbounded)
 		dedicated("shop", 2)(w)
 		_, rests := w.settle()
 		Expect(rests).To(BeTrue())
-		w.setReplicas(4)
+		w.view.Replicas = 4
 		plan, rests := w.settle()
 		Expect(rests).To(BeTrue())
 		Expect(w.broken).NotTo(HaveOccurred())
@@ -144,13 +129,13 @@ var _ = Describe("A dedicated reserve", func() {
 		Expect(w.machine("f").Owner).To(BeEmpty())
 	})
 
-	It("is refilled after a claim, and the new machine is dedicated (19)", func() {
+	It("is refilled after a claim, and the new machine is dedicated (12)", func() {
 		w := settled(3, 2, Unbounded)
 		dedicated("shop", 2)(w)
 		_, rests := w.settle()
 		Expect(rests).To(BeTrue())
 		claimed("d")(w)
-		w.setReplicas(4)
+		w.view.Replicas = 4
 		_, rests = w.settle()
 		Expect(rests).To(BeTrue())
 		Expect(serving(w)).To(Equal("abcd"))
@@ -158,7 +143,7 @@ var _ = Describe("A dedicated reserve", func() {
 		Expect(w.machine("f").Owner).To(BeEquivalentTo("shop"))
 	})
 
-	law("19: no dedicated machine leaves the reserve unless it is claimed", func(t *rapid.T, v View, p Plan) {
+	law("12: no dedicated machine leaves the reserve unless it is claimed", func(t *rapid.T, v View, p Plan) {
 		owners := Dedicate(v.Machines, v.Dedicated)
 		for _, move := range p.Moves {
 			i := slices.IndexFunc(v.Machines, func(m Machine) bool { return m.Name == move.Name })
@@ -168,7 +153,7 @@ var _ = Describe("A dedicated reserve", func() {
 		}
 	})
 
-	law("19: no owner has more machines than are dedicated to it, and none that serves or leaves", func(t *rapid.T, v View, p Plan) {
+	law("12: no owner has more machines than are dedicated to it, and none that serves or leaves", func(t *rapid.T, v View, p Plan) {
 		has := map[machine.Owner]int32{}
 		after := carriedOut(v, p)
 		for i, owner := range Dedicate(after.Machines, v.Dedicated) {
@@ -185,12 +170,12 @@ var _ = Describe("A dedicated reserve", func() {
 	})
 })
 
-var _ = DescribeTable("A plan writes owners (19)",
+var _ = DescribeTable("A plan writes owners (12)",
 	func(do func(*world), want ...Ownership) {
 		w := settled(3, 3, Unbounded)
 		dedicated("shop", 3)(w)
 		do(w)
-		Expect(NewPlan(w.view).Owners).To(HaveExactElements(want))
+		Expect(Decide(w.view).Owners).To(HaveExactElements(want))
 	},
 	Entry("by name", func(w *world) {
 		for i := range w.view.Machines[3:] {

@@ -21,7 +21,7 @@ func law(name string, holds func(t *rapid.T, v View, p Plan)) {
 	It(name, func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			v := drawView(t)
-			holds(t, v, NewPlan(v))
+			holds(t, v, Decide(v))
 		})
 	})
 }
@@ -44,66 +44,7 @@ var _ = Describe("laws", func() {
 		}
 	})
 
-	It("order-free, and the view is left alone", func() {
-		rapid.Check(GinkgoT(), func(t *rapid.T) {
-			v := drawView(t)
-			before := slices.Clone(v.Machines)
-			p := NewPlan(v)
-			if !slices.Equal(before, v.Machines) {
-				t.Fatalf("the view was changed")
-			}
-			shuffled := v
-			shuffled.Machines = rapid.Permutation(v.Machines).Draw(t, "shuffled")
-			if again := NewPlan(shuffled); !reflect.DeepEqual(again, p) {
-				t.Fatalf("%+v\n%+v", p, again)
-			}
-		})
-	})
-
-	law("bounded: A stays between 0 and the larger of A and X, and the max recorded is the old or the new one", func(t *rapid.T, v View, p Plan) {
-		if a := p.Applied; a.Excess < 0 || a.Excess > max(v.Applied.Excess, v.Excess) || a.Max != v.Max && a.Max != v.Applied.Max {
-			t.Fatalf("%+v", p)
-		}
-		if p.Again < 0 {
-			t.Fatalf("again %s", p.Again)
-		}
-	})
-
-	It("15: while Nodes and pods cannot be seen nothing rests on them, and nobody goes but what was never made", func() {
-		rapid.Check(GinkgoT(), func(t *rapid.T) {
-			v := drawView(t)
-			v.NodesUnknown = true
-			p := NewPlan(v)
-			if len(p.Moves)+len(p.Priorities) > 0 || !p.SurplusSince.IsZero() {
-				t.Fatalf("%+v", p)
-			}
-			for _, victim := range p.Victims {
-				if m := find(v, victim.Name); m.HasProviderID {
-					t.Fatalf("%+v is to go", m)
-				}
-			}
-			// In a rollout each set may be asked for all of it, and machines beyond that are the rollout's business.
-			shown := pool.VisibleReplicas(p.Replicas, p.Applied)
-			if !v.Rollout && shown < pool.VisibleReplicas(p.Replicas, v.Applied) {
-				for _, m := range deletions(v, v, shown) {
-					if m.HasProviderID && !m.Leaving() {
-						t.Fatalf("%+v goes: %+v", m, p)
-					}
-				}
-			}
-			other := v
-			other.Machines = slices.Clone(v.Machines)
-			for i := range other.Machines {
-				other.Machines[i].Pods = rapid.IntRange(0, 3).Draw(t, "other pods")
-				other.Machines[i].Pinned = drawPin(t)
-			}
-			if again := NewPlan(other); !reflect.DeepEqual(again, p) {
-				t.Fatalf("with other pods %+v instead of %+v", again, p)
-			}
-		})
-	})
-
-	law("2, 3, 14: moves are of machines that live, are made and carry the other mark, each once", func(t *rapid.T, v View, p Plan) {
+	law("2, 7: moves are of machines that live, are made and carry the other mark, each once", func(t *rapid.T, v View, p Plan) {
 		seen := map[string]bool{}
 		for _, move := range p.Moves {
 			m := find(v, move.Name)
@@ -114,156 +55,166 @@ var _ = Describe("laws", func() {
 		}
 	})
 
-	law("2: fewer than R serve only if nothing can be released that is not dedicated", func(t *rapid.T, v View, p Plan) {
-		after := carriedOut(v, p)
-		kept := kept(after)
-		serving, live, _ := count(after)
-		if p.Applied != v.Applied {
-			// A victim may be on its way back, which the next plan knows.
-			return
-		}
+	law("bounded: what is recorded is at least what is in reserve and stays, and has the max of now or of a client", func(t *rapid.T, v View, p Plan) {
+		after, staying := carriedOut(v, p), 0
 		for _, m := range after.Machines {
-			able := m.Reserve && m.HasProviderID && !m.Leaving() && !m.Unhealthy() && min(m.Priority, m.SeenPriority) > PriorityVictim
-			if serving < p.Replicas && able && !kept[m.Name] {
-				t.Fatalf("%d of %d serve, %+v stays in reserve, %d live: %+v", serving, p.Replicas, m, live, p)
+			if m.Reserve && !m.Leaving() {
+				staying++
 			}
+		}
+		if soon := max(0, p.Replicas-p.Summary.Serving); !v.Rollout && p.Applied.Excess < staying-soon || p.Applied.Excess < p.Total-p.Replicas || p.Applied.Max > v.Max || p.Again < 0 {
+			t.Fatalf("%d stay: %+v", staying, p)
 		}
 	})
 
-	law("3: a ready machine that is not dedicated waits only if R machines run", func(t *rapid.T, v View, p Plan) {
-		if p.Applied != v.Applied {
-			return
-		}
+	law("2: a ready machine that is not dedicated waits only if R machines run, or its Node is cordoned", func(t *rapid.T, v View, p Plan) {
 		after := carriedOut(v, p)
-		kept := kept(after)
-		var run int
+		kept, run := kept(v), 0
 		for _, m := range after.Machines {
 			if !m.Reserve && m.Ready() && !m.Leaving() {
 				run++
 			}
 		}
 		for _, m := range after.Machines {
-			if run < p.Replicas && m.Reserve && m.Ready() && !m.Leaving() && !kept[m.Name] && min(m.Priority, m.SeenPriority) > PriorityVictim {
+			if run < p.Replicas && !v.NodesUnknown && m.Reserve && m.Ready() && !m.Leaving() && !kept[m.Name] {
 				t.Fatalf("%d of %d run, %+v waits: %+v", run, p.Replicas, m, p)
 			}
 		}
 	})
 
-	law("4: only empty machines are put into reserve, never below R, wherever those are that may be there, and none while the store is behind", func(t *rapid.T, v View, p Plan) {
+	law("5: while too many Nodes are not ready, patience does not run", func(t *rapid.T, v View, p Plan) {
+		if v.Unhealthy && !p.SurplusSince.IsZero() {
+			t.Fatalf("%+v", p)
+		}
+	})
+
+	law("3: R is restored for reserve machines that were named only, and not above what serves or begins to", func(t *rapid.T, v View, p Plan) {
+		run := 0
+		for _, m := range v.Machines {
+			if m.Ready() && !m.Leaving() && (!m.Reserve || m.Open) {
+				run++
+			}
+		}
+		if restored := p.Replicas - v.Replicas; restored < 0 || restored > v.NamedSpares || restored > 0 && p.Replicas > run {
+			t.Fatalf("%d run: %+v", run, p)
+		}
+	})
+
+	It("order-free, and the view is left alone", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := drawView(t)
+			before := slices.Clone(v.Machines)
+			p := Decide(v)
+			if !slices.Equal(before, v.Machines) {
+				t.Fatalf("the view was changed")
+			}
+			v.Machines = rapid.Permutation(v.Machines).Draw(t, "shuffled")
+			if again := Decide(v); !reflect.DeepEqual(again, p) {
+				t.Fatalf("%+v\n%+v", p, again)
+			}
+		})
+	})
+
+	law("a machine that goes lives, goes once, and is not protected", func(t *rapid.T, v View, p Plan) {
+		seen := map[string]bool{}
+		for _, going := range p.Going {
+			m := find(v, going.Name)
+			if seen[m.Name] || m.Leaving() || m.Protected {
+				t.Fatalf("%+v goes: %+v", m, p)
+			}
+			seen[m.Name] = true
+		}
+	})
+
+	law("a reserve machine goes only if no pod runs there, and none can come", func(t *rapid.T, v View, p Plan) {
 		after := carriedOut(v, p)
-		for i, m := range v.Machines {
-			after.Machines[i].Reserve = after.Machines[i].Reserve || m.Doubtful
+		for _, going := range p.Going {
+			m := find(after, going.Name)
+			closed := m.Reserve && !m.Open && find(v, going.Name).Reserve
+			if going.Why != Surplus && (m.Busy() && !v.NodesUnknown || !closed && !isLate(v, m)) {
+				t.Fatalf("%+v goes: %+v", m, p)
+			}
 		}
-		serving, _, _ := count(after)
-		for _, move := range p.Moves {
-			if move.Reserve && (find(v, move.Name).Busy() || serving < p.Replicas || v.Behind) {
-				t.Fatalf("%+v: %+v", move, p)
+		for _, name := range p.Closed {
+			if m := find(after, name); !m.Reserve || m.Open && !isLate(v, m) || !v.Rollout && (m.Protected || m.Busy() && !v.NodesUnknown) {
+				t.Fatalf("%+v may go: %+v", m, p)
 			}
 		}
 	})
 
-	law("6: A falls only when all that MCM would delete for it may go", func(t *rapid.T, v View, p Plan) {
-		if pool.VisibleReplicas(p.Replicas, p.Applied) >= pool.VisibleReplicas(p.Replicas, v.Applied) || v.Rollout {
-			return
+	law("those that go are the first of those that may", func(t *rapid.T, v View, p Plan) {
+		var going []string
+		if v.Rollout { // there, those may go, too, that a smaller reserve has to wait for
+			p.Closed = slices.DeleteFunc(p.Closed, func(name string) bool {
+				m := find(v, name)
+				return m.Busy() && !v.NodesUnknown || m.Protected
+			})
 		}
-		if v.Behind {
-			t.Fatalf("the store is behind: %+v", p)
-		}
-		for _, m := range deletions(v, carriedOut(v, p), pool.VisibleReplicas(p.Replicas, p.Applied)) {
-			named := slices.ContainsFunc(p.Victims, func(victim Victim) bool { return victim.Name == m.Name })
-			first := m.SeenPriority <= PriorityVictim && (named || m.Reserve) && !(m.Reserve && m.Open && (m.Ready() || !m.Failing && v.Now.Sub(m.Created) < v.BootPatience))
-			if !first && !m.Leaving() && !neverMade(m) {
-				t.Fatalf("%+v would go: %+v", m, p)
+		for _, one := range p.Going {
+			if one.Why != Surplus {
+				going = append(going, one.Name)
 			}
+		}
+		if len(going) > len(p.Closed) || !slices.Equal(going, p.Closed[:len(going)]) {
+			t.Fatalf("%v of %v", going, p.Closed)
 		}
 	})
 
-	law("7: what is kept is no victim, and A does not fall below it", func(t *rapid.T, v View, p Plan) {
-		var kept int
-		for _, m := range carriedOut(v, p).Machines {
-			if m.Reserve && !m.Leaving() && (m.Preserved || m.Priority == 4) {
-				kept++
-			}
-		}
-		for _, victim := range p.Victims {
-			if m := find(v, victim.Name); m.Preserved || m.Priority == 4 {
-				t.Fatalf("victim %+v", m)
-			}
-		}
-		if p.Applied.Excess < v.Applied.Excess && p.Applied.Excess < kept {
-			t.Fatalf("%d kept: %+v", kept, p)
-		}
-	})
-
-	law("8: beyond what is in reserve A grows only without surplus and rollout, within max and the freeze threshold", func(t *rapid.T, v View, p Plan) {
-		was, shown := pool.VisibleReplicas(p.Replicas, v.Applied), pool.VisibleReplicas(p.Replicas, p.Applied)
-		serving, live, leaving := count(carriedOut(v, p))
-		var reserve int
-		for _, m := range carriedOut(v, p).Machines {
+	law("the reserve loses no more than it has beyond X, or what cannot be created", func(t *rapid.T, v View, p Plan) {
+		after := carriedOut(v, p)
+		reserve, stuck, gone := 0, 0, 0
+		for _, m := range after.Machines {
 			if m.Reserve && !m.Leaving() {
 				reserve++
+				if isLate(v, m) {
+					stuck++
+				}
 			}
 		}
-		if shown <= was || !v.Rollout && shown <= p.Replicas+reserve {
-			return
-		}
-		crowded := shown > live && (shown+leaving > v.Max || v.FreezeMargin > 0 && leaving >= v.FreezeMargin)
-		if v.Rollout || serving > p.Replicas || shown > max(p.Replicas, v.Max) || crowded {
-			t.Fatalf("%d -> %d with %d serving, %d live, %d leaving: %+v", was, shown, serving, live, leaving, p)
-		}
-	})
-
-	law("9: a victim is taken back only when as many are wanted as there are, or if it serves and is needed", func(t *rapid.T, v View, p Plan) {
-		after := carriedOut(v, p)
-		serving, _, _ := count(after)
-		var present int
-		for _, m := range v.Machines {
-			if m.Phase != mcm.MachineTerminating {
-				present++
+		for _, going := range p.Going {
+			if going.Why != Surplus {
+				gone++
 			}
 		}
-		for _, q := range p.Priorities {
-			wanted := min(v.SetReplicas, pool.VisibleReplicas(p.Replicas, p.Applied))
-			m := find(after, q.Name)
-			needed := !v.Rollout && serving <= p.Replicas && !m.Reserve && !m.Unhealthy()
-			if find(v, q.Name).Priority == PriorityVictim && wanted < present && !needed {
-				t.Fatalf("%+v with %d of %d wanted: %+v", q, wanted, present, p)
-			}
+		x := wanted(v, p.Replicas)
+		if gone > max(reserve-x, stuck) {
+			t.Fatalf("%d of %d go, %d desired, %d stuck: %+v", gone, reserve, x, stuck, p)
 		}
 	})
 
-	law("11: nobody else's priority is touched, and a busy machine is ranked below empty ones only as surplus", func(t *rapid.T, v View, p Plan) {
-		for _, q := range p.Priorities {
-			m := find(v, q.Name)
-			ours := m.Priority == 2 || m.Priority == 3 || m.Priority == 5
-			if !ours || m.Leaving() || !m.HasProviderID || q.Priority == m.Priority {
-				t.Fatalf("%+v of %+v", q, m)
+	law("one that serves is drained only after patience, with pods that may be evicted, and while nothing leaves", func(t *rapid.T, v View, p Plan) {
+		serving, _, leaving := count(carriedOut(v, p))
+		drained := 0
+		for _, going := range p.Going {
+			if going.Why != Surplus {
+				continue
 			}
-			i := slices.IndexFunc(p.Victims, func(victim Victim) bool { return victim.Name == q.Name })
-			if (q.Priority == PriorityVictim) != (i >= 0) {
-				t.Fatalf("%+v, victims %+v", q, p.Victims)
-			}
-			if i >= 0 && !m.Reserve && !slices.Contains(p.Moves, Move{m.Name, true, Retired}) && !slices.Contains(p.Moves, Move{m.Name, true, Swapped}) &&
-				(p.Victims[i].Why != Surplus || start.Sub(v.SurplusSince) < v.Patience) {
-				t.Fatalf("%+v serves: %+v", m, p)
+			drained++
+			m := find(carriedOut(v, p), going.Name)
+			if m.Reserve || m.Pinned != "" || v.SurplusSince.IsZero() || v.Now.Sub(v.SurplusSince) < v.Patience || leaving > 0 || v.Rollout || v.NodesUnknown || v.Unhealthy {
+				t.Fatalf("%+v is drained: %+v", m, p)
 			}
 		}
-	})
-
-	law("5: a machine that holds a pod that must not be evicted is no surplus", func(t *rapid.T, v View, p Plan) {
-		for _, victim := range p.Victims {
-			if m := find(v, victim.Name); m.Pinned != "" && victim.Why == Surplus {
-				t.Fatalf("%+v is to go: %+v", m, p)
+		ready, stay := 0, 0
+		for _, m := range carriedOut(v, p).Machines {
+			if !m.Leaving() && !m.Reserve && m.Ready() {
+				ready++
+				if !slices.Contains(p.Going, Deletion{m.Name, Surplus}) {
+					stay++
+				}
 			}
 		}
-	})
-
-	law("5: budgets allow the evictions of a surplus together", func(t *rapid.T, v View, p Plan) {
+		if stay < min(ready, p.Replicas) {
+			t.Fatalf("%d of %d stay that are ready: %+v", stay, ready, p)
+		}
+		if drained > max(0, serving-p.Replicas-p.Cut) {
+			t.Fatalf("%d drained of %d: %+v", drained, serving, p)
+		}
 		for _, b := range v.Budgets {
 			evicted := 0
-			for _, victim := range p.Victims {
-				if victim.Why == Surplus {
-					evicted += b.Pods[victim.Name]
+			for _, going := range p.Going {
+				if going.Why == Surplus {
+					evicted += b.Pods[going.Name]
 				}
 			}
 			if evicted > max(0, b.Allowed) {
@@ -272,38 +223,161 @@ var _ = Describe("laws", func() {
 		}
 	})
 
-	law("5: while too many Nodes are not ready nothing is drained as surplus, and patience does not run", func(t *rapid.T, v View, p Plan) {
-		surplus := func(victim Victim) bool { return victim.Why == Surplus }
-		if v.Unhealthy && (slices.ContainsFunc(p.Victims, surplus) || !p.SurplusSince.IsZero()) {
+	law("what is cut serves, or would, and is beyond R and beyond what there was to be", func(t *rapid.T, v View, p Plan) {
+		serving, sick := 0, 0
+		for _, m := range carriedOut(v, p).Machines {
+			switch {
+			case m.Leaving() || m.Reserve:
+			case m.Unhealthy():
+				sick++
+			default:
+				serving++
+			}
+		}
+		_, live, _ := count(v)
+		if p.Cut > max(0, min(serving+sick-p.Replicas, live-v.Replicas-v.Applied.Excess)) || p.Cut < 0 || p.Cut > 0 && v.Rollout {
+			t.Fatalf("%d of %d: %+v", p.Cut, serving, p)
+		}
+	})
+
+	law("8: all machines are within max, unless workload needs more, or they are there already", func(t *rapid.T, v View, p Plan) {
+		if v.Rollout {
+			return
+		}
+		_, live, leaving := count(v)
+		n, serve := creations(v, p)
+		if p.Total > max(v.Max, p.Replicas+p.Summary.Reserve, live) || p.Total < p.Replicas || serve < 0 || n < 0 {
+			t.Fatalf("%d in all, %d live: %+v", p.Total, live, p)
+		}
+		ofReserve := 0
+		for _, m := range carriedOut(v, p).Machines {
+			if m.Leaving() && m.Reserve {
+				ofReserve++
+			}
+		}
+		forWorkload := live+n <= p.Replicas && live+n+ofReserve <= max(v.Max, p.Replicas)
+		if n > 0 && live+leaving+n > v.Max && !forWorkload {
+			t.Fatalf("%d come beside %d and %d that leave: %+v", n, live, leaving, p)
+		}
+	})
+
+	law("a machine comes to serve only if fewer than R could, those in reserve included that are not dedicated", func(t *rapid.T, v View, p Plan) {
+		after := carriedOut(v, p)
+		kept, able := kept(after), 0
+		for _, m := range after.Machines {
+			if !m.Leaving() && !m.Unhealthy() && !(m.Reserve && kept[m.Name]) {
+				able++
+			}
+		}
+		for _, going := range p.Going {
+			if m := find(after, going.Name); going.Why != Surplus && !m.Unhealthy() && !kept[m.Name] {
+				able--
+			}
+		}
+		if len(v.Dedicated) == 0 && p.Serve != max(0, p.Replicas-able) {
+			t.Fatalf("%d serve where %d could: %+v", p.Serve, able, p)
+		}
+	})
+
+	law("2: a dedicated machine is not released before it is claimed", func(t *rapid.T, v View, p Plan) {
+		kept := kept(v)
+		for _, move := range p.Moves {
+			if kept[move.Name] && !move.Reserve {
+				t.Fatalf("%+v: %+v", move, p)
+			}
+		}
+	})
+
+	law("2: fewer than R serve only if nothing can be released", func(t *rapid.T, v View, p Plan) {
+		after := carriedOut(v, p)
+		serving, _, _ := count(after)
+		kept := kept(v)
+		for _, m := range after.Machines {
+			if serving < p.Replicas && !v.NodesUnknown && m.Reserve && m.HasProviderID && !m.Leaving() && !m.Unhealthy() && !kept[m.Name] {
+				t.Fatalf("%d of %d serve, %+v stays in reserve: %+v", serving, p.Replicas, m, p)
+			}
+		}
+	})
+
+	law("4: only empty machines enter the reserve, only those beyond R, and only as many as it lacks", func(t *rapid.T, v View, p Plan) {
+		after := carriedOut(v, p)
+		serving, _, _ := count(after)
+		reserve, entered := 0, 0
+		for _, m := range after.Machines {
+			if m.Reserve && !m.Leaving() {
+				reserve++
+			}
+		}
+		for _, move := range p.Moves {
+			if !move.Reserve {
+				continue
+			}
+			entered++
+			if m := find(v, move.Name); m.Busy() || serving < p.Replicas || v.NodesUnknown {
+				t.Fatalf("%+v: %+v", move, p)
+			}
+		}
+		if x := wanted(v, p.Replicas); entered > 0 && reserve > max(x, reserve-entered, protectedIn(after)) {
+			t.Fatalf("%d of %d entered: %+v", entered, reserve, p)
+		}
+	})
+
+	law("7: while Nodes and pods are not seen, nothing moves, and nothing goes but what was never created", func(t *rapid.T, v View, _ Plan) {
+		v.NodesUnknown = true
+		p := Decide(v)
+		if len(p.Moves)+len(p.Owners) > 0 || !p.SurplusSince.IsZero() {
 			t.Fatalf("%+v", p)
 		}
+		for _, going := range p.Going {
+			if m := find(v, going.Name); m.HasProviderID || !isLate(v, m) {
+				t.Fatalf("%+v goes: %+v", m, p)
+			}
+		}
+		other := v
+		other.Machines = slices.Clone(v.Machines)
+		for i := range other.Machines {
+			other.Machines[i].Pods = rapid.IntRange(0, 3).Draw(t, "other pods")
+			other.Machines[i].Pinned = drawPin(t)
+		}
+		if again := Decide(other); !reflect.DeepEqual(again, p) {
+			t.Fatalf("with other pods %+v instead of %+v", again, p)
+		}
 	})
 
-	law("12: R is given back for named reserve machines only, once, and not above what serves or begins to", func(t *rapid.T, v View, p Plan) {
-		most := func(v View) int {
-			serving, _, _ := count(v)
-			for _, m := range v.Machines {
-				if m.Reserve && m.Open && m.Ready() && !m.Leaving() {
-					serving++
+	law("10: after a failure, the reserve does not grow beyond what was left of it until it is time, and then by one", func(t *rapid.T, v View, p Plan) {
+		reserve, stuck := 0, 0
+		after := carriedOut(v, p)
+		for _, m := range after.Machines {
+			if m.Reserve && !m.Leaving() {
+				reserve++
+				if isLate(v, m) && find(v, m.Name).Reserve {
+					stuck++
 				}
 			}
-			return max(serving, v.Replicas)
 		}
-		if gone := p.Replicas - v.Replicas - len(p.Returned); gone < 0 || gone > v.NamedGone || p.Replicas > most(v) {
-			t.Fatalf("at most %d: %+v", most(v), p)
-		}
-		for _, name := range p.Returned {
-			if m := find(v, name); !m.Named || !m.Reserve {
-				t.Fatalf("%+v", m)
+		waited := v.Now.Before(v.Retry.Until)
+		switch {
+		case v.Retry.Failures == 0 && stuck == 0:
+			if p.Retry.Failures > 0 {
+				t.Fatalf("nothing has failed: %+v", p)
 			}
+		case stuck > 0 && !waited:
+			if p.Retry.Failures != v.Retry.Failures+1 || !p.Retry.Until.After(v.Now) || p.Retry.Until.After(v.Now.Add(time.Hour)) || p.Retry.Try != 0 || p.Retry.Left > reserve-stuck {
+				t.Fatalf("it is not noted: %+v", p)
+			}
+		case stuck > 0 && (p.Retry.Failures != v.Retry.Failures || p.Retry.Until != v.Retry.Until):
+			t.Fatalf("it is noted twice: %+v", p)
 		}
-		after := carriedOut(v, p)
-		if again := NewPlan(after); len(p.Returned) > 0 && len(again.Returned) > 0 && again.Replicas > most(after) {
-			t.Fatalf("%+v", again)
+		most := max(reserve-stuck, p.Retry.Left)
+		if !p.Retry.Until.After(v.Now) {
+			most = max(most, p.Retry.Try)
+		}
+		if _, live, _ := count(after); p.Retry.Failures > 0 && p.Total > max(live, p.Replicas+max(most, reserve)) {
+			t.Fatalf("%d in all, %d live, %d in reserve: %+v", p.Total, live, reserve, p)
 		}
 	})
 
-	law("at rest after being carried out, and no mark goes back", func(t *rapid.T, v View, p Plan) {
+	law("what a plan keeps and what it writes is at rest when nothing else happens", func(t *rapid.T, v View, p Plan) {
 		moved := map[string]bool{}
 		for range 8 {
 			if p.AtRest(v) {
@@ -315,16 +389,59 @@ var _ = Describe("laws", func() {
 				}
 				moved[move.Name] = true
 			}
-			if p.Applied != v.Applied {
-				// With it victims may be taken back, and those serve better than what boots.
-				clear(moved)
-			}
 			v = carriedOut(v, p)
-			p = NewPlan(v)
+			p = Decide(v)
 		}
 		t.Fatalf("no rest: %+v", p)
 	})
+
+	It("comes to rest with S = R and V = X, and nothing goes then, or says why not", func() {
+		rapid.Check(GinkgoT(), func(t *rapid.T) {
+			v := drawView(t)
+			v.Rollout, v.NodesUnknown, v.Unhealthy, v.NamedSpares = false, false, false, 0
+			w := &world{view: v, born: len(v.Machines)}
+			p, rested := w.settle()
+			if !rested || w.broken != nil {
+				t.Fatalf("rested %t, broken %v: %v\n%+v\n%+v", rested, w.broken, w.log, p, w.view)
+			}
+			if n, _ := creations(w.view, p); n > 0 || len(p.Going) > 0 {
+				t.Fatalf("%d come, %v go: %v\n%+v", n, p.Going, w.log, w.view)
+			}
+			s := p.Summary
+			x := wanted(v, p.Replicas)
+			if s.Serving == p.Replicas && s.Reserve == x && s.Ready == x {
+				return
+			}
+			if s.Reason == Complete || s.Reason == NotWanted || s.Reason == AtMax || !odd(w.view) {
+				t.Fatalf("%s: %+v\n%v\n%+v\nfrom %+v", s.Reason, s, w.log, w.view, v)
+			}
+		})
+	})
 })
+
+// protectedIn returns how many machines in reserve must stay.
+func protectedIn(v View) (n int) {
+	for _, m := range v.Machines {
+		if m.Reserve && !m.Leaving() && (m.Protected) {
+			n++
+		}
+	}
+	return n
+}
+
+// odd says whether something keeps a reserve from becoming what it is to be: a machine that is protected, or
+// that others want to go first, or pods that stay where they are.
+func odd(v View) bool {
+	return slices.ContainsFunc(v.Machines, func(m Machine) bool {
+		return m.Protected || m.First || m.Pinned != "" || m.Reserve && m.Busy() || len(v.Budgets) > 0 && m.Busy() || pool.UpdatedInPlace(m.Phase)
+	})
+}
+
+// isLate says that a machine in reserve cannot be created, or has not become ready in time.
+func isLate(v View, m Machine) bool {
+	boots := m.Phase == "" || m.Phase == mcm.MachinePending || m.Phase == mcm.MachineCrashLoopBackOff || m.Phase == mcm.MachineTerminating
+	return m.Reserve && boots && (m.Failing || v.Now.Sub(m.Created) >= v.BootPatience) && !(v.NodesUnknown && m.HasProviderID)
+}
 
 var phases = []mcm.MachinePhase{"", mcm.MachinePending, mcm.MachineAvailable, mcm.MachineRunning, mcm.MachineRunning, mcm.MachineRunning,
 	mcm.MachineTerminating, mcm.MachineUnknown, mcm.MachineFailed, mcm.MachineCrashLoopBackOff,
@@ -339,20 +456,16 @@ func drawMachine(t *rapid.T, name string) Machine {
 		Set:       current,
 		Reserve:   rapid.Bool().Draw(t, "reserve"),
 		Failing:   !often.Draw(t, "not failing"),
-		Priority:  rapid.SampledFrom([]int{3, 3, 5, 5, 2, 2, 1, 4, 0, -1}).Draw(t, "priority"),
 		Named:     !often.Draw(t, "not named"),
 		Deleted:   !often.Draw(t, "not deleted"),
-		Preserved: !often.Draw(t, "not preserved"),
+		Protected: !often.Draw(t, "not protected"),
 		Pods:      rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "pods"),
 	}
-	m.Doubtful = !m.Reserve && !often.Draw(t, "certain")
+	m.First = !m.Protected && !often.Draw(t, "not first")
 	if m.Pods > 0 {
 		m.Pinned = drawPin(t)
 	}
-	m.SeenPriority = m.Priority
-	if !often.Draw(t, "seen") {
-		m.SeenPriority = 3
-	}
+	m.Failing = m.Failing && m.Phase == mcm.MachineCrashLoopBackOff
 	m.HasProviderID = m.Ready() || m.Unhealthy() || often.Draw(t, "made")
 	m.Open = m.Reserve && !m.Unhealthy() && rapid.Bool().Draw(t, "open")
 	m.Registered = m.Ready() || m.Unhealthy() || m.HasProviderID && rapid.Bool().Draw(t, "registered")
@@ -370,25 +483,24 @@ func drawView(t *rapid.T) View {
 		Max:          rapid.SampledFrom([]int{Unbounded, Unbounded, 5, 4, 2}).Draw(t, "max"),
 		CurrentSet:   current,
 		SetReplicas:  rapid.IntRange(0, 6).Draw(t, "wanted"),
-		Behind:       rapid.IntRange(0, 9).Draw(t, "behind") == 0,
-		FreezeMargin: rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "margin"),
+		NodesUnknown: rapid.IntRange(0, 5).Draw(t, "unseen") == 0,
 		Unhealthy:    rapid.IntRange(0, 4).Draw(t, "unhealthy") == 0,
-		NamedGone:    max(0, rapid.IntRange(-5, 2).Draw(t, "named and gone")),
+		NamedSpares:  max(0, rapid.IntRange(-5, 2).Draw(t, "named in reserve")),
 		Rollout:      rapid.IntRange(0, 4).Draw(t, "rollout") == 0,
 		Now:          start, Patience: 10 * time.Minute, BootPatience: 20 * time.Minute,
 	}
-	v.Excess = max(0, min(v.Wish, v.Max-v.Replicas))
+	v.SetReplicas = max(v.SetReplicas, v.Replicas)
 	v.Applied = Applied{Excess: rapid.IntRange(0, 3).Draw(t, "A"), Max: rapid.SampledFrom([]int{v.Max, v.Max, Unbounded, 5}).Draw(t, "recorded max")}
 	if rapid.Bool().Draw(t, "overstays") {
 		v.SurplusSince = start.Add(-rapid.SampledFrom([]time.Duration{time.Minute, time.Hour}).Draw(t, "for"))
 	}
 	if rapid.IntRange(0, 3).Draw(t, "retries") == 0 {
 		v.Retry = Retry{Failures: rapid.IntRange(1, 9).Draw(t, "failures"), Until: start.Add(rapid.SampledFrom([]time.Duration{-time.Minute, time.Minute}).Draw(t, "until")),
-			Try: rapid.IntRange(0, 2).Draw(t, "try")}
+			Left: rapid.IntRange(0, 2).Draw(t, "left"), Try: rapid.IntRange(0, 2).Draw(t, "try")}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "dedicates") == 0 {
-		shop := rapid.IntRange(0, v.Excess).Draw(t, "for shop")
-		v.Dedicated = []machine.Dedication{{Owner: "shop", Machines: int32(shop)}, {Owner: "ci", Machines: int32(v.Excess - shop)}}
+		shop := rapid.IntRange(0, wanted(v, v.Replicas)).Draw(t, "for shop")
+		v.Dedicated = []machine.Dedication{{Owner: "shop", Machines: int32(shop)}, {Owner: "ci", Machines: int32(wanted(v, v.Replicas) - shop)}}
 	}
 	for i := range rapid.IntRange(0, 6).Draw(t, "number") {
 		m := drawMachine(t, string(rune('a'+i)))
@@ -433,50 +545,4 @@ func count(v View) (serving, live, leaving int) {
 		live++
 	}
 	return serving, live, leaving
-}
-
-// deletions are the machines that MCM would delete to have so many left, as its store shows them before the plan is
-// carried out. The marks are those after it.
-func deletions(before, after View, left int) []Machine {
-	var present []*Machine
-	after.Machines = slices.Clone(after.Machines)
-	for i := range after.Machines {
-		m := &after.Machines[i]
-		m.Priority, m.SeenPriority = before.Machines[i].SeenPriority, before.Machines[i].SeenPriority
-		if m.Phase != mcm.MachineTerminating {
-			present = append(present, m)
-		}
-	}
-	// Those that are not expected to go stand first among equals: a machine that boots may run a moment later.
-	slices.SortStableFunc(present, func(a, b *Machine) int {
-		a, b = settledPhase(a), settledPhase(b)
-		a.Created, b.Created, a.Name, b.Name = start, start, "", ""
-		if order := deletedFirst(a, b); order != 0 || a.Reserve == b.Reserve {
-			return order
-		}
-		if b.Reserve {
-			return -1
-		}
-		return 1
-	})
-	var gone []Machine
-	for _, m := range present[:max(0, len(present)-left)] {
-		gone = append(gone, *m)
-	}
-	return gone
-}
-
-// neverMade is a machine without a VM, which machine-controller-manager lets go before any that runs.
-func neverMade(m Machine) bool {
-	return m.Phase == mcm.MachineCrashLoopBackOff && m.Failing && !m.HasProviderID
-}
-
-// settledPhase is the machine in the phase it may have by the time it is compared with others.
-func settledPhase(m *Machine) *Machine {
-	settled := *m
-	inPlace := []mcm.MachinePhase{mcm.MachineInPlaceUpdating, mcm.MachineInPlaceUpdateSuccessful, mcm.MachineInPlaceUpdateFailed}
-	if m.Phase != mcm.MachineFailed && !neverMade(*m) && (m.Reserve || !slices.Contains(inPlace, m.Phase)) {
-		settled.Phase = mcm.MachineRunning
-	}
-	return &settled
 }

@@ -6,38 +6,25 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
-
-	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// Plan is what to do about a View, in the order of its fields. It may be carried out in part: the
-// next plan continues from there.
+// Plan is what to do about a View. It may be carried out in part: the next plan continues from there.
 type Plan struct {
-	// Replicas is the new R. It is written by compare-and-swap on the version that the view shows.
-	// Returned are the named reserve machines that are settled with it, because R is restored for
-	// them or the reserve is reduced by them. They and Applied are stored in the same write.
+	// Replicas is the new R, and Applied is what to record, both in one write on the version that the
+	// view shows. They equal the view's if nothing changes.
 	Replicas int
-	Returned []string
+	Applied  Applied
 	// Moves are the releases, in the order to write them, and then the retirements.
 	Moves []Move
-	// Priorities are written on the version of the machine that the view shows. They are sorted by
-	// name.
-	Priorities []Priority
-	// Applied is what the lens shows from now on. It equals the view's if nothing changes.
-	Applied Applied
-	// Victims are the machines to delete, whether or not they have their priority yet, sorted by
-	// name.
-	Victims []Victim
-	// Total is how many machines there are to be. Only [Decide] fills this and the next fields.
+	// Total is how many machines there are to be.
 	Total int
 	// Room is how many machines may be created now. The first Serve of them serve, the others are in
 	// reserve.
 	Room, Serve int
 	// Going are the machines to delete now. Closed are all reserve machines that may be deleted now, also
-	// where a rollout needs that, the first to go first. Cut is how many machines that are not in reserve are too many.
-	Going  []Victim
+	// where a rollout needs that, the first to go first. Cut is how many machines that are not in reserve
+	// are too many.
+	Going  []Deletion
 	Closed []string
 	Cut    int
 	// Owners are changes of whom machines are dedicated to, sorted by name.
@@ -60,14 +47,8 @@ type Move struct {
 	Why     Why
 }
 
-// Priority sets the deletion priority of one machine.
-type Priority struct {
-	Name     string
-	Priority int
-}
-
-// Victim is a machine that is to be deleted.
-type Victim struct {
+// Deletion is a machine that is to be deleted.
+type Deletion struct {
 	Name string
 	Why  Why
 }
@@ -90,23 +71,24 @@ const (
 	Surplus Why = "Surplus"
 )
 
-// AtRest reports whether the plan writes nothing.
+// AtRest reports whether the plan moves no machine and changes no number.
 func (p Plan) AtRest(v View) bool {
-	return len(p.Returned)+len(p.Moves)+len(p.Priorities)+len(p.Owners) == 0 && p.Applied == v.Applied && p.Replicas == v.Replicas
+	return len(p.Moves)+len(p.Owners) == 0 && p.Applied == v.Applied && p.Replicas == v.Replicas
 }
 
-// NewPlan makes a plan. See the laws in the package comment.
-func NewPlan(v View) Plan {
+// Decide makes a plan. See the laws in the package comment.
+func Decide(v View) Plan {
 	r := newRound(v)
 	r.settleReduction()
 	r.restoreReplicas()
 	r.releaseMachines()
-	r.retireMachines()
 	r.setTarget()
-	r.chooseVictims()
-	r.setApplied()
-	r.countRegistered()
-	r.setPriorities()
+	r.retireMachines()
+	r.shrink()
+	r.cut()
+	r.drain()
+	r.setTotal()
+	r.record()
 	r.setOwners()
 	r.summarize()
 	return r.plan
@@ -116,36 +98,26 @@ func NewPlan(v View) Plan {
 type round struct {
 	view View
 	// These begin as in the view, and change as the plan is made.
-	replicas, excess, max int
-	applied               Applied
+	replicas, max int
+	applied       Applied
 	// machines are those of the view, the oldest first, with the marks that they have after the plan.
 	machines []Machine
-	// victim reports for each machine whether it is to be deleted; see chooseVictims.
-	victim []bool
-	// counting reports whether spec.replicas includes reserve machines when the round begins.
-	counting bool
-	// reduced reports whether a client's reduction of replicas, and not max, limits the reserve.
-	reduced bool
-	// surplusServes reports whether more than R machines serve, and no rollout is the reason.
-	surplusServes bool
-	// visible is the number of replicas that the lens shows when the round begins.
-	visible int
-	// present is how many machines machine-controller-manager counts.
-	present int
-	// stuck is the number of machines that cannot be created, target the applied excess to work
-	// towards, and surplus the number of serving machines to delete.
-	stuck, target, surplus int
-	// direct reports whether the caller creates and deletes the machines itself; see [Decide].
-	direct bool
 	// asked is how many machines there were to be, if R was what it is now.
 	asked int
-	plan  Plan
+	// excess is X: what max leaves of the wish. target is how many machines there are to be in reserve,
+	// and stuck how many of those there cannot be created.
+	excess, target, stuck int
+	// restored is by how much R rises for reserve machines that were named.
+	restored int
+	// reduced reports whether a client's reduction of replicas, and not max, limits the reserve.
+	reduced bool
+	plan    Plan
 }
 
 func newRound(v View) *round {
-	r := &round{
-		view: v, replicas: v.Replicas, excess: v.Excess, max: v.Max, applied: v.Applied, machines: slices.Clone(v.Machines),
-		visible: pool.VisibleReplicas(v.Replicas, v.Applied),
+	r := &round{view: v, replicas: v.Replicas, max: v.Max, applied: v.Applied, machines: slices.Clone(v.Machines), asked: v.Replicas + v.Applied.Excess}
+	if v.Applied.Excess <= 0 { // nothing is recorded
+		r.asked = max(r.asked, v.SetReplicas)
 	}
 	slices.SortFunc(r.machines, func(a, b Machine) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
@@ -156,30 +128,24 @@ func newRound(v View) *round {
 		}
 	}
 	r.dedicate()
-	r.victim = make([]bool, len(r.machines))
 	r.plan.Retry = v.Retry
-	r.present = r.countMachines().present
 	return r
 }
 
-// counts are numbers of machines that are not leaving, except for the last two.
+// counts are numbers of machines that are not leaving, except for the last.
 type counts struct {
 	// serving is S, and running is how many of them are ready. Unhealthy machines without a mark
 	// count in neither.
 	serving, running, sick int
 	// reserve is V, of which ready could serve at once.
 	reserve, ready int
-	// live is the sum of these. present is what machine-controller-manager counts: it includes a
-	// leaving machine until its phase is Terminating.
-	live, present, leaving int
+	// live is the sum of these.
+	live, leaving int
 }
 
 func (r *round) countMachines() counts {
 	var t counts
 	for _, m := range r.machines {
-		if m.Phase != mcm.MachineTerminating {
-			t.present++
-		}
 		if m.Leaving() {
 			t.leaving++
 			continue
@@ -227,8 +193,24 @@ func (r *round) selectMachines(want func(Machine) bool, order func(a, b Machine)
 	return picked
 }
 
-// mayBeDeleted reports whether machine-controller-manager may be about to delete m, because it was
-// told to run fewer machines than there are and m is deleted first (law 9).
-func (r *round) mayBeDeleted(m Machine, shown int) bool {
-	return !r.direct && min(m.Priority, m.SeenPriority) <= PriorityVictim && min(r.view.SetReplicas, shown) < r.present
+// count returns how many matching machines are not leaving.
+func (r *round) count(want func(Machine) bool) int {
+	return len(r.selectMachines(want, func(Machine, Machine) int { return 0 }))
 }
+
+func newestFirst(a, b Machine) int {
+	return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.Name, a.Name))
+}
+
+func compareFalseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// clamp returns n, but at least 0 and at most most.
+func clamp(n, most int) int { return max(0, min(n, most)) }

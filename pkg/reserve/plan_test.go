@@ -3,11 +3,8 @@
 package reserve_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
+	"fmt"
+	"strings"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -18,28 +15,323 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
+// decision returns a plan in words.
+func decision(v View) string {
+	p := Decide(v)
+	words := []string{fmt.Sprint(p.Total)}
+	for _, move := range p.Moves {
+		words = append(words, fmt.Sprintf("%s %s", move.Name, move.Why))
+	}
+	for _, going := range p.Going {
+		words = append(words, fmt.Sprintf("%s goes (%s)", going.Name, going.Why))
+	}
+	if p.Cut > 0 {
+		words = append(words, fmt.Sprintf("%d cut", p.Cut))
+	}
+	if n, serve := creations(v, p); n > 0 {
+		words = append(words, fmt.Sprintf("%d come, %d serve", n, serve))
+	}
+	return strings.Join(words, "; ")
+}
+
+func protected(names ...string) func(*world) {
+	return func(w *world) {
+		for _, name := range names {
+			w.machine(name).Protected = true
+		}
+	}
+}
+
+func first(names ...string) func(*world) {
+	return func(w *world) {
+		for _, name := range names {
+			w.machine(name).First = true
+		}
+	}
+}
+
+func terminating(names ...string) func(*world) {
+	return func(w *world) {
+		for _, name := range names {
+			w.machine(name).Deleted, w.machine(name).Phase = true, mcm.MachineTerminating
+		}
+	}
+}
+
+func stays(name string) func(*world) {
+	return func(w *world) { w.machine(name).Deleted = true }
+}
+
+func open(names ...string) func(*world) {
+	return func(w *world) {
+		for _, name := range names {
+			w.machine(name).Open = true
+		}
+	}
+}
+
+func served(names ...string) func(*world) {
+	return func(w *world) {
+		for _, name := range names {
+			w.machine(name).Reserve = false
+		}
+	}
+}
+
+func uncreated(names ...string) func(*world) {
+	return func(w *world) {
+		for _, name := range names {
+			m := w.machine(name)
+			m.Phase, m.HasProviderID, m.Registered = "", false, false
+		}
+	}
+}
+
+func failing(names ...string) func(*world) {
+	return func(w *world) {
+		uncreated(names...)(w)
+		for _, name := range names {
+			w.machine(name).Phase, w.machine(name).Failing = mcm.MachineCrashLoopBackOff, true
+		}
+	}
+}
+
+func bounded(most int) func(*world) {
+	return func(w *world) {
+		w.view.Max, w.view.Applied.Max = most, most
+	}
+}
+
+func replacing(w *world)   { w.view.Rollout = true }
+func unknown(w *world)     { w.view.NodesUnknown = true }
+func ailing(w *world)      { w.view.Unhealthy = true }
+func hibernating(w *world) { w.view.AllLeaving = true }
+func impatient(w *world)   { w.view.SurplusSince = start.Add(-time.Hour) }
+func sized(n int) func(*world) {
+	return func(w *world) { w.view.SetReplicas = n }
+}
+func unapplied(w *world) { w.view.Applied.Excess = 0 }
+func minimum(n int) func(*world) {
+	return func(w *world) { w.view.Min = n }
+}
+
+// counted has spec.replicas include so many machines of the reserve.
+func counted(n int) func(*world) {
+	return func(w *world) { w.view.Applied.Counted, w.view.Accounting = n, pool.Inclusive }
+}
+
+func absorbed(n int) func(*world) {
+	return func(w *world) {
+		w.view.Applied.Counted, w.view.Applied.Absorbed, w.view.Accounting = w.view.Applied.Counted-n, n, pool.Inclusive
+	}
+}
+
+func retries(failures int, until time.Duration, try int) func(*world) {
+	return func(w *world) { w.view.Retry = Retry{Failures: failures, Until: start.Add(until), Try: try} }
+}
+
+// left has so many machines of the reserve be left after failures, a minute before the next try.
+func left(failures, n int) func(*world) {
+	return func(w *world) { w.view.Retry = Retry{Failures: failures, Until: start.Add(time.Minute), Left: n} }
+}
+
+// one decision for a settled world of a, b and c that serve with a pod each, and d, e and f in reserve.
+var _ = DescribeTable("There are so many machines",
+	func(do func(*world), want string) {
+		w := settled(3, 3, Unbounded)
+		do(w)
+		Expect(decision(w.view)).To(Equal(want))
+	},
+	Entry("as there are, at rest", all(), "6"),
+	Entry("more when R rises, those in reserve first", replicas(5), "8; d Released; e Released; 2 come, 0 serve"),
+	Entry("more when R rises by more than there are in reserve", replicas(7), "10; d Released; e Released; f Released; 4 come, 1 serve"),
+	Entry("more when X rises", wish(5), "8; 2 come, 0 serve"),
+	Entry("less when X falls, the newest first", wish(1), "4; f goes (Shrunk); e goes (Shrunk)"),
+	Entry("less when X falls: those that are not ready before", all(phase("d", mcm.MachinePending), wish(2)), "5; d goes (Shrunk)"),
+	Entry("less when X falls: those whose Nodes are cordoned before", all(cordoned("d"), wish(2)), "5; d goes (Shrunk)"),
+	Entry("as before while pods run on the reserve, of which fewer are wanted", all(busy("d", "e", "f"), wish(1)), "6"),
+	Entry("less by the empty ones of it", all(busy("d", "f"), wish(1)), "5; e goes (Shrunk)"),
+	Entry("as before while pods may be bound to the reserve, of which fewer are wanted", all(open("d", "e", "f"), wish(1)), "6"),
+	Entry("less by the closed ones of it", all(open("f"), wish(2)), "5; e goes (Shrunk)"),
+	Entry("less by an open one that cannot be created", all(failing("f"), open("f"), wish(2)), "5; f goes (Unmakeable)"),
+	Entry("not less by those that must stay", all(protected("e", "f"), wish(0)), "5; d goes (Shrunk)"),
+	Entry("also less by one that others want to go first", all(first("d"), wish(2)), "5; d goes (Shrunk)"),
+	Entry("as R and X are when both change: released ones do not go", all(replicas(4), wish(2)), "6; d Released"),
+	Entry("as R and X are when both change: the rest goes", all(replicas(4), wish(1)), "5; d Released; f goes (Shrunk)"),
+	Entry("less when R falls, one that serves", replicas(2), "5; 1 cut"),
+	Entry("less when R falls, one that serves and is empty: no other is put into reserve", all(empty("b"), replicas(2)), "5; 1 cut"),
+	Entry("less when R and X fall, some of each", all(replicas(1), wish(1)), "2; f goes (Shrunk); e goes (Shrunk); 2 cut"),
+	Entry("less by none that serves where R falls and X rises as much", all(wish(4), replicas(2)), "5; 1 cut"),
+	Entry("as there are while one is gone that was named for a smaller R", all(terminating("a"), replicas(2)), "5"),
+	Entry("less by one more where R falls by more than was named", all(terminating("a"), replicas(1)), "4; 1 cut"),
+	Entry("more than are, for one that leaves the reserve", terminating("d"), "6; 1 come, 0 serve"),
+	Entry("as many, for one that is deleted and does not go yet", stays("d"), "6"),
+	Entry("more than are, for one that serves and leaves: the reserve takes its place", terminating("a"), "6; d Released; 1 come, 0 serve"),
+	Entry("as many while one is Unknown: the reserve takes its place", phase("a", mcm.MachineUnknown), "6; d Released"),
+	Entry("as many while one in reserve is Unknown", phase("f", mcm.MachineUnknown), "6"),
+	Entry("more, where none but Unknown ones are in reserve", all(phase("d", mcm.MachineUnknown), phase("e", mcm.MachineUnknown), phase("f", mcm.MachineUnknown), replicas(4)), "7; 1 come, 1 serve"),
+	Entry("of which those serve at once that nothing in reserve can become", all(uncreated("d"), replicas(5)), "8; e Released; f Released; 2 come, 0 serve"),
+	Entry("as before while those that would serve have yet to be created", all(uncreated("d", "e", "f"), replicas(4)), "7; 1 come, 0 serve"),
+	Entry("of which none goes that will serve as soon as it is created", all(terminating("a"), uncreated("d", "e", "f"), wish(2)), "5"),
+	Entry("less when R falls, an Unknown one that served", all(phase("a", mcm.MachineUnknown), replicas(2)), "5; 1 cut"),
+	Entry("a swap: a ready one in place of one that boots", all(phase("c", mcm.MachinePending), empty("c")), "6; d Swapped; c Swapped"),
+	Entry("half a swap: then R + 1 serve, and nothing goes", phase("c", mcm.MachinePending), "6; d Swapped"),
+	Entry("where more serve than R, one that is empty enters the reserve", all(served("f"), empty("f")), "6; f Retired"),
+	Entry("where more serve than R, none enters a reserve that is complete", all(served("f"), wish(2)), "6"),
+	Entry("where more serve than R, none enters that may be wanted gone", all(served("f"), first("f")), "6"),
+	Entry("where more serve than R, and all are busy, nothing goes at first", all(served("f"), busy("f")), "6"),
+	Entry("where they have for too long, one is drained", all(served("f"), busy("f"), impatient), "6; f goes (Surplus)"),
+	Entry("where they have for too long, the emptiest is drained", all(served("f"), busy("f"), impatient, func(w *world) { w.machine("f").Pods = 2 }), "6; c goes (Surplus)"),
+	Entry("where they have for too long, and one leaves, none is drained", all(served("f"), busy("f"), impatient, terminating("d")), "5"),
+	Entry("where they have for too long, none is drained with a pod that must stay", all(served("f"), busy("f"), impatient, pinned("x", "a", "b", "c", "f")), "6"),
+	Entry("where they have for too long, the one is drained that may be", all(served("f"), busy("f"), impatient, pinned("x", "a", "c", "f")), "6; b goes (Surplus)"),
+	Entry("where they have for too long, and many Nodes are not ready, none is drained", all(served("f"), busy("f"), impatient, ailing), "6"),
+	Entry("where they have for too long, and nothing of them is seen, none is drained", all(served("f"), busy("f"), impatient, unknown), "6"),
+	Entry("where they have for too long, and machines are replaced, none is drained", all(served("f"), busy("f"), impatient, replacing), "6"),
+	Entry("where one is too many that is not ready, none is drained that is", all(served("f"), uncreated("f"), busy("f"), impatient), "6"),
+	Entry("where one is too many that is not ready, but it runs a pod, it is drained", all(served("f"), phase("f", mcm.MachinePending), busy("f"), impatient), "6; f goes (Surplus)"),
+	Entry("where two are too many, both are drained", all(served("e", "f"), busy("e", "f"), impatient), "6; f goes (Surplus); e goes (Surplus)"),
+	Entry("where R falls besides, as many are cut, and one is drained", all(served("f"), busy("f"), impatient, replicas(2)), "5; f goes (Surplus); 1 cut"),
+	Entry("within max: X is what it leaves", all(bounded(6), replicas(4)), "6; d Released"),
+	Entry("within max: X falls for R", all(bounded(6), wish(3), replicas(5)), "6; d Released; e Released"),
+	Entry("within max: none comes while one in reserve leaves", all(bounded(6), terminating("f")), "6"),
+	Entry("within max: none comes while one leaves that served", all(bounded(6), terminating("a")), "6; d Released"),
+	Entry("within max: one comes where there is room beside one that leaves", all(bounded(7), terminating("f")), "6; 1 come, 0 serve"),
+	Entry("above max if R is: the reserve goes", all(bounded(6), replicas(7)), "7; d Released; e Released; f Released; 1 come, 1 serve"),
+	Entry("above max if R is: workload does not wait for its own machines that leave", all(bounded(6), terminating("a", "b"), replicas(7)), "7; d Released; e Released; f Released; 3 come, 3 serve"),
+	Entry("above max if R is: workload waits for those of the reserve that leave", all(bounded(6), terminating("d", "e"), replicas(7)), "7; f Released; 1 come, 1 serve"),
+	Entry("below a max that falls: the reserve goes", all(bounded(4)), "4; f goes (Shrunk); e goes (Shrunk)"),
+	Entry("in a rollout: as many in all, and more as it needs", all(replacing, replicas(4)), "7; d Released; 1 come, 0 serve"),
+	Entry("in a rollout: X falls", all(replacing, wish(1)), "4; f goes (Shrunk); e goes (Shrunk)"),
+	Entry("in a rollout: as many in reserve as cannot go, before there are new ones", all(replacing, busy("d", "e", "f"), wish(1), func(w *world) { w.view.CurrentSet = "" }), "6"),
+	Entry("in a rollout: none new for those in reserve that go with the old ones", all(replacing, busy("d", "e", "f"), wish(1), func(w *world) { w.view.CurrentSet = "newest" }), "4"),
+	Entry("in a rollout: none more for new ones in reserve that will serve when old ones go", all(replacing, busy("d", "e", "f"), wish(1), func(w *world) {
+		for _, name := range []string{"a", "b"} {
+			w.machine(name).Set = old
+		}
+	}), "4"),
+	Entry("in a rollout: R falls, and the rollout decides which machines go", all(replacing, replicas(1)), "4"),
+	Entry("in a rollout: max does not limit what comes", all(bounded(6), replacing, terminating("a", "f")), "6; d Released; 2 come, 0 serve"),
+	Entry("with Nodes unseen: nothing moves, and more come", all(unknown, replicas(4)), "7; 1 come, 0 serve"),
+	Entry("with Nodes unseen: more in reserve", all(unknown, wish(4)), "7; 1 come, 0 serve"),
+	Entry("with Nodes unseen: nothing goes when X falls", all(unknown, wish(0)), "6"),
+	Entry("with Nodes unseen: what was never created goes", all(unknown, failing("f"), wish(0)), "5; f goes (Unmakeable)"),
+	Entry("with Nodes unseen: what was created and does not boot stays", all(unknown, phase("f", mcm.MachinePending), born("f", start.Add(-time.Hour)), wish(2)), "6"),
+	Entry("with Nodes unseen: R falls as before", all(unknown, replicas(2)), "5; 1 cut"),
+	Entry("with Nodes unseen: none enters the reserve", all(unknown, served("f"), empty("f")), "6"),
+	Entry("dedicated ones stay, and others come", all(dedicated("shop", 3), replicas(4)), "7; 1 come, 1 serve"),
+	Entry("dedicated ones stay, unless they are claimed", all(dedicated("shop", 3), claimed("e"), replicas(4)), "7; e Released; 1 come, 0 serve"),
+	Entry("dedicated ones go with X", all(dedicated("shop", 3), wish(2)), "5; f goes (Shrunk)"),
+	Entry("what cannot be created goes, and is not tried again at once", failing("f"), "5; f goes (Unmakeable)"),
+	Entry("what cannot be created goes, also if another one is newer", failing("d"), "5; d goes (Unmakeable)"),
+	Entry("what does not become ready in time goes", all(phase("f", mcm.MachinePending), born("f", start.Add(-20*time.Minute))), "5; f goes (Unmakeable)"),
+	Entry("what boots stays until then", all(phase("f", mcm.MachinePending), born("f", start.Add(-19*time.Minute))), "6"),
+	Entry("what is updated in place stays", all(phase("f", mcm.MachineInPlaceUpdating), born("f", start.Add(-time.Hour))), "6"),
+	Entry("what cannot be created goes, while another one is waited for", all(failing("f"), retries(1, time.Minute, 0)), "5; f goes (Unmakeable)"),
+	Entry("after a failure, none more until then", all(wish(5), retries(1, time.Minute, 0)), "6"),
+	Entry("after a failure, one less if X falls meanwhile", all(wish(2), retries(1, time.Minute, 0), phase("e", mcm.MachinePending)), "5; e goes (Shrunk)"),
+	Entry("after a failure, one more then", all(wish(5), phase("f", mcm.MachinePending), retries(1, 0, 0)), "7; 1 come, 0 serve"),
+	Entry("after a failure, no second one before that has come", all(wish(5), phase("f", mcm.MachinePending), retries(1, 0, 3)), "6"),
+	Entry("after a failure, none goes because fewer are tried", all(phase("f", mcm.MachinePending), retries(1, 0, 1)), "6"),
+	Entry("after a failure, what was left of it, though one is released", all(replicas(4), left(1, 3)), "7; d Released; 1 come, 0 serve"),
+	Entry("after a failure, no more than what was left of it", all(wish(5), replicas(4), left(1, 2)), "6; d Released"),
+	Entry("after a failure, what was left of it in a rollout, whatever is old", all(replacing, served("d", "e", "f"), replicas(6), left(1, 2)), "8; 2 come, 0 serve"),
+	Entry("after a failure, all once it is ready", all(wish(5), retries(1, 0, 3)), "8; 2 come, 0 serve"),
+	Entry("none in reserve that cannot be read how many are wanted: as many as are", all(func(w *world) { w.view.SettingsUnknown = true }, retries(1, time.Minute, 0)), "6"),
+	Entry("as many serve as min requires, where replicas include the reserve", all(counted(3), replicas(0), wish(0), minimum(2)), "2; f goes (Shrunk); e goes (Shrunk); d goes (Shrunk); 1 cut"),
+	Entry("as many serve as min requires: those in reserve do", all(counted(3), wish(0), minimum(5)), "5; d Released; e Released; f goes (Shrunk)"),
+	Entry("as many in reserve as replicas include of it and min requires, though they cannot be created", all(counted(3), minimum(6), failing("e", "f")), "6"),
+	Entry("one in reserve less, where replicas include it and a client has reduced them", all(counted(3), absorbed(1)), "5; f goes (Shrunk)"),
+	Entry("none where the cluster hibernates", all(hibernating, replicas(0), wish(0)), "0; f goes (Shrunk); e goes (Shrunk); d goes (Shrunk); 3 cut"),
+	Entry("none where the cluster hibernates, whatever is wanted", all(hibernating, replicas(0)), "0; f goes (Shrunk); e goes (Shrunk); d goes (Shrunk); 3 cut"),
+	Entry("none where the cluster hibernates, whatever runs there, or could", all(hibernating, replicas(0), wish(0), busy("d"), open("e"), unknown), "0; f goes (Shrunk); e goes (Shrunk); d goes (Shrunk); 3 cut"),
+	Entry("none more than there are asked for where the excess is new: what is too many by then goes", all(unapplied, sized(5)), "6"),
+)
+
+// names has clients name reserve machines when they lowered R, of which it does not matter which ones they are.
+func names(n int) func(*world) { return func(w *world) { w.view.NamedSpares = n } }
+
+var _ = DescribeTable("R is restored for reserve machines that were named (3)",
+	func(do func(*world), want int) {
+		w := settled(3, 3, Unbounded)
+		do(w)
+		p := Decide(w.view)
+		Expect(p.Replicas).To(Equal(want))
+		Expect(p.Summary.Reason == RestoringReplicas).To(Equal(want > w.view.Replicas))
+	},
+	Entry("as it was, for one", all(replicas(2), names(1)), 3),
+	Entry("as it was, for two", all(replicas(1), names(2)), 3),
+	Entry("as far as they were named", all(replicas(1), names(1)), 2),
+	Entry("no further than machines run", all(replicas(2), names(5)), 3),
+	Entry("not where it has not been lowered", names(1), 3),
+	Entry("not for those that boot instead: a swap may have put them there", all(replicas(2), names(1), phase("c", mcm.MachinePending)), 2),
+	Entry("for those whose release has begun, too", all(replicas(3), names(1), open("d")), 4),
+	Entry("not for those whose release has begun and that boot", all(replicas(3), names(1), open("d"), phase("d", mcm.MachinePending)), 3),
+	Entry("and X gives way to it at max", all(replicas(2), names(1), bounded(5)), 3),
+	Entry("not for those that the reserve has taken", all(counted(2), absorbed(1), names(1)), 3),
+)
+
+var _ = It("The reserve gives way at max to replicas that are restored (3)", func() {
+	w := settled(3, 1, 4)
+	all(wish(2), replicas(2), names(1))(w)
+	w.machine("d").Named = true
+	p := Decide(w.view)
+	Expect(p.Replicas).To(Equal(3))
+	Expect(p.Applied).To(Equal(Applied{Excess: 1, Max: 4}))
+	Expect(p.Summary.Message).To(ContainSubstring("of 1 in reserve"))
+})
+
+var _ = DescribeTable("What is recorded",
+	func(do func(*world), want Applied) {
+		w := settled(3, 3, Unbounded)
+		do(w)
+		Expect(Decide(w.view).Applied).To(Equal(want))
+	},
+	Entry("is what there is", all(), Applied{Excess: 3, Max: Unbounded}),
+	Entry("rises before machines are created", wish(5), Applied{Excess: 5, Max: Unbounded}),
+	Entry("falls once machines are seen leaving, and not before", wish(1), Applied{Excess: 3, Max: Unbounded}),
+	Entry("falls then", all(wish(1), terminating("e", "f")), Applied{Excess: 1, Max: Unbounded}),
+	Entry("does not fall where R does", replicas(2), Applied{Excess: 3, Max: Unbounded}),
+	Entry("includes a surplus that nobody asked to go", served("f"), Applied{Excess: 3, Max: Unbounded}),
+	Entry("has the max", bounded(6), Applied{Excess: 3, Max: 6}),
+	Entry("is nothing without a reserve, whatever max is", all(wish(0), terminating("d", "e", "f"), bounded(5), unapplied), Applied{Max: 5}),
+)
+
+// A machine has recovered, so that one more serves than R, and X falls. What prevents a deletion, such as a crash,
+// happens after the record is written.
+var _ = It("No machine that serves seems to be too many where one in reserve could not be deleted", func() {
+	w := settled(3, 3, Unbounded)
+	all(served("d"), busy("d"), wish(1))(w)
+	for range 3 {
+		p := Decide(w.view)
+		Expect(p.Cut).To(BeZero())
+		Expect(p.Going).To(Equal([]Deletion{{"f", Shrunk}}))
+		w.carryOut(p)
+	}
+	w.settle()
+	Expect(w.evicted).To(Equal(1), "one after a while, with patience")
+	Expect(w.view.Applied.Excess).To(Equal(1))
+})
+
 // one plan for a settled world of three that serve and three in reserve, d, e and f, to which something happens.
 var _ = DescribeTable("A plan moves",
 	func(do func(*world), want ...Move) {
 		w := settled(3, 3, Unbounded)
 		do(w)
-		Expect(NewPlan(w.view).Moves).To(HaveExactElements(want))
+		Expect(Decide(w.view).Moves).To(HaveExactElements(want))
 	},
 	Entry("nothing at rest", func(*world) {}),
 	Entry("the oldest first (2)", replicas(4), Move{"d", false, Released}),
-	Entry("the oldest first, whatever its priority, unless it is that of a victim (2)", all(func(w *world) {
-		w.machine("d").Priority, w.machine("d").SeenPriority = PriorityVictim+1, PriorityVictim+1
-	}, replicas(4)), Move{"d", false, Released}),
 	Entry("by name where ages are equal (2)", func(w *world) {
 		for i := range w.view.Machines {
 			w.view.Machines[i].Created = start
 		}
 		w.view.Machines[3], w.view.Machines[5] = w.view.Machines[5], w.view.Machines[3]
-		w.setReplicas(5)
+		w.view.Replicas = 5
 	}, Move{"d", false, Released}, Move{"e", false, Released}),
 	Entry("the current revision before the oldest (2)", func(w *world) {
 		w.machine("d").Set, w.view.Rollout = old, true
-		w.setReplicas(4)
+		w.view.Replicas = 4
 	}, Move{"e", false, Released}),
 	Entry("those whose release has begun first (2)", all(func(w *world) { w.machine("f").Open, w.machine("e").Claimed = true, true }, replicas(5)),
 		Move{"f", false, Released}, Move{"e", false, Released}),
@@ -50,331 +342,47 @@ var _ = DescribeTable("A plan moves",
 		Move{"e", false, Released}, Move{"f", false, Released}, Move{"d", false, Released}),
 	Entry("never a sick one into service (2)", all(phase("d", mcm.MachineUnknown), phase("e", mcm.MachineFailed), replicas(6)),
 		Move{"f", false, Released}),
-	Entry("nothing that is not made yet (14)", func(w *world) {
+	Entry("nothing that is not made yet (7)", func(w *world) {
 		for _, name := range []string{"d", "e", "f"} {
 			w.machine(name).Phase, w.machine(name).HasProviderID = "", false
 		}
-		w.setReplicas(4)
+		w.view.Replicas = 4
 	}),
 	Entry("one that leaves out of all counts (2)", func(w *world) {
 		w.machine("d").Deleted = true
 		w.machine("a").Named = true
 	}, Move{"e", false, Released}),
-	Entry("a ready one in the place of one that boots (3)", func(w *world) {
+	Entry("a ready one in the place of one that boots (2)", func(w *world) {
 		w.machine("c").Phase, w.machine("c").Pods = mcm.MachinePending, 0
 	}, Move{"d", false, Swapped}, Move{"c", true, Swapped}),
-	Entry("none whose Node is cordoned in the place of one that boots (3)", all(phase("c", mcm.MachinePending), empty("c"), cordoned("d", "e", "f"))),
-	Entry("half a swap while the one that boots is not made (3, 14)", func(w *world) {
+	Entry("none whose Node is cordoned in the place of one that boots (2)", all(phase("c", mcm.MachinePending), empty("c"), cordoned("d", "e", "f"))),
+	Entry("half a swap while the one that boots is not made (2, 7)", func(w *world) {
 		w.machine("c").Phase, w.machine("c").Pods, w.machine("c").HasProviderID = "", 0, false
 	}, Move{"d", false, Swapped}),
-	Entry("half a swap where the one that boots holds a pod already (3, 4)", phase("c", mcm.MachinePending), Move{"d", false, Swapped}),
+	Entry("half a swap where the one that boots holds a pod already (2, 4)", phase("c", mcm.MachinePending), Move{"d", false, Swapped}),
 	Entry("no busy machine into reserve (4)", func(w *world) { w.machine("f").Reserve, w.machine("f").Pods = false, 1 }),
 	Entry("an empty one into reserve, the newest (4)", func(w *world) {
 		w.machine("f").Reserve = false
 		empty("a", "b")(w)
 		w.machine("f").Pods = 1
 	}, Move{"b", true, Retired}),
-	Entry("first into reserve the one that may be there already (4)", func(w *world) {
-		w.machine("f").Reserve = false
-		empty("a", "b")(w)
-		w.machine("a").Doubtful = true
-	}, Move{"a", true, Retired}),
-	Entry("none into reserve in place of one that may be there already, and is busy now (4)", func(w *world) {
-		w.machine("f").Reserve = false
-		w.machine("a").Doubtful = true
-	}),
-	Entry("one more into reserve than may be there already (4)", func(w *world) {
-		w.machine("e").Reserve, w.machine("f").Reserve = false, false
-		w.machine("e").Doubtful = true
-	}, Move{"e", true, Retired}, Move{"f", true, Retired}),
-	Entry("one into reserve where one that may be there already is being deleted, which does not count (4)", func(w *world) {
-		w.machine("e").Reserve, w.machine("f").Reserve = false, false
-		w.machine("a").Doubtful, w.machine("a").Phase = true, mcm.MachineTerminating
-	}, Move{"f", true, Retired}),
-	Entry("none into reserve in place of one that may be there already while another boots (3, 4)", func(w *world) {
-		w.machine("f").Reserve = false
-		all(empty("a", "b", "c"), phase("c", mcm.MachinePending))(w)
-		w.machine("a").Doubtful = true
-	}),
-	Entry("none into reserve that a user wants deleted (4)", func(w *world) {
-		w.machine("f").Reserve, w.machine("f").Priority = false, 1
-	}),
-	Entry("one that was to be drained into reserve, as soon as it is empty (4, 5)", func(w *world) {
-		w.machine("f").Reserve, w.machine("f").Priority, w.machine("f").SeenPriority = false, PriorityVictim, PriorityVictim
-	}, Move{"f", true, Retired}),
+	Entry("none into reserve that a user wants deleted (4)", all(empty("a", "f"), served("f"), first("f")), Move{"a", true, Retired}),
+	Entry("last out of reserve what a user wants deleted (2)", all(first("d"), replicas(5)), Move{"e", false, Released}, Move{"f", false, Released}),
+	Entry("none into reserve where a sick machine that serves goes (4)", all(served("f"), empty("f"), func(w *world) { w.add(running(false)).Phase = mcm.MachineUnknown }), Move{"f", true, Retired}),
 	Entry("an empty one of an old revision into reserve, before the newest (4)", func(w *world) {
 		w.machine("f").Reserve, w.machine("f").Pods, w.machine("a").Set = false, 1, old
 		empty("a", "b")(w)
 	}, Move{"a", true, Retired}),
-	Entry("none into reserve while MCM deletes a sick machine first (4)", func(w *world) {
-		w.machine("f").Reserve = false
-		w.add(running(false)).Phase = mcm.MachineUnknown
-	}),
 	Entry("what cannot be made last (2)", func(w *world) {
 		for _, name := range []string{"d", "e", "f"} {
 			w.machine(name).Phase = mcm.MachinePending
 		}
 		w.machine("d").Failing = true
-		w.setReplicas(4)
+		w.view.Replicas = 4
 	}, Move{"e", false, Released}),
-	Entry("none into reserve while MCM has deletions to do (4)", all(replicas(2), empty("c"))),
-	Entry("none that MCM may be about to delete, because its store still shows it as a victim (9)", func(w *world) {
-		w.machine("d").SeenPriority = PriorityVictim
-		w.view.SetReplicas = 5
-		w.setReplicas(6)
-	}, Move{"e", false, Released}, Move{"f", false, Released}),
-	Entry("a victim last, and only while no one is about to delete it (9)", func(w *world) {
-		w.machine("d").Priority, w.machine("d").SeenPriority = PriorityVictim, PriorityVictim
-		w.setReplicas(5)
-	}, Move{"e", false, Released}, Move{"f", false, Released}),
 )
 
-var _ = DescribeTable("The victims of a smaller X are",
-	func(x int, do func(*world), want ...Victim) {
-		w := settled(3, 3, Unbounded)
-		do(w)
-		w.setWish(x)
-		Expect(NewPlan(w.view).Victims).To(HaveExactElements(want))
-	},
-	Entry("the newest", 1, func(*world) {}, Victim{"e", Shrunk}, Victim{"f", Shrunk}),
-	Entry("the newest, whatever its name", 2, born("d", start.Add(time.Minute)), Victim{"d", Shrunk}),
-	Entry("not ready first", 2, phase("d", mcm.MachinePending), Victim{"d", Shrunk}),
-	Entry("those whose Nodes are cordoned before the newest", 2, cordoned("d"), Victim{"d", Shrunk}),
-	Entry("those whose Nodes are cordoned after those that are not ready", 2, all(cordoned("d"), phase("e", mcm.MachinePending)), Victim{"e", Shrunk}),
-	Entry("those whose Nodes are cordoned after those that are empty", 2, all(cordoned("d"), func(w *world) { w.machine("d").Pods = 1 }), Victim{"f", Shrunk}),
-	Entry("busy last", 1, func(w *world) { w.machine("f").Pods = 1 }, Victim{"d", Shrunk}, Victim{"e", Shrunk}),
-	Entry("those that were victims before", 2, func(w *world) { w.machine("d").Priority = PriorityVictim }, Victim{"d", Shrunk}),
-	Entry("those that go first anyway", 2, func(w *world) { w.machine("e").Priority = 1 }, Victim{"e", Shrunk}),
-	Entry("none that are preserved or ranked by another client", 0, func(w *world) {
-		w.machine("f").Preserved = true
-		w.machine("e").Priority = 10
-	}, Victim{"d", Shrunk}),
-	Entry("none while a rollout runs", 0, func(w *world) { w.view.Rollout = true }),
-)
-
-var _ = Describe("The gate (6)", func() {
-	gated := func(do func(*world)) Plan {
-		w := settled(3, 3, Unbounded)
-		w.setWish(1)
-		w.carryOut(NewPlan(w.view))
-		do(w)
-		return NewPlan(w.view)
-	}
-
-	It("opens when the store shows the victims' priority", func() {
-		Expect(gated(func(*world) {}).Applied.Excess).To(Equal(1))
-	})
-	It("opens as far as it shows it", func() {
-		Expect(gated(func(w *world) { w.machine("e").SeenPriority = 5 }).Applied.Excess).To(Equal(2))
-	})
-	It("stays shut while the store may show any moment that a machine that serves goes as early as the victims", func() {
-		Expect(gated(func(w *world) { w.machine("a").Priority = PriorityVictim }).Applied.Excess).To(Equal(3))
-	})
-	It("stays shut while the store is behind", func() {
-		Expect(gated(func(w *world) { w.view.Behind = true }).Applied.Excess).To(Equal(3))
-	})
-	It("stays shut during a rollout", func() {
-		Expect(gated(func(w *world) { w.view.Rollout = true }).Applied.Excess).To(Equal(3))
-	})
-	It("opens in part for a lower max, under the old one", func() {
-		w := settled(3, 3, 6)
-		w.view.Max = 4
-		w.setReplicas(3)
-		w.carryOut(NewPlan(w.view))
-		w.machine("e").SeenPriority = 5
-		Expect(NewPlan(w.view).Applied).To(Equal(Applied{Excess: 2, Max: 6}))
-		w.machine("e").SeenPriority = PriorityVictim
-		Expect(NewPlan(w.view).Applied).To(Equal(Applied{Excess: 1, Max: 4}))
-	})
-	It("stays shut for a lower max during a rollout", func() {
-		w := settled(3, 2, 5)
-		for _, name := range []string{"d", "e"} {
-			w.machine(name).Priority, w.machine(name).SeenPriority = PriorityVictim, PriorityVictim
-		}
-		w.view.Max, w.view.Rollout = 4, true
-		w.setReplicas(3)
-		Expect(NewPlan(w.view).Applied).To(Equal(Applied{Excess: 2, Max: 5}))
-		w.view.Rollout = false
-		Expect(NewPlan(w.view).Applied).To(Equal(Applied{Excess: 1, Max: 4}))
-	})
-	It("does not trust in a phase that may change: a booting victim may run a moment later", func() {
-		plan := gated(func(w *world) {
-			for _, name := range []string{"e", "f"} {
-				m := w.machine(name)
-				m.Phase, m.HasProviderID, m.Priority, m.SeenPriority = mcm.MachinePending, false, 3, 3
-			}
-		})
-		Expect(plan.Applied.Excess).To(Equal(3))
-		Expect(plan.Summary.Reason).To(Equal(Shrinking))
-	})
-	It("need not wait for machines that are not there", func() {
-		Expect(gated(func(w *world) { w.view.Machines = w.view.Machines[:3] }).Applied.Excess).To(Equal(1))
-	})
-	It("records nothing where there is no excess, bounds or not", func() {
-		w := settled(3, 0, 5)
-		w.view.Applied.Max = Unbounded
-		Expect(NewPlan(w.view).AtRest(w.view)).To(BeTrue())
-		w.setWish(1)
-		Expect(NewPlan(w.view).Applied).To(Equal(Applied{Excess: 1, Max: 5}))
-	})
-	It("records a new max where that takes nothing away", func() {
-		w := settled(3, 1, Unbounded)
-		w.view.Max = 5
-		Expect(NewPlan(w.view).Applied).To(Equal(Applied{Excess: 1, Max: 5}))
-	})
-})
-
-var _ = DescribeTable("A victim that serves now, while machine-controller-manager has a machine to delete (9),",
-	func(do func(*world), want ...Priority) {
-		w := settled(3, 1, Unbounded)
-		w.setWish(0)
-		w.carryOut(NewPlan(w.view))
-		w.view.Applied, w.view.SetReplicas = Applied{Max: Unbounded}, 3
-		w.machine("a").Priority, w.machine("a").SeenPriority = PriorityVictim, PriorityVictim
-		do(w)
-		Expect(NewPlan(w.view).Priorities).To(ConsistOf(want))
-	},
-	Entry("is one no more if no more serve than are needed, so that the other one goes", func(*world) {}, Priority{Name: "a", Priority: PriorityServing}),
-	Entry("stays one while more serve", func(w *world) { w.setReplicas(2) }),
-	Entry("stays one in a rollout", func(w *world) { w.view.Rollout = true }),
-	Entry("stays one while it is unhealthy", func(w *world) { w.machine("a").Phase = mcm.MachineUnknown }),
-)
-
-var _ = DescribeTable("Growth (8) waits",
-	func(do func(*world), want int, reason Reason) {
-		w := settled(3, 0, 6)
-		w.setWish(2)
-		do(w)
-		plan := NewPlan(w.view)
-		Expect(plan.Applied.Excess).To(Equal(want))
-		Expect(plan.Summary.Reason).To(Equal(reason))
-	},
-	Entry("for nothing at rest", func(*world) {}, 2, Growing),
-	Entry("for a rollout", func(w *world) { w.view.Rollout = true }, 0, RollingOut),
-	Entry("for a surplus to go", func(w *world) { w.add(running(false)).Pods = 1 }, 0, SurplusServing),
-	Entry("for what leaves, within max", func(w *world) { w.add(running(false)).Deleted = true; w.add(running(false)).Deleted = true }, 1, AwaitingDeletion),
-	Entry("for what leaves, with no room at all", func(w *world) {
-		w.view.FreezeMargin = 0
-		for range 3 {
-			w.add(running(false)).Phase = mcm.MachineTerminating
-		}
-	}, 0, AwaitingDeletion),
-	Entry("for what leaves, lest MCM freezes", func(w *world) {
-		w.view.Max = Unbounded
-		for range 3 {
-			w.add(running(false)).Phase = mcm.MachineTerminating
-		}
-	}, 0, AwaitingDeletion),
-)
-
-var update = flag.Bool("update", false, "write testdata/plans.jsonl anew")
-
-// The file contains views, and the plan for each, without zero values. They were chosen among thousands of drawn
-// views, because for each of them some change of one place in the rule, which no other spec sees, makes another plan.
-// Where a change is meant, write the plans anew with -update, and read what differs.
-var _ = It("Plans for views that few changes of the rule leave alone are as they were", func() {
-	path := filepath.Join("testdata", "plans.jsonl")
-	text, err := os.ReadFile(path)
-	Expect(err).NotTo(HaveOccurred())
-	var written bytes.Buffer
-	for line := range bytes.Lines(text) {
-		var known struct{ View, Plan json.RawMessage }
-		Expect(json.Unmarshal(line, &known)).To(Succeed())
-		var view View
-		Expect(json.Unmarshal(known.View, &view)).To(Succeed())
-		plan := withoutZeros(NewPlan(view))
-		if !*update {
-			Expect(plan).To(MatchJSON(known.Plan), "for %s", known.View)
-		}
-		written.WriteString(`{"view":` + string(known.View) + `,"plan":` + plan + "}\n")
-	}
-	if *update {
-		Expect(os.WriteFile(path, written.Bytes(), 0o644)).To(Succeed())
-		return
-	}
-	Expect(written.Bytes()).To(Equal(text))
-})
-
-// withoutZeros is JSON without what is zero or empty.
-func withoutZeros(value any) string {
-	GinkgoHelper()
-	text, err := json.Marshal(value)
-	Expect(err).NotTo(HaveOccurred())
-	var tree any
-	Expect(json.Unmarshal(text, &tree)).To(Succeed())
-	text, err = json.Marshal(prune(tree))
-	Expect(err).NotTo(HaveOccurred())
-	return string(text)
-}
-
-func prune(tree any) any {
-	switch t := tree.(type) {
-	case map[string]any:
-		for key, value := range t {
-			if t[key] = prune(value); t[key] == nil {
-				delete(t, key)
-			}
-		}
-		if len(t) == 0 {
-			return nil
-		}
-	case []any:
-		for i := range t {
-			t[i] = prune(t[i])
-		}
-		if len(t) == 0 {
-			return nil
-		}
-	case bool, string, float64:
-		if t == false || t == "" || t == 0.0 || t == "0001-01-01T00:00:00Z" {
-			return nil
-		}
-	}
-	return tree
-}
-
-var _ = DescribeTable("A machine is born (1)",
-	func(inFlight, replicas int, serving bool) {
-		w := settled(2, 1, Unbounded)
-		w.view.Replicas = replicas
-		Expect(ServesOnCreation(w.view, inFlight)).To(Equal(serving))
-	},
-	Entry("in reserve where R serve", 0, 2, false),
-	Entry("in reserve where a ready one will serve", 0, 3, false),
-	Entry("serving where none could", 0, 4, true),
-	Entry("in reserve once another one that could is on its way", 1, 4, false),
-	Entry("serving where that is not enough", 1, 5, true),
-)
-
-var _ = It("A machine is born serving though some cannot: sick, leaving or victims (1)", func() {
-	for _, do := range []func(*Machine){
-		func(m *Machine) { m.Phase = mcm.MachineUnknown },
-		func(m *Machine) { m.Phase = mcm.MachineFailed },
-		func(m *Machine) { m.Deleted = true },
-		func(m *Machine) { m.Priority = PriorityVictim },
-		func(m *Machine) { m.Priority = PriorityVictim - 1 },
-	} {
-		w := settled(2, 1, Unbounded)
-		do(w.machine("c"))
-		w.view.Replicas = 3
-		Expect(ServesOnCreation(w.view, 0)).To(BeTrue())
-	}
-})
-
-var _ = It("A machine is born in reserve where one could serve that is not a victim, though its priority is not that of the reserve yet (1)", func() {
-	w := settled(2, 1, Unbounded)
-	w.machine("c").Priority = PriorityServing
-	w.view.Replicas = 3
-	Expect(ServesOnCreation(w.view, 0)).To(BeFalse())
-})
-
-var _ = It("A machine is born in reserve where one that serves will be drained only (1)", func() {
-	w := settled(2, 0, Unbounded)
-	w.machine("b").Priority = PriorityVictim
-	Expect(ServesOnCreation(w.view, 0)).To(BeFalse())
-})
-
-var _ = DescribeTable("Shown",
+var _ = DescribeTable("Numbers of replicas with a record",
 	func(r, a, most, want int) {
 		Expect(pool.VisibleReplicas(r, Applied{Excess: a, Max: most})).To(Equal(want))
 	},

@@ -32,17 +32,15 @@ func TestReserve(t *testing.T) {
 // start is the beginning of every world's time.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// world answers a plan as machine-controller-manager and the machine controller do, one small step at a time. It is
-// deterministic.
+// world carries out plans as a controller does that creates and deletes machines, and answers as the machine
+// controller does, one small step at a time. It is deterministic.
 type world struct {
 	view View
 	born int
-	// outage says that no machine can be made now, healthy that Unknown machines stay so, stuck names one that boots for
-	// ever.
+	// outage says that no machine can be created now, healthy that Unknown machines stay so, stuck names one that boots
+	// for ever.
 	outage, healthy bool
 	stuck           string
-	// surge is that of a rollout.
-	surge int
 	// log is one line per thing that happened.
 	log []string
 	// evicted counts evictions, waiting is how many of those pods have no machine yet.
@@ -59,16 +57,19 @@ const (
 
 func newWorld(r, x, a, most int) *world {
 	return &world{view: View{
-		Replicas: r, Wish: x, Excess: max(0, min(x, most-r)), Max: most, Applied: Applied{Excess: a, Max: most},
-		CurrentSet: current, FreezeMargin: 3, Now: start, Patience: 10 * time.Minute, BootPatience: 20 * time.Minute,
+		Replicas: r, Wish: x, Max: most, Applied: Applied{Excess: a, Max: most},
+		CurrentSet: current, Now: start, Patience: 10 * time.Minute, BootPatience: 20 * time.Minute,
 		SetReplicas: pool.VisibleReplicas(r, Applied{Excess: a, Max: most}),
 	}}
 }
 
+// wanted is X: what max leaves of the wish beside R.
+func wanted(v View, r int) int { return max(0, min(v.Wish, v.Max-r)) }
+
 // settled is a world at rest: r machines with a pod each, and x in reserve.
 func settled(r, x, most int) *world {
 	w := newWorld(r, x, max(0, min(x, most-r)), most)
-	for i := range r + w.view.Excess {
+	for i := range r + wanted(w.view, r) {
 		m := w.add(running(i >= r))
 		if i < r {
 			m.Pods = 1
@@ -78,12 +79,7 @@ func settled(r, x, most int) *world {
 }
 
 func running(reserve bool) Machine {
-	m := Machine{Registered: true, Phase: mcm.MachineRunning, HasProviderID: true, Reserve: reserve, Set: current, Priority: PriorityServing}
-	if reserve {
-		m.Priority = PriorityReserve
-	}
-	m.SeenPriority = m.Priority
-	return m
+	return Machine{Registered: true, Phase: mcm.MachineRunning, HasProviderID: true, Reserve: reserve, Set: current}
 }
 
 // add puts a machine into the world, newer than all others.
@@ -116,46 +112,25 @@ func (w *world) note(format string, args ...any) {
 	}
 }
 
-// setReplicas writes R as a client does; X follows as the bounds say.
-func (w *world) setReplicas(r int) {
-	w.view.Replicas = r
-	w.view.Excess = max(0, min(w.view.Wish, w.view.Max-r))
-}
-
-func (w *world) setWish(x int) {
-	w.view.Wish = x
-	w.setReplicas(w.view.Replicas)
-}
-
-// carryOut does what a plan says, all of it. Priorities are seen by the lens' store at once.
+// carryOut does what a plan says about marks and numbers.
 func (w *world) carryOut(p Plan) {
 	for _, move := range p.Moves {
 		m := w.machine(move.Name)
-		w.check(m.HasProviderID && !m.Leaving(), "law 14: %s is moved", m.Name)
+		w.check(m.HasProviderID && !m.Leaving(), "law 7: %s is moved", m.Name)
 		w.check(!move.Reserve || !m.Busy(), "law 4: busy %s is marked", m.Name)
 		m.Reserve, m.Open = move.Reserve, move.Reserve && !m.Registered
 		w.note("%s %s", move.Name, move.Why)
 	}
-	for _, q := range p.Priorities {
-		m := w.machine(q.Name)
-		w.check(m.HasProviderID && !m.Leaving() && m.Priority >= PriorityVictim, "law 14, 11: %s gets priority %d", m.Name, q.Priority)
-		m.Priority, m.SeenPriority = q.Priority, q.Priority
-	}
 	for _, o := range p.Owners {
 		w.machine(o.Name).Owner = o.Owner
 	}
-	for _, name := range p.Returned {
-		w.machine(name).Returned = true
-		w.note("%s gives R back", name)
+	if p.Replicas > w.view.Replicas {
+		w.view.NamedSpares = max(0, w.view.NamedSpares-(p.Replicas-w.view.Replicas))
+		w.note("R %d -> %d", w.view.Replicas, p.Replicas)
 	}
-	if p.Applied != w.view.Applied {
-		w.note("A %d -> %d", w.view.Applied.Excess, p.Applied.Excess)
-	}
-	w.view.Applied, w.view.SurplusSince, w.view.Retry, w.view.Lowered = p.Applied, p.SurplusSince, p.Retry, p.Lowered
-	if p.Replicas != w.view.Replicas {
-		w.view.NamedGone -= max(0, min(w.view.NamedGone, p.Replicas-w.view.Replicas-len(p.Returned)))
-		w.setReplicas(p.Replicas)
-	}
+	w.view.Replicas, w.view.Applied = p.Replicas, p.Applied
+	w.view.SurplusSince, w.view.Retry, w.view.Lowered = p.SurplusSince, p.Retry, p.Lowered
+	w.view.SetReplicas = p.Total
 }
 
 func (w *world) check(holds bool, format string, args ...any) {
@@ -170,7 +145,6 @@ func (w *world) grow() bool {
 	for i := range w.view.Machines {
 		m := &w.view.Machines[i]
 		before := *m
-		m.SeenPriority = m.Priority
 		m.Registered = m.Registered || m.Ready() || m.Unhealthy()
 		m.Open = m.Open && !m.Registered
 		switch {
@@ -191,7 +165,7 @@ func (w *world) grow() bool {
 	return moved
 }
 
-// bind gives evicted pods to machines that serve and are empty, new ones first, as MCM's PreferNoSchedule has it.
+// bind gives evicted pods to machines that serve and are empty, new ones first.
 func (w *world) bind() bool {
 	before := w.waiting
 	for _, set := range []string{current, old} {
@@ -213,17 +187,14 @@ func (w *world) bury() bool {
 	return len(w.view.Machines) != before
 }
 
-// pass is plan, MCM, plan, machine controller: one step of everything. It says whether anything happened.
+// pass is one step of everything. It says whether anything happened.
 func (w *world) pass() bool {
-	plan := NewPlan(w.view)
-	rest := plan.AtRest(w.view)
-	w.carryOut(plan)
-	moved := w.manage()
-	plan = NewPlan(w.view)
-	rest = rest && plan.AtRest(w.view)
-	w.carryOut(plan)
+	p := Decide(w.view)
+	rests := p.AtRest(w.view)
+	w.carryOut(p)
+	moved := w.manage(p)
 	moved = w.bury() || moved
-	return w.grow() || moved || !rest
+	return w.grow() || moved || !rests
 }
 
 // settle runs until nothing happens any more, with time passing whenever the plan waits for it, and returns the last
@@ -234,44 +205,61 @@ func (w *world) settle() (Plan, bool) {
 		if w.pass() {
 			continue
 		}
-		plan := NewPlan(w.view)
-		if plan.Again == 0 || w.outage {
-			return plan, true
+		p := Decide(w.view)
+		if p.Again == 0 || w.outage {
+			return p, true
 		}
-		w.view.Now = w.view.Now.Add(plan.Again)
+		w.view.Now = w.view.Now.Add(p.Again)
 	}
-	return NewPlan(w.view), false
+	return Decide(w.view), false
 }
 
-// manage is one pass of MCM's controllers: replicas, deletions in its order, then creations. It says whether anything
-// happened.
-func (w *world) manage() bool {
-	if w.view.Rollout {
-		return w.roll()
-	}
-	shown := pool.VisibleReplicas(w.view.Replicas, w.view.Applied)
-	moved := w.view.SetReplicas != shown
-	w.view.SetReplicas = shown
-	present := w.present(func(Machine) bool { return true })
-	for i, m := range present {
-		if i < len(present)-shown || m.Named || m.Phase == mcm.MachineFailed && !m.Preserved {
-			w.judge(m)
-			w.remove(m)
-			moved = true
+// creations returns how many machines a plan lets come now, and how many of them serve.
+func creations(v View, p Plan) (n, serve int) {
+	present := 0
+	for _, m := range v.Machines {
+		if m.Phase != mcm.MachineTerminating {
+			present++
 		}
 	}
-	for range shown - len(present) {
-		w.create()
+	n = max(0, min(p.Total-present, p.Room))
+	return n, min(n, p.Serve)
+}
+
+// manage creates and deletes machines as a plan says. It says whether anything happened.
+func (w *world) manage(p Plan) (moved bool) {
+	if n, serve := creations(w.view, p); n > 0 {
+		for i := range n {
+			m := w.add(Machine{Reserve: i >= serve, Set: current})
+			w.note("%s born, serves %t", m.Name, !m.Reserve)
+		}
+		return true
+	}
+	staying := w.present(func(m Machine) bool { return !m.Leaving() })
+	surplus := len(staying) - p.Total
+	remove := func(m *Machine) {
+		w.judge(m)
+		w.remove(m)
 		moved = true
 	}
+	for _, going := range p.Going {
+		surplus--
+		remove(w.machine(going.Name))
+	}
+	cut := p.Cut
+	for _, m := range staying {
+		if cut > 0 && surplus > 0 && !m.Reserve && !m.Leaving() {
+			cut--
+			surplus--
+			remove(m)
+		}
+	}
+	for _, m := range w.present(func(Machine) bool { return true }) {
+		if m.Named || m.Phase == mcm.MachineFailed && !m.Protected && !m.Leaving() {
+			remove(m)
+		}
+	}
 	return moved
-}
-
-// create makes a machine as MCM does behind the lens.
-func (w *world) create() {
-	serves := ServesOnCreation(w.view, 0)
-	m := w.add(Machine{Reserve: !serves, Set: current, Priority: PriorityServing, SeenPriority: PriorityServing})
-	w.note("%s born, serves %t", m.Name, serves)
 }
 
 // remove deletes a machine, and evicts what runs there.
@@ -282,7 +270,7 @@ func (w *world) remove(m *Machine) {
 	w.waiting += m.Pods
 }
 
-// present lists what MCM counts of a kind, in the order in which it would delete.
+// present lists the machines of a kind that are not Terminating, in the order in which they go.
 func (w *world) present(kind func(Machine) bool) []*Machine {
 	var present []*Machine
 	for i := range w.view.Machines {
@@ -294,43 +282,33 @@ func (w *world) present(kind func(Machine) bool) []*Machine {
 	return present
 }
 
-// judge holds invariant I3 against a deletion: no busy machine goes in favour of one in reserve, unless it is named,
-// sick, beyond R, or the one in reserve may not go.
+// judge expects that no busy machine goes in favor of one in reserve, unless it is named, sick, or beyond R.
 func (w *world) judge(m *Machine) {
-	if !m.Busy() || m.Reserve || m.Named || m.Unhealthy() || m.Priority < PriorityVictim {
+	if !m.Busy() || m.Reserve || m.Leaving() || m.Unhealthy() {
 		return
 	}
-	var serving, spare int
+	serving := 0
 	for _, other := range w.view.Machines {
-		switch {
-		case other.Deleted && other.Phase != mcm.MachineTerminating:
-			// MCM goes on counting it, as one of those to stay: for some seconds, it is unknown how many are too many.
-			return
-		case other.Leaving() || other.Reserve && other.Preserved:
-		case other.Unhealthy() && (other.Reserve || !other.Preserved):
-			// A preserved one holds its place, here as in stock.
-		case other.Reserve:
-			spare++
-		default:
+		if !other.Leaving() && !other.Reserve { // a sick one holds its place
 			serving++
 		}
 	}
-	w.check(serving > w.view.Replicas || spare == 0, "I3: busy %s is deleted", m.Name)
+	w.check(serving > w.view.Replicas, "busy %s is deleted", m.Name)
 }
 
-// deletedFirst is MCM's ActiveMachines.Less, written down a second time.
+// deletedFirst is the order in which machines go that are not in reserve.
 func deletedFirst(a, b *Machine) int {
 	rank := func(m *Machine) []int64 {
-		kept, named := int64(0), int64(1)
-		if m.Preserved {
+		kept, first := int64(0), int64(1)
+		if m.Protected {
 			kept = 1
 		}
-		if m.Named {
-			named = 0
+		if m.First {
+			first = 0
 		}
 		phases := []mcm.MachinePhase{mcm.MachineTerminating, mcm.MachineFailed, mcm.MachineCrashLoopBackOff,
 			mcm.MachineUnknown, mcm.MachinePending, mcm.MachineAvailable, mcm.MachineRunning}
-		return []int64{kept, int64(m.Priority), named, int64(max(0, slices.Index(phases, m.Phase))), m.Created.Unix()}
+		return []int64{kept, first, int64(max(0, slices.Index(phases, m.Phase))), m.Created.Unix()}
 	}
 	return cmp.Or(slices.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 }

@@ -40,14 +40,10 @@ const (
 	NotReady Reason = reason.NotReady
 	// Growing: machines are being created.
 	Growing Reason = reason.Growing
-	// Shrinking: machines are about to be deleted, or the lens' store does not show yet that they
-	// are deleted first.
+	// Shrinking: machines are about to be deleted, or wait until no pod runs there.
 	Shrinking Reason = reason.Shrinking
-	// ServingDeletedFirst: the reserve cannot shrink, because a serving machine would be deleted
-	// before those in reserve.
-	ServingDeletedFirst Reason = reason.ServingDeletedFirst
 	// Protected: the reserve is larger than desired, because machines are preserved or have a
-	// priority of another client.
+	// deletion priority above the default.
 	Protected Reason = reason.Protected
 	// Refilling: fewer than R machines serve. They take precedence.
 	Refilling Reason = reason.Refilling
@@ -56,8 +52,7 @@ const (
 	Unhealthy Reason = reason.Unhealthy
 	// SurplusServing: more than R machines serve, and none of them is empty.
 	SurplusServing Reason = reason.SurplusServing
-	// AwaitingDeletion: leaving machines take the room below max, or one more would freeze the
-	// MachineDeployment.
+	// AwaitingDeletion: leaving machines take the room below max.
 	AwaitingDeletion Reason = reason.AwaitingDeletion
 	// RollingOut: the excess changes after the rollout.
 	RollingOut Reason = reason.RollingOut
@@ -80,7 +75,7 @@ func (r *round) summarize() {
 // reason returns why the reserve is not as desired, or what there is to report if it is.
 func (r *round) reason(t counts) Reason {
 	switch {
-	case len(r.plan.Returned) > 0 && !r.counting:
+	case r.restored > 0:
 		return RestoringReplicas
 	case r.view.Wish > 0 && r.replicas > r.max:
 		return AboveMax
@@ -90,7 +85,7 @@ func (r *round) reason(t counts) Reason {
 		return SurplusServing
 	case t.serving < r.replicas:
 		return Refilling
-	case t.reserve != r.excess || t.present != r.visible || r.plan.Applied.Excess != r.applied.Excess:
+	case t.reserve != r.excess || t.live != r.plan.Total:
 		return r.obstacle(t)
 	case t.ready < t.reserve:
 		return NotReady
@@ -106,37 +101,19 @@ func (r *round) reason(t counts) Reason {
 
 // obstacle returns why a reserve is larger or smaller than desired while R machines serve.
 func (r *round) obstacle(t counts) Reason {
-	applied := r.plan.Applied.Excess
 	switch {
 	case r.view.Rollout:
 		return RollingOut
-	case t.reserve > r.excess && r.target > r.excess && applied <= r.target:
+	case t.reserve > r.excess && t.reserve <= r.target:
 		return Protected
-	case r.outranked():
-		return ServingDeletedFirst
 	case t.reserve > r.excess:
 		return Shrinking
 	case t.sick > 0:
 		return Unhealthy
-	case t.reserve == r.excess:
-		return Shrinking
-	case applied < r.target:
+	case r.plan.Room < r.plan.Total-t.live:
 		return AwaitingDeletion
 	}
 	return Growing
-}
-
-// outranked reports whether the victims should be deleted first, and are not.
-func (r *round) outranked() bool {
-	if r.direct || r.plan.Applied.Excess <= r.target || len(r.plan.Priorities) > 0 || r.view.Behind {
-		return false
-	}
-	for i := range r.machines {
-		if r.victim[i] && !r.mayDelete(i) {
-			return false
-		}
-	}
-	return len(r.plan.Victims) > 0
 }
 
 func (r *round) message(t counts, reason Reason) string {
@@ -148,9 +125,6 @@ func (r *round) message(t counts, reason Reason) string {
 	case AtMax, AboveMax:
 		return fmt.Sprintf("%s; max %d leaves room for %d of the %d desired", text, r.max, r.excess, r.view.Wish)
 	case CannotBeMade:
-		if r.plan.Retry.Failures == 0 {
-			return text + "; waiting to reduce the applied excess by the machines that cannot be created"
-		}
 		return fmt.Sprintf("%s; failures in a row: %d, next try after %s",
 			text, r.plan.Retry.Failures, r.plan.Retry.Until.UTC().Format(time.RFC3339))
 	case ReplicasLowered:
@@ -164,13 +138,12 @@ func (r *round) message(t counts, reason Reason) string {
 		return text + "; " + r.surplusMessage()
 	}
 	return text + "; " + map[Reason]string{
-		Shrinking:           "waiting for surplus machines to be deleted",
-		ServingDeletedFirst: "a serving machine would be deleted before those in reserve: check its priority and its phase",
-		Protected:           "some are preserved, or have a deletion priority that Evenkeel did not set",
-		Unhealthy:           "machines that are Unknown or Failed take the other places",
-		AwaitingDeletion:    "waiting for deletions to finish",
-		RollingOut:          "the excess changes after the rollout",
-		RestoringReplicas:   "a client named a reserve machine for deletion, so replicas are being restored",
+		Shrinking:         "waiting for surplus machines to be deleted",
+		Protected:         "some are preserved, or have a deletion priority above the default",
+		Unhealthy:         "machines that are Unknown or Failed take the other places",
+		AwaitingDeletion:  "waiting for deletions to finish",
+		RollingOut:        "the excess changes after the rollout",
+		RestoringReplicas: "a client named a reserve machine for deletion, so replicas are being restored",
 	}[reason]
 }
 
@@ -179,7 +152,7 @@ func (r *round) surplusMessage() string {
 	if r.view.Unhealthy {
 		return "no machine is drained while so many Nodes of the cluster are not ready; the first empty one enters the reserve"
 	}
-	if why := r.pinned(); why != "" && r.impatient() {
+	if why := r.pinned(); why != "" && r.isImpatient() {
 		return "no machine is drained, because each candidate runs a pod that must not be evicted now (" + why + "); the first empty one enters the reserve"
 	}
 	return "the first empty machine enters the reserve; after --surplus-patience, one is drained"

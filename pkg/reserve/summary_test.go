@@ -24,17 +24,17 @@ func cannotBeMade(w *world) {
 
 var _ = DescribeTable("A summary says",
 	func(view View, want string) {
-		Expect(NewPlan(view).Summary.Message).To(Equal(want))
+		Expect(Decide(view).Summary.Message).To(Equal(want))
 	},
 	Entry("how many are there, and no more, of a reserve at rest", settled(3, 1, Unbounded).view, "3 of 3 machines serve, 1 of 1 in reserve, 1 of these ready"),
 	Entry("how many serve while some are to come", func() View {
 		w := settled(3, 0, Unbounded)
-		w.setReplicas(5)
+		w.view.Replicas = 5
 		return w.view
 	}(), "3 of 5 machines serve, 0 of 0 in reserve, 0 of these ready"),
 	Entry("what max leaves room for", func() View {
 		w := settled(3, 1, 4)
-		w.setWish(3)
+		w.view.Wish = 3
 		return w.view
 	}(), "3 of 3 machines serve, 1 of 1 in reserve, 1 of these ready; max 4 leaves room for 1 of the 3 desired"),
 	Entry("which reduction counts until when", reduced(),
@@ -44,15 +44,9 @@ var _ = DescribeTable("A summary says",
 		v.Lowered.Lasting = true
 		return v
 	}(), "5 of 5 machines serve, 2 of 2 in reserve, 2 of these ready; replicas include the reserve, and Gardener reduced them to 7, which counts as max until they or the bounds are raised"),
-	Entry("that what cannot be made is about to be given up", func() View {
-		w := settled(3, 1, Unbounded)
-		cannotBeMade(w)
-		w.view.Rollout, w.view.Behind = true, true
-		return w.view
-	}(), "3 of 3 machines serve, 1 of 1 in reserve, 0 of these ready; waiting to reduce the applied excess by the machines that cannot be created"),
 	Entry("when what could not be made is tried again", func() View {
 		w := settled(3, 0, Unbounded)
-		w.setWish(1)
+		w.view.Wish = 1
 		w.view.Retry = Retry{Failures: 2, Until: start.Add(2 * time.Minute)}
 		return w.view
 	}(), "3 of 3 machines serve, 0 of 1 in reserve, 0 of these ready; failures in a row: 2, next try after 2026-01-01T00:02:00Z"),
@@ -62,65 +56,43 @@ var _ = DescribeTable("The reason of a reserve of one of three that serve is",
 	func(want Reason, do func(*world)) {
 		w := settled(3, 1, Unbounded)
 		do(w)
-		Expect(NewPlan(w.view).Summary.Reason).To(Equal(want))
+		Expect(Decide(w.view).Summary.Reason).To(Equal(want))
 	},
 	Entry("that it is complete", Complete, func(*world) {}),
 	Entry("that it is complete while a new max is recorded", Complete, func(w *world) { w.view.Max = 5 }),
 	Entry("that it is complete with a machine that is available and joins no cluster", Complete, phase("d", mcm.MachineAvailable)),
+	Entry("that it is complete while another machine leaves", Complete, func(w *world) { w.add(running(false)).Named = true }),
 	Entry("that it is not ready", NotReady, phase("d", mcm.MachinePending)),
-	Entry("a rollout", RollingOut, func(w *world) { w.setWish(2); w.view.Rollout = true }),
-	Entry("that it shrinks, in the moment in which the excess falls for a machine that leaves", Shrinking, func(w *world) {
-		m := w.add(running(false))
-		m.Named, m.Priority, m.SeenPriority = true, 1, 1
-		w.view.Applied.Excess, w.view.SetReplicas = 2, 5
-	}),
+	Entry("that it grows", Growing, wish(2)),
+	Entry("a rollout", RollingOut, all(wish(2), replacing)),
 	Entry("that none is desired", NotWanted, func(w *world) {
 		w.view.Machines = w.view.Machines[:3]
-		w.view.Applied.Excess, w.view.SetReplicas = 0, 3
-		w.setWish(0)
+		all(unapplied, wish(0))(w)
 	}),
 	Entry("that none is desired, even if replicas exceed max", NotWanted, func(w *world) {
 		w.view.Machines = w.view.Machines[:3]
-		w.view.Applied, w.view.SetReplicas, w.view.Max = Applied{Max: 2}, 3, 2
-		w.setWish(0)
+		all(unapplied, bounded(2), wish(0))(w)
 	}),
-	Entry("replicas above max", AboveMax, func(w *world) {
-		w.view.Machines = w.view.Machines[:3]
-		w.view.Applied, w.view.SetReplicas, w.view.Max = Applied{Max: 2}, 3, 2
-		w.setWish(1)
-	}),
-	Entry("one that is preserved", Protected, func(w *world) { w.machine("d").Preserved = true; w.setWish(0) }),
+	Entry("replicas above max", AboveMax, all(bounded(2), terminating("d"))),
+	Entry("max", AtMax, all(bounded(4), wish(2))),
+	Entry("one that is preserved", Protected, all(protected("d"), wish(0))),
+	Entry("that it shrinks", Shrinking, wish(0)),
 	Entry("that it shrinks, though it will not shrink by one that is preserved", Shrinking, func(w *world) {
-		w.add(running(true)).Preserved = true
-		w.view.Applied.Excess, w.view.SetReplicas, w.view.Behind = 2, 5, true
-		w.setWish(0)
+		w.add(running(true)).Protected = true
+		w.view.Wish = 0
 	}),
 	Entry("that it shrinks, though a machine is unhealthy", Shrinking, func(w *world) {
 		w.add(running(true))
 		w.add(running(false)).Phase = mcm.MachineUnknown
-		w.view.Applied.Excess, w.view.SetReplicas, w.view.Behind = 2, 5, true
 	}),
-	Entry("a serving machine that is deleted first", ServingDeletedFirst, func(w *world) {
-		w.machine("a").Priority, w.machine("a").SeenPriority = 1, 1
-		w.machine("d").Priority, w.machine("d").SeenPriority = PriorityVictim, PriorityVictim
-		w.setWish(0)
-	}),
-	Entry("that it shrinks, while it is not known what is deleted first", Shrinking, func(w *world) {
-		w.machine("a").Priority, w.machine("a").SeenPriority = 1, 1
-		w.machine("d").Priority, w.machine("d").SeenPriority = PriorityVictim, PriorityVictim
-		w.view.Behind = true
-		w.setWish(0)
-	}),
-	Entry("that it shrinks, while priorities are written", Shrinking, func(w *world) {
-		w.machine("a").Priority, w.machine("a").SeenPriority = 1, 1
-		w.setWish(0)
-	}),
-	Entry("a machine in reserve that is not applied yet", Shrinking, func(w *world) {
-		w.view.Applied.Excess, w.view.SetReplicas, w.view.Behind = 0, 3, true
-	}),
+	Entry("that it shrinks, while a pod runs there", Shrinking, all(busy("d"), wish(0))),
 	Entry("an unhealthy machine beside a reserve of the right size", Unhealthy, func(w *world) { w.add(running(false)).Phase = mcm.MachineUnknown }),
-	Entry("an unhealthy machine in the place of another", Unhealthy, func(w *world) { w.setWish(2); w.add(running(false)).Phase = mcm.MachineUnknown }),
-	Entry("a machine that is not needed yet", Shrinking, func(w *world) { w.view.SetReplicas = 5; w.add(running(true)) }),
+	Entry("an unhealthy machine in the place of another", Unhealthy, func(w *world) { w.view.Wish = 2; w.add(running(false)).Phase = mcm.MachineUnknown }),
+	Entry("a machine that leaves and takes the room below max", AwaitingDeletion, all(bounded(4), terminating("d"))),
+	Entry("that it grows beside a machine that leaves, where there is room", Growing, all(bounded(5), terminating("d"))),
+	Entry("that one cannot be created", CannotBeMade, cannotBeMade),
+	Entry("that too few serve", Refilling, replicas(5)),
+	Entry("that too many serve", SurplusServing, func(w *world) { w.add(running(false)).Pods = 1; w.view.Applied.Excess = 2 }),
 )
 
 var _ = DescribeTable("A plan is made again (10)",
@@ -128,7 +100,7 @@ var _ = DescribeTable("A plan is made again (10)",
 		w := settled(3, 1, Unbounded)
 		w.machine("d").Created = start
 		do(w)
-		Expect(NewPlan(w.view).Again).To(Equal(want))
+		Expect(Decide(w.view).Again).To(Equal(want))
 	},
 	Entry("never without a reason", time.Duration(0), func(*world) {}),
 	Entry("when a machine has booted for too long", 20*time.Minute, phase("d", mcm.MachinePending)),
@@ -137,11 +109,11 @@ var _ = DescribeTable("A plan is made again (10)",
 	Entry("when a machine has booted for the shortest limit", time.Nanosecond, func(w *world) { phase("d", mcm.MachinePending)(w); w.view.BootPatience = 1 }),
 	Entry("not while booting has no limit", time.Duration(0), func(w *world) { phase("d", mcm.MachinePending)(w); w.view.BootPatience = 0 }),
 	Entry("when a machine that could not be made is tried again", time.Minute, func(w *world) {
-		w.setWish(2)
+		w.view.Wish = 2
 		w.view.Retry = Retry{Failures: 1, Until: start.Add(time.Minute)}
 	}),
 	Entry("at the very next moment, too", time.Nanosecond, func(w *world) {
-		w.setWish(2)
+		w.view.Wish = 2
 		w.view.Retry = Retry{Failures: 1, Until: start.Add(1)}
 	}),
 	Entry("for the first of several reasons", time.Minute, func(w *world) {
@@ -168,76 +140,34 @@ var _ = It("A reserve machine that boots is given up only where that has a limit
 		w := settled(3, 1, Unbounded)
 		w.machine("d").Phase, w.machine("d").Created = mcm.MachinePending, start.Add(-time.Hour)
 		w.view.BootPatience = patience
-		Expect(NewPlan(w.view).Victims).To(HaveLen(want), "%s", patience)
+		Expect(Decide(w.view).Going).To(HaveLen(want), "%s", patience)
 	}
 })
 
-var _ = It("A machine that has no provider id is not released, in whatever phase (14)", func() {
+var _ = It("A machine that has no provider id is not released, in whatever phase (7)", func() {
 	w := settled(3, 1, Unbounded)
 	w.machine("d").HasProviderID = false
-	w.setReplicas(4)
-	Expect(NewPlan(w.view).Moves).To(BeEmpty())
+	w.view.Replicas = 4
+	Expect(Decide(w.view).Moves).To(BeEmpty())
 })
 
 var _ = It("No more machines that run are retired than run beyond R (4)", func() {
-	w := settled(4, 0, Unbounded)
-	w.setReplicas(2)
-	for _, name := range []string{"a", "b", "c"} {
-		w.machine(name).Pods = 0
-	}
-	w.machine("d").Phase, w.machine("d").HasProviderID = mcm.MachinePending, false
+	w := settled(4, 2, Unbounded)
+	w.view.Machines = w.view.Machines[:4]
+	all(replicas(2), empty("a", "b", "c"), uncreated("d"))(w)
 	w.view.Applied.Excess = 2
-	Expect(NewPlan(w.view).Moves).To(Equal([]Move{{Name: "c", Reserve: true, Why: Retired}}))
-})
-
-var _ = It("A machine in reserve that is no victim gets the priority of the reserve, though machine-controller-manager still sees another (9, 11)", func() {
-	w := settled(3, 2, Unbounded)
-	w.machine("e").Priority, w.machine("e").SeenPriority = PriorityServing, PriorityVictim
-	w.view.SetReplicas = 4
-	Expect(NewPlan(w.view).Priorities).To(ContainElement(Priority{Name: "e", Priority: PriorityReserve}))
-})
-
-var _ = It("No excess is applied where all machines are to be deleted", func() {
-	w := settled(3, 2, 9)
-	w.view.AllLeaving = true
-	Expect(NewPlan(w.view).Applied).To(Equal(Applied{Max: 9}))
+	Expect(Decide(w.view).Moves).To(Equal([]Move{{Name: "c", Reserve: true, Why: Retired}}))
 })
 
 var _ = It("Only changes that a plan has no more of leave it at rest", func() {
 	w := settled(3, 1, Unbounded)
-	for _, p := range []Plan{{Returned: []string{"d"}}, {Moves: []Move{{Name: "d"}}}, {Priorities: []Priority{{Name: "d"}}}, {Owners: []Ownership{{Name: "d"}}}, {Returned: []string{"d"}, Moves: []Move{{Name: "d"}}},
-		{Moves: []Move{{Name: "d"}}, Priorities: []Priority{{Name: "d"}}}, {Priorities: []Priority{{Name: "d"}}, Owners: []Ownership{{Name: "d"}}}} {
+	for _, p := range []Plan{{Moves: []Move{{Name: "d"}}}, {Owners: []Ownership{{Name: "d"}}}, {Moves: []Move{{Name: "d"}}, Owners: []Ownership{{Name: "d"}}}} {
 		p.Applied, p.Replicas = w.view.Applied, w.view.Replicas
 		Expect(p.AtRest(w.view)).To(BeFalse())
 	}
 	Expect(Plan{Applied: w.view.Applied, Replicas: 4}.AtRest(w.view)).To(BeFalse())
+	Expect(Plan{Replicas: 3}.AtRest(w.view)).To(BeFalse())
 	Expect(Plan{Applied: w.view.Applied, Replicas: 3}.AtRest(w.view)).To(BeTrue())
-})
-
-var _ = It("A plan lists priorities by name", func() {
-	w := settled(3, 3, Unbounded)
-	for i := range w.view.Machines[3:] {
-		w.view.Machines[3+i].Created = start.Add(-time.Duration(i) * time.Hour)
-		w.view.Machines[3+i].Priority = PriorityServing
-	}
-	var names []string
-	for _, p := range NewPlan(w.view).Priorities {
-		names = append(names, p.Name)
-	}
-	Expect(names).To(Equal([]string{"d", "e", "f"}))
-})
-
-var _ = It("What cannot be created is given up although Nodes are not known, unless it was created (10, 15)", func() {
-	for _, created := range []bool{false, true} {
-		w := settled(3, 1, Unbounded)
-		cannotBeMade(w)
-		w.view.NodesUnknown, w.machine("d").HasProviderID = true, created
-		if created {
-			Expect(NewPlan(w.view).Victims).To(BeEmpty())
-		} else {
-			Expect(NewPlan(w.view).Victims).To(Equal([]Victim{{Name: "d", Why: Unmakeable}}))
-		}
-	}
 })
 
 var _ = It("has a page that explains every reason, and no other", func() {

@@ -14,14 +14,6 @@ import (
 // Unbounded is the Max of a MachineDeployment without bounds.
 const Unbounded = pool.Unbounded
 
-// Priorities that this rule sets. machine-controller-manager deletes the lowest first. A machine
-// without the annotation counts as PriorityServing. The rule does not change other values.
-const (
-	PriorityVictim  = 2
-	PriorityServing = 3
-	PriorityReserve = 5
-)
-
 // Machine is one machine of the MachineDeployment.
 type Machine struct {
 	Name    string
@@ -31,32 +23,27 @@ type Machine struct {
 	Set string
 	// Reserve reports whether it has the reserve mark.
 	Reserve bool
-	// HasProviderID reports whether the machine has its provider id. Before that, nothing may be
-	// written to it: a conflict makes machine-controller-manager create a second VM.
+	// HasProviderID reports whether the machine has its provider id. Before that, nothing is written
+	// to it: a conflict would make the machine controller create a second VM.
 	HasProviderID bool
 	// Failing reports whether its creation has failed, and will not be tried again within seconds.
 	Failing bool
-	// Priority is its deletion priority; SeenPriority is what the lens' store shows.
-	Priority, SeenPriority int
-	// Named reports whether a client named it for deletion through machine-controller-manager's own
-	// mechanism: the trigger annotation, or priority 1 with a deletion time.
+	// First reports whether a client wants it to be deleted before others, and Protected whether it
+	// must not be deleted for the sake of the reserve: it is preserved, or a client wants others to be
+	// deleted first. Both are what [pool.Priority] says.
+	First, Protected bool
+	// Named reports whether a client named it for deletion: see [pool.Machine.Named].
 	Named bool
 	// Deleted reports whether it has a deletion timestamp.
 	Deleted bool
-	// Returned reports whether its name is settled: R was restored for it, or the reserve was
-	// reduced by it.
-	Returned bool
 	// Registered reports whether it has a Node, or had one.
 	Registered bool
-	// Open reports whether pods may be bound to it although it is in reserve: see
-	// [pool.Machine.Open], or its release has begun.
+	// Open reports whether pods may be bound to it although it is in reserve: see [pool.Machine.Open].
 	Open bool
 	// Cordoned reports whether its Node accepts no pods, whether or not it is in reserve.
 	Cordoned bool
 	// Tainted reports whether its Node has another taint than that of its template and of the reserve.
 	Tainted bool
-	// Preserved reports whether its preservation has not expired.
-	Preserved bool
 	// Pods is the number of its pods that are not a DaemonSet's, mirror pods or finished.
 	Pods int
 	// Pinned is why these cannot all be evicted now; empty if they can.
@@ -65,24 +52,22 @@ type Machine struct {
 	// Claimed reports whether a pod of its owner needs it.
 	Owner   machine.Owner
 	Claimed bool
-	// Doubtful reports whether it may be in reserve although it has no mark here: the outcome of
-	// that write is unknown.
-	Doubtful bool
 	// kept reports whether it is dedicated and not claimed, so that it is not released.
 	kept bool
 }
 
-// Applied is the excess that machine-controller-manager is being asked to run, with the max it was
-// computed for.
+// Applied is how many machines there are to be beyond R, as far as that is recorded, with the max that
+// it was computed for.
 type Applied = pool.Applied
 
 // Retry records reserve machines that could not be created.
 type Retry struct {
 	// Failures is how many tries in a row failed; 0 if all is well.
 	Failures int
-	// Until then the applied excess does not grow.
+	// Until then the reserve does not grow beyond Left, which is what was left of it.
 	Until time.Time
-	// Try is the applied excess that is being tried since then; 0 if none is.
+	Left  int
+	// Try is how many machines in reserve are being tried since then; 0 if that has not begun.
 	Try int
 }
 
@@ -94,8 +79,8 @@ type View struct {
 	// Waiting is how many machines are requested for workload beyond R, until that growth is split
 	// over zones. No machine is created for them, and spec.replicas includes them.
 	Waiting int
-	// Wish is the requested excess. Excess is X: what bounds leave of it.
-	Wish, Excess int
+	// Wish is the requested excess. X is what bounds leave of it.
+	Wish int
 	// Min and Max are those of the bounds, or 0 and Unbounded.
 	Min, Max int
 	// SettingsUnknown reports whether the settings cannot be read: Wish and Max are then what the reserve
@@ -105,7 +90,7 @@ type View struct {
 	Dedicated []machine.Dedication
 	// Accounting is where the reserve is counted; the zero value means additive.
 	Accounting pool.Accounting
-	// Applied is what the lens shows now.
+	// Applied is what is recorded.
 	Applied Applied
 	// Clamped reports whether the client that reduced spec.replicas last does so for a max that it
 	// knows and bounds may not show.
@@ -114,21 +99,14 @@ type View struct {
 	CurrentSet string
 	// Rollout reports whether machines of other sets are being replaced; package pool defines it.
 	Rollout bool
-	// SetReplicas is the sum of the MachineSets' replicas in the lens' store.
+	// SetReplicas is the sum of the MachineSets' replicas: what there was to be when nothing is recorded.
 	SetReplicas int
-	// MaxSetReplicas is the largest number of machines that the MachineSets may be asking for. It
-	// includes writes in progress, and writes of unknown outcome, but no machines that are not created
-	// because max leaves no room for them.
-	MaxSetReplicas int
-	// Behind reports whether the lens' store and this view show different machines, or different
-	// ones as terminating.
-	Behind bool
 	// NodesUnknown reports whether Nodes and their pods cannot be read: Pods is what it was, and no
-	// Node can be written (law 15).
+	// Node can be written (law 7).
 	NodesUnknown bool
-	// NamedGone is how many reserve machines are gone that a client named for deletion, and that R
-	// was not restored for.
-	NamedGone int
+	// NamedSpares is how many reserve machines clients have named for deletion when they lowered R, and
+	// that are not being deleted for that yet, or are gone already.
+	NamedSpares int
 	// AllLeaving reports whether all machines are to be deleted, including the reserve: the cluster
 	// hibernates or is being deleted.
 	AllLeaving bool
@@ -137,15 +115,13 @@ type View struct {
 	Unhealthy bool
 	// Budgets limit how many pods of several machines may be evicted together.
 	Budgets []pool.SharedBudget
-	// FreezeMargin is how far above its replicas machine-controller-manager freezes a
-	// MachineDeployment: surge plus its --safety-up. With 0 or less, it does not limit anything.
-	FreezeMargin int
 
 	Now time.Time
 	// Patience is how long more than R machines may serve while none of them is empty.
 	Patience time.Duration
 	// BootPatience is how long a reserve machine may take to become ready; 0 means without limit.
 	BootPatience time.Duration
+
 	// SurplusSince, Retry and Lowered are those of the last plan.
 	SurplusSince time.Time
 	Retry        Retry
@@ -161,18 +137,10 @@ func (m Machine) Leaving() bool {
 func (m Machine) Busy() bool { return m.Pods > 0 }
 
 // Ready reports whether workload can run on the machine now.
-func (m Machine) Ready() bool {
-	return m.Phase == mcm.MachineRunning || m.Phase == mcm.MachineAvailable
-}
+func (m Machine) Ready() bool { return pool.Ready(m.Phase) }
 
 // Unhealthy reports whether the machine no longer works, or never will.
-func (m Machine) Unhealthy() bool {
-	switch m.Phase {
-	case mcm.MachineUnknown, mcm.MachineFailed, mcm.MachineInPlaceUpdateFailed:
-		return true
-	}
-	return false
-}
+func (m Machine) Unhealthy() bool { return pool.Unhealthy(m.Phase) }
 
 // serves reports whether the machine counts as serving unless it is leaving.
 func (m Machine) serves() bool { return !m.Reserve && !m.Unhealthy() }
@@ -184,24 +152,10 @@ func (m Machine) booting() bool { return !m.Ready() && !m.Unhealthy() }
 // was ready before.
 func (m Machine) starting() bool { return m.booting() && !pool.UpdatedInPlace(m.Phase) }
 
-// hasRulePriority reports whether the priority is one that this rule sets.
-func (m Machine) hasRulePriority() bool {
-	return m.Priority == PriorityVictim || m.Priority == PriorityServing || m.Priority == PriorityReserve
-}
-
-// protected reports whether the rule must not remove the machine: it is preserved, or has a higher
-// deletion priority than this rule sets.
-func (m Machine) protected() bool {
-	return m.Preserved || !m.hasRulePriority() && m.Priority > PriorityVictim
-}
-
-// ViewOf returns a MachineDeployment as the rule sees it, as far as the snapshot shows it. It
-// assumes that machine-controller-manager's store shows the same, and that no excess is requested.
+// ViewOf returns a MachineDeployment as the rule sees it, as far as the snapshot shows it. It assumes
+// that no excess is requested.
 func ViewOf(s pool.Snapshot) View {
-	v := View{
-		Replicas: s.Workload, Max: Unbounded, Applied: s.Applied, CurrentSet: s.Rollout.Set, Rollout: s.Rollout.Replacing,
-		SetReplicas: len(s.Machines), Now: s.Now,
-	}
+	v := View{Replicas: s.Workload, Max: Unbounded, Applied: s.Applied, CurrentSet: s.Rollout.Set, Rollout: s.Rollout.Replacing, Now: s.Now}
 	claims := machine.Claims{}
 	if s.Deployment != nil {
 		v.Dedicated, claims = pool.Dedications(s.Deployment, s.Requested), pool.ClaimsOf(s.Deployment)
@@ -224,8 +178,9 @@ func MachineOf(m pool.Machine) Machine {
 	_, failing := pool.Failure(o)
 	one := Machine{
 		Name: o.Name, Created: o.CreationTimestamp.Time, Phase: m.Phase(), Set: m.Set, Reserve: m.Reserve(), HasProviderID: o.Spec.ProviderID != "",
-		Failing: failing, Priority: priority, SeenPriority: priority, Named: m.Named, Deleted: o.DeletionTimestamp != nil,
-		Preserved: m.Preserved, Pods: m.Pods, Registered: m.Registered(), Open: m.Open(), Cordoned: m.Cordoned(), Tainted: m.Tainted(),
+		Failing: failing, First: priority < pool.DefaultPriority, Protected: m.Preserved || priority > pool.DefaultPriority,
+		Named: m.Named, Deleted: o.DeletionTimestamp != nil,
+		Pods: m.Pods, Registered: m.Registered(), Open: m.Open(), Cordoned: m.Cordoned(), Tainted: m.Tainted(),
 		Owner: machine.Owner(m.Object.Annotations[machine.DedicatedAnnotation]),
 	}
 	if m.Unseen {

@@ -22,7 +22,7 @@ import (
 
 var _ = Describe("A view of a snapshot", func() {
 	read := pool.Machine{Object: fixture.Machine("m", func(m *mcm.Machine) {
-		m.Annotations = map[string]string{machine.ReserveAnnotation: "marked", machineutils.MachinePriority: "5"}
+		m.Annotations = map[string]string{machine.ReserveAnnotation: "marked", machineutils.MachinePriority: "7"}
 		m.Spec.ProviderID, m.Status.CurrentStatus.Phase = "virtual:///m", mcm.MachineRunning
 	}), Set: "set", Pods: 2, Preserved: true, Named: true}
 
@@ -33,12 +33,12 @@ var _ = Describe("A view of a snapshot", func() {
 			Wishes: pool.Wishes{Bounds: &machine.Bounds{Min: 1, Max: 7}}, Rollout: pool.Rollout{Set: "set", Replacing: true},
 		})
 		Expect(v.Machines).To(Equal([]reserve.Machine{{
-			Name: "m", Phase: mcm.MachineRunning, Set: "set", Reserve: true, HasProviderID: true, Priority: 5, SeenPriority: 5, Named: true,
-			Preserved: true, Pods: 2, Registered: true, Open: true,
+			Name: "m", Phase: mcm.MachineRunning, Set: "set", Reserve: true, HasProviderID: true, Protected: true, Named: true,
+			Pods: 2, Registered: true, Open: true,
 		}}))
 		v.Machines = nil
 		Expect(v).To(Equal(reserve.View{
-			Replicas: 3, Min: 1, Max: 7, Applied: reserve.Applied{Excess: 2, Max: 8}, CurrentSet: "set", Rollout: true, SetReplicas: 1, Now: noon,
+			Replicas: 3, Min: 1, Max: 7, Applied: reserve.Applied{Excess: 2, Max: 8}, CurrentSet: "set", Rollout: true, Now: noon,
 		}))
 		Expect(reserve.ViewOf(pool.Snapshot{}).Max).To(Equal(reserve.Unbounded))
 	})
@@ -67,6 +67,19 @@ var _ = Describe("A view of a snapshot", func() {
 		Expect([]bool{one.Deleted, one.Failing}).To(Equal([]bool{true, true}))
 		Expect(one.Owner).To(BeEquivalentTo("shop"))
 	})
+
+	DescribeTable("shows what the priority and the preservation of a machine say", func(priority string, preserved, first, protected bool) {
+		m := pool.Machine{Preserved: preserved, Object: fixture.Machine("m", func(m *mcm.Machine) {
+			m.Annotations = map[string]string{machineutils.MachinePriority: priority}
+		})}
+		one := reserve.MachineOf(m)
+		Expect([]bool{one.First, one.Protected}).To(Equal([]bool{first, protected}))
+	},
+		Entry(nil, "3", false, false, false),
+		Entry(nil, "2", false, true, false),
+		Entry(nil, "4", false, false, true),
+		Entry(nil, "3", true, false, true),
+	)
 
 	It("shows whether the Node of a machine is cordoned", func() {
 		Expect(reserve.MachineOf(read).Cordoned).To(BeFalse(), "without a Node")
@@ -108,13 +121,9 @@ var _ = Describe("A view of a snapshot", func() {
 var _ = It("The order of release is that of the plan", func() {
 	rapid.Check(GinkgoTB(), func(t *rapid.T) {
 		v := drawView(t)
-		v.NamedGone = 0
-		for i := range v.Machines {
-			v.Machines[i].Returned = true
-		}
-		v.Machines = slices.Clone(v.Machines)
+		v.NamedSpares = 0
 		var want []string
-		for _, move := range reserve.NewPlan(v).Moves {
+		for _, move := range reserve.Decide(v).Moves {
 			if !move.Reserve {
 				want = append(want, move.Name)
 			}
@@ -125,16 +134,14 @@ var _ = It("The order of release is that of the plan", func() {
 	})
 })
 
-var _ = It("The order of release is for the replicas that are asked about, and prefers what is not about to be deleted", func() {
+var _ = It("The order of release is for the replicas that are asked about, and prefers what no client wants deleted first", func() {
 	w := settled(3, 2, reserve.Unbounded)
 	Expect(reserve.ReleaseOrder(w.view, 3)).To(BeEmpty())
 	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"d"}))
 	Expect(reserve.ReleaseOrder(w.view, 5)).To(Equal([]string{"d", "e"}))
-	w.machine("d").Priority = reserve.PriorityServing
-	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"d"}))
-	w.machine("d").Priority = reserve.PriorityVictim
+	w.machine("d").First = true
 	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"e"}))
-	w.machine("e").Priority = reserve.PriorityVictim
+	w.machine("e").First = true
 	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"d"}))
 })
 

@@ -19,18 +19,16 @@ var kinds = func() []Machine {
 	var all []Machine
 	for _, reserve := range []bool{false, true} {
 		m := running(reserve)
-		all = append(all, m, with(m, func(m *Machine) { m.Priority, m.SeenPriority = 2, 2 }),
-			with(m, func(m *Machine) { m.Priority = 2 }),
-			with(m, func(m *Machine) { m.Priority, m.SeenPriority = 1, 1 }),
-			with(m, func(m *Machine) { m.Priority, m.SeenPriority, m.Named = 1, 1, true }),
-			with(m, func(m *Machine) { m.Preserved = true }),
-			with(m, func(m *Machine) { m.Phase, m.Preserved = mcm.MachineFailed, true }),
+		all = append(all, m, with(m, func(m *Machine) { m.First = true }),
+			with(m, func(m *Machine) { m.Named = true }),
+			with(m, func(m *Machine) { m.Protected = true }),
+			with(m, func(m *Machine) { m.Phase, m.Protected = mcm.MachineFailed, true }),
 			with(m, func(m *Machine) { m.Deleted = true }),
-			with(m, func(m *Machine) { m.HasProviderID, m.Phase, m.Priority, m.SeenPriority = false, "", 3, 3 }),
+			with(m, func(m *Machine) { m.HasProviderID, m.Registered, m.Phase = false, false, "" }),
 			with(m, func(m *Machine) { m.Pods = 1 }))
 		for _, phase := range []mcm.MachinePhase{mcm.MachinePending, mcm.MachineUnknown, mcm.MachineFailed,
 			mcm.MachineCrashLoopBackOff, mcm.MachineTerminating, mcm.MachineAvailable} {
-			all = append(all, with(m, func(m *Machine) { m.Phase, m.Priority, m.SeenPriority = phase, 3, 3 }))
+			all = append(all, with(m, func(m *Machine) { m.Phase = phase }))
 		}
 	}
 	return append(all, with(running(false), func(m *Machine) { m.Phase, m.Pods = mcm.MachineUnknown, 1 }))
@@ -56,13 +54,13 @@ func states(n int, chosen []Machine, from int, visit func([]Machine)) {
 func excuse(w *world, p Plan) bool {
 	var odd int
 	for _, m := range w.view.Machines {
-		if m.Preserved || m.Priority == 1 {
+		if m.Protected || m.First || m.Reserve && m.Busy() {
 			odd++
 		}
 	}
 	r := p.Summary
 	switch {
-	case r.Serving == w.view.Replicas && r.Reserve == w.view.Excess && r.Ready == r.Reserve:
+	case r.Serving == w.view.Replicas && r.Reserve == wanted(w.view, w.view.Replicas) && r.Ready == r.Reserve:
 		return true
 	case r.Reason == Complete || r.Reason == NotWanted || r.Reason == AtMax:
 		return false

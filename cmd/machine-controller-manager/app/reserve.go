@@ -69,7 +69,7 @@ func (o *ReserveOptions) validate() error {
 // settings are those of reserves.
 func (o *ReserveOptions) settings(p *process, a *accounting) *keep.Settings {
 	s := &keep.Settings{
-		SurplusPatience: o.SurplusPatience, BootPatience: o.BootPatience, Drain: o.Drain, SafetyUp: int(p.options.SafetyOptions.SafetyUp), Accounting: a.accountingOf,
+		SurplusPatience: o.SurplusPatience, BootPatience: o.BootPatience, Drain: o.Drain, Accounting: a.accountingOf,
 		Eviction: p.options.Eviction.Rule(), Unready: p.options.Unready.UnreadyLimits,
 	}
 	for _, effect := range o.TaintEffects {

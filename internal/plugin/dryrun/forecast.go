@@ -169,7 +169,7 @@ func (w *world) explainMachines(key string) Plan {
 // stopped reports whether a reserve does not reach its desired size by itself, or not soon.
 func stopped(r keep.Report) bool {
 	switch r.Reason {
-	case reserve.AboveMax, reserve.CannotBeMade, reserve.Protected, reserve.ServingDeletedFirst, reserve.Unhealthy, reserve.AwaitingDeletion,
+	case reserve.AboveMax, reserve.CannotBeMade, reserve.Protected, reserve.Unhealthy, reserve.AwaitingDeletion,
 		reserve.SurplusServing, reserve.RollingOut, keep.BoundsInvalid, keep.AnnotationInvalid, keep.CapacityUnknown,
 		keep.ClusterUnreachable:
 		return true

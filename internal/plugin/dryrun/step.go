@@ -98,7 +98,7 @@ func reserveSteps(d *machine.MachineDeployment, kept keep.Plan) []Step {
 
 // replicasWhy explains a change of replicas.
 func replicasWhy(p reserve.Plan) string {
-	if len(p.Returned) > 0 && p.Applied.Counted == 0 {
+	if p.Applied.Counted == 0 {
 		return "a machine in reserve was named for deletion"
 	}
 	return "replicas include the reserve"

@@ -158,10 +158,10 @@ func deploymentNext(a *Account, p prediction, o overview.Objects) {
 		a.addNext("The applied excess is about to become %s.", cmp.Or(text, "0"))
 	}
 	switch n := plan.Deployment.Replicas; {
-	case n > 0 && len(plan.Rule.Returned) > 0:
-		a.addNext("Replicas are about to rise by %d, to make up for reserve machines that were named for deletion (law 12).", n)
+	case n > 0 && plan.Rule.Applied.Counted == 0:
+		a.addNext("Replicas are about to rise by %d, to make up for reserve machines that were named for deletion (law 3).", n)
 	case n != 0:
-		a.addNext("Replicas are about to change by %+d, because they include the reserve (law 16).", n)
+		a.addNext("Replicas are about to change by %+d, because they include the reserve (law 9).", n)
 	}
 	if n := len(plan.Nodes); n > 0 {
 		a.addNext("The reserve mark of %s is about to change.", plural.Of(n, "Node"))

@@ -4,28 +4,27 @@ package reason
 
 // Reasons of the condition ReserveReady.
 const (
-	Complete            = "Complete"
-	AtMax               = "AtMax"
-	ReplicasLowered     = "ReplicasLowered"
-	AboveMax            = "AboveMax"
-	Growing             = "Growing"
-	NotReady            = "NotReady"
-	Refilling           = "Refilling"
-	Shrinking           = "Shrinking"
-	RollingOut          = "RollingOut"
-	AwaitingDeletion    = "AwaitingDeletion"
-	SurplusServing      = "SurplusServing"
-	Unhealthy           = "Unhealthy"
-	CannotBeMade        = "CannotBeMade"
-	ServingDeletedFirst = "ServingDeletedFirst"
-	Protected           = "Protected"
-	RestoringReplicas   = "RestoringReplicas"
-	BoundsInvalid       = "BoundsInvalid"
-	AnnotationInvalid   = "AnnotationInvalid"
-	CapacityUnknown     = "CapacityUnknown"
-	ClusterUnreachable  = "ClusterUnreachable"
-	NotWanted           = "NotWanted"
-	Draining            = "Draining"
+	Complete           = "Complete"
+	AtMax              = "AtMax"
+	ReplicasLowered    = "ReplicasLowered"
+	AboveMax           = "AboveMax"
+	Growing            = "Growing"
+	NotReady           = "NotReady"
+	Refilling          = "Refilling"
+	Shrinking          = "Shrinking"
+	RollingOut         = "RollingOut"
+	AwaitingDeletion   = "AwaitingDeletion"
+	SurplusServing     = "SurplusServing"
+	Unhealthy          = "Unhealthy"
+	CannotBeMade       = "CannotBeMade"
+	Protected          = "Protected"
+	RestoringReplicas  = "RestoringReplicas"
+	BoundsInvalid      = "BoundsInvalid"
+	AnnotationInvalid  = "AnnotationInvalid"
+	CapacityUnknown    = "CapacityUnknown"
+	ClusterUnreachable = "ClusterUnreachable"
+	NotWanted          = "NotWanted"
+	Draining           = "Draining"
 )
 
 const (
@@ -47,7 +46,7 @@ var ReserveReady = Table{
 	{Name: NotReady, Status: False, Passing: true, Meaning: "There are enough machines in reserve, but some of them are booting or unhealthy.",
 		Remedy: seeWhatBoots},
 	{Name: Refilling, Status: False, Passing: true, Meaning: "Fewer machines serve than replicas require. Workload comes before the reserve (law 2).", Remedy: seeWhatBoots},
-	{Name: Shrinking, Status: False, Passing: true, Meaning: "Some machines are being deleted (law 6).", Remedy: seeWhatHangs},
+	{Name: Shrinking, Status: False, Passing: true, Meaning: "Some machines are being deleted, or wait until no pod runs there (law 6).", Remedy: seeWhatHangs},
 	{Name: RollingOut, Status: False, Passing: true, Meaning: "The excess changes after the rollout.",
 		Remedy: "check what holds up the rollout: kubectl -n NAMESPACE describe machinedeployment NAME"},
 	{Name: AwaitingDeletion, Status: False, Passing: true, Meaning: "Machines that are being deleted still take up the room below max (law 8).", Remedy: seeWhatHangs},
@@ -59,13 +58,10 @@ var ReserveReady = Table{
 	{Name: CannotBeMade, Status: False, Event: "ReserveIncomplete",
 		Meaning: "Machines could not be created, or did not become ready in time. The reserve continues without them, and the message shows the time of the next try: after 1, 2, 4 ... 60 minutes (law 10).",
 		Remedy:  "check quota, capacity and the MachineClass, and the events of the provider: kubectl -n NAMESPACE describe machine"},
-	{Name: ServingDeletedFirst, Status: False, Event: "ReserveIncomplete",
-		Meaning: "The reserve cannot shrink, because a serving machine would be deleted first (law 6).",
-		Remedy:  "remove the annotation `machinepriority.machine.sapcloud.io: \"1\"` from the serving machine, or lower replicas so that it is deleted"},
-	{Name: Protected, Status: False, Meaning: "There are more machines than desired, because some are preserved or have a priority that Evenkeel did not set (law 7).",
+	{Name: Protected, Status: False, Meaning: "There are more machines than desired, because some are preserved or have a deletion priority above the default (law 6).",
 		Remedy: "end the preservation, or remove the priority"},
 	{Name: RestoringReplicas, Status: False, Passing: true,
-		Meaning: "A client named a reserve machine for deletion and lowered replicas for it. Replicas are restored, once (law 12).",
+		Meaning: "A client named a reserve machine for deletion and lowered replicas for it. Replicas are restored (law 3).",
 		Remedy:  "find the autoscaler that does not know the reserve: docs/autoscaler.md"},
 	{Name: BoundsInvalid, Status: False, Event: "BoundsInvalid", Meaning: "The bounds or the share are invalid, so the reserve stays as it is.",
 		Remedy: "write bounds as min:max:excess, for example 1:10:2"},
@@ -75,7 +71,7 @@ var ReserveReady = Table{
 		Meaning: "The excess is given in resources, but the capacity of a machine is unknown, so the reserve stays as it is.",
 		Remedy:  "give the MachineClass a nodeTemplate with that capacity, wait for a ready Node, or request a resource that the Nodes offer"},
 	{Name: ClusterUnreachable, Status: Unknown, Event: "ClusterUnreachable",
-		Meaning: "The API server of the target cluster has not answered for 30 seconds, or its watches have not caught up yet (law 15). No machine enters or leaves the reserve, and none is deleted except those that were never created. Machines are still created, and new ones serve while fewer machines than replicas serve.",
+		Meaning: "The API server of the target cluster has not answered for 30 seconds, or its watches have not caught up yet (law 7). No machine enters or leaves the reserve, and none is deleted except those that were never created. Machines are still created, and new ones serve while fewer machines than replicas serve.",
 		Remedy:  "check the API server of the target cluster, the network to it and the kubeconfig"},
 	{Name: NotWanted, Status: False, Passing: true, Meaning: "The reserve is no longer desired, but still exists.", Remedy: seeWhatHangs},
 	{Name: Draining, Status: False, Passing: true,

@@ -45,8 +45,7 @@ func (a *application) confirmDeployment(ctx context.Context) error {
 	return nil
 }
 
-// changeDeployment writes what differs in the MachineDeployment, and remembers how often that was a field
-// that others write.
+// changeDeployment writes what differs in the MachineDeployment, and remembers what was decided with it.
 func (a *application) changeDeployment(ctx context.Context, p plan.Plan) error {
 	if p.Deployment != nil {
 		if err := a.patchDeployment(ctx, p.Deployment.After); err != nil {
@@ -54,8 +53,8 @@ func (a *application) changeDeployment(ctx context.Context, p plan.Plan) error {
 		}
 		a.recordEvents(a.withoutPruned(p.Deployment.Events))
 	}
-	if p.Memory != nil {
-		a.reserves.noteConflict(a.deployment.UID, p.Memory.FieldConflict)
+	if d := a.view.Deployment; d != nil && a.reserves != nil && (p.Memory != nil || a.view.Reserve == nil) {
+		a.reserves.remember(d.UID, p.Memory)
 	}
 	return nil
 }

@@ -342,9 +342,6 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 	p := c.decide(ctx, v)
 	c.deferNumbers(text, v, &p)
 	err = c.apply(ctx, v, p)
-	if err == nil {
-		c.remember(v, p) // once all is done: until then, what was asked for counts
-	}
 	if len(v.Sets) > 0 {
 		p.Again = requeue.Sooner(p.Again, recheck)
 	}
@@ -379,12 +376,7 @@ func (c *Controller) remember(v plan.View, p plan.Plan) {
 
 // endSync ends a sync of MachineSets, and forgets those that went meanwhile.
 func (c *Controller) endSync(sets []*mcm.MachineSet, held []types.UID) {
-	for _, set := range sets {
-		if !c.isSetShown(set) {
-			c.memory.forgetSet(set.UID)
-		}
-	}
-	c.memory.release(held)
+	c.memory.release(held, uidsOf(slices.DeleteFunc(slices.Clone(sets), c.isSetShown)))
 }
 
 func uidsOf(sets []*mcm.MachineSet) (all []types.UID) {

@@ -35,3 +35,10 @@ func (c *Controller) Stale() float64 {
 	}
 	return counter.GetCounter().GetValue()
 }
+
+// Remembered returns of how many MachineDeployments something of their reserve is remembered.
+func (c *Controller) Remembered() int {
+	c.reserves.mu.Lock()
+	defer c.reserves.mu.Unlock()
+	return len(c.reserves.memories)
+}

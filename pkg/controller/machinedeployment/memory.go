@@ -194,10 +194,14 @@ func (m *memory) hold(sets []types.UID) (held []types.UID, free bool) {
 	return sets, true
 }
 
-// release ends what hold has begun.
-func (m *memory) release(sets []types.UID) {
+// release ends what hold has begun, and forgets MachineSets that do not exist any more: at once, since
+// another key may remember something of them from then on.
+func (m *memory) release(sets, gone []types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for _, set := range gone {
+		delete(m.sets, set)
+	}
 	for _, set := range sets {
 		delete(m.held, set)
 	}

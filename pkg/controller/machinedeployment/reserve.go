@@ -68,15 +68,6 @@ func (r *reserves) remember(d types.UID, m *keep.Memory) {
 	}
 }
 
-// noteConflict keeps how often a field of a MachineDeployment has been overwritten.
-func (r *reserves) noteConflict(d types.UID, c keep.FieldConflict) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	m := r.memories[d]
-	m.FieldConflict = c
-	r.memories[d] = m
-}
-
 // source reads the machines of a view for package pool.
 type source struct {
 	*Controller
@@ -121,7 +112,7 @@ func (s source) Pods(node string) []*corev1.Pod {
 func (c *Controller) reserveOf(v plan.View) *keep.View {
 	r, d := c.reserves, v.Deployment
 	from := newSource(c, v)
-	one := keep.View{Direct: true, Now: v.Now, Settings: r.settings, Deployment: d, Targetless: c.nodes == nil, Memory: r.memory(d.UID)}
+	one := keep.View{Now: v.Now, Settings: r.settings, Deployment: d, Targetless: c.nodes == nil, Memory: r.memory(d.UID)}
 	c.pruned.observe(d)
 	one.Pruned, one.WitnessPruned = c.pruned.field.Load(), c.pruned.witness.Load()
 	if r.settings.Accounting != nil {
@@ -134,7 +125,7 @@ func (c *Controller) reserveOf(v plan.View) *keep.View {
 	}
 	s.Complete(from)
 	one.Machines = asKept(s.Machines)
-	one.AllLeaving = c.allLeaving(d, s.Machines)
+	one.AllLeaving = c.allLeaving(d, one.Machines)
 	for _, set := range s.Sets {
 		one.SetReplicas += int(set.Spec.Replicas)
 	}
@@ -161,16 +152,10 @@ const forceDeletion = "force-deletion"
 // allLeaving reports whether the cluster hibernates, so that nothing in the namespace has replicas, or is
 // being deleted, so that all machines have the label for that. A client that names a reserve machine may
 // lower replicas to 0 as well, but they are restored.
-func (c *Controller) allLeaving(d *machine.MachineDeployment, machines []pool.Machine) bool {
-	forced := len(machines) > 0
-	settled := keep.Returned(d)
-	for _, m := range machines {
-		forced = forced && m.Object.Labels[forceDeletion] == "True"
-		if m.Named && m.Marked() && !settled[m.Object.Name] {
-			return false
-		}
-	}
-	if forced || d.Spec.Replicas > 0 {
+func (c *Controller) allLeaving(d *machine.MachineDeployment, machines []keep.Machine) bool {
+	unforced := func(m keep.Machine) bool { return m.Object.Labels[forceDeletion] != "True" }
+	forced := len(machines) > 0 && !slices.ContainsFunc(machines, unforced)
+	if forced || d.Spec.Replicas > 0 || keep.NamedSpares(d, machines) > 0 {
 		return forced
 	}
 	for other := range stores.All[*machine.MachineDeployment](c.deployments) {

@@ -4,6 +4,7 @@ package machinedeployment_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -33,6 +34,11 @@ import (
 
 // keeping is the program under test with reserves. Watched starts what is read of the target cluster.
 func keeping(watched func(*target.Informers) world.Informers) storm.Program {
+	return keepingWith(watched, func(*Controller) {})
+}
+
+// keepingWith shows the controller, too.
+func keepingWith(watched func(*target.Informers) world.Informers, show func(*Controller)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		core, ours := world.Clients(config)
 		machines, nodes := stores.New(ours, fixture.Namespace), target.New(core, nil)
@@ -44,6 +50,7 @@ func keeping(watched func(*target.Informers) world.Informers) storm.Program {
 		if err != nil {
 			return err
 		}
+		show(c)
 		world.Process{Clusters: []*reachability.Cluster{near, far}, Informers: []world.Informers{machines, watched(nodes)}}.Run(ctx, c.Run)
 		return nil
 	}
@@ -60,17 +67,21 @@ type reserved struct {
 // playReserved runs body on a cluster with a MachineDeployment that has its machines, a pod on each that serves.
 func playReserved(o sim.Options, replicas int32, change func(*v1alpha1.MachineDeployment), program storm.Program, body func(c *reserved)) {
 	storm.Bubble(suite, func() {
-		c := &reserved{cluster: newCluster(o)}
+		c := adoptReserved(storm.NewApart(o))
 		defer c.End()
-		c.core = kubernetes.NewForConfigOrDie(c.ConfigFor("user"))
-		c.Set(func() {
-			c.cloud.ChangeNode = taintLikeMachine
-		})
 		c.Start(name, program)
 		world.Create(c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace), world.MachineDeployment("pool", replicas, change))
 		c.settle()
 		body(c)
 	})
+}
+
+// adoptReserved returns a cluster whose Nodes register with what their machines' templates say.
+func adoptReserved(w *storm.World) *reserved {
+	c := &reserved{cluster: adopt(w)}
+	c.core = kubernetes.NewForConfigOrDie(c.ConfigFor("user"))
+	c.Set(func() { c.cloud.ChangeNode = taintLikeMachine })
+	return c
 }
 
 // taintLikeMachine gives a Node the mark of its Machine.
@@ -102,12 +113,20 @@ func (c *reserved) these(inReserve bool) (names []string) {
 func (c *reserved) serving() []string { return c.these(false) }
 func (c *reserved) spare() []string   { return c.these(true) }
 
-// bind creates a pod that runs on a Node.
+// bind creates a pod that runs on a Node, and that would be created again elsewhere.
 func (c *reserved) bind(nodes ...string) {
 	GinkgoHelper()
 	for _, node := range nodes {
-		world.Create(c.core.CoreV1().Pods(fixture.Namespace), fixture.Pod("on-"+node, func(p *corev1.Pod) { p.Spec.NodeName = node }))
+		world.Create(c.core.CoreV1().Pods(fixture.Namespace), fixture.Pod("on-"+node, func(p *corev1.Pod) {
+			p.Spec.NodeName = node
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "2", Controller: new(true)}}
+		}))
 	}
+}
+
+// isBound reports whether a pod of bind runs on a Node.
+func (c *reserved) isBound(node string) bool {
+	return slices.ContainsFunc(world.List[corev1.Pod](c, corev1.SchemeGroupVersion.WithResource("pods")), func(p *corev1.Pod) bool { return p.Name == "on-"+node })
 }
 
 // isOpen reports whether pods may be bound to a Node.
@@ -250,6 +269,55 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		})
 	})
 
+	It("releases machines, and does nothing else of the plan, while slow requests do the rest", func() {
+		playReserved(usual, 2, spared(1), keeping(everything), func(c *reserved) {
+			c.bind(c.serving()...)
+			c.settle()
+			spare := c.spare()[0]
+			c.slow("patch", "machinesets", time.Minute, 0)
+			c.edit(`{"spec":{"replicas":3,"template":{"spec":{"nodeTemplate":{"metadata":{"labels":{"new":"yes"}}}}}}}`)
+			time.Sleep(500 * time.Millisecond)
+			Expect(c.serving()).To(ContainElement(spare))
+			Expect(c.isOpen(spare)).To(BeTrue())
+			labeled := func(m *mcm.Machine) bool { return m.Spec.NodeTemplateSpec.Labels["new"] == "yes" }
+			machines := world.List[mcm.Machine](c, machineGVR)
+			Expect(slices.IndexFunc(machines, func(m *mcm.Machine) bool { return m.Name != spare && labeled(m) })).To(Equal(-1))
+			c.settle()
+			machines = world.List[mcm.Machine](c, machineGVR)
+			Expect(machines).To(HaveLen(4))
+			Expect(machines).To(HaveEach(Satisfy(labeled)))
+		})
+	})
+
+	It("gets its first machines together with its set, where nobody asks for a reserve", func() {
+		playReserved(usual, 2, func(*v1alpha1.MachineDeployment) {}, keeping(everything), func(c *reserved) {
+			var verbs []string
+			for _, w := range world.WritesOf(c.World, name, 0) {
+				verbs = append(verbs, w.Verb+" "+w.Resource)
+			}
+			i := slices.Index(verbs, "create machinesets")
+			Expect(verbs[i+1:i+3]).To(HaveEach("create machines"), "in one plan")
+		})
+	})
+
+	It("has as many machines as are asked for, and those that serve the first of them, though several are created at once", func() {
+		playReserved(usual, 3, spared(4), keeping(everything), func(c *reserved) {
+			Expect(c.serving()).To(HaveLen(3))
+			Expect(c.spare()).To(HaveLen(4))
+			most, least := world.MostMachines(c.World), len(c.serving())
+			c.edit(`{"spec":{"replicas":9}}`)
+			c.AfterWrite(func(w sim.Write) error {
+				if w.Resource == "machines" && w.Verb == "create" && !pool.Marked(world.Decoded[mcm.Machine](w.Object)) {
+					least++
+				}
+				return nil
+			})
+			c.settle()
+			Expect(*most).To(Equal(13))
+			Expect(least).To(Equal(5), "two are created to serve, and four were in reserve")
+		})
+	})
+
 	It("is at rest with an API server that drops its fields", func() {
 		kinds := slices.Concat(sim.Core, sim.Machine)
 		for i := range kinds {
@@ -317,6 +385,39 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		})
 	})
 
+	It("remembers nothing of a reserve that has gone", func() {
+		var c0 *Controller
+		playReserved(usual, 1, spared(1), keepingWith(everything, func(c *Controller) { c0 = c }), func(c *reserved) {
+			Expect(c0.Remembered()).To(Equal(1))
+			c.edit(`{"spec":{"excessReplicas":0}}`)
+			c.settle()
+			Expect(c.spare()).To(BeEmpty())
+			Expect(c0.Remembered()).To(BeZero())
+			c.edit(`{"spec":{"excessReplicas":1}}`)
+			c.settle()
+			Expect(c0.Remembered()).To(Equal(1))
+			Expect(c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Delete(context.Background(), "pool", metav1.DeleteOptions{})).To(Succeed())
+			c.settle()
+			Expect(c0.Remembered()).To(BeZero())
+		})
+	})
+
+	It("remembers since when too many serve, though requests fail that have nothing to do with it", func() {
+		playReserved(usual, 2, spared(1), keeping(everything), func(c *reserved) {
+			c.bind(slices.Concat(c.serving(), c.spare())...) // one pod too many, as if a Node had been open
+			c.OnWrite(func(w sim.Write) error {
+				if w.User == name && w.Resource == "machinedeployments" && w.Subresource == "status" {
+					return errors.New("refused")
+				}
+				return nil
+			})
+			time.Sleep(9 * time.Minute)
+			Expect(c.serving()).To(HaveLen(3))
+			time.Sleep(3 * time.Minute)
+			Expect(c.serving()).To(HaveLen(2))
+		})
+	})
+
 	It("remembers nothing of one that has gone", func() {
 		playReserved(usual, 1, spared(1), keeping(everything), func(c *reserved) {
 			Expect(c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Delete(context.Background(), "pool", metav1.DeleteOptions{})).To(Succeed())
@@ -325,4 +426,32 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 			Expect(world.List[v1alpha1.MachineDeployment](c, deploymentGVR)).To(BeEmpty())
 		})
 	})
+})
+
+// A machine recovers while the reserve is given up, so that more serve than replicas, and nobody asked for fewer.
+var _ = It("6: Wherever the controller is killed while it deletes machines in reserve, those that serve stay", func() {
+	Expect(storm.CrashPoints(suite, storm.Scenario{
+		Options: sim.Options{Seed: 1}, Apart: true,
+		Story: func(w *storm.World) {
+			c := adoptReserved(w)
+			c.Start(name, keeping(everything))
+			world.Create(c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace), world.MachineDeployment("pool", 2, spared(2)))
+			c.settle()
+			c.bind(c.serving()...)
+			time.Sleep(time.Minute)
+			sick := c.serving()[0]
+			c.Set(func() { c.sick[sick] = true })
+			time.Sleep(30 * time.Second)
+			Expect(c.serving()).To(HaveLen(3), "one of them is Unknown")
+			c.bind(slices.DeleteFunc(c.serving(), c.isBound)...)
+			c.Set(func() { delete(c.sick, sick) })
+			time.Sleep(30 * time.Second)
+			c.edit(`{"spec":{"excessReplicas":0}}`)
+			time.Sleep(time.Minute)
+		},
+		End: func(w *storm.World) any {
+			c := &reserved{cluster: &cluster{World: w}}
+			return []int{len(c.serving()), len(c.spare())}
+		},
+	}, name)).To(Succeed())
 })

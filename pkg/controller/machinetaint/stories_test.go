@@ -393,7 +393,6 @@ var _ = Describe("A reserve", func() {
 			Expect(c.numbers()).To(Equal("3+2 status 2/2 True Complete"))
 			_, now := c.names()
 			Expect(now).NotTo(ContainElement(reserve[0]))
-			Expect(c.deployment().Annotations).NotTo(HaveKey(api.ReturnedAnnotation))
 		})
 	})
 })

@@ -118,7 +118,7 @@ func keptMachines(d v1alpha1.MachineDeployment, machines []mcm.Machine) map[stri
 	r, claims := int(pool.Requested(&d)), pool.ClaimsOf(&d)
 	var all []reserve.Machine
 	for _, m := range machines {
-		all = append(all, reserve.Machine{Name: m.Name, Phase: m.Status.CurrentStatus.Phase, Reserve: inReserve(m), Created: m.CreationTimestamp.Time, Priority: reserve.PriorityServing})
+		all = append(all, reserve.Machine{Name: m.Name, Phase: m.Status.CurrentStatus.Phase, Reserve: inReserve(m), Created: m.CreationTimestamp.Time})
 	}
 	kept := map[string]bool{}
 	for i, owner := range reserve.Dedicate(all, pool.Dedications(&d, r)) {

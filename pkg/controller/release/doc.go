@@ -6,7 +6,7 @@
 //	waiting pods -----+
 //	their creators ---+
 //	running pods -----+-> plan.View -> plan.New -> replicas, nominations, events
-//	Nodes, volumes ---+     (reserve.NewPlan decides which machine is next,
+//	Nodes, volumes ---+     (reserve.Decide decides which machine is next,
 //	MachineDeployments,      fit.Pack how many are needed)
 //	Machines
 //

@@ -77,11 +77,6 @@ const (
 	// [WantedExcessAnnotation].
 	ExcessOwnersAnnotation = AnnotationPrefix + "excess-owners"
 
-	// ReturnedAnnotation, on a MachineDeployment, lists reserve machines that were named for
-	// deletion and for which replicas were restored, separated by commas. Each is restored once.
-	// The machine-taint controller writes it.
-	ReturnedAnnotation = AnnotationPrefix + "returned"
-
 	// RequestedExcessAnnotation, on a MachineDeployment, is how many spare machines a Reserve
 	// requests there; see [ParseRequestedExcess]. Of several Reserves it names the one that
 	// requests most. It counts if it is more than what the share, bounds or spec.excessReplicas

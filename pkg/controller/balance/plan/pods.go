@@ -14,7 +14,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // Bounds of one decision, since users of the target cluster create pods and budgets.
@@ -124,8 +123,7 @@ func obstacleText(o fit.Obstacle) string {
 // have run longest, so that no pod moves twice. If there is none, why describes the obstacle.
 func (r *round) victim(from, to *zone, promised string) (name, why string) {
 	candidates := slices.DeleteFunc(slices.Clone(from.Machines), func(m Machine) bool {
-		rank := pool.Priority(m.Object) // with 1, an autoscaler is about to lower replicas for it
-		ranked := rank < reserve.PriorityVictim || rank > reserve.PriorityServing
+		ranked := pool.Priority(m.Object) != pool.DefaultPriority // with 1, an autoscaler is about to lower replicas for it
 		return !m.Ready() || m.Reserve() || m.Leaving() || m.Unseen || m.Preserved || ranked
 	})
 	slices.SortFunc(candidates, func(a, b Machine) int {
@@ -210,7 +208,7 @@ func newEvictor(v View) *pool.Evictor {
 	e := pool.NewEvictor(v.Settings.Eviction, v.Budgets, v.BudgetsUnknown, v.Now)
 	for _, member := range v.Members {
 		for _, m := range member.Machines {
-			if m.Going() {
+			if m.Leaving() {
 				e.Expect(objects(m.Workload)...)
 			}
 		}

@@ -193,19 +193,16 @@ var _ = Describe("The machine that goes", func() {
 		Entry("none where none is to be evicted", "NotSafeToEvict", three(some(pod("x", "a-0", safe("false"))), some(pod("y", "a-1", safe("false"))), some(pod("z", "a-2", safe("false"))))),
 	)
 
-	DescribeTable("is none where budgets are needed for machines that are about to go elsewhere", func(change func(*Machine)) {
+	It("is none where budgets are needed for machines that are about to go elsewhere", func() {
 		v := three(some(pod("x", "a-0", app("q"))), some(pod("y", "a-1", app("q"))), some(pod("z", "a-2", app("q"))))
 		v.Budgets = []pool.Budget{budget("q", 1)}
 		other := NewMember("other", 1)
 		hold(&other.Machines[0], pod("u", "other-0", app("q")))
 		v.Members = append(v.Members, other)
 		Expect(gone(v)).To(Equal("a-0"))
-		change(&v.Members[2].Machines[0])
+		v.Members[2].Machines[0].Named = true
 		Expect(gone(v)).To(Equal("PodDisruptionBudget"))
-	},
-		Entry("since they are named", func(m *Machine) { m.Named = true }),
-		Entry("since they are chosen", func(m *Machine) { m.Object.Annotations["machinepriority.machine.sapcloud.io"] = "2" }),
-	)
+	})
 
 	It("may have pods on local storage and of kube-system, if the settings say so", func() {
 		v := three(some(pod("x", "a-0", local)), some(pod("y", "a-1", ofSystem)), some(pod("z", "a-2", safe("false"))))

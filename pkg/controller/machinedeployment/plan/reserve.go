@@ -103,8 +103,8 @@ func announceOwn(c keep.DeploymentChange, was, is int) (events []Event) {
 }
 
 // surplusBesideReserve returns the machines of a MachineSet beyond its replicas that may be deleted now.
-// Machines of the reserve go first as far as the reserve is to shrink. For workload, the others go in
-// the usual order. In a rollout, those that are not ready go before all others, as the steps of the
+// Machines of the reserve go first as far as the reserve is to shrink. For workload, those go that are
+// named, and others in the usual order. In a rollout, those that are not ready go before all others, as the steps of the
 // rollout count on, and the rest of the reserve goes last, so that each pod moves only once. A machine in
 // reserve goes only if no pod can come, and but for the last of a rollout, only if none runs there.
 func (s *set) surplusBesideReserve(staying []*mcm.Machine, n int) (surplus []*mcm.Machine) {
@@ -125,6 +125,7 @@ func (s *set) surplusBesideReserve(staying []*mcm.Machine, n int) (surplus []*mc
 	}
 	if !s.of.isReplacing() {
 		takeGoing()
+		take(n, pool.Condemned)
 		take(rule.Cut, func(m *mcm.Machine) bool { return !pool.Marked(m) })
 		return surplus
 	}
@@ -156,7 +157,7 @@ func (d *deployment) isGoing(m *mcm.Machine) (goes, drained bool) {
 		return false, false
 	}
 	going := d.kept.Rule.Going
-	i := slices.IndexFunc(going, func(g reserve.Victim) bool { return g.Name == m.Name })
+	i := slices.IndexFunc(going, func(g reserve.Deletion) bool { return g.Name == m.Name })
 	return i >= 0, i >= 0 && going[i].Why == reserve.Surplus
 }
 
@@ -169,6 +170,12 @@ func (d *deployment) isReplacing() bool { return d.View.Reserve.Rollout }
 func (s *set) isSpare(m *mcm.Machine) bool {
 	goes, drained := s.of.isGoing(m)
 	return goes && !drained && !s.of.isReplacing()
+}
+
+// isNamedSpare reports whether a machine in reserve was named for deletion. It goes at once: workload does
+// not need it, and replicas that were lowered for it are restored by the same plan.
+func (s *set) isNamedSpare(m *mcm.Machine) bool {
+	return s.of != nil && s.of.kept != nil && pool.Marked(m) && pool.Condemned(m)
 }
 
 // isDrained reports whether a machine is drained.
@@ -229,7 +236,7 @@ func (d *deployment) unready() int32 {
 			}
 		}
 	}
-	return int32(max(0, d.kept.Rule.Applied.Excess-ready))
+	return int32(max(0, d.kept.Rule.Total-d.kept.Rule.Replicas-ready))
 }
 
 // isStarting reports whether a machine is being created, or could not be.

@@ -71,7 +71,7 @@ var _ = DescribeTable("The status of a MachineDeployment with a reserve counts",
 		"5 machines, 5 updated, 4 ready, 4 available, 0 not; 1 of 1 in reserve ready new-2", "True", "False Unhealthy"),
 	Entry("one in reserve that boots and leaves, until it has gone", withSpares(1, newDeployment(2), of("new", 3, "rrPR"), of("old", 0, "")), "3 machines, 3 updated, 3 ready, 3 available, 0 not; 1 of 2 in reserve ready", "True", "False Shrinking"),
 	Entry("one in reserve that boots and is being deleted, until it has gone", changed(withSpares(1, newDeployment(2), of("new", 3, "rrRP")), to("new-3", leaving, phased(mcm.MachinePending))),
-		"4 machines, 4 updated, 3 ready, 3 available, 0 not; 1 of 1 in reserve ready", "True", "False Shrinking"),
+		"4 machines, 4 updated, 3 ready, 3 available, 0 not; 1 of 1 in reserve ready", "True", "True Complete"),
 	Entry("old ones in reserve that boot", withSpares(1, newDeployment(2), of("old", 2, "rP"), of("new", 2, "rp")),
 		"3 machines, 2 updated, 2 ready, 2 available, 1 not; 0 of 1 in reserve ready", "True", "False SurplusServing"),
 	Entry("all, also those in reserve, before the cluster goes", changed(withSpares(1, newDeployment(0), of("new", 1, "P")), forced),
@@ -191,6 +191,10 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		s := withSpares(2, newDeployment(1), of("new", 3, "rRR"))
 		s.carryOut(s.decide())
 		s.edit(asks(1), func(d *api.MachineDeployment) { delete(d.Annotations, api.AppliedExcessAnnotation) })
+		p := s.decide()
+		Expect(tale(p)).To(Equal("new 3 -> 2, delete new-2 (Surplus)"))
+		Expect(p.Deployment.After.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "2"), "until that is seen leaving")
+		s.carryOut(p)
 		Expect(s.decide().Deployment.After.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "1"))
 	})
 
@@ -254,9 +258,12 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		s := withSpares(1, newDeployment(1, func(d *api.MachineDeployment) {
 			d.Annotations = map[string]string{"node.machine.sapcloud.io/trigger-deletion-by-mcm": "new-2~" + mark(-time.Minute)}
 		}), of("new", 3, "rrR", keptSized(3)))
-		after := s.decide().Deployment.After
-		Expect(after.Spec.Replicas).To(BeEquivalentTo(2))
-		Expect(after.Annotations).To(HaveKeyWithValue(api.ReturnedAnnotation, "new-2"))
+		p := s.decide()
+		Expect(p.Deployment.After.Spec.Replicas).To(BeEquivalentTo(2))
+		Expect(tale(p)).To(Equal("delete new-2 (Named)"))
+		s.carryOut(p)
+		s.edit(func(d *api.MachineDeployment) { d.Spec.Replicas = 1 })
+		Expect(s.decide().Deployment.After.Spec.Replicas).To(BeEquivalentTo(1), "once")
 	})
 
 	It("is looked at again when patience with a surplus ends, or a machine in reserve has had enough time", func() {

@@ -56,7 +56,7 @@ func (s *spares) Pods(node string) []*corev1.Pod { return s.pods[node] }
 // view returns the view with all that decides about the reserve.
 func (s *spares) view() View {
 	d := s.View.Deployment
-	one := keep.View{Direct: true, Now: s.Now, Settings: s.settings, Deployment: d, Memory: s.memory}
+	one := keep.View{Now: s.Now, Settings: s.settings, Deployment: d, Memory: s.memory}
 	snapshot := pool.Read(d, s, s.Now)
 	for _, m := range snapshot.Machines {
 		one.Machines = append(one.Machines, keep.Machine{Machine: m})

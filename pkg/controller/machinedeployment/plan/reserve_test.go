@@ -71,6 +71,17 @@ func changed(s *spares, change ...sparesChange) *spares {
 	return s
 }
 
+// nominates has a client name machines, a minute after it changed replicas.
+func nominates(list string) func(*api.MachineDeployment) {
+	return func(d *api.MachineDeployment) {
+		d.Annotations = map[string]string{machineutils.TriggerDeletionByMCM: list, machineutils.LastDeploymentReplicaChangeByScalerTime: mark(-time.Minute)}
+	}
+}
+
+func deletedAt(at time.Time) machineChange {
+	return func(m *mcm.Machine) { m.DeletionTimestamp = &metav1.Time{Time: at} }
+}
+
 // markedNow puts a machine into the reserve that was created to serve.
 func markedNow(m *mcm.Machine) { *m = *pool.Mark(m, plainSettings.NewMark(noon)) }
 
@@ -110,7 +121,13 @@ var _ = DescribeTable("A MachineDeployment with a reserve",
 	}), of("new", 3, "rrR", keptSized(3))), "delete new-2 (Named)"),
 	Entry("lets a reserve machine serve in place of one that a client names and that is busy", withSpares(1, newDeployment(2, func(d *api.MachineDeployment) {
 		d.Annotations = map[string]string{machineutils.TriggerDeletionByMCM: "new-0~" + mark(-time.Minute), machineutils.LastDeploymentReplicaChangeByScalerTime: mark(0)}
-	}), of("new", 4, "rrrR", keptSized(4))), "new 4 -> 3, delete new-0 (Named)"),
+	}), of("new", 4, "rrrR", keptSized(4))), "new 4 -> 3, delete new-0 (Surplus)"),
+	Entry("deletes one that serves and that a client names, later than it changed replicas", withSpares(1, newDeployment(2, nominates("new-0~"+mark(0))), of("new", 4, "rrrR", keptSized(4))), "new 4 -> 3, delete new-0 (Surplus)"),
+	Entry("deletes one in reserve that a client names, and restores replicas", withSpares(1, newDeployment(2, nominates("new-3~"+mark(0))), of("new", 4, "rrrR", keptSized(4))), "delete new-3 (Named)"),
+	Entry("deletes no other for one that a client names and that is gone: replicas are restored", withSpares(1, newDeployment(2, nominates("gone~"+mark(0))), of("new", 4, "rrrR", keptSized(4))), ""),
+	Entry("deletes no other for one that a client names and that leaves the reserve since: replicas are restored", changed(withSpares(1, newDeployment(2, nominates("new-3~"+mark(0))), of("new", 5, "rrrRR", keptSized(4))), to("new-3", deletedAt(noon), phased(mcm.MachineTerminating))), "new 5 -> 4"),
+	Entry("deletes another one if replicas fall, and one that was named before leaves", changed(withSpares(1, newDeployment(2, nominates("new-3~"+mark(-time.Second))), of("new", 5, "rrrRR", keptSized(4))), to("new-3", deletedAt(noon), phased(mcm.MachineTerminating))), "new 5 -> 3, delete new-0 (Surplus)"),
+	Entry("deletes no other for one that a client names, which leaves and served", changed(withSpares(1, newDeployment(2, nominates("new-0~"+mark(0))), of("new", 4, "rrrR", keptSized(4))), to("new-0", deletedAt(noon), phased(mcm.MachineTerminating))), "new 4 -> 3"),
 	Entry("is within max: the reserve gives way", changed(withSpares(2, newDeployment(3), of("new", 4, "rrRR", keptSized(4))), bounds("1:4")), "new-2 leaves"),
 	Entry("is within max: none comes while another one leaves", changed(withSpares(2, newDeployment(2), of("new", 4, "rrRRt")), bounds("1:4"), to("new-2", leaving, phased(mcm.MachineTerminating))), ""),
 	Entry("is within max: one comes while two leave, if there is room", changed(withSpares(2, newDeployment(2), of("new", 4, "rrRR")), bounds("1:5"), to("new-2", leaving, phased(mcm.MachineTerminating))), "new creates 1, 1 in reserve"),

@@ -61,7 +61,7 @@ func (s *set) victims(preserve map[types.UID]string) []Deletion {
 	}
 	for _, m := range staying {
 		switch {
-		case s.isNamed(m):
+		case s.isNamed(m), s.isNamedSpare(m):
 			choose(m, Named)
 		case s.isSpare(m):
 			choose(m, Surplus)

@@ -119,11 +119,9 @@ var _ = DescribeTable("A plan",
 	// Law 2: bounds.
 	Entry("at max", "", "NoReserve:1", tell().pool("a", 2, 2, 2).full().waits(Pod("p", 1000))),
 	Entry("up to max", "a+1(a-2)", "NoReserve:1 Released:1", tell().pool("a", 2, 2, 3).full().waits(Pods(2, "p", 4000)...)),
-	// While max falls, those that are to go are not due for the replicas there are, and would be for those that there may be.
+	// One of the reserve is about to serve in place of one that boots.
 	Entry("up to max, where more could be released than is left below it", "a+1(a-2)", "Coming:1 NoReserve:1 Released:1",
-		tell().pool("a", 2, 2, 3, machine("a-1", booting), machine("a-2", victim), machine("a-3", victim), func(p *Pool) {
-			p.Reserve.Applied = reserve.Applied{Excess: 1, Max: 9}
-		}).full().waits(Pods(3, "p", 4000)...)),
+		tell().pool("a", 2, 3, 3, machine("a-1", booting), machine("a-2", first), machine("a-4", first)).full().waits(Pods(3, "p", 4000)...)),
 	Entry("above max already", "", "NoReserve:1", tell().pool("a", 4, 1, 3).full().waits(Pod("p", 1000))),
 	Entry("no reserve", "", "NoReserve:1", tell().pool("a", 1, 0, 10).full().waits(Pod("p", 1000))),
 	Entry("a reserve that boots", "", "NoReserve:1", tell().pool("a", 1, 1, 10, machine("a-1", booting)).full().waits(Pod("p", 1000))),

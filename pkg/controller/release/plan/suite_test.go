@@ -48,11 +48,10 @@ func (s *story) pool(name string, serving, spare, limit int, change ...func(*Poo
 		s.born++
 		m := reserve.Machine{
 			Name: fmt.Sprintf("%s-%d", name, i), Created: Noon.Add(time.Duration(s.born-1000) * time.Minute), Phase: mcm.MachineRunning, Set: "set",
-			Reserve: i >= serving, HasProviderID: true, Priority: reserve.PriorityServing, SeenPriority: reserve.PriorityServing, Returned: true,
+			Reserve: i >= serving, HasProviderID: true,
 		}
 		n := NodeIn(m.Name, name)
 		if m.Reserve {
-			m.Priority, m.SeenPriority = reserve.PriorityReserve, reserve.PriorityReserve
 			Held(n)
 		}
 		p.Reserve.Machines = append(p.Reserve.Machines, m)
@@ -76,9 +75,7 @@ func machine(name string, change func(*reserve.Machine)) func(*Pool) {
 	}
 }
 
-func victim(m *reserve.Machine) {
-	m.Priority, m.SeenPriority = reserve.PriorityVictim, reserve.PriorityVictim
-}
+func first(m *reserve.Machine)   { m.First = true }
 func booting(m *reserve.Machine) { m.Phase = mcm.MachinePending }
 func failing(m *reserve.Machine) { m.Phase, m.Failing = mcm.MachineCrashLoopBackOff, true }
 func unborn(m *reserve.Machine)  { m.Phase, m.HasProviderID = mcm.MachinePending, false }
@@ -91,7 +88,7 @@ func neverMade(m *reserve.Machine) {
 	m.HasProviderID = false
 }
 
-// applied is the excess that machine-controller-manager is shown.
+// applied is the excess that is recorded.
 func applied(n int) func(*Pool) { return func(p *Pool) { p.Reserve.Applied.Excess = n } }
 
 // unborn machines have no Node yet.

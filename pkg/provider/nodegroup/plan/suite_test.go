@@ -12,7 +12,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/pool"
 	. "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 )
 
@@ -40,7 +39,7 @@ func spread(members []Member) bool {
 			staying[m.Set]++
 		}
 	}
-	return pool.Spread(nil, staying)
+	return len(staying) > 1
 }
 
 func going(list string) map[string]bool {
