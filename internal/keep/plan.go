@@ -197,6 +197,9 @@ func ruleView(v View, w desired) reserve.View {
 		if v.Targetless {
 			one.Open, one.Pods = false, 0 // there are no pods
 		}
+		if m.Node != nil && v.Unclosable[m.Node.Name] {
+			one.Open = false // it never will be closed, and its pods are listed before it is deleted
+		}
 		view.Machines = append(view.Machines, one)
 	}
 	v.addEvictions(&view)

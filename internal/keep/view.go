@@ -31,6 +31,8 @@ type View struct {
 	// Unreachable is why the target cluster does not respond; empty if it does. Otherwise, Nodes
 	// and pods are old.
 	Unreachable string
+	// Unclosable are the names of Nodes that the API server does not let have the taint.
+	Unclosable map[string]bool
 	// Targetless reports whether there is no target cluster, so that no Node is ever seen.
 	Targetless bool
 	// Unhealthy reports whether many of the target cluster's Nodes are not ready; see

@@ -58,11 +58,12 @@ func newApplication(c *Controller, v plan.View) *application {
 // place have left it.
 func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error {
 	a := newApplication(c, v)
-	leaving, entering := takeMoves(&p, leaves), takeMoves(&p, enters)
+	leaving, entering, held := takeMoves(&p, leaves), takeMoves(&p, enters), takeMoves(&p, stays)
 	var urgent []plan.NodeChange
 	urgent, p.Nodes = split(p.Nodes, func(n plan.NodeChange) bool { return n.Urgent })
 	err := inParallel([]func() error{
 		func() error { return a.changeNodes(ctx, urgent) },
+		func() error { return a.hold(ctx, held) },
 		func() error {
 			if err := a.free(ctx, leaving); err != nil {
 				return err

@@ -259,6 +259,9 @@ func (a *application) changeNode(ctx context.Context, change plan.NodeChange) er
 	}
 	answer, err := a.nodeClient.Patch(ctx, change.Before.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	a.countWrite("node", change.Before.ResourceVersion, answer, err)
+	if closes := !pool.HasReserveTaint(change.Before.Spec.Taints) && pool.HasReserveTaint(change.After.Spec.Taints); closes {
+		a.memory.noteClosable(change.Before.Name, written.Outcome(err) != written.Refused)
+	}
 	if err != nil {
 		if isInDoubt(err) {
 			a.memory.noteNode(change.Before.Name)

@@ -25,6 +25,8 @@ type memory struct {
 	deleting map[types.UID]bool
 	// nodes are the names of Nodes that may have been written.
 	nodes map[string]bool
+	// unclosable are the names of Nodes that the API server does not let have the taint of the reserve.
+	unclosable map[string]bool
 	// moving are machines that a key takes out of the reserve now.
 	moving map[types.UID]bool
 	// reported is when statuses were last written, by key; only what is less than numbersDelay ago counts.
@@ -47,7 +49,7 @@ type setMemory struct {
 }
 
 func newMemory() *memory {
-	return &memory{sets: map[types.UID]*setMemory{}, gone: map[types.UID]*mcm.Machine{}, held: map[types.UID]bool{}, deleting: map[types.UID]bool{}, nodes: map[string]bool{}, moving: map[types.UID]bool{}, reported: map[string]time.Time{}}
+	return &memory{sets: map[types.UID]*setMemory{}, gone: map[types.UID]*mcm.Machine{}, held: map[types.UID]bool{}, deleting: map[types.UID]bool{}, nodes: map[string]bool{}, unclosable: map[string]bool{}, moving: map[types.UID]bool{}, reported: map[string]time.Time{}}
 }
 
 // locked calls f with what is remembered of a MachineSet, and forgets it if nothing is left.
@@ -165,6 +167,22 @@ func (m *memory) takeNode(name string) (unsure bool) {
 	return unsure
 }
 
+// noteClosable remembers whether a Node can have the taint of the reserve.
+func (m *memory) noteClosable(node string, is bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if delete(m.unclosable, node); !is {
+		m.unclosable[node] = true
+	}
+}
+
+// unclosableNodes returns the names of Nodes that cannot have the taint of the reserve.
+func (m *memory) unclosableNodes() map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.unclosable)
+}
+
 // beginMove reserves a machine for one key, which takes it out of the reserve, unless another one does that.
 func (m *memory) beginMove(machine types.UID) (free bool) {
 	m.mu.Lock()
@@ -230,5 +248,5 @@ func (m *memory) reportIn(key string, now time.Time) time.Duration {
 func (m *memory) len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.sets) + len(m.gone) + len(m.held) + len(m.deleting) + len(m.nodes) + len(m.moving)
+	return len(m.sets) + len(m.gone) + len(m.held) + len(m.deleting) + len(m.nodes) + len(m.unclosable) + len(m.moving)
 }

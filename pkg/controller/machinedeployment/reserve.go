@@ -112,7 +112,7 @@ func (s source) Pods(node string) []*corev1.Pod {
 func (c *Controller) reserveOf(v plan.View) *keep.View {
 	r, d := c.reserves, v.Deployment
 	from := newSource(c, v)
-	one := keep.View{Now: v.Now, Settings: r.settings, Deployment: d, Targetless: c.nodes == nil, Memory: r.memory(d.UID)}
+	one := keep.View{Now: v.Now, Settings: r.settings, Deployment: d, Targetless: c.nodes == nil, Unclosable: c.memory.unclosableNodes(), Memory: r.memory(d.UID)}
 	c.pruned.observe(d)
 	one.Pruned, one.WitnessPruned = c.pruned.field.Load(), c.pruned.witness.Load()
 	if r.settings.Accounting != nil {
@@ -220,6 +220,7 @@ func (c *Controller) keptNodeChanged(was, is any) {
 	after, _ := is.(*corev1.Node)
 	if before != nil && after == nil {
 		c.memory.takeNode(before.Name)
+		c.memory.noteClosable(before.Name, true)
 	}
 	if before != nil && after != nil && slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, fit.SameTaint) &&
 		equality.Semantic.DeepEqual(before.Annotations, after.Annotations) && equality.Semantic.DeepEqual(before.Labels, after.Labels) &&
@@ -326,6 +327,9 @@ func leaves(m plan.MachineChange) bool { return pool.Marked(m.Before) && !pool.M
 // enters reports whether a machine that served is put into the reserve.
 func enters(m plan.MachineChange) bool { return !pool.Marked(m.Before) && pool.Marked(m.After) }
 
+// stays reports whether a machine is in reserve before and after.
+func stays(m plan.MachineChange) bool { return pool.Marked(m.Before) && pool.Marked(m.After) }
+
 // nodeOf returns the change of the Node of a machine, if there is one.
 func (all moves) nodeOf(m *mcm.Machine) (change plan.NodeChange, has bool) {
 	change, has = all.nodes[m.Labels[mcm.NodeLabelKey]]
@@ -351,6 +355,18 @@ func (a *application) free(ctx context.Context, leaving moves) error {
 			return err
 		}
 		return a.open(ctx, n)
+	})
+}
+
+// hold writes machines that stay in reserve: what a Machine says of its Node is written once it is true.
+func (a *application) hold(ctx context.Context, held moves) error {
+	return inParallel(held.machines, func(m plan.MachineChange) error {
+		if n, has := held.nodeOf(m.Before); has {
+			if err := a.changeNode(ctx, n); err != nil {
+				return err
+			}
+		}
+		return a.patchMachine(ctx, m.Before, m.After)
 	})
 }
 

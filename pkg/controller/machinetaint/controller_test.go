@@ -66,7 +66,7 @@ var _ = Describe("The controller", func() {
 			since := len(a.Writes())
 			_, err := a.core.CoreV1().Nodes().Create(ctx, fixture.Node("c", func(n *corev1.Node) { n.Spec.ProviderID = "sim:///c" }), metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
-			Expect(a.wrote(since)).To(ConsistOf("nodes c", "machines c"))
+			Expect(a.wrote(since)).To(HaveExactElements("nodes c", "machines c"))
 			Expect(state()).To(Equal(held))
 			Expect(a.heard()).To(ContainElement(MatchRegexp("^Normal ReserveHeld " + held + " " + aboutMachine)))
 		})

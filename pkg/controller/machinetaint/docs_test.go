@@ -46,7 +46,7 @@ var _ = Describe("The page about the reserve", func() {
 	})
 
 	It("lists each flag with its default, and no other", func() {
-		flags := read("../../../cmd/machine-controller-manager/app/machinetaint.go")
+		flags := read("../../../cmd/machine-controller-manager/app/reserve.go")
 		defined := `flags\.[A-Za-z]+\(&[a-z]\.[A-Za-z]+, "([a-z-]+)"`
 		wanted := append(found(defined, flags), found(defined, read("../../../internal/settings/eviction.go"))...)
 		slices.Sort(wanted)

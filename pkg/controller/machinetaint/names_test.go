@@ -123,52 +123,35 @@ var _ = Describe("An autoscaler that names a machine which has gone by then", fu
 		time.Sleep(time.Second)
 	}
 
-	It("gets back the replica that it took, if the machine was in reserve", func() {
-		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
-			a.wrote(0)
-			goes(a)
-			time.Sleep(time.Minute)
-			names(a)
-			a.wrote(0)
-			Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)))
-		})
+	It("gets back the replica that it took, whether the machine was in reserve or served", func() {
+		for _, reserve := range []int{1, 0} {
+			onItsOwn(3-reserve, reserve, keep.Settings{}, func(a *alone) {
+				a.patch(`{"spec":{"excessReplicas":1}}`)
+				a.wrote(0)
+				goes(a)
+				time.Sleep(time.Minute)
+				names(a)
+				a.wrote(0)
+				Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)), "it is replaced by then, and no other one is to go")
+				a.exists("a")
+				a.exists("b")
+				a.patch(`{"spec":{"replicas":1}}`)
+				a.wrote(0)
+				Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)), "once")
+			})
+		}
 	})
 
-	It("gets it back although the machine was the last one in reserve, and none is wanted any more", func() {
-		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
-			a.wrote(0)
-			a.patch(`{"spec":{"excessReplicas":0}}`)
-			time.Sleep(time.Second)
-			goes(a)
-			a.wrote(0)
-			names(a)
-			a.wrote(0)
-			Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)))
-		})
-	})
-
-	It("does not get it back if the machine served", func() {
-		onItsOwn(3, 0, keep.Settings{}, func(a *alone) {
-			a.patch(`{"spec":{"excessReplicas":1}}`)
-			a.wrote(0)
-			goes(a)
-			names(a)
-			a.wrote(0)
-			Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
-		})
-	})
-
-	It("does not get it back if the machine has left the reserve to serve, whether it is there or not", func() {
+	It("does not get it back if the machine has left the reserve to serve, and goes for it", func() {
 		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
 			a.wrote(0)
 			a.patch(`{"spec":{"replicas":3}}`)
 			a.wrote(0)
-			names(a)
+			a.patch(`{"spec":{"replicas":2},"metadata":{"annotations":{%q:"c~%s"}}}`, machineutils.TriggerDeletionByMCM, time.Now().UTC().Format(time.RFC3339))
 			a.wrote(0)
-			Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
-			goes(a)
-			a.wrote(0)
-			Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
+			Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)))
+			a.exists("a")
+			a.exists("b")
 		})
 	})
 
@@ -188,17 +171,6 @@ var _ = Describe("An autoscaler that names a machine which has gone by then", fu
 			a.Release("machinedeployments", controllerUser)
 			a.wrote(0)
 			Expect(a.deployment().Spec.Replicas).To(Equal(int32(2)))
-		})
-	})
-
-	It("does not get it back if the machine has been gone for long, since its name may mean another one", func() {
-		onItsOwn(2, 1, keep.Settings{}, func(a *alone) {
-			a.wrote(0)
-			goes(a)
-			time.Sleep(time.Hour)
-			names(a)
-			a.wrote(0)
-			Expect(a.deployment().Spec.Replicas).To(Equal(int32(1)))
 		})
 	})
 })

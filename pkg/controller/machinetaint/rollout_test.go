@@ -129,7 +129,6 @@ var _ = Describe("A reserve, while its template has been edited", func() {
 			c.cloud.set(func() { c.cloud.out = true })
 			c.want(2)
 			time.Sleep(5 * time.Second)
-			Expect(c.deployment().Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "1"))
 			Expect(c.machines()).To(HaveLen(5))
 			c.cloud.set(func() { c.cloud.out = false })
 			c.edit()

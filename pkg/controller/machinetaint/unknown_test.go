@@ -38,19 +38,6 @@ func (a *alone) reports(name, status string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// goes does what machine-controller-manager does for a lower excess.
-func (a *alone) goes(name string, left int32) {
-	GinkgoHelper()
-	ctx, machines, sets := context.Background(), a.stock.MachineV1alpha1().Machines(fixture.Namespace), a.stock.MachineV1alpha1().MachineSets(fixture.Namespace)
-	set, err := sets.Get(ctx, "pool-1", metav1.GetOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	set.Spec.Replicas = left
-	_, err = sets.Update(ctx, set, metav1.UpdateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(machines.Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
-	Expect(a.core.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
-}
-
 func (a *alone) deployment() *api.MachineDeployment {
 	GinkgoHelper()
 	d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
@@ -71,8 +58,6 @@ var _ = Describe("A machine that cannot be made", func() {
 			a.cannotBeMade("d")
 			time.Sleep(10 * time.Second)
 			a.FailWrites(0, sim.After, controllerUser)
-			Expect(a.applied()).To(Equal("1"))
-			a.goes("d", 3)
 			time.Sleep(20 * time.Second)
 			Expect(a.applied()).To(Equal("1"))
 			time.Sleep(time.Minute)
