@@ -7,14 +7,13 @@
 // leads to another state. Every step keeps the invariants. From every state, the steps that are not
 // faults end, in any order, in a state with the requested numbers of serving and reserve machines.
 //
-// [Reserve] models one MachineDeployment. The plans of the machine-taint controller, how it reads
-// objects, the decision how a machine is created, the numbers that the lens shows, and what removes
-// named machines are the code that ships; so are machine-controller-manager's order of deletion and
-// its arithmetic of rollouts. The writes, the guards, the stores and the cloud are modeled, each
-// write as a step of its own. [Wishes] models how the machines of Reserves reach MachineDeployments.
-// [Raises] models who raises replicas for pods that wait, [Removals] how an autoscaler removes
-// machines, [Moves] how replicas and shares move between zones, and [Distribution] package
-// distribute. [Replay] follows a story that a search told.
+// [Reserve] models one MachineDeployment. The plan of its controller, and how that reads objects, is
+// the code that ships. The requests that carry a plan out, what the controller knows of their answers,
+// watches and the cloud are modeled, each request as a step of its own. [Wishes] models how the
+// machines of Reserves reach MachineDeployments, [Raises] who raises replicas for pods that wait,
+// [Removals] how an autoscaler removes machines, [Moves] how replicas and shares move between zones,
+// and [Distribution] package distribute. In these, too, machines are created, marked and deleted as
+// the plan that ships decides. [Replay] follows a story that a search told.
 //
 // Steps without an [Actor] end in any order. An actor has its turn again and again: steps that repeat
 // forever count only if no actor could take another step all the time.

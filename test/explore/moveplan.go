@@ -4,9 +4,9 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -39,29 +39,6 @@ type rebalance struct {
 	troubles [zones]trouble
 	// failed reports for which MachineDeployment it notices that machines cannot be created.
 	failed [zones]bool
-}
-
-// rebalances remembers plans.
-type rebalances struct {
-	mu  sync.RWMutex
-	all map[knownZones]*rebalance
-}
-
-func newRebalances() *rebalances { return &rebalances{all: map[knownZones]*rebalance{}} }
-
-// planFor returns the plan for what is known.
-func (r *rebalances) planFor(known knownZones) *rebalance {
-	r.mu.RLock()
-	made := r.all[known]
-	r.mu.RUnlock()
-	if made != nil {
-		return made
-	}
-	made = known.decide()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all[known] = made
-	return made
 }
 
 // Times in objects of this model: when machines were named that are due, and that are not.
@@ -285,3 +262,156 @@ func written(d *machineapi.MachineDeployment, w balanceplan.Write) *machineapi.M
 	}
 	return d
 }
+
+// mishanded returns the law that a write of the balance controller breaks.
+func (w *MoveWorld) mishanded(i int, one moveWrite) string {
+	if at := int(one.gone) - 1; at >= 0 && at < zoneSlots {
+		if u := &w.units[i][at]; u.stays() && u.marked {
+			return fmt.Sprintf("B4: %s is in reserve, and is named for a replica that has moved.", unitName(i, at))
+		}
+	}
+	return ""
+}
+
+// recordTurn records in which direction a plan moves a replica with its machine, and returns the
+// law that this breaks.
+func (w *MoveWorld) recordTurn(i int, one moveWrite) string {
+	taken := one.to.move
+	if taken.gives || taken.machines == 0 || w.shown[i].move != (half{id: taken.id, reserve: w.shown[i].move.reserve}) || w.shown[1-i].move.machine == 0 {
+		return ""
+	}
+	if w.turned.turnsBack([zones]direction{lowered, raised}[i]) {
+		return fmt.Sprintf("I4: A machine moves to %s, and one has just moved from there, though no fact has changed.", name(i))
+	}
+	return ""
+}
+
+// misbalanced returns the law that a world breaks: replicas change only as owners ask.
+func (w *MoveWorld) misbalanced() string {
+	sum, moving := w.total(), 0
+	for i := range zones {
+		h, other := w.zones[i].move, w.zones[1-i].move
+		if !h.gives && h.machines > 0 && other.gives && other.id == h.id {
+			moving += int(h.machines)
+		}
+	}
+	switch {
+	case sum < int(w.owed):
+		return fmt.Sprintf("B1: There are %d replicas, and owners asked for %d.", sum, w.owed)
+	case sum > int(w.owed+w.slack)+moving:
+		return fmt.Sprintf("B1: There are %d replicas, %d of them in two places, and owners asked for %d.", sum, moving, w.owed)
+	}
+	return ""
+}
+
+// unbalanced returns what is wrong with a world at rest.
+func (m *Moves) unbalanced(w *MoveWorld) string {
+	free := 0
+	for i := range zones {
+		z := &w.zones[i]
+		serving, spare := w.count(i, (*unit).serves), w.count(i, func(u *unit) bool { return u.marked && u.phase == running })
+		switch {
+		case z.move.id > 0 && !m.mayWait(w):
+			return fmt.Sprintf("I5: At rest, %s has %s.", name(i), z.move)
+		case z.move.id == 0 && z.held && z.applied != z.replicas:
+			return fmt.Sprintf("I5: At rest, %s applies %d of %d replicas.", name(i), z.applied, z.replicas)
+		case serving > z.workload() && m.mayWait(w): // it is not drained
+		case serving != z.workload() || spare != z.excess() || w.present(i) != serving+spare:
+			return fmt.Sprintf("I5: At rest, %s has %d machines that serve, of %d, and %d in reserve, of %d.", name(i), serving, z.workload(), spare, z.excess())
+		}
+		free += max(0, int(z.limit)-int(z.replicas))
+	}
+	a, b := &w.zones[0], &w.zones[1]
+	if shares := a.ownShare() + b.ownShare(); shares != min(int(a.pool), free) {
+		return fmt.Sprintf("B6: At rest, shares are %d and %d, of %d.", a.ownShare(), b.ownShare(), a.pool)
+	}
+	for i := range zones {
+		from, to := &w.zones[i], &w.zones[1-i]
+		if m.Continuous && !m.mayWait(w) && from.replicas > to.replicas+1 && to.replicas < to.limit {
+			return fmt.Sprintf("I5: At rest, %s has %d replicas, and %s has %d.", name(i), from.replicas, name(1-i), to.replicas)
+		}
+	}
+	return ""
+}
+
+// mayWait reports whether a move may wait, because a machine may not go.
+func (m *Moves) mayWait(w *MoveWorld) bool {
+	for i := range zones {
+		for at := range w.units[i] {
+			if w.units[i][at].pinned {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// misplanned returns the law that a plan breaks, by what is known.
+func (k *knownZones) misplanned(r *rebalance) string {
+	var before, after, total int
+	for i := range zones {
+		z := &k.zones[i]
+		next, ready := z.ownShare(), k.ready(i)
+		if one := &r.writes[i]; one.pending {
+			next = one.to.ownShare()
+			if broken := k.miswritten(i, one); broken != "" {
+				return broken
+			}
+		}
+		total = max(total, int(z.pool))
+		before, after = before+min(z.ownShare(), ready, z.roomBelowMax()), after+min(next, ready)
+	}
+	if after < min(before, total) {
+		return fmt.Sprintf("B6: %d machines in reserve are ready, and only %d of them stay, of %d.", before, after, total)
+	}
+	return ""
+}
+
+// miswritten returns the law that the write of one MachineDeployment breaks.
+func (k *knownZones) miswritten(i int, one *moveWrite) string {
+	z, other, gone := &k.zones[i], &k.zones[1-i], int(one.gone)-1
+	promises := one.to.move.machine > 0 && z.move.id == 0
+	switch {
+	case gone >= 0 && k.units[i][gone].pinned:
+		return fmt.Sprintf("B4: %s is named, though one of its pods must not be evicted.", unitName(i, gone))
+	case gone >= 0 && k.serving(1-i) < other.workload():
+		return fmt.Sprintf("B4: %s is named before the machine that replaces it serves.", unitName(i, gone))
+	case gone < 0 && one.to.workload() < min(z.workload(), k.serving(i)):
+		return fmt.Sprintf("B4: %s gives up a machine that serves, and names none.", name(i))
+	case promises && (slices.ContainsFunc(k.units[0][:], leaves) || slices.ContainsFunc(k.units[1][:], leaves)):
+		return fmt.Sprintf("B4: A machine of %s is promised while another one is leaving.", name(i))
+	case promises && k.ready(1-i) < min(int(other.share), other.roomBelowMax()):
+		return fmt.Sprintf("B4: A machine of %s is promised before the one that replaces it is ready.", name(i))
+	case one.to.replicas > max(z.replicas, z.limit):
+		return fmt.Sprintf("B2: %s gets %d replicas, and its max is %d.", name(i), one.to.replicas, z.limit)
+	}
+	return ""
+}
+
+// ready returns how many machines in reserve are ready and stay.
+func (k *knownZones) ready(i int) (n int) {
+	for s := range k.units[i] {
+		if u := &k.units[i][s]; u.there && u.phase == running && u.marked && k.zones[i].names[s] == unnamed {
+			n++
+		}
+	}
+	return n
+}
+
+// serving returns how many machines of a MachineDeployment serve and stay.
+func (k *knownZones) serving(i int) (n int) {
+	for s := range k.units[i] {
+		if k.units[i][s].serves() && k.zones[i].names[s] == unnamed {
+			n++
+		}
+	}
+	return n
+}
+
+func leaves(u unit) bool { return u.there && u.phase == terminating }
+
+// roomBelowMax is how many replicas more the MachineDeployment may have.
+func (z *zone) roomBelowMax() int { return max(0, int(z.limit)-int(z.replicas)) }
+
+// ownShare is the share without the machine that is created for a move.
+func (z *zone) ownShare() int { return max(0, int(z.share)-int(z.move.reserve)) }

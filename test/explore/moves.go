@@ -5,6 +5,13 @@ package explore
 import (
 	"cmp"
 	"fmt"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	nodegroupplan "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 )
 
 // Moves models how replicas and shares of a pool's excess move between two zones: the plan of the
@@ -24,12 +31,13 @@ type Moves struct {
 	// Unguarded disables a guard, to see what it prevents.
 	Unguarded Guard
 
-	plans *rebalances
+	plans *memo[knownZones, *rebalance]
+	turns *memo[knownZone, turn]
 }
 
 // NewMoves returns the model with its memory.
 func NewMoves(m Moves) *Moves {
-	m.plans = newRebalances()
+	m.plans, m.turns = &memo[knownZones, *rebalance]{}, &memo[knownZone, turn]{}
 	return &m
 }
 
@@ -146,7 +154,7 @@ func (w *MoveWorld) nextMoveWrite() int {
 // since is refused in any case, and repeated once the store shows the change.
 func (k *moveWalk) makePlan(w *MoveWorld) string {
 	known := knownZones{zones: w.shown, units: w.shownUnits, troubles: w.troubles, overdue: w.overdue, fresh: w.unused(), continuous: k.Continuous}
-	r := k.plans.planFor(known.without(k.Unguarded))
+	r := k.plans.planFor(known.without(k.Unguarded), knownZones.decide)
 	broken := known.misplanned(r)
 	w.troubles = r.troubles
 	for i := range zones {
@@ -239,3 +247,214 @@ func (k *moveWalk) writeFaults() {
 
 // Rest returns what is wrong with a world at rest.
 func (m *Moves) Rest(w MoveWorld) string { return m.unbalanced(&w) }
+
+// workload is how many machines of a MachineDeployment may serve, and excess how many are kept in
+// reserve besides.
+func (z *zone) workload() int {
+	return int(pool.Workload(z.object(0, 1, never), int32(z.replicas)))
+}
+
+func (z *zone) excess() int { return max(0, min(int(z.share), int(z.limit)-z.workload())) }
+
+// knownZone is what decides about the machines of a MachineDeployment.
+type knownZone struct {
+	zone  zone
+	units [zoneSlots]unit
+}
+
+// decide returns what its controller does next.
+func (k knownZone) decide() turn {
+	d := k.zone.object(0, 1, never)
+	var machines []*mcm.Machine
+	var pods []*corev1.Pod
+	for at := range k.units {
+		u := &k.units[at]
+		if !u.there {
+			continue
+		}
+		machines = append(machines, u.object(0, at))
+		if u.pinned {
+			pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pinned", Annotations: map[string]string{pool.SafeToEvict: "false"}}, Spec: corev1.PodSpec{NodeName: unitName(0, at)}})
+		}
+	}
+	return turnOf(d, k.zone.excess(), machines, pods)
+}
+
+// machineSteps adds the controller of MachineDeployments and the cloud.
+func (k *moveWalk) machineSteps(i int) {
+	actor := ofZones + Actor(i)
+	w := &k.from
+	t := k.turns.planFor(knownZone{w.zones[i], w.units[i]}, knownZone.decide)
+	if t.moved != "" {
+		at := unitIndex(t.moved)
+		what := map[bool]string{false: " is released.", true: " is put into reserve."}
+		k.addStep(actor, unitName(i, at)+what[t.held], func(w *MoveWorld) string { w.units[i][at].marked = t.held; return "" })
+	}
+	if at := w.freeSlot(i); at >= 0 && t.creates {
+		k.addStep(actor, "The controller creates "+unitName(i, at)+".", func(w *MoveWorld) string {
+			w.units[i][at] = unit{there: true, phase: pending, marked: !t.serves}
+			return ""
+		})
+	}
+	for _, name := range t.deletes {
+		at := unitIndex(name)
+		k.addStep(actor, "The controller deletes "+unitName(i, at)+".", func(w *MoveWorld) string { return w.delete(i, at) })
+	}
+	for at := range w.units[i] {
+		k.unitSteps(i, at)
+	}
+}
+
+// unitSteps adds what happens to one machine.
+func (k *moveWalk) unitSteps(i, at int) {
+	actor, u, what := ofZones+Actor(i), k.from.units[i][at], unitName(i, at)
+	switch {
+	case u.there && u.phase == pending:
+		k.addStep(actor, what+" is ready.", func(w *MoveWorld) string {
+			w.units[i][at].phase, w.units[i][at].fresh = running, w.troubles[i].failures > 0
+			return ""
+		})
+	case u.there && u.phase == failed:
+		k.addStep(actor, what+" can be created.", func(w *MoveWorld) string { w.units[i][at].phase, w.turned = pending, unturned; return "" })
+	case u.there && u.phase == terminating:
+		k.addStep(actor, what+" is gone.", func(w *MoveWorld) string { w.units[i][at] = unit{}; return "" })
+	}
+	if k.from.zones[i].names[at] != unnamed && !u.stays() {
+		k.addStep(actor, "The controller removes the name "+what+".", func(w *MoveWorld) string {
+			to := w.zones[i]
+			to.names[at] = unnamed
+			w.change(i, to)
+			return ""
+		})
+	}
+}
+
+// present is how many machines stay.
+func (w *MoveWorld) present(i int) (n int) {
+	for at := range w.units[i] {
+		if w.units[i][at].stays() {
+			n++
+		}
+	}
+	return n
+}
+
+// freeSlot returns a place for the next machine, after all others; below 0 if there is none.
+func (w *MoveWorld) freeSlot(i int) int {
+	for at := zoneSlots - 1; at >= 0; at-- {
+		if w.units[i][at].there || w.shownUnits[i][at].there || w.zones[i].names[at] != unnamed {
+			return map[bool]int{true: at + 1, false: -1}[at+1 < zoneSlots]
+		}
+	}
+	return 0
+}
+
+// delete deletes a machine.
+func (w *MoveWorld) delete(i, at int) string {
+	w.units[i][at].phase, w.units[i][at].pinned = terminating, false
+	return ""
+}
+
+// ownerFaults adds what autoscalers and users do with a MachineDeployment. An autoscaler asks the
+// node groups' server.
+func (k *moveWalk) ownerFaults(i int) {
+	z := k.from.zones[i]
+	d := z.object(i, 1, k.from.overdue[i])
+	if g, err := nodegroupplan.NewGroup(d); err == nil {
+		if c, err := nodegroupplan.NewRaise(g, g.Replicas(), 1); err == nil && k.from.total() < k.Most {
+			k.changeByGroup(i, "An autoscaler raises "+name(i)+" by 1.", c)
+		}
+		k.changeByGroup(i, "An autoscaler withdraws a machine of "+name(i)+".", nodegroupplan.NewWithdrawal(g, k.from.members(i), -1))
+		for at := range k.from.units[i] {
+			if u := &k.from.units[i][at]; u.serves() && !u.pinned && z.names[at] == unnamed {
+				if c, err := nodegroupplan.NewRemoval(g, k.from.members(i), false, map[string]bool{unitName(i, at): true}, now); err == nil {
+					k.changeByGroup(i, "An autoscaler removes "+unitName(i, at)+".", c)
+				}
+			}
+		}
+	}
+	for _, n := range []int{0, int(z.replicas) - 1, int(z.replicas) + 1} {
+		to := z
+		if to.replicas = uint8(n); n >= 0 && to != z && k.from.total()-int(z.replicas)+n <= k.Most {
+			k.changeZone(i, fmt.Sprintf("A user changes replicas of %s to %d.", name(i), n), to)
+		}
+	}
+	for limit := uint8(1); k.Bounds && int(limit) <= k.Max+1; limit++ {
+		to := z
+		if to.limit = limit; to != z {
+			k.changeZone(i, fmt.Sprintf("A user changes the max of %s to %d.", name(i), limit), to)
+		}
+	}
+	if i == 0 && k.Pool > 0 {
+		k.addFault("A user changes the excess of the pool.", func(w *MoveWorld) string {
+			next := 1 - min(1, z.pool)
+			for j := range zones {
+				to := w.zones[j]
+				to.pool = next
+				w.change(j, to)
+			}
+			return ""
+		})
+	}
+}
+
+func (w *MoveWorld) total() int { return int(w.zones[0].replicas + w.zones[1].replicas) }
+
+// members returns the machines of a MachineDeployment as the node groups' server sees them.
+func (w *MoveWorld) members(i int) (all []nodegroupplan.Member) {
+	for at := range w.units[i] {
+		if u := &w.units[i][at]; u.there {
+			all = append(all, nodegroupplan.Member{Machine: u.member(i, at, w.zones[i].names[at]).Machine})
+		}
+	}
+	return all
+}
+
+// changeByGroup adds a change by the node groups' server.
+func (k *moveWalk) changeByGroup(i int, what string, c nodegroupplan.Change) {
+	if c.IsEmpty() {
+		return
+	}
+	d := k.from.zones[i].object(i, 1, k.from.overdue[i])
+	d.Spec.Replicas = c.Replicas
+	for key, value := range c.Annotations {
+		d.Annotations[key] = value
+	}
+	k.changeZone(i, what, zoneOf(d))
+}
+
+// changeZone adds a change by an owner. What an owner takes from a MachineDeployment that gives
+// replicas away may be among those.
+func (k *moveWalk) changeZone(i int, what string, to zone) {
+	k.addFault(what, func(w *MoveWorld) string {
+		was := w.zones[i]
+		fewer := was.replicas - min(was.replicas, to.replicas)
+		w.owed += to.replicas - min(was.replicas, to.replicas)
+		w.owed -= min(w.owed, fewer) // a replica that is in two places is owed once
+		if was.move.gives {
+			w.slack += min(fewer, was.move.machines)
+		}
+		w.noteNames(i, to)
+		w.change(i, to)
+		return ""
+	})
+}
+
+// machineFaults adds what happens to machines and their pods.
+func (k *moveWalk) machineFaults(i int) {
+	for at := range k.from.units[i] {
+		u, what := k.from.units[i][at], unitName(i, at)
+		if u.there && u.phase == pending {
+			k.addFault(what+" cannot be created.", func(w *MoveWorld) string { w.units[i][at].phase = failed; return "" })
+		}
+		if u.there && u.phase == running {
+			k.addFault(what+" fails, and is deleted.", func(w *MoveWorld) string { return w.delete(i, at) })
+		}
+		if k.Pins && u.serves() && !u.pinned {
+			k.addFault("A pod that must not be evicted is bound to "+what+".", func(w *MoveWorld) string { w.units[i][at].pinned = true; return "" })
+		}
+		if u.pinned {
+			k.addFault("The pod of "+what+" ends.", func(w *MoveWorld) string { w.units[i][at].pinned = false; return "" })
+		}
+	}
+}

@@ -20,8 +20,9 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/keep"
 	machineapi "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/lens/view"
+	deploymentplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // Times that plans distinguish.
@@ -29,17 +30,27 @@ var (
 	now            = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	later, earlier = now.Add(time.Minute), now.Add(-time.Second)
 	patience       = 10 * time.Minute
+	preservedUntil = metav1.NewTime(now.Add(24 * time.Hour))
 )
 
 const (
 	namespace = "shoot"
 	unparsed  = "1:"
 	surge     = 1
+
+	hashLabel       = mcm.DefaultMachineDeploymentUniqueLabelKey
+	desiredReplicas = "deployment.kubernetes.io/desired-replicas"
+	maximumReplicas = "deployment.kubernetes.io/max-replicas"
+	revision        = "deployment.kubernetes.io/revision"
 )
 
-var settings = keep.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: patience, SafetyUp: 2}
+var settings = keep.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: patience}
 
 var phases = [...]mcm.MachinePhase{"", mcm.MachinePending, mcm.MachineRunning, mcm.MachineUnknown, mcm.MachineFailed, mcm.MachineTerminating}
+
+func name(i int) string { return string(rune('a' + i)) }
+
+func index(name string) int { return int(name[0] - 'a') }
 
 // text returns the annotation applied-excess.
 func (r record) text() string {
@@ -51,8 +62,8 @@ func (r record) text() string {
 }
 
 // recordOf parses the annotation applied-excess.
-func recordOf(d *machineapi.MachineDeployment) (record, error) {
-	text, set := d.Annotations[machineapi.AppliedExcessAnnotation]
+func recordOf(d metav1.Object) (record, error) {
+	text, set := d.GetAnnotations()[machineapi.AppliedExcessAnnotation]
 	if !set {
 		return record{}, nil
 	}
@@ -63,12 +74,9 @@ func recordOf(d *machineapi.MachineDeployment) (record, error) {
 	return record{excess: uint8(a.Machines), max: uint8(ptr.Deref(a.Max, 0)), counted: uint8(a.Counted), replicas: uint8(a.Replicas)}, nil
 }
 
-// numbers are what spec.replicas and the record amount to.
-type numbers struct{ workload, visible uint8 }
-
-// numbersOf contains them for all small values: see place.
-var numbersOf = sync.OnceValue(func() []numbers {
-	all := make([]numbers, 1<<15)
+// workloads contains R for all small numbers: see workload.
+var workloads = sync.OnceValue(func() []uint8 {
+	all := make([]uint8, 1<<15)
 	for i := range all {
 		digit := func(n int) uint8 { return uint8(i >> (3 * n) & 7) }
 		d := &mcm.MachineDeployment{}
@@ -76,77 +84,82 @@ var numbersOf = sync.OnceValue(func() []numbers {
 		if r := (record{excess: digit(1), max: digit(2), counted: digit(3), replicas: digit(4)}); r.excess > 0 && r.counted <= r.excess {
 			d.Annotations = map[string]string{machineapi.AppliedExcessAnnotation: r.text()}
 		}
-		all[i] = numbers{workload: uint8(max(0, pool.Workload(d, d.Spec.Replicas))), visible: uint8(view.ShowDeployment(d).Spec.Replicas)}
+		all[i] = uint8(max(0, pool.Workload(d, d.Spec.Replicas)))
 	}
 	return all
 })
 
-func (w *World) numbers() numbers {
+// workload returns R.
+func (d *deployment) workload() int {
 	place := 0
-	for n, digit := range [...]uint8{w.replicas, w.record.excess, w.record.max, w.record.counted, w.record.replicas} {
+	for n, digit := range [...]uint8{d.replicas, d.record.excess, d.record.max, d.record.counted, d.record.replicas} {
 		if digit > 7 {
 			panic("a number is too large for the search")
 		}
 		place |= int(digit) << (3 * n)
 	}
-	return numbersOf()[place]
+	return int(workloads()[place])
 }
 
-// workload returns R. visible returns how many machines machine-controller-manager is asked for.
-func (w *World) workload() int  { return int(w.numbers().workload) }
-func (w *World) visible() uint8 { return w.numbers().visible }
-
-// maxReplicas returns the maximum number of machines.
-func (w *World) maxReplicas() int {
-	if w.max == 0 || w.unparsed {
-		return pool.Unbounded
-	}
-	return int(w.max)
+// object returns the MachineDeployment.
+func (d *deployment) object() *machineapi.MachineDeployment {
+	o := &machineapi.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: namespace, UID: "pool", Annotations: d.annotations(), Finalizers: []string{deploymentplan.Finalizer}}}
+	o.Spec.Replicas, o.Spec.ExcessReplicas, o.Spec.ReserveWitness = int32(d.replicas), ptr.To(int32(d.excess)), d.excess > 0
+	o.Spec.Strategy = rollingUpdate()
+	o.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"name": "pool"}}
+	o.Spec.Template.Labels = map[string]string{"name": "pool"}
+	o.Spec.Template.Spec.Class = classOf(d.template)
+	return o
 }
 
-// deployment returns the MachineDeployment.
-func (w *World) deployment() *machineapi.MachineDeployment {
-	d := &machineapi.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool", Namespace: namespace, UID: "pool", Annotations: w.annotations()}}
-	d.Spec.Replicas, d.Spec.ExcessReplicas, d.Spec.ReserveWitness = int32(w.replicas), ptr.To(int32(w.excess)), w.excess > 0
-	d.Spec.Strategy = rollingUpdate()
-	d.Spec.Template.Spec.Class.Name = setName(w.template)
-	return d
-}
-
-func (w *World) annotations() map[string]string {
-	a := map[string]string{machineapi.AccountingAnnotation: string(pool.Additive)}
-	if w.inclusive {
+func (d *deployment) annotations() map[string]string {
+	a := map[string]string{machineapi.AccountingAnnotation: string(pool.Additive), revision: "2", machineutils.LastDeploymentReplicaChangeByScalerTime: earlier.Format(time.RFC3339)}
+	if d.inclusive {
 		a[machineapi.AccountingAnnotation] = string(pool.Inclusive)
 	}
 	switch {
-	case w.unparsed:
+	case d.unparsed:
 		a[machineapi.BoundsAnnotation] = unparsed
-	case w.max > 0:
-		a[machineapi.BoundsAnnotation] = fmt.Sprintf("0:%d", w.max)
+	case d.max > 0:
+		a[machineapi.BoundsAnnotation] = fmt.Sprintf("0:%d", d.max)
 	}
-	if w.record.excess > 0 {
-		a[machineapi.AppliedExcessAnnotation] = w.record.text()
+	if d.record.excess > 0 {
+		a[machineapi.AppliedExcessAnnotation] = d.record.text()
 	}
-	if w.excess > 0 {
-		a[machineapi.WantedExcessAnnotation] = strconv.Itoa(int(w.excess))
+	if d.excess > 0 {
+		a[machineapi.WantedExcessAnnotation] = strconv.Itoa(int(d.excess))
 	}
-	var named, returned []string
-	for i := range w.machines {
-		m := &w.machines[i]
-		if m.named {
-			named = append(named, name(i)+"~"+earlier.Format(time.RFC3339))
-		}
-		if m.returned {
-			returned = append(returned, name(i))
+	var named []string
+	for i := range slots {
+		if d.named.has(i) {
+			named = append(named, name(i)+"~"+d.namedAt(i))
 		}
 	}
 	if len(named) > 0 {
 		a[machineutils.TriggerDeletionByMCM] = strings.Join(named, ",")
 	}
-	if len(returned) > 0 {
-		a[machineapi.ReturnedAnnotation] = strings.Join(returned, ",")
-	}
 	return a
+}
+
+// namedAt returns when a machine was named: replicas were changed later than that, or not.
+func (d *deployment) namedAt(i int) string {
+	if d.due.has(i) {
+		return earlier.Format(time.RFC3339)
+	}
+	return now.Format(time.RFC3339)
+}
+
+// deploymentOf returns a MachineDeployment after a plan has changed it.
+func deploymentOf(was deployment, o *machineapi.MachineDeployment) (deployment, error) {
+	d := was
+	d.replicas, d.named = uint8(o.Spec.Replicas), 0
+	for text := range pool.Named(o) {
+		d.named.add(index(text))
+	}
+	d.due &= d.named
+	var err error
+	d.record, err = recordOf(o)
+	return d, err
 }
 
 func rollingUpdate() mcm.MachineDeploymentStrategy {
@@ -154,17 +167,42 @@ func rollingUpdate() mcm.MachineDeploymentStrategy {
 		UpdateConfiguration: mcm.UpdateConfiguration{MaxSurge: ptr.To(intstr.FromInt32(surge)), MaxUnavailable: ptr.To(intstr.FromInt32(0))}}}
 }
 
-func setName(set uint8) string { return "set" + strconv.Itoa(int(set)) }
+func setName(s uint8) string { return "set" + strconv.Itoa(int(s)) }
 
-// newMachineSet returns a MachineSet. Sets with a larger number are newer, unless the template was
-// changed back; only their names matter then.
-func newMachineSet(set, asks, total uint8) *mcm.MachineSet {
-	s := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: setName(set), Namespace: namespace, UID: types.UID(setName(set)),
-		CreationTimestamp: metav1.NewTime(now.Add(time.Duration(set)*time.Minute - time.Hour)), OwnerReferences: ownedBy("MachineDeployment", "pool")}}
-	s.Spec.Replicas = int32(asks)
-	s.Spec.Template.Spec.Class.Name = setName(set)
-	if total > 0 {
-		setTotal(s, int32(total)-1)
+func setIndex(name string) uint8 { return name[len(name)-1] - '0' }
+
+func classOf(s uint8) mcm.ClassSpec { return mcm.ClassSpec{Kind: "MachineClass", Name: setName(s)} }
+
+func labelsOf(s uint8) map[string]string {
+	return map[string]string{"name": "pool", hashLabel: setName(s)}
+}
+
+// object returns the MachineSet of a template. Sets with a larger number are newer, unless the
+// template was changed back. What a rollout writes to Nodes is not part of the model, and seems to be
+// done.
+func (s machineSet) object(n uint8, current bool) *mcm.MachineSet {
+	o := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: setName(n), Namespace: namespace, UID: types.UID(setName(n)), Labels: labelsOf(n), Finalizers: []string{deploymentplan.Finalizer},
+		CreationTimestamp: metav1.NewTime(now.Add(time.Duration(n)*time.Minute - time.Hour)), OwnerReferences: ownedBy("MachineDeployment", "pool"),
+		Annotations: map[string]string{revision: "1", deploymentplan.PreferNoSchedule: "True", machineutils.LastDeploymentReplicaChangeByScalerTime: earlier.Format(time.RFC3339)}}}
+	if current {
+		o.Annotations[revision] = "2"
+		delete(o.Annotations, deploymentplan.PreferNoSchedule)
+	}
+	if s.total > 0 {
+		o.Annotations[desiredReplicas], o.Annotations[maximumReplicas] = strconv.Itoa(int(s.total)-1), strconv.Itoa(int(s.total)-1+surge)
+	}
+	o.Spec.Replicas = int32(s.asks)
+	o.Spec.Selector = &metav1.LabelSelector{MatchLabels: labelsOf(n)}
+	o.Spec.Template.Labels = labelsOf(n)
+	o.Spec.Template.Spec.Class = classOf(n)
+	return o
+}
+
+// machineSetOf reads a MachineSet.
+func machineSetOf(o *mcm.MachineSet) machineSet {
+	s := machineSet{there: true, asks: uint8(o.Spec.Replicas)}
+	if total, err := strconv.Atoi(o.Annotations[desiredReplicas]); err == nil {
+		s.total = uint8(total) + 1
 	}
 	return s
 }
@@ -173,46 +211,29 @@ func ownedBy(kind, name string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "machine.sapcloud.io/v1alpha1", Kind: kind, Name: name, UID: types.UID(name), Controller: ptr.To(true)}}
 }
 
-// objects returns everything else.
-func (w *World) objects() *pool.List {
-	var o pool.Objects
-	for s := range w.sets {
-		if set := &w.sets[s]; set.there {
-			o.Sets = append(o.Sets, newMachineSet(uint8(s), set.asks, set.total))
-		}
+func bornAt(i int) time.Time { return now.Add(time.Duration(i-slots) * time.Minute) }
+
+// mark is what holds a machine in reserve: from the beginning, or since later.
+func (m *machine) mark(i int) machineapi.Reserve {
+	if m.later {
+		return settings.NewMark(earlier)
 	}
-	for i := range w.machines {
-		m := &w.machines[i]
-		if !m.there {
-			continue
-		}
-		o.Machines = append(o.Machines, m.object(i))
-		if m.phase > pending {
-			o.Nodes = append(o.Nodes, m.node(i))
-		}
-		if m.busy {
-			o.Pods = append(o.Pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name(i), OwnerReferences: ownedBy("ReplicaSet", "web")}, Spec: corev1.PodSpec{NodeName: name(i)}})
-		}
-	}
-	return pool.NewList(o)
+	return settings.NewMark(bornAt(i))
 }
 
-// mark is what holds a machine in reserve.
-var mark = machineapi.Reserve{Since: earlier, Taints: settings.Taints(), Annotations: map[string]string{
-	machineapi.ReserveAnnotation: earlier.Format(time.RFC3339), machineapi.ScaleDownDisabledAnnotation: "true"}}
-
-func (m *machine) object(i int) *mcm.Machine {
-	o := &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Name: name(i), Namespace: namespace, UID: types.UID(name(i)),
-		CreationTimestamp: metav1.NewTime(now.Add(time.Duration(i-slots) * time.Minute)), OwnerReferences: ownedBy("MachineSet", setName(m.set)),
-		Annotations: map[string]string{machineutils.MachinePriority: strconv.Itoa(int(m.priority))}}}
+// object returns the Machine. d is the MachineDeployment that names it, or not.
+func (m *machine) object(i int, d *deployment) *mcm.Machine {
+	o := &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Name: name(i), Namespace: namespace, UID: types.UID(name(i)), Labels: labelsOf(m.set),
+		CreationTimestamp: metav1.NewTime(bornAt(i)), OwnerReferences: ownedBy("MachineSet", setName(m.set)), Annotations: map[string]string{}}}
+	o.Spec.Class = classOf(m.set)
 	if m.marked {
-		o = pool.Mark(o, mark)
+		o = pool.Mark(o, m.mark(i))
 	}
-	if m.was {
-		o.Annotations[machineapi.ReserveStateAnnotation] = "Held"
+	if m.first {
+		o.Annotations[machineutils.MachinePriority] = "1"
 	}
 	if m.condemned {
-		o.Annotations[machineutils.MarkedForDeletionTime] = earlier.Format(time.RFC3339)
+		o.Annotations[machineutils.MarkedForDeletionTime] = d.namedAt(i)
 	}
 	o.Status.CurrentStatus.Phase = phases[m.phase]
 	if m.preserved {
@@ -226,17 +247,15 @@ func (m *machine) object(i int) *mcm.Machine {
 		o.Status.LastOperation = mcm.LastOperation{Type: mcm.MachineOperationCreate, State: mcm.MachineStateFailed, ErrorCode: "ResourceExhausted"}
 	}
 	if m.hasProviderID() {
-		o.Spec.ProviderID = "cloud:///" + name(i)
-	}
-	if m.phase > pending {
-		o.Labels = map[string]string{mcm.NodeLabelKey: name(i)}
+		o.Spec.ProviderID, o.Labels[mcm.NodeLabelKey] = "cloud:///"+name(i), name(i)
 	}
 	return o
 }
 
-func (m *machine) node(i int) *corev1.Node {
+// node returns the Node of a machine.
+func (h *host) node(i int, m *machine) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name(i)}, Spec: corev1.NodeSpec{ProviderID: "cloud:///" + name(i)}}
-	if m.closed {
+	if mark := m.mark(i); h.closed {
 		n.Annotations, n.Spec.Taints = mark.Annotations, slices.Clone(mark.Taints)
 	}
 	ready := corev1.ConditionTrue
@@ -262,4 +281,31 @@ func momentOf(t time.Time) moment {
 	return ahead
 }
 
-var preservedUntil = metav1.NewTime(time.Now().Add(24 * time.Hour))
+// object returns the memory of the controller.
+func (m memory) object(d *machineapi.MachineDeployment) keep.Memory {
+	o := keep.Memory{
+		SurplusSince: m.surplus.asTime(now, now.Add(-patience)),
+		Retry:        reserve.Retry{Failures: int(m.failures), Until: m.retry.asTime(later, earlier), Left: int(m.left), Try: int(m.try)},
+		Lowered:      reserve.Lowered{Times: int(m.reductions), Until: m.lowered.asTime(later, earlier), Replicas: int(m.loweredTo), Wish: int(m.loweredX), Max: int(m.loweredMax), Unread: m.loweredUnread},
+	}
+	if m.loweredMax == 0 {
+		o.Lowered.Max = pool.Unbounded
+	}
+	if m.known {
+		o.Applied, o.Known = d.Annotations[machineapi.AppliedExcessAnnotation], true
+	}
+	return o
+}
+
+// memoryOf returns what the controller remembers after a plan. What two plans in a row decide is the
+// same for larger numbers of failures.
+func memoryOf(p keep.Memory) memory {
+	m := memory{
+		known: true, surplus: momentOf(p.SurplusSince), failures: uint8(min(p.Retry.Failures, 2)), retry: momentOf(p.Retry.Until), left: uint8(p.Retry.Left), try: uint8(p.Retry.Try),
+		lowered: momentOf(p.Lowered.Until), reductions: uint8(min(p.Lowered.Times, 2)), loweredTo: uint8(p.Lowered.Replicas), loweredX: uint8(p.Lowered.Wish), loweredUnread: p.Lowered.Unread,
+	}
+	if p.Lowered.Max != pool.Unbounded {
+		m.loweredMax = uint8(p.Lowered.Max)
+	}
+	return m
+}

@@ -5,8 +5,11 @@ package explore
 import (
 	"fmt"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
 	nodegroupplan "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
-	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
 // Raises models who raises replicas for pods that wait: package release, and beside it an
@@ -22,12 +25,13 @@ type Raises struct {
 	// Unguarded disables a guard, to see what it prevents: GuardVersion, CountFromLoop or KeepLoop.
 	Unguarded Guard
 
-	plans *releases
+	plans *memo[seenByRelease, uint8]
+	turns *memo[knownCells, turn]
 }
 
 // NewRaises returns the model with its memory.
 func NewRaises(m Raises) *Raises {
-	m.plans = newReleases()
+	m.plans, m.turns = &memo[seenByRelease, uint8]{}, &memo[knownCells, turn]{}
 	return &m
 }
 
@@ -99,7 +103,7 @@ func (k *raiseWalk) releaseSteps() {
 		k.addStep(raiser, "Release raises replicas.", func(w *RaiseWorld) string { return k.write(w) })
 		return
 	}
-	if by := k.plans.planFor(k.seenByRelease()); by > 0 {
+	if by := k.plans.planFor(k.seenByRelease(), seenByRelease.decide); by > 0 {
 		k.addStep(raiser, fmt.Sprintf("Release decides to raise replicas by %d.", by), func(w *RaiseWorld) string {
 			w.raising = raising{by: by, basis: w.newest(releaser)}
 			return ""
@@ -178,20 +182,56 @@ func (k *raiseWalk) askToScale(w *RaiseWorld) (broken string) {
 	return broken
 }
 
-// machineSteps adds the machine-taint controller, machine-controller-manager, the cloud and the
-// scheduler.
+// knownCells is what decides about the machines.
+type knownCells struct {
+	replicas, limit, spare uint8
+	cells                  [raiseSlots]cell
+}
+
+// decide returns what the controller of MachineDeployments does next.
+func (k knownCells) decide() turn {
+	w := RaiseWorld{replicas: k.replicas}
+	var machines []*mcm.Machine
+	var pods []*corev1.Pod
+	for i := range k.cells {
+		c := &k.cells[i]
+		if !c.there {
+			continue
+		}
+		m := &machine{there: true, phase: pending, marked: c.marked}
+		if c.ready {
+			m.phase = running
+		}
+		o := m.object(i, &deployment{})
+		if !c.ready {
+			delete(o.Labels, mcm.NodeLabelKey)
+		}
+		machines = append(machines, o)
+		if c.busy {
+			pods = append(pods, fullPod("runs-"+name(i), name(i)))
+		}
+	}
+	d := w.deployment(int(k.limit))
+	d.Spec.ExcessReplicas, d.Spec.ReserveWitness = ptr.To(int32(k.spare)), k.spare > 0
+	return turnOf(d, min(int(k.spare), max(0, int(k.limit)-int(k.replicas))), machines, pods)
+}
+
+// machineSteps adds the controller of MachineDeployments, the cloud and the scheduler.
 func (k *raiseWalk) machineSteps() {
 	w := &k.from
-	v := w.reserveView(k.Max)
-	if moves := reserve.NewPlan(v).Moves; len(moves) > 0 {
-		i, held := index(moves[0].Name), moves[0].Reserve
-		what := map[bool]string{false: name(i) + " is released.", true: name(i) + " is put into reserve."}
-		k.addStep(taints, what[held], func(w *RaiseWorld) string { w.cells[i].marked = held; return "" })
+	in := knownCells{replicas: w.replicas, limit: uint8(k.Max), spare: uint8(k.Spare)}
+	for i, c := range w.cells {
+		in.cells[i] = cell{there: c.there, marked: c.marked, ready: c.ready, busy: c.busy}
 	}
-	all := int(w.count(func(*cell) bool { return true }))
-	if all < min(int(w.replicas)+k.Spare, k.Max, raiseSlots) {
+	t := k.turns.planFor(in, knownCells.decide)
+	if t.moved != "" {
+		i := index(t.moved)
+		what := map[bool]string{false: t.moved + " is released.", true: t.moved + " is put into reserve."}
+		k.addStep(taints, what[t.held], func(w *RaiseWorld) string { w.cells[i].marked = t.held; return "" })
+	}
+	if all := int(w.count(func(*cell) bool { return true })); all < raiseSlots && t.creates {
 		k.addStep(taints, "A machine is created.", func(w *RaiseWorld) string {
-			w.cells[all] = cell{there: true, marked: !reserve.ServesOnCreation(v, 0)}
+			w.cells[all] = cell{there: true, marked: !t.serves}
 			return ""
 		})
 	}

@@ -23,12 +23,13 @@ type Removals struct {
 	// Unguarded disables a guard, to see what it prevents.
 	Unguarded Guard
 
-	plans *removePlans
+	plans *memo[knownGroup, removePlan]
+	turns *memo[sizedUnits, turn]
 }
 
 // NewRemovals returns the model with its memory.
 func NewRemovals(m Removals) *Removals {
-	m.plans = newRemovePlans()
+	m.plans, m.turns = &memo[knownGroup, removePlan]{}, &memo[sizedUnits, turn]{}
 	return &m
 }
 
@@ -148,7 +149,7 @@ func (k *removeWalk) decide(w *RemovalWorld) (broken string) {
 	default:
 		in.units[at], in.gone = w.units[at], !w.units[at].there
 	}
-	p := k.plans.planFor(in, k.Removals)
+	p := k.plans.planFor(in, func(in knownGroup) removePlan { return in.decide(k.Removals) })
 	switch {
 	case p.failed: // the autoscaler gives it up
 		w.unneeded[w.call.machine-1] = false
@@ -285,4 +286,96 @@ func (k *removeWalk) isStill() bool {
 		}
 	}
 	return true
+}
+
+// callFaults adds what can happen to a call, and to the process.
+func (k *removeWalk) callFaults() {
+	if c := k.from.call; c.decided && !c.outdated {
+		k.addFault("The server writes, and the write is lost.", func(w *RemovalWorld) string { w.call.lost = true; return "" })
+		k.addFault("The server writes, and the answer is lost.", func(w *RemovalWorld) string {
+			broken := k.landWrite(w)
+			w.call.lost = true
+			return broken
+		})
+		k.addFault("The server writes, and the autoscaler gets no answer.", func(w *RemovalWorld) string {
+			broken := k.landWrite(w)
+			w.record()
+			return cmp.Or(broken, w.endCall(false))
+		})
+	}
+	k.addFault("The process is killed, and starts again.", func(w *RemovalWorld) string { w.restart(); return "" })
+}
+
+// otherFaults adds what the autoscaler finds, and what others do.
+func (k *removeWalk) otherFaults() {
+	w := &k.from
+	for at := range w.units {
+		u := &w.units[at]
+		if u.serves() && w.is.named[at] == 0 && !w.unneeded[at] {
+			k.addFault("The autoscaler finds that "+unitName(0, at)+" is not needed.", func(w *RemovalWorld) string { w.unneeded[at] = true; return "" })
+		}
+		if u.there && u.phase == running {
+			k.addFault(unitName(0, at)+" fails, and is deleted.", func(w *RemovalWorld) string {
+				w.units[at].phase = terminating
+				w.excused = w.excused || w.call.decided && int(w.call.machine) == at+1
+				return ""
+			})
+		}
+	}
+	known := w.newest()
+	if instances := w.shownInstances(); w.call.kind == noCall && instances < int(known.replicas) {
+		k.addFault("The autoscaler withdraws what does not exist.", func(w *RemovalWorld) string {
+			w.call = call{kind: withdrawal, delta: known.replicas - uint8(instances)}
+			return ""
+		})
+	}
+	if int(w.is.replicas) < k.Max {
+		k.addFault("A user raises replicas.", func(w *RemovalWorld) string {
+			to := w.is
+			to.replicas++
+			w.owed++
+			w.change(to)
+			return ""
+		})
+	}
+	k.addFault("Something else writes the MachineDeployment.", func(w *RemovalWorld) string { w.change(w.is); return "" })
+}
+
+// shownInstances is how many machines of the group the server shows to the autoscaler.
+func (w *RemovalWorld) shownInstances() (n int) {
+	for at := range w.shownUnits {
+		if u := &w.shownUnits[at]; u.there && !u.marked {
+			n++
+		}
+	}
+	return n
+}
+
+// Rest returns what is wrong with a world at rest.
+func (m *Removals) Rest(w RemovalWorld) string {
+	n, spare := 0, 0
+	for at := range w.units {
+		u := &w.units[at]
+		switch {
+		case !u.there:
+		case w.counted[at] || w.is.named[at] > 0:
+			return fmt.Sprintf("I5: At rest, %s was removed and exists.", unitName(0, at))
+		case u.marked:
+			spare++
+		default:
+			n++
+		}
+	}
+	switch {
+	case w.is.replicas != w.owed:
+		return fmt.Sprintf("N7: At rest, replicas are %d, and should be %d.", w.is.replicas, w.owed)
+	case n != int(w.is.replicas) || w.is.applied != w.is.replicas || spare != m.excess(&w):
+		return fmt.Sprintf("I5: At rest, %d machines serve of %d, and %d are in reserve.", n, w.is.replicas, spare)
+	}
+	return ""
+}
+
+// excess is how many machines are kept in reserve.
+func (m *Removals) excess(w *RemovalWorld) int {
+	return max(0, min(m.Spare, m.Max-int(min(w.is.replicas, w.is.applied))))
 }

@@ -8,11 +8,14 @@ import (
 	"strings"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	machineapi "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	nodegroupplan "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/plan"
 )
 
 // overdueSeconds is how long a named machine may still exist before its deletion is repeated.
@@ -280,4 +283,183 @@ func (s sized) String() string {
 		text += fmt.Sprintf(" changed at %d", s.changed)
 	}
 	return text
+}
+
+// knownGroup is what the node groups' server decides from.
+type knownGroup struct {
+	is     sized
+	units  [zoneSlots]unit
+	recent [zoneSlots]bool
+	// gone reports whether the machine of the call no longer exists.
+	gone  bool
+	clock uint8
+	call  call
+}
+
+// removePlan is a decision of the server.
+type removePlan struct {
+	next         sized
+	idle, failed bool
+}
+
+// decide makes a decision.
+func (k knownGroup) decide(m *Removals) removePlan {
+	d := k.is.object(m.Min, m.Max)
+	g, err := nodegroupplan.NewGroup(d)
+	if err != nil {
+		return removePlan{failed: true}
+	}
+	var c nodegroupplan.Change
+	if k.call.kind == removal {
+		going := map[string]bool{unitName(0, int(k.call.machine)-1): true}
+		c, err = nodegroupplan.NewRemoval(g, k.members(), false, going, instant(k.clock))
+	} else {
+		c = nodegroupplan.NewWithdrawal(g, k.members(), -int32(k.call.delta))
+	}
+	return removePlan{next: changed(k.is, c, m), idle: c.IsEmpty(), failed: err != nil}
+}
+
+// changed returns a MachineDeployment after a change.
+func changed(is sized, c nodegroupplan.Change, m *Removals) sized {
+	d := is.object(m.Min, m.Max)
+	if c.From != c.To {
+		d.Spec.Replicas = c.Replicas
+	}
+	for key, text := range c.Annotations {
+		if d.Annotations[key] = text; text == "" {
+			delete(d.Annotations, key)
+		}
+	}
+	return sizedOf(d)
+}
+
+// members returns the machines of the group, as far as the server knows them.
+func (k *knownGroup) members() (all []nodegroupplan.Member) {
+	for at := range k.units {
+		u := &k.units[at]
+		isRemoved := int(k.call.machine) == at+1
+		if !u.there && !isRemoved {
+			continue
+		}
+		n := unnamed
+		if k.is.named[at] > 0 {
+			n = named
+		}
+		one := nodegroupplan.Member{Machine: u.member(0, at, n).Machine, Gone: k.recent[at] || isRemoved && k.gone}
+		all = append(all, one)
+	}
+	return all
+}
+
+// sizedUnits is what decides about the machines.
+type sizedUnits struct {
+	is     sized
+	units  [zoneSlots]unit
+	excess int
+	bounds [2]int
+}
+
+// decide returns what the controller of MachineDeployments does next.
+func (k sizedUnits) decide() turn {
+	var machines []*mcm.Machine
+	for at := range k.units {
+		if u := &k.units[at]; u.there {
+			machines = append(machines, u.object(0, at))
+		}
+	}
+	d := k.is.object(k.bounds[0], k.bounds[1])
+	d.Spec.ExcessReplicas, d.Spec.ReserveWitness = ptr.To(int32(k.excess)), k.excess > 0
+	return turnOf(d, k.excess, machines, nil)
+}
+
+// machineSteps adds the controller of MachineDeployments and the cloud, the reminders of the server, and
+// what splits growth over zones.
+func (k *removeWalk) machineSteps() {
+	w := &k.from
+	t := k.turns.planFor(sizedUnits{w.is, w.units, k.excess(w), [2]int{k.Min, k.Max}}, sizedUnits.decide)
+	if t.moved != "" {
+		at := unitIndex(t.moved)
+		what := map[bool]string{false: " is released.", true: " is put into reserve."}
+		k.addStep(makers, t.moved+what[t.held], func(w *RemovalWorld) string { w.units[at].marked = t.held; return "" })
+	}
+	last := -1
+	for at := range w.units {
+		if w.units[at].there || w.shownUnits[at].there || w.isNamed(at) || int(w.call.machine) == at+1 {
+			last = at
+		}
+	}
+	for at := range w.units {
+		k.unitStep(at, len(t.deletes) == 0)
+	}
+	if at := last + 1; at < zoneSlots && t.creates {
+		k.addStep(makers, "The controller creates "+unitName(0, at)+".", func(w *RemovalWorld) string {
+			w.units[at] = unit{there: true, phase: pending, marked: !t.serves, fresh: w.call.decided}
+			return ""
+		})
+	}
+	for _, name := range t.deletes {
+		at := unitIndex(name)
+		k.addStep(makers, "The controller deletes "+name+".", func(w *RemovalWorld) string { return k.delete(w, at) })
+	}
+	k.remind()
+	if w.is.applied != w.is.replicas {
+		k.addStep(splitter, "Growth is applied.", func(w *RemovalWorld) string {
+			to := w.is
+			to.applied = to.replicas
+			w.change(to)
+			return ""
+		})
+	}
+}
+
+// unitStep adds what happens to one machine. Before one is ready, a call that was decided before it
+// was created ends, and the controller deletes what it has to: both take seconds.
+func (k *removeWalk) unitStep(at int, boots bool) {
+	u, what := k.from.units[at], unitName(0, at)
+	switch {
+	case u.there && u.phase == pending && boots && !u.fresh:
+		k.addStep(makers, what+" is ready.", func(w *RemovalWorld) string { w.units[at].phase = running; return "" })
+	case u.there && u.phase == terminating:
+		k.addStep(makers, what+" is gone.", func(w *RemovalWorld) string { w.units[at] = unit{}; return "" })
+	}
+	if k.from.is.named[at] > 0 && !u.stays() {
+		k.addStep(makers, "The controller removes the name "+what+".", func(w *RemovalWorld) string {
+			to := w.is
+			to.named[at] = 0
+			w.change(to)
+			return ""
+		})
+	}
+}
+
+// delete deletes a machine, and returns the law that this breaks: machines that no client removed
+// stay.
+func (k *removeWalk) delete(w *RemovalWorld, at int) (broken string) {
+	if u := &w.units[at]; u.serves() && w.is.named[at] == 0 && !w.excused {
+		broken = fmt.Sprintf("N8: %s serves and is deleted, though nobody removed it.", unitName(0, at))
+	}
+	w.units[at].phase = terminating
+	return broken
+}
+
+// remind adds that the server repeats the deletion of machines that should be gone.
+func (k *removeWalk) remind() {
+	known := k.from.newest()
+	g, err := nodegroupplan.NewGroup(known.object(k.Min, k.Max))
+	if err != nil || !k.from.current || k.Unguarded == RemindNames {
+		return
+	}
+	there := map[string]bool{}
+	for at := range k.from.shownUnits {
+		if u := &k.from.shownUnits[at]; u.there && u.phase != terminating {
+			there[unitName(0, at)] = true
+		}
+	}
+	if c := nodegroupplan.NewReminder(g, there, instant(k.from.clock)); !c.IsEmpty() {
+		k.addStep(serving, "The server repeats the deletion of machines.", func(w *RemovalWorld) string {
+			w.change(changed(w.is, c, k.Removals))
+			w.record()
+			return ""
+		})
+	}
 }

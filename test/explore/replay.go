@@ -64,7 +64,7 @@ func stepNames[S comparable](steps []Step[S]) []string {
 	return names
 }
 
-// replayLine returns the line of a table in replay_test.go that replays a story.
+// replayLine returns the line of a table in search_test.go that replays a story.
 func replayLine[S comparable](m Model[S], s *Story[S]) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Entry(%q, replay(%s, %d", s.Wrong, modelText(m), slices.Index(m.Begin(), s.Begin))
@@ -101,5 +101,5 @@ func modelText(m any) string {
 
 // inPackage returns a value as Go source of this package.
 func inPackage(v reflect.Value) string {
-	return strings.ReplaceAll(fmt.Sprintf("%#v", v.Interface()), "explore.", "")
+	return strings.NewReplacer("github.com/evenkeel/evenkeel/test/explore.", "", "explore.", "").Replace(fmt.Sprintf("%#v", v.Interface()))
 }

@@ -2,6 +2,11 @@
 
 package explore
 
+import (
+	"fmt"
+	"strings"
+)
+
 // slots is the maximum number of machines in a world, including leaving ones.
 const slots = 5
 
@@ -17,59 +22,30 @@ const (
 	terminating
 )
 
-// machine is a Machine with its Node and its pods. Earlier machines were created first. Nothing
-// else distinguishes them, so that two worlds with the same machines are one.
+// pair is an object as it is, and as the controller knows it: what its store shows, or what the API
+// server answered to the last write.
+type pair[T comparable] struct{ is, seen T }
+
+func (p *pair[T]) show() { p.seen = p.is }
+
+func (p *pair[T]) isSeen() bool { return p.seen == p.is }
+
+// machine is a Machine.
 type machine struct {
 	there, failing bool
 	phase          phase
 	// set is the number of its MachineSet.
 	set uint8
-	// marked reports whether the Machine is marked, closed whether its Node is; was reports whether
-	// it was ever marked.
-	marked, closed, was bool
-	busy, preserved     bool
-	priority            uint8
-	// named reports whether the MachineDeployment names it for deletion, and due whether it is
-	// deleted whatever the replicas are. condemned reports whether machine-controller-manager has
-	// noted that in the Machine. returned reports whether its name is settled.
-	named, due, condemned, returned bool
-	shown                           shown
-	// paid reports whether the applied excess has been reduced because it cannot be made.
-	paid bool
-	// chosen reports whether machine-controller-manager has decided to delete it, and excused
-	// whether that was right at the time.
-	chosen, excused bool
-	change          change
-}
-
-// shown is what machine-controller-manager's stores show of a machine.
-type shown struct {
-	there, going bool
-	// latest reports whether that is its latest version.
-	latest               bool
-	phase                phase
-	priority             uint8
-	condemned, preserved bool
-	// named and due are what the MachineDeployment shows.
-	named, due bool
-}
-
-// change is a write of a machine that has been decided and not yet done.
-type change struct {
-	pending, hold, free bool
-	priority            uint8
-	// begun reports whether the first of its two writes has been done: that of the Node, or of the
-	// Machine.
-	begun bool
-	// outdated reports whether the machine has changed since.
-	outdated bool
+	// marked reports whether it has the mark, and later whether it got that after it was created.
+	marked, later bool
+	// first reports whether it has priority 1, and condemned whether it is marked for deletion.
+	first, condemned, preserved bool
 }
 
 func (m *machine) leaving() bool { return m.phase == terminating }
 
-// inReserve reports whether the machine is in reserve: one that runs workload serves, whatever its
-// mark.
-func (m *machine) inReserve() bool { return m.marked && !m.busy }
+// stays reports whether it exists and is not being deleted.
+func (m *machine) stays() bool { return m.there && !m.leaving() }
 
 // hasProviderID reports whether the machine has its provider id.
 func (m *machine) hasProviderID() bool { return m.phase != unmade }
@@ -77,52 +53,69 @@ func (m *machine) hasProviderID() bool { return m.phase != unmade }
 // unhealthy reports whether the machine no longer works.
 func (m *machine) unhealthy() bool { return m.phase == unknown || m.phase == failed }
 
-// newVersion records that the Machine has a new version.
-func (m *machine) newVersion() {
-	m.shown.latest = false
-	m.change.outdated = m.change.pending
+// host is the Node of a machine, with its pods. Before the Node exists, closed reports whether it
+// will register with the taint.
+type host struct{ there, closed, busy bool }
+
+// slot is a machine with its Node. Earlier machines were created first.
+type slot struct {
+	machine pair[machine]
+	host    pair[host]
+	// unsure reports whether a request to delete the machine had no answer, and repeated whether one
+	// to create it had none, so that its name is used again.
+	unsure, repeated bool
 }
 
-// updateStore makes the store show the machine.
-func (m *machine) updateStore() {
-	named, due := m.shown.named, m.shown.due
-	m.shown = shown{there: true, latest: true, going: m.leaving(), phase: m.phase, priority: m.priority, condemned: m.condemned, preserved: m.preserved, named: named, due: due}
+// isFree reports whether nobody knows a machine here.
+func (s *slot) isFree() bool { return !s.machine.is.there && !s.machine.seen.there }
+
+// deployment is a MachineDeployment.
+type deployment struct {
+	replicas, excess uint8
+	// max is the maximum number of machines; 0 is no maximum. unparsed reports whether the bounds
+	// cannot be parsed.
+	max      uint8
+	unparsed bool
+	// inclusive reports whether replicas are to include the reserve.
+	inclusive bool
+	record    record
+	// template is the number of the MachineSet that the template belongs to.
+	template uint8
+	// named are the machines that are named for deletion, and due those that go whatever the replicas
+	// are.
+	named, due slotSet
 }
 
-// machineSet is a MachineSet, and what machine-controller-manager's store shows of it.
+// record is the annotation applied-excess.
+type record struct{ excess, max, counted, replicas uint8 }
+
+// slotSet is a set of slots.
+type slotSet uint8
+
+func (s slotSet) has(i int) bool { return s>>i&1 == 1 }
+
+func (s *slotSet) add(i int) { *s |= 1 << i }
+
+// remove closes the gap that a slot leaves.
+func (s *slotSet) remove(i int) { *s = *s&(1<<i-1) | *s>>(i+1)<<i }
+
+// machineSet is a MachineSet.
 type machineSet struct {
-	there, seen bool
-	// asks is how many machines it requests. total is the number of machines of the
+	there bool
+	// asks is how many machines it is to have. total is the number of machines of the
 	// MachineDeployment for which that was decided, plus one; 0 means it is not recorded.
-	asks, total         uint8
-	asksSeen, totalSeen uint8
-	// creating is how many machines machine-controller-manager is about to create for it.
-	creating uint8
+	asks, total uint8
 }
 
-// latest reports whether the store shows its latest version.
-func (s *machineSet) latest() bool {
-	return s.seen == s.there && s.asksSeen == s.asks && s.totalSeen == s.total
-}
-
-func (s *machineSet) updateStore() { s.seen, s.asksSeen, s.totalSeen = s.there, s.asks, s.total }
-
-// resize is a write of a MachineSet that machine-controller-manager has decided and not yet done.
-type resize struct {
-	pending bool
-	// fresh reports whether it creates the MachineSet.
-	fresh            bool
-	set, asks, total uint8
-}
-
-// memory is what the controller remembers from plan to plan. Times are distinguished only as far as
-// plans do.
+// memory is what the controller remembers of the reserve from plan to plan. Times are distinguished
+// only as far as plans do.
 type memory struct {
 	// known is false after a restart.
 	known    bool
 	surplus  moment
 	failures uint8
 	retry    moment
+	left     uint8
 	try      uint8
 	// lowered is until when a client's reduction of replicas limits the reserve, and reductions how
 	// often that happened. The others are what was requested then, if that could be read.
@@ -130,11 +123,6 @@ type memory struct {
 	reductions                      uint8
 	loweredTo, loweredX, loweredMax uint8
 	loweredUnread                   bool
-}
-
-// record is the annotation applied-excess.
-type record struct {
-	excess, max, counted, replicas uint8
 }
 
 // moment is a time that a plan waits for.
@@ -146,54 +134,19 @@ const (
 	passed
 )
 
-// plan is a plan that is being carried out.
-type plan struct {
-	pending bool
-	// replicas, record and returned are written at the end. asked is how many machines the
-	// MachineSets requested when that was decided.
-	replicas uint8
-	record   record
-	returned [slots]bool
-	asked    uint8
-	// frees reports whether machines are released, and returns whether replicas are restored: that
-	// is written first.
-	frees, returns, failed bool
-	// stuck are the reserve machines that cannot be made.
-	stuck [slots]bool
-	// outdated reports whether the MachineDeployment has changed since.
-	outdated bool
-	memory   memory
-}
-
-// World is one MachineDeployment, its MachineSets and their machines, with what each actor has seen
-// and is about to write.
+// World is one MachineDeployment, its MachineSets and their machines, with what the controller knows
+// of them and is about to write.
 type World struct {
-	replicas, excess uint8
-	// max is the maximum number of machines; 0 is no maximum. unparsed reports whether the bounds
-	// cannot be parsed.
-	max      uint8
-	unparsed bool
-	record   record
-	// inclusive reports whether replicas are to include the reserve.
-	inclusive bool
-	machines  [slots]machine
-	// template is the number of the MachineSet that the template belongs to.
-	template uint8
-	sets     [2]machineSet
-	// deploymentSeen, with the numbers that replicas and the applied excess amount to, and
-	// templateSeen are what machine-controller-manager's store shows.
-	deploymentSeen, templateSeen uint8
-	// resizes are what machine-controller-manager is about to write to MachineSets, in this order.
-	resizes [2]resize
-	// reduced reports whether the applied excess was reduced recently.
-	reduced bool
-	// lowest is the smallest number of machines for workload for which machine-controller-manager
-	// may still be about to delete machines.
-	lowest uint8
+	deployment pair[deployment]
+	sets       [2]pair[machineSet]
+	// unsure reports for which MachineSets a write had no answer.
+	unsure   [2]bool
+	machines [slots]slot
+	// silent reports whether the target cluster does not respond.
+	silent pair[bool]
 	memory memory
-	plan   plan
-	turns  turns
-	// scaler is what an autoscaler is about to do.
+	works  [3]work
+	turns  [slots]direction
 	scaler scaler
 	// faults is how many more may happen.
 	faults uint8
@@ -206,93 +159,252 @@ type scaler struct {
 	to     uint8
 }
 
-// turns are in which direction the controller has decided to change the applied excess and, by
-// machine, the mark, since the last fact: what a user, a pod, the cloud, time or
-// machine-controller-manager's machines did.
-type turns struct {
-	excess direction
-	mark   [slots]direction
-}
-
 // settled returns a world at rest: machines that serve, the first of them busy, and more in
 // reserve.
-func settled(serving, excess, busy, faults, limit int, inclusive bool) World {
+func settled(serving, excess, busy, limit int, inclusive bool) World {
 	total := uint8(serving + excess)
-	w := World{replicas: uint8(serving), excess: uint8(excess), max: uint8(limit), inclusive: inclusive, faults: uint8(faults), lowest: uint8(serving)}
+	d := deployment{replicas: uint8(serving), excess: uint8(excess), max: uint8(limit), inclusive: inclusive}
 	if excess > 0 {
-		w.record = record{excess: uint8(excess), max: uint8(limit)}
+		d.record = record{excess: uint8(excess), max: uint8(limit)}
 	}
 	if inclusive && excess > 0 {
-		w.replicas, w.record.counted, w.record.replicas = total, uint8(excess), total
+		d.replicas, d.record.counted, d.record.replicas = total, uint8(excess), total
 	}
-	w.memory.known = true
-	w.sets[0] = machineSet{there: true, asks: total, total: total + 1}
-	w.sets[0].updateStore()
-	w.deploymentSeen = total
+	w := World{deployment: pair[deployment]{is: d}, memory: memory{known: true}}
+	w.sets[0].is = machineSet{there: true, asks: total, total: total + 1}
 	for i := range serving + excess {
-		m := machine{there: true, phase: running, priority: 3, busy: i < busy}
-		if i >= serving {
-			m.marked, m.closed, m.was, m.priority = true, true, true, 5
-		}
-		m.updateStore()
-		w.machines[i] = m
+		held := i >= serving
+		w.machines[i].machine.is = machine{there: true, phase: running, marked: held}
+		w.machines[i].host.is = host{there: true, closed: held, busy: i < busy}
 	}
+	w.showAll()
 	return w
 }
 
-// remove closes the gap that a machine leaves.
-func (w *World) remove(i int) {
-	copy(w.machines[i:], w.machines[i+1:])
-	w.machines[slots-1] = machine{}
-	for _, flags := range []*[slots]bool{&w.plan.returned, &w.plan.stuck} {
-		copy(flags[i:], flags[i+1:])
-		flags[slots-1] = false
-	}
-}
-
-// rolling reports whether more than one MachineSet is in use.
-func (w *World) rolling() bool {
-	used := 0
+// showAll makes the controller know everything, as after it has listed it.
+func (w *World) showAll() {
+	w.deployment.show()
+	w.silent.show()
+	w.unsure, w.turns = [2]bool{}, [slots]direction{}
 	for s := range w.sets {
-		if w.sets[s].asks > 0 || w.hasStaying(uint8(s)) {
-			used++
-		}
+		w.sets[s].show()
 	}
-	return used > 1
-}
-
-// hasStaying reports whether a MachineSet has machines that stay.
-func (w *World) hasStaying(set uint8) bool {
 	for i := range w.machines {
-		if m := &w.machines[i]; m.there && m.set == set && !m.leaving() {
-			return true
+		s := &w.machines[i]
+		s.machine.show()
+		if s.unsure, s.repeated = false, false; w.silent.is {
+			s.host.seen = host{}
+		} else {
+			s.showHost()
 		}
 	}
-	return false
 }
 
-// requestedMachines is how many machines the MachineSets request.
-func (w *World) requestedMachines() (n uint8) { return w.sets[0].asks + w.sets[1].asks }
+// showHost makes the store show the Node, if there is one, and its pods.
+func (s *slot) showHost() {
+	if s.host.show(); !s.host.is.there {
+		s.host.seen = host{}
+	}
+}
 
-// forget removes what no longer distinguishes worlds: a MachineSet that is empty and replaced, as
-// machine-controller-manager does.
+// isHostSeen reports whether the store shows the Node and its pods.
+func (s *slot) isHostSeen() bool { return s.host.isSeen() || !s.host.is.there && s.host.seen == host{} }
+
+// maxReplicas returns the maximum number of machines; 0 if it is not known.
+func (d *deployment) maxReplicas() int {
+	if d.max == 0 || d.unparsed {
+		return unlimited
+	}
+	return int(d.max)
+}
+
+const unlimited = 100
+
+// excessWithin is what max leaves of the excess.
+func (d *deployment) excessWithin() int {
+	return max(0, min(int(d.excess), d.maxReplicas()-d.workload()))
+}
+
+// forget removes what no longer distinguishes worlds: machines that nobody knows, and a MachineSet
+// that is empty and replaced.
 func (w *World) forget() {
-	old := 1 - w.template
-	switch s := &w.sets[old]; {
-	case !s.there || s.asks > 0 || s.creating > 0 || !s.latest() || w.templateSeen != w.template || !w.sets[w.template].seen || w.resizes[0].pending:
+	for i := slots - 1; i >= 0; i-- {
+		if s := &w.machines[i]; s.isFree() && *s != (slot{}) {
+			w.removeSlot(i)
+		}
+	}
+	for i := slots - 2; i >= 0; i-- { // close gaps
+		if w.machines[i] == (slot{}) && w.machines[i+1] != (slot{}) {
+			w.removeSlot(i)
+		}
+	}
+	for who := range w.works {
+		w.finish(who)
+	}
+	w.forgetSet()
+}
+
+func (w *World) removeSlot(i int) {
+	copy(w.machines[i:], w.machines[i+1:])
+	w.machines[slots-1] = slot{}
+	copy(w.turns[i:], w.turns[i+1:])
+	w.turns[slots-1] = unturned
+	all := []*deployment{&w.deployment.is, &w.deployment.seen}
+	for n := range w.works {
+		work := &w.works[n]
+		all = append(all, &work.next)
+		copy(work.errands[i:], work.errands[i+1:])
+		work.errands[slots-1] = errand{}
+	}
+	for _, d := range all {
+		for _, s := range []*slotSet{&d.named, &d.due} {
+			s.remove(i)
+		}
+	}
+}
+
+// forgetSet forgets an old MachineSet without machines.
+func (w *World) forgetSet() {
+	d, old := &w.deployment, 1-w.deployment.is.template
+	one, other := &w.sets[old], &w.sets[1-old]
+	if !d.isSeen() || w.works != [3]work{} || !one.is.there || one.is.asks > 0 || !one.isSeen() || !other.is.there || !other.isSeen() || w.unsure != [2]bool{} {
 		return
 	}
 	for i := range w.machines {
-		if w.machines[i].there && w.machines[i].set == old {
+		if m := &w.machines[i].machine; m.is.there && m.is.set == old || m.seen.there && m.seen.set == old {
 			return
 		}
 	}
-	w.sets[old] = machineSet{}
-	if w.template == 0 {
+	if *one = (pair[machineSet]{}); old == 1 {
 		return
 	}
-	w.sets[0], w.sets[1], w.template, w.templateSeen = w.sets[1], machineSet{}, 0, 0
+	w.sets[0], w.sets[1] = w.sets[1], w.sets[0]
+	d.is.template, d.seen.template = 0, 0
 	for i := range w.machines {
-		w.machines[i].set = 0
+		w.machines[i].machine.is.set, w.machines[i].machine.seen.set = 0, 0
 	}
+}
+
+// place returns where the next machine is: behind all others; below 0 if there is no place.
+func (w *World) place() int {
+	for i := slots - 1; i >= 0; i-- {
+		if !w.machines[i].isFree() {
+			return map[bool]int{true: i + 1, false: -1}[i+1 < slots]
+		}
+	}
+	return 0
+}
+
+var phaseNames = [...]string{"unmade", "pending", "running", "unknown", "failed", "terminating"}
+
+// String describes the world in one line.
+func (w World) String() string {
+	var b strings.Builder
+	add := func(condition bool, format string, args ...any) {
+		if condition {
+			fmt.Fprintf(&b, " "+format, args...)
+		}
+	}
+	add(true, "%s", w.deployment.is)
+	add(!w.deployment.isSeen(), "(seen: %s)", w.deployment.seen)
+	for s := range w.sets {
+		set := &w.sets[s]
+		add(set.is.there, "set%d=%d", s, set.is.asks)
+		add(!set.isSeen(), "(seen: %d)", set.seen.asks)
+	}
+	add(w.silent.is, "silent")
+	add(w.memory.surplus != never || w.memory.failures > 0, "surplus=%d failures=%d until=%d", w.memory.surplus, w.memory.failures, w.memory.retry)
+	add(w.scaler.lowers, "the autoscaler lowers replicas to %d", w.scaler.to)
+	for i := range w.machines {
+		if s := &w.machines[i]; !s.isFree() {
+			add(true, "%s:%s", name(i), s)
+		}
+	}
+	for who := range w.works {
+		if own := &w.works[who]; *own != (work{}) {
+			add(true, "| %s:%s", workerNames[who], own)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func (d deployment) String() string {
+	words := []string{fmt.Sprintf("replicas=%d X=%d A=%d", d.replicas, d.excess, d.record.excess)}
+	add := func(condition bool, format string, args ...any) {
+		if condition {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	add(d.max > 0, "max=%d", d.max)
+	add(d.record.excess > 0 && d.record.max != d.max, "(A was for max=%d)", d.record.max)
+	add(d.unparsed, "bounds cannot be parsed")
+	add(d.inclusive || d.record.counted > 0, "inclusive=%t counted=%d of %d", d.inclusive, d.record.counted, d.record.replicas)
+	add(d.template > 0, "template=%d", d.template)
+	add(d.named > 0, "named=%s due=%s", d.named, d.due)
+	return strings.Join(words, " ")
+}
+
+func (s slotSet) String() (text string) {
+	for i := range slots {
+		if s.has(i) {
+			text += name(i)
+		}
+	}
+	return text
+}
+
+func (s *slot) String() string {
+	text := s.machine.is.String()
+	if s.machine.seen != s.machine.is {
+		text += " seen as " + s.machine.seen.String()
+	}
+	return "[" + text + s.host.is.String() + map[bool]string{false: " (seen:" + s.host.seen.String() + ")"}[s.isHostSeen()] + map[bool]string{true: " unsure"}[s.unsure] + "]"
+}
+
+func (m machine) String() string {
+	if !m.there {
+		return "nothing"
+	}
+	words := []string{phaseNames[m.phase]}
+	add := func(condition bool, word string) {
+		if condition {
+			words = append(words, word)
+		}
+	}
+	add(m.set > 0, setName(m.set))
+	add(m.failing, "failing")
+	add(m.marked, "reserve")
+	add(m.marked && m.later, "later")
+	add(m.preserved, "preserved")
+	add(m.first, "first")
+	add(m.condemned, "condemned")
+	return strings.Join(words, " ")
+}
+
+func (h host) String() string {
+	return map[bool]string{true: " node"}[h.there] + map[bool]string{true: " closed"}[h.closed] + map[bool]string{true: " busy"}[h.busy]
+}
+
+func (w *work) String() string {
+	var b strings.Builder
+	add := func(condition bool, format string, args ...any) {
+		if condition {
+			fmt.Fprintf(&b, " "+format, args...)
+		}
+	}
+	add(w.writes, "writes %s", w.next)
+	for s, one := range w.sets {
+		add(one.pending, "set%d=%d", s, one.to.asks)
+		add(w.births[s] != births{}, "creates %d and %d in reserve", w.births[s].serve, w.births[s].reserve)
+	}
+	for i, e := range w.errands {
+		add(e.node != noNode, "%s %s", [...]string{"", "opens", "closes"}[e.node], name(i))
+		add(e.writes, "marks %s=%t", name(i), e.marked)
+		add(e.goes != stays, "deletes %s", name(i))
+		add(e.begun, "(%s has begun)", name(i))
+		add(e.stale || e.staleNode, "(%s is outdated)", name(i))
+	}
+	add(w.stale, "(outdated)")
+	add(w.failed, "(failed)")
+	return b.String()
 }

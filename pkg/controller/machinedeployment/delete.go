@@ -46,13 +46,15 @@ func (a *application) delete(ctx context.Context, deletions []plan.Deletion) err
 // is read before the next decision.
 func (a *application) deleteOne(ctx context.Context, d plan.Deletion) error {
 	m := d.Machine
+	if !a.memory.beginDeletion(m.UID) {
+		return conflictError("machines", m.Name, "it is being released")
+	}
+	defer a.memory.endDeletion(m.UID)
 	if d.Reason == plan.Surplus {
-		if err := a.confirmEmpty(ctx, m); err != nil {
+		if err := a.confirmGoing(ctx, m); err != nil {
 			return err
 		}
 	}
-	a.memory.noteDeleting(m.UID, true)
-	defer a.memory.noteDeleting(m.UID, false)
 	err := a.client.Machines(m.Namespace).Delete(ctx, m.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &m.UID, ResourceVersion: &m.ResourceVersion},
 	})

@@ -21,8 +21,9 @@ type memory struct {
 	gone map[types.UID]*mcm.Machine
 	// held are the MachineSets that a key decides about now.
 	held map[types.UID]bool
-	// deleting are machines for which a request to delete them is under way.
-	deleting map[types.UID]bool
+	// deleting are machines for which a request to delete them is under way, and opened those that are
+	// released, as long as their Nodes may be open while their Machines have the mark.
+	deleting, opened map[types.UID]bool
 	// nodes are the names of Nodes that may have been written.
 	nodes map[string]bool
 	// unclosable are the names of Nodes that the API server does not let have the taint of the reserve.
@@ -49,7 +50,10 @@ type setMemory struct {
 }
 
 func newMemory() *memory {
-	return &memory{sets: map[types.UID]*setMemory{}, gone: map[types.UID]*mcm.Machine{}, held: map[types.UID]bool{}, deleting: map[types.UID]bool{}, nodes: map[string]bool{}, unclosable: map[string]bool{}, moving: map[types.UID]bool{}, reported: map[string]time.Time{}}
+	return &memory{
+		sets: map[types.UID]*setMemory{}, gone: map[types.UID]*mcm.Machine{}, held: map[types.UID]bool{}, deleting: map[types.UID]bool{}, opened: map[types.UID]bool{},
+		nodes: map[string]bool{}, unclosable: map[string]bool{}, moving: map[types.UID]bool{}, reported: map[string]time.Time{},
+	}
 }
 
 // locked calls f with what is remembered of a MachineSet, and forgets it if nothing is left.
@@ -136,19 +140,32 @@ func (m *memory) isGone(uid types.UID) bool {
 	return m.gone[uid] != nil
 }
 
-// noteDeleting remembers that a request to delete a machine is under way, or has ended.
-func (m *memory) noteDeleting(machine types.UID, is bool) {
+// beginDeletion notes that a request to delete a machine is under way, unless its Node is being opened: pods
+// may come.
+func (m *memory) beginDeletion(machine types.UID) bool { return m.begin(m.deleting, m.opened, machine) }
+
+// beginOpening notes that the Node of a machine is being opened, unless that is being deleted.
+func (m *memory) beginOpening(machine types.UID) bool { return m.begin(m.opened, m.deleting, machine) }
+
+// begin adds a machine to some, unless it is among others.
+func (m *memory) begin(some, others map[types.UID]bool, machine types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if delete(m.deleting, machine); is {
-		m.deleting[machine] = true
+	if others[machine] {
+		return false
 	}
+	some[machine] = true
+	return true
 }
 
-func (m *memory) isDeleting(machine types.UID) bool {
+// endDeletion and endOpening end what these have begun.
+func (m *memory) endDeletion(machine types.UID) { m.end(m.deleting, machine) }
+func (m *memory) endOpening(machine types.UID)  { m.end(m.opened, machine) }
+
+func (m *memory) end(some map[types.UID]bool, machine types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.deleting[machine]
+	delete(some, machine)
 }
 
 // noteNode remembers a Node that may have been written.
@@ -248,5 +265,5 @@ func (m *memory) reportIn(key string, now time.Time) time.Duration {
 func (m *memory) len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.sets) + len(m.gone) + len(m.held) + len(m.deleting) + len(m.nodes) + len(m.unclosable) + len(m.moving)
+	return len(m.sets) + len(m.gone) + len(m.held) + len(m.deleting) + len(m.opened) + len(m.nodes) + len(m.unclosable) + len(m.moving)
 }

@@ -338,6 +338,7 @@ func (all moves) nodeOf(m *mcm.Machine) (change plan.NodeChange, has bool) {
 
 // free takes machines out of the reserve, unless another key does that already. If a request is under way
 // that deletes one of them, it fails once its Machine has been written, and only then is its Node opened.
+// Otherwise, none begins until both are written.
 func (a *application) free(ctx context.Context, leaving moves) error {
 	return inParallel(leaving.machines, func(m plan.MachineChange) error {
 		if !a.memory.beginMove(m.Before.UID) {
@@ -345,7 +346,8 @@ func (a *application) free(ctx context.Context, leaving moves) error {
 		}
 		defer a.memory.endMove(m.Before.UID)
 		n, has := leaving.nodeOf(m.Before)
-		if has && !a.memory.isDeleting(m.Before.UID) {
+		if has && a.memory.beginOpening(m.Before.UID) {
+			defer a.memory.endOpening(m.Before.UID)
 			if err := a.open(ctx, n); err != nil {
 				return err
 			}
@@ -423,4 +425,16 @@ func (a *application) confirmEmpty(ctx context.Context, m *mcm.Machine) error {
 // occupies reports whether a pod on the Node of a machine in reserve must not be there.
 func occupies(pod *corev1.Pod, m *mcm.Machine) bool {
 	return pool.IsWorkload(pod) && !pool.ToleratesReserve(pod, pool.ReserveEffects(m))
+}
+
+// confirmGoing returns a conflict if a pod runs on the Node of a machine in reserve, or may come, because the
+// Node has been opened since it was looked at. One that cannot be closed has to be open.
+func (a *application) confirmGoing(ctx context.Context, m *mcm.Machine) error {
+	if a.podClient != nil && pool.Marked(m) {
+		node := stores.Find[corev1.Node](a.nodes, m.Labels[mcm.NodeLabelKey])
+		if node != nil && pool.IsNodeOf(m, node) && !pool.HasReserveTaint(a.writtenNodes.Newest(node).Spec.Taints) && !a.memory.unclosableNodes()[node.Name] {
+			return conflictError("machines", m.Name, "its node is open")
+		}
+	}
+	return a.confirmEmpty(ctx, m)
 }

@@ -318,6 +318,30 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		})
 	})
 
+	It("deletes no machine whose Node is open already because it is released", func() {
+		playReserved(usual, 2, spared(1), keeping(everything), func(c *reserved) {
+			c.bind(c.serving()...)
+			c.settle()
+			spare := c.spare()[0]
+			delays := map[string]time.Duration{"patch machinesets": 5 * time.Second, "patch machines": 30 * time.Second, "delete machines": 5 * time.Second}
+			c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) {
+				if r.User == name && r.Subresource == "" {
+					return delays[r.Verb+" "+r.Resource], 0
+				}
+				return 2 * time.Millisecond, 0
+			})
+			c.edit(`{"spec":{"excessReplicas":0}}`)
+			time.Sleep(time.Second)
+			c.edit(`{"spec":{"replicas":3}}`)
+			time.Sleep(time.Second)
+			Expect(c.isOpen(spare)).To(BeTrue())
+			time.Sleep(6 * time.Second)
+			c.bind(spare)
+			c.settle()
+			Expect(c.serving()).To(And(HaveLen(3), ContainElement(spare)))
+		})
+	})
+
 	It("is at rest with an API server that drops its fields", func() {
 		kinds := slices.Concat(sim.Core, sim.Machine)
 		for i := range kinds {

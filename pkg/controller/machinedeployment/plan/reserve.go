@@ -104,8 +104,9 @@ func announceOwn(c keep.DeploymentChange, was, is int) (events []Event) {
 
 // surplusBesideReserve returns the machines of a MachineSet beyond its replicas that may be deleted now.
 // Machines of the reserve go first as far as the reserve is to shrink. For workload, those go that are
-// named, and others in the usual order. In a rollout, those that are not ready go before all others, as the steps of the
-// rollout count on, and the rest of the reserve goes last, so that each pod moves only once. A machine in
+// named, and others in the usual order. In a rollout, those that are not ready go before all others, as
+// the steps of the rollout count on, and the rest of the reserve goes last, so that each pod moves only
+// once. In the newest MachineSet, none that workload needs goes in place of one in reserve. A machine in
 // reserve goes only if no pod can come, and but for the last of a rollout, only if none runs there.
 func (s *set) surplusBesideReserve(staying []*mcm.Machine, n int) (surplus []*mcm.Machine) {
 	rule := s.of.kept.Rule
@@ -133,11 +134,28 @@ func (s *set) surplusBesideReserve(staying []*mcm.Machine, n int) (surplus []*mc
 		return !pool.Ready(m.Status.CurrentStatus.Phase) && (!pool.Marked(m) || s.of.View.Reserve.Unreachable == "" || closed(m))
 	})
 	takeGoing()
-	take(n, func(m *mcm.Machine) bool { return !pool.Marked(m) })
+	serving, most := func(m *mcm.Machine) bool { return !pool.Marked(m) }, n
+	if s == s.of.newest && slices.ContainsFunc(staying, func(m *mcm.Machine) bool { return pool.Marked(m) && !slices.Contains(surplus, m) }) {
+		most = s.of.beyondWorkload() - len(slices.DeleteFunc(slices.Clone(surplus), pool.Marked)) // else it will be one in reserve
+	}
+	take(most, serving)
 	for _, name := range rule.Closed {
 		take(1, func(m *mcm.Machine) bool { return m.Name == name })
 	}
 	return surplus
+}
+
+// beyondWorkload returns how many machines that are not in reserve there are beyond R.
+func (d *deployment) beyondWorkload() int {
+	n := -d.kept.Rule.Replicas
+	for _, s := range d.sets() {
+		for _, m := range s.machines {
+			if !pool.Marked(m) && m.DeletionTimestamp == nil {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // spareIn returns how many machines of a MachineSet go because the reserve shrinks.

@@ -252,6 +252,11 @@ func (s *spares) as(m *mcm.Machine, letter rune) *mcm.Machine {
 	return m
 }
 
+// unseen hides the Node of a machine.
+func unseen(machine string) func(*spares) {
+	return func(s *spares) { delete(s.Nodes, "node-"+machine) }
+}
+
 // keptSized makes a MachineSet one whose size was decided for so many machines in all.
 func keptSized(n int32) setChange {
 	return func(s *mcm.MachineSet) {
