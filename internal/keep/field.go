@@ -87,8 +87,8 @@ func (w desired) conflictMessage(v View) string {
 	return fmt.Sprintf("; spec.excessReplicas is written by %s and has no effect: bounds or the pool's excess count. Remove the field there", w.lastWriter)
 }
 
-// FieldManager is the name with which the controller, and machine-controller-manager's controllers
-// beside it, write MachineDeployments. Neither of them asks for an excess or removes one.
+// FieldManager is the name with which the controller, as machine-controller-manager's, writes
+// MachineDeployments. Neither of them asks for an excess or removes one.
 const FieldManager = "machine-controller-manager"
 
 // maxOwners is how many owners of a field are remembered.

@@ -26,8 +26,8 @@ const (
 // Unbounded is the Max of a MachineDeployment without bounds.
 const Unbounded = math.MaxInt32
 
-// Applied is A, the excess that machine-controller-manager is asked to run beyond R, with the max
-// that it was computed for. In both accountings, machine-controller-manager is shown R + A.
+// Applied is A, how many machines there are to be beyond R as far as that is recorded, with the max that
+// it was computed for. In both accountings, there are to be R + A machines.
 type Applied struct {
 	Excess, Max int
 	// Counted is how many machines of the excess spec.replicas includes; always 0 in additive
@@ -35,8 +35,8 @@ type Applied struct {
 	Counted int
 	// Absorbed is by how much another client has lowered spec.replicas since Counted was recorded,
 	// as far as the reserve can cover that. The reserve takes this reduction, so that R and the
-	// number of machines stay as they are until the machine-taint controller has decided which
-	// machines are deleted. A larger reduction lowers R at once.
+	// number of machines stay as they are until it is decided which machines are deleted. A larger
+	// reduction lowers R at once.
 	Absorbed int
 }
 
@@ -67,14 +67,13 @@ func (a Applied) withAbsorbed(recorded, replicas int) Applied {
 // lowered them.
 func (a Applied) Included() bool { return a.Counted+a.Absorbed > 0 }
 
-// VisibleReplicas is the number of replicas that machine-controller-manager sees: r + A, at most
-// the max recorded with A, and at least r with the machines of the excess that spec.replicas
-// includes.
+// VisibleReplicas is the number of machines that there are to be: r + A, at most the max recorded with A,
+// and at least r with the machines of the excess that spec.replicas includes.
 func VisibleReplicas(r int, a Applied) int {
 	return max(r+a.Counted, min(r+a.Excess, a.Max))
 }
 
-// Visible is the number of replicas that machine-controller-manager sees of a MachineDeployment.
+// Visible is the number of machines that a MachineDeployment is to have.
 func Visible(d *machine.MachineDeployment) int {
 	a := AppliedOf(d, d.Spec.Replicas)
 	return VisibleReplicas(max(0, int(a.Workload(d, d.Spec.Replicas))), a)
@@ -99,11 +98,10 @@ func (a Applied) String(replicas int) string {
 // ClampInt32 limits a count to the range of the API.
 func ClampInt32(n int) int32 { return int32(max(0, min(n, math.MaxInt32))) }
 
-// Workload is R, the number of machines that machine-controller-manager may run for workload:
-// spec.replicas without the reserve machines that it includes, or less while growth is still to be
-// split over zones. Applied replicas delay growth, but never a reduction: if the annotation is
-// larger, it is out of date. A negative number is kept, so that machine-controller-manager rejects
-// it.
+// Workload is R, the number of machines that workload may have: spec.replicas without the reserve
+// machines that it includes, or less while growth is still to be split over zones. Applied replicas
+// delay growth, but never a reduction: if the annotation is larger, it is out of date. A negative number
+// is kept, so that it is rejected.
 func Workload(d metav1.Object, replicas int32) int32 {
 	return AppliedOf(d, replicas).Workload(d, replicas)
 }
@@ -159,8 +157,8 @@ func Apply(d *machine.MachineDeployment, r int32, a Applied) {
 }
 
 // takeOut changes the numbers, and removes machines from the excess, as far as spec.replicas
-// includes them. If that leaves none, the record remains and is 0: if it were missing, the
-// machine-taint controller would take it for lost, and restore it.
+// includes them. If that leaves none, the record remains and is 0: if it were missing, it
+// would be taken for lost, and restored.
 func takeOut(d *machine.MachineDeployment, r, waiting int32, a Applied, machines int) {
 	n := min(machines, a.Counted)
 	a.Counted, a.Excess = a.Counted-n, a.Excess-n

@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FreezeLabel is the label by which machine-controller-manager stops scaling an object.
+// FreezeLabel is the label of an object that is not scaled.
 const FreezeLabel = "freeze"
 
-// Frozen reports whether machine-controller-manager has frozen a MachineSet or a MachineDeployment.
+// Frozen reports whether a MachineSet or a MachineDeployment is frozen.
 func Frozen(o metav1.Object) bool { return o.GetLabels()[FreezeLabel] == "True" }
 
 // DefaultPriority is the deletion priority of a machine without an explicit one.
@@ -60,8 +60,8 @@ func HasLeftoverPriority(m *mcm.Machine) bool {
 	return Marked(m) && (text == "2" || text == "5")
 }
 
-// Failure returns why the machine cannot be created, if the error makes machine-controller-manager
-// wait for minutes. Errors after which it retries within seconds do not count.
+// Failure returns why the machine cannot be created, if the error makes the machine controller wait for
+// minutes. Errors after which it retries within seconds do not count.
 func Failure(m *mcm.Machine) (code codes.Code, failed bool) {
 	last := m.Status.LastOperation
 	if last.Type != mcm.MachineOperationCreate || last.State != mcm.MachineStateFailed {
@@ -82,13 +82,11 @@ const changedAt = machineutils.LastDeploymentReplicaChangeByScalerTime
 // NameForDeletion returns the annotations that name further machines for deletion. Write them
 // together with the number of replicas.
 //
-// When machine-controller-manager has to run fewer machines, it deletes named machines first. If
-// the number stays the same, it deletes them only if they were named no later than replicas were
-// changed, so the time of the change is written, too. Otherwise, the time of naming is later.
-// machine-controller-manager acts on the time before it acts on the number, so it would create
-// machines in place of those it deleted, and delete them again. A missing time counts as the
-// present, so a past time is written. The time never goes back, whatever clock the previous writer
-// had.
+// Where the number falls, named machines are deleted first. If the number stays the same, they are
+// deleted only if they were named no later than replicas were changed, so the time of the change is
+// written, too. Otherwise, the time of naming is later, so that nothing is deleted before the number
+// falls. A missing time counts as the present, so a past time is written. The time never goes back,
+// whatever clock the previous writer had.
 func NameForDeletion(deployment metav1.Object, machines []string, fewer bool, now time.Time) map[string]string {
 	is := deployment.GetAnnotations()
 	to := map[string]string{}
@@ -112,11 +110,10 @@ func NameForDeletion(deployment metav1.Object, machines []string, fewer bool, no
 	return to
 }
 
-// Overdue is how long machine-controller-manager may take to delete a named machine by itself.
+// Overdue is how long a named machine may stay before it is named again.
 const Overdue = 10 * time.Second
 
-// Remind returns the annotation that makes machine-controller-manager delete named machines of a
-// MachineDeployment that still exist although they were named long ago, because replicas were
+// Remind returns the annotation that has named machines deleted of a MachineDeployment that still exist although they were named long ago, because replicas were
 // raised in the meantime. It is empty if there are none; due is then when the next one will be
 // overdue, or zero.
 func Remind(deployment metav1.Object, there func(name string) bool, now time.Time) (to map[string]string, due time.Time) {

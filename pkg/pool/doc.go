@@ -3,20 +3,18 @@
 // Package pool reads a MachineDeployment with its MachineSets, Machines, Nodes and pods into one
 // [Snapshot]. It also contains the functions that write the number of machines for workload,
 // [Resize], [Release] and [Apply], and those that put a machine in reserve or let it serve, [Mark]
-// and [Unmark]. It reads, in the same way as machine-controller-manager, which machines are named
-// for deletion and how early a machine is deleted ([Named], [Priority]), and, in the same way as
-// cluster-autoscaler, which pods may be evicted ([Evictor]).
+// and [Unmark]. It reads which machines are named for deletion and how early a machine is deleted
+// ([Named], [Priority]), and, in the same way as cluster-autoscaler, which pods may be evicted ([Evictor]).
 //
 //	informers' stores ---+
 //	lists of a client ---+-> Source -> Read -> Snapshot: plain values, to decide by or to print
 //	objects in a test ---+
 //
-// The lens, the controllers, the node groups and the plugin all use this package, so that they
-// agree on these answers:
+// The controllers, the node groups and the plugin all use this package, so that they agree on these answers:
 //
 //  1. R, the number of machines for workload, is spec.replicas without the reserve machines that it
 //     includes ([Applied.Counted]), but at most the annotation applied-replicas, if that is set.
-//     machine-controller-manager sees R plus the applied excess, wherever the reserve is counted.
+//     There are to be R machines and the applied excess, wherever the reserve is counted.
 //  2. A MachineSet belongs to the MachineDeployment that controls it by UID, and a Machine to its
 //     MachineSet likewise.
 //  3. A Machine names its Node in a label. Node names that are derived from addresses are reused: a

@@ -42,7 +42,7 @@ func Mark(m *mcm.Machine, want machine.Reserve) *mcm.Machine {
 // records as added. If the mark cannot be parsed, only the mark is removed.
 func Unmark(m *mcm.Machine) *mcm.Machine {
 	m = m.DeepCopy()
-	m.Spec.NodeTemplateSpec = AddedByMark(m).Without(m.Spec.NodeTemplateSpec)
+	m.Spec.NodeTemplateSpec, _ = WithoutMark(m)
 	if delete(m.Annotations, machine.ReserveAnnotation); len(m.Annotations) == 0 {
 		m.Annotations = nil
 	}
@@ -57,61 +57,34 @@ func withEntry(all map[string]string, key, value string) map[string]string {
 	return all
 }
 
-// Added are the parts of a Machine's mark that its node template really has: the index of each
-// taint in its list, and the annotations. Mark is the whole mark.
-type Added struct {
-	Mark        machine.Reserve
-	Taints      []int
-	Annotations map[string]string
-}
-
-// AddedByMark finds what the mark of a Machine records. If a taint is there twice, the last one is
-// ours, because we append. A mark that cannot be parsed records nothing.
-func AddedByMark(m *mcm.Machine) Added {
+// WithoutMark returns the node template of a Machine without what its mark records as added, and the mark.
+// If a taint is there twice, the last one is ours, because we append. A mark that cannot be parsed records
+// nothing. The Machine is not changed.
+func WithoutMark(m *mcm.Machine) (mcm.NodeTemplateSpec, machine.Reserve) {
+	template := m.Spec.NodeTemplateSpec
 	text, marked := m.Annotations[machine.ReserveAnnotation]
 	if !marked {
-		return Added{}
+		return template, machine.Reserve{} // most are not
 	}
 	mark, _ := machine.ParseReserve(text)
-	a := Added{Mark: mark, Annotations: map[string]string{}}
-	template := m.Spec.NodeTemplateSpec
 	for _, taint := range mark.Taints {
 		for i := len(template.Spec.Taints) - 1; i >= 0; i-- {
 			if template.Spec.Taints[i] == taint {
-				a.Taints = append(a.Taints, i)
+				template.Spec.Taints = slices.Delete(slices.Clone(template.Spec.Taints), i, i+1)
 				break
 			}
 		}
 	}
-	slices.Sort(a.Taints) // the lens puts each back where it was
-	for key, value := range mark.Annotations {
-		if held, there := template.Annotations[key]; there && held == value {
-			a.Annotations[key] = value
-		}
+	template.Annotations = maps.Clone(template.Annotations)
+	maps.DeleteFunc(template.Annotations, func(key, held string) bool {
+		value, added := mark.Annotations[key]
+		return added && held == value
+	})
+	if len(template.Spec.Taints) == 0 {
+		template.Spec.Taints = nil
 	}
-	return a
-}
-
-// Without returns the node template of the Machine without what was added. It may share parts with
-// the template, which is not changed.
-func (a Added) Without(template mcm.NodeTemplateSpec) mcm.NodeTemplateSpec {
-	if len(a.Taints) > 0 {
-		var left []corev1.Taint
-		for i, taint := range template.Spec.Taints {
-			if !slices.Contains(a.Taints, i) {
-				left = append(left, taint)
-			}
-		}
-		template.Spec.Taints = left
+	if len(template.Annotations) == 0 {
+		template.Annotations = nil
 	}
-	if len(a.Annotations) > 0 {
-		template.Annotations = maps.Clone(template.Annotations)
-		for key := range a.Annotations {
-			delete(template.Annotations, key)
-		}
-		if len(template.Annotations) == 0 {
-			template.Annotations = nil
-		}
-	}
-	return template
+	return template, mark
 }

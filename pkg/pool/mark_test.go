@@ -103,39 +103,35 @@ var _ = Describe("A Machine in reserve", func() {
 	})
 })
 
-var _ = DescribeTable("What a mark has added to a node template that was edited since",
-	func(edited *mcm.Machine, taints []int, annotations map[string]string, left *mcm.Machine) {
+var _ = DescribeTable("A node template that was edited since it was marked, without the mark,",
+	func(edited, left *mcm.Machine) {
 		mark := machine.Reserve{Since: noon, Taints: []corev1.Taint{noExecute, noSchedule}, Annotations: entries("scale-down", "no", "b", "")}
 		edited.Annotations = entries(machine.ReserveAnnotation, mark.String())
 		before := edited.DeepCopy()
-		added := pool.AddedByMark(edited)
-		Expect(added).To(Equal(pool.Added{Mark: mark, Taints: taints, Annotations: annotations}))
-		Expect(added.Without(edited.Spec.NodeTemplateSpec)).To(Equal(left.Spec.NodeTemplateSpec))
+		template, was := pool.WithoutMark(edited)
+		Expect(template).To(Equal(left.Spec.NodeTemplateSpec))
+		Expect(was).To(Equal(mark))
 		Expect(edited).To(Equal(before))
 	},
-	Entry("is all that the mark records, if that is still there",
-		templated(entries("scale-down", "no", "b", ""), noExecute, noSchedule), []int{0, 1}, entries("scale-down", "no", "b", ""), templated(nil)),
-	Entry("is in the order of the template, whatever that of the mark",
-		templated(entries("scale-down", "no", "b", ""), noSchedule, dedicated, noExecute), []int{0, 2}, entries("scale-down", "no", "b", ""), templated(nil, dedicated)),
-	Entry("is the last of two equal taints",
-		templated(nil, noSchedule, dedicated, noSchedule), []int{2}, entries(), templated(nil, noSchedule, dedicated)),
-	Entry("is no taint that has another value now",
-		templated(nil, noExecute, taint("spare", "own", corev1.TaintEffectNoSchedule)), []int{0}, entries(), templated(nil, taint("spare", "own", corev1.TaintEffectNoSchedule))),
-	Entry("is no annotation that has another value now",
-		templated(entries("scale-down", "yes", "b", ""), noSchedule), []int{0}, entries("b", ""), templated(entries("scale-down", "yes"))),
-	Entry("is one annotation of one",
-		templated(entries("b", "")), nil, entries("b", ""), templated(nil)),
-	Entry("is nothing, if nothing of it is left",
-		templated(entries("own", "x"), dedicated), nil, entries(), templated(entries("own", "x"), dedicated)),
+	Entry("lacks all that the mark records, if that is still there",
+		templated(entries("scale-down", "no", "b", ""), noExecute, noSchedule), templated(nil)),
+	Entry("lacks it in whatever order", templated(entries("scale-down", "no", "b", ""), noSchedule, dedicated, noExecute), templated(nil, dedicated)),
+	Entry("lacks the last of two equal taints", templated(nil, noSchedule, dedicated, noSchedule), templated(nil, noSchedule, dedicated)),
+	Entry("has a taint that has another value now",
+		templated(nil, noExecute, taint("spare", "own", corev1.TaintEffectNoSchedule)), templated(nil, taint("spare", "own", corev1.TaintEffectNoSchedule))),
+	Entry("has an annotation that has another value now",
+		templated(entries("scale-down", "yes", "b", ""), noSchedule), templated(entries("scale-down", "yes"))),
+	Entry("lacks one annotation of one", templated(entries("b", "")), templated(nil)),
+	Entry("is as it is, if nothing of it is left", templated(entries("own", "x"), dedicated), templated(entries("own", "x"), dedicated)),
 )
 
-var _ = Describe("A Machine without a mark that can be read", func() {
-	It("has nothing added", func() {
-		m := templated(entries("scale-down", "no"), noSchedule)
-		Expect(pool.AddedByMark(m)).To(Equal(pool.Added{}))
-		m.Annotations = entries(machine.ReserveAnnotation, "yesterday")
-		added := pool.AddedByMark(m)
-		Expect(added.Mark).To(BeZero())
-		Expect(added.Without(m.Spec.NodeTemplateSpec)).To(Equal(m.Spec.NodeTemplateSpec))
-	})
+var _ = It("A Machine without a mark that can be read has nothing added", func() {
+	m := templated(entries("scale-down", "no"), noSchedule)
+	template, mark := pool.WithoutMark(m)
+	Expect(template).To(Equal(m.Spec.NodeTemplateSpec))
+	Expect(mark).To(BeZero())
+	m.Annotations = entries(machine.ReserveAnnotation, "yesterday")
+	template, mark = pool.WithoutMark(m)
+	Expect(template).To(Equal(m.Spec.NodeTemplateSpec))
+	Expect(mark).To(BeZero())
 })

@@ -107,7 +107,7 @@ type Snapshot struct {
 	// Replicas is spec.replicas. Workload is R, the machines that workload may have, and Requested
 	// is R plus the growth that is still to be split over zones. None is negative.
 	Replicas, Workload, Requested int
-	// Applied is A, the excess that machine-controller-manager is asked to run.
+	// Applied is A, the excess that is recorded.
 	Applied Applied
 	// Wishes are the places where an excess can be requested. WishesErr is an error about an
 	// invalid one.

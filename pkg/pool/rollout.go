@@ -20,10 +20,9 @@ type Rollout struct {
 	// Replacing reports whether machines of an older template are being replaced, or updated in
 	// place. The rollout then determines the number of machines.
 	Replacing bool
-	// Spread reports whether more than one MachineSet is in use. When replicas are reduced,
-	// machine-controller-manager then does not simply delete the machines that would be deleted
-	// first: it spreads the reduction over the sets (RollingUpdate), or postpones it together with
-	// the rollout (InPlaceUpdate).
+	// Spread reports whether more than one MachineSet is in use. When replicas are reduced, the machines
+	// that go are then not simply those that would be deleted first: the reduction is spread over the sets
+	// (RollingUpdate), or postponed together with the rollout (InPlaceUpdate).
 	Spread bool
 }
 
@@ -67,8 +66,7 @@ func CurrentSet(d *machine.MachineDeployment, sets []*mcm.MachineSet) string {
 	return ""
 }
 
-// leavesOldMachines reports whether machine-controller-manager leaves machines of older templates
-// unchanged.
+// leavesOldMachines reports whether machines of older templates stay as they are.
 func leavesOldMachines(d *machine.MachineDeployment) bool {
 	s := d.Spec.Strategy
 	manual := s.Type == mcm.InPlaceUpdateMachineDeploymentStrategyType && s.InPlaceUpdate != nil && s.InPlaceUpdate.OrchestrationType == mcm.OrchestrationTypeManual

@@ -393,3 +393,7 @@ var _ = Describe("With late watches, law 2 and 3:", func() {
 		})
 	})
 })
+
+var _ = It("What is remembered of a MachineSet that is gone is forgotten with the end of the sync", func() {
+	Expect(HeldAfterRelease()).To(Equal(1))
+})

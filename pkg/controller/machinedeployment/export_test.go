@@ -8,6 +8,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	dto "github.com/prometheus/client_model/go"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Held returns how much the controller remembers.
@@ -41,4 +42,16 @@ func (c *Controller) Remembered() int {
 	c.reserves.mu.Lock()
 	defer c.reserves.mu.Unlock()
 	return len(c.reserves.memories)
+}
+
+// HeldAfterRelease returns how much is remembered of two MachineSets that a key has ended to decide about, of
+// which one is gone.
+func HeldAfterRelease() int {
+	m, sets := newMemory(), []types.UID{"gone", "there"}
+	m.hold(sets)
+	for _, set := range sets {
+		m.noteName(set, "machine")
+	}
+	m.release(sets, sets[:1])
+	return m.len()
 }

@@ -426,6 +426,38 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		})
 	})
 
+	It("remembers of a reserve what it did while it adopts a machine, about which nothing else is decided", func() {
+		var c0 *Controller
+		playReserved(usual, 1, spared(1), keepingWith(everything, func(c *Controller) { c0 = c }), func(c *reserved) {
+			remembered := -1
+			c.AfterWrite(func(w sim.Write) error {
+				if w.User == name && w.Resource == "machines" && w.Name == "orphan" && remembered < 0 {
+					remembered = c0.Remembered()
+				}
+				return nil
+			})
+			like := world.List[mcm.Machine](c, machineGVR)[0]
+			orphan := fixture.Machine("orphan", func(m *mcm.Machine) { m.Labels, m.Spec = maps.Clone(like.Labels), *like.Spec.DeepCopy() })
+			delete(orphan.Labels, mcm.NodeLabelKey)
+			world.Create(c.machines(), orphan)
+			c.settle()
+			Expect(remembered).To(Equal(1))
+		})
+	})
+
+	It("remembers nothing of one that was gone before it could be seen leaving", func() {
+		var c0 *Controller
+		playReserved(usual, 1, spared(1), keepingWith(everything, func(c *Controller) { c0 = c }), func(c *reserved) {
+			c.Hold("machinedeployments", name)
+			world.Delete(c.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace), "pool")
+			c.edit(`{"metadata":{"finalizers":null}}`)
+			c.Release("machinedeployments", name)
+			c.settle()
+			Expect(world.List[v1alpha1.MachineDeployment](c, deploymentGVR)).To(BeEmpty())
+			Expect(c0.Remembered()).To(BeZero())
+		})
+	})
+
 	It("remembers since when too many serve, though requests fail that have nothing to do with it", func() {
 		playReserved(usual, 2, spared(1), keeping(everything), func(c *reserved) {
 			c.bind(slices.Concat(c.serving(), c.spare())...) // one pod too many, as if a Node had been open

@@ -38,8 +38,9 @@ func (s *set) changes(preserve map[types.UID]string, deletions []Deletion) (chan
 // as long as they exist. Those that have failed or are leaving take only the kind of the class.
 func (s *set) hasOldTemplate(m *mcm.Machine) bool {
 	is, want := &m.Spec, &s.Object.Spec.Template.Spec
+	template, _ := pool.WithoutMark(m)
 	return is.Class.Kind != want.Class.Kind || machineutils.IsMachineActive(m) &&
-		(!equality.Semantic.DeepEqual(pool.AddedByMark(m).Without(is.NodeTemplateSpec), want.NodeTemplateSpec) || !equality.Semantic.DeepEqual(is.MachineConfiguration, want.MachineConfiguration))
+		(!equality.Semantic.DeepEqual(template, want.NodeTemplateSpec) || !equality.Semantic.DeepEqual(is.MachineConfiguration, want.MachineConfiguration))
 }
 
 func (s *set) withTemplate(m *mcm.Machine) *mcm.Machine {
@@ -47,7 +48,7 @@ func (s *set) withTemplate(m *mcm.Machine) *mcm.Machine {
 	want := s.Object.Spec.Template.Spec.DeepCopy()
 	m.Spec.Class.Kind = want.Class.Kind
 	if machineutils.IsMachineActive(m) {
-		mark := pool.AddedByMark(m).Mark
+		_, mark := pool.WithoutMark(m)
 		m.Spec.NodeTemplateSpec, m.Spec.MachineConfiguration = want.NodeTemplateSpec, want.MachineConfiguration
 		if pool.Marked(m) {
 			delete(m.Annotations, machine.ReserveAnnotation)

@@ -4,7 +4,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -72,7 +71,6 @@ func (d *deployment) changeOwn(c keep.DeploymentChange) {
 	if c.Managed != nil {
 		o.ManagedFields = c.Managed
 	}
-	o.Annotations = maps.Clone(o.Annotations)
 	for key, value := range c.Annotations {
 		if delete(o.Annotations, key); value != "" {
 			metav1.SetMetaDataAnnotation(&o.ObjectMeta, key, value)
@@ -158,10 +156,11 @@ func (d *deployment) beyondWorkload() int {
 	return n
 }
 
-// spareIn returns how many machines of a MachineSet go because the reserve shrinks.
+// spareIn returns how many machines of a MachineSet go because the reserve shrinks. In a rollout, none is
+// drained.
 func (d *deployment) spareIn(s *set) (n int32) {
 	for _, m := range s.machines {
-		if goes, drained := d.isGoing(m); goes && !drained {
+		if goes, _ := d.isGoing(m); goes {
 			n++
 		}
 	}
@@ -249,7 +248,7 @@ func (d *deployment) unready() int32 {
 	ready := 0
 	for _, s := range d.sets() {
 		for _, m := range s.machines {
-			if pool.Marked(m) && m.DeletionTimestamp == nil && pool.Ready(m.Status.CurrentStatus.Phase) {
+			if pool.Marked(m) && pool.Ready(m.Status.CurrentStatus.Phase) {
 				ready++
 			}
 		}

@@ -11,7 +11,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -57,6 +59,8 @@ var _ = DescribeTable("The status of a MachineDeployment with a reserve counts",
 		"3 machines, 3 updated, 3 ready, 3 available, 0 not; 1 of 2 in reserve ready", "True", "False NotReady"),
 	Entry("no machine in reserve that is yet to come", withSpares(2, newDeployment(2), of("new", 4, "rr")),
 		"2 machines, 2 updated, 2 ready, 2 available, 0 not; 0 of 0 in reserve ready", "True", "False Growing"),
+	Entry("a ready one in reserve that leaves no more, while another one takes its place", changed(withSpares(2, newDeployment(2), of("new", 4, "rrRR")), to("new-3", leaving)),
+		"4 machines, 4 updated, 4 ready, 4 available, 0 not; 1 of 1 in reserve ready", "True", "False Growing"),
 	Entry("one that boots and serves", withSpares(2, newDeployment(3), of("new", 5, "rrpRP")),
 		"3 machines, 3 updated, 3 ready, 3 available, 0 not; 0 of 2 in reserve ready", "True", "False NotReady"),
 	Entry("one that boots and serves, and what is not available for it", withSpares(1, newDeployment(3), of("new", 4, "rrpP")),
@@ -244,6 +248,20 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		Expect(p.Deployment.After.Spec.ReserveWitness).To(BeTrue())
 		Expect(p.Deployment.Events).To(ConsistOf(HaveField("Reason", "ExcessRestored")))
 		Expect(tale(p)).To(BeEmpty())
+	})
+
+	It("gives the field that it has restored back to who applied it", func() {
+		s := withSpares(2, newDeployment(1), of("new", 3, "rRR"))
+		s.edit(func(d *api.MachineDeployment) {
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, api.ExcessOwnersAnnotation, api.ExcessOwnersText([]string{"gitops"}))
+			d.ManagedFields = []metav1.ManagedFieldsEntry{{
+				Manager: keep.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:excessReplicas":{}}}`)},
+			}}
+		})
+		before := s.View.Deployment.DeepCopy()
+		after := s.decide().Deployment.After
+		Expect(after.ManagedFields).To(ContainElement(HaveField("Manager", "gitops")))
+		Expect(s.View.Deployment).To(Equal(before), "the object of the view stays as it was")
 	})
 
 	It("has no reserve if a client removes the field that knows it, with an event", func() {

@@ -52,9 +52,7 @@ func (v View) withTotal() View {
 		return v
 	}
 	kept := keep.New(*v.Reserve)
-	if v.kept = &kept; kept.Idle {
-		v.total = new(int32(v.Reserve.Memory.Workload(d)))
-	} else {
+	if v.kept = &kept; !kept.Idle {
 		v.total = new(pool.ClampInt32(kept.Rule.Total))
 	}
 	return v
