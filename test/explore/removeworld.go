@@ -33,9 +33,6 @@ type sized struct {
 	changed uint8
 }
 
-// isDue reports whether a named machine goes even if there are not too many.
-func (s *sized) isDue(at int) bool { return s.named[at] > 0 && s.named[at] <= s.changed }
-
 // callKind is what an autoscaler asks of the node groups' server.
 type callKind uint8
 

@@ -112,7 +112,7 @@ var _ = Describe("A forecast", func() {
 			d.Spec.Replicas, d.Annotations[api.AppliedExcessAnnotation] = 5, "2,counted=2,replicas=5"
 		})
 		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 6}"))
-		Expect(text).To(ContainSubstring("p: 4 of 4 machines serve, 2 in reserve"))
+		Expect(text).To(And(ContainSubstring("p: 4 of 4 machines serve, 2 in reserve"), Not(ContainSubstring("excess applied"))))
 		Expect(f.End.Pools[0]).To(And(HaveField("Replicas", 6), HaveField("Counted", 2)))
 	})
 
@@ -200,6 +200,30 @@ var _ = Describe("A forecast", func() {
 		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 250}"))
 		Expect(f.End.Rest).To(BeTrue())
 		Expect(short(f.End.Pools[0])).To(Equal("R250 A0 serve  reserve  leave  new 250+0"), text)
+	})
+
+	DescribeTable("of one without a reserve is moving", func(change func(*Objects), why string) {
+		o := stringAt()
+		pool(o, "p", 2, 0)
+		change(o)
+		f, _ := told(*o, "")
+		Expect(f.Plans[0]).To(And(HaveField("State", Moving), HaveField("Why", why), HaveField("Steps", BeEmpty())))
+	},
+		Entry("while a machine boots", func(o *Objects) { o.Machines[1].Status.CurrentStatus.Phase = mcm.MachinePending }, "machines are being created or deleted"),
+		Entry("while a machine leaves", func(o *Objects) { o.Machines[1].DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, "machines are being created or deleted"),
+		Entry("if machines are to be created", func(o *Objects) { o.Machines = o.Machines[:1] }, "machines are being created or deleted"),
+		Entry("if it lacks a finalizer", func(o *Objects) { o.Deployments[0].Finalizers = nil }, "MachineSets, machines or Nodes are being changed"),
+	)
+
+	It("shows machines that only change their role", func() {
+		o := stringAt()
+		pool(o, "p", 3, 1, func(d *api.MachineDeployment) {
+			d.Spec.Replicas, d.Spec.ExcessReplicas = 2, ptr.To(int32(2))
+			d.Annotations[api.AppliedExcessAnnotation], d.Annotations[api.WantedExcessAnnotation] = "2", "2"
+		})
+		o.Pods = o.Pods[:2]
+		_, text := told(*o, "")
+		Expect(text).To(And(ContainSubstring("put machine p-c into reserve (Retired)"), ContainSubstring("in reserve: p-c p-d")))
 	})
 
 	It("adopts machines that nothing has, and counts them as its own", func() {

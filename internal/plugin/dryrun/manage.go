@@ -28,7 +28,7 @@ type machinesPlan struct {
 // isUnsettled reports whether machines are being created or deleted, or are not ready.
 func (p machinesPlan) isUnsettled() bool {
 	return len(p.Creations)+len(p.Deletions) > 0 || slices.ContainsFunc(p.View.Sets, func(s machineplan.Set) bool {
-		return len(s.Machines) != int(s.Object.Spec.Replicas) || slices.ContainsFunc(s.Machines, func(m *mcm.Machine) bool {
+		return slices.ContainsFunc(s.Machines, func(m *mcm.Machine) bool {
 			return m.DeletionTimestamp != nil || !pool.Ready(m.Status.CurrentStatus.Phase)
 		})
 	})

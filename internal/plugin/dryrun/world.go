@@ -13,7 +13,6 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -185,9 +184,6 @@ func (w *world) version() string {
 
 func (w *world) putDeployment(d *machine.MachineDeployment) {
 	d = d.DeepCopy()
-	if was := w.deployments[keyOf(d)]; was != nil && was.Generation == d.Generation && !equality.Semantic.DeepEqual(was.Spec, d.Spec) {
-		d.Generation++
-	}
 	d.ResourceVersion = w.version()
 	w.deployments[keyOf(d)] = d
 }

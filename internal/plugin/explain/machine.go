@@ -127,7 +127,7 @@ func (m machine) because(a *Account) {
 			formatPast(m.Since, m.objects.At), m.zone.Excess, m.zone.Replicas)
 		a.addReason("With the mark, its Node has a taint that keeps pods away, and cluster-autoscaler does not remove the machine.")
 		if m.Dedicated != "" {
-			a.addReason("It is dedicated: it leaves the reserve only for waiting pods of %s, not when replicas are raised or another machine fails (law 19).", m.Dedicated)
+			a.addReason("It is dedicated: it leaves the reserve only for waiting pods of %s, not when replicas are raised or another machine fails (law 12).", m.Dedicated)
 		}
 	case overview.Leaving:
 		a.addReason("%s", m.leaving())

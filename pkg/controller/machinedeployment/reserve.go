@@ -348,6 +348,9 @@ func (a *application) free(ctx context.Context, leaving moves) error {
 		n, has := leaving.nodeOf(m.Before)
 		if has && a.memory.beginOpening(m.Before.UID) {
 			defer a.memory.endOpening(m.Before.UID)
+			if pool.BeingDeleted(a.writtenMachines.Newest(m.Before)) || a.memory.isGone(m.Before.UID) {
+				return conflictError("machines", m.Before.Name, "it has been deleted since it was looked at")
+			}
 			if err := a.open(ctx, n); err != nil {
 				return err
 			}

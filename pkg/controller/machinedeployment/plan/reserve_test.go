@@ -123,6 +123,7 @@ var _ = DescribeTable("A MachineDeployment with a reserve",
 		d.Annotations = map[string]string{machineutils.TriggerDeletionByMCM: "new-0~" + mark(-time.Minute), machineutils.LastDeploymentReplicaChangeByScalerTime: mark(0)}
 	}), of("new", 4, "rrrR", keptSized(4))), "new 4 -> 3, delete new-0 (Surplus)"),
 	Entry("deletes one that serves and that a client names, later than it changed replicas", withSpares(1, newDeployment(2, nominates("new-0~"+mark(0))), of("new", 4, "rrrR", keptSized(4))), "new 4 -> 3, delete new-0 (Surplus)"),
+	Entry("deletes none that serves and that a client names, before it changes replicas", withSpares(1, newDeployment(3, nominates("new-0~"+mark(0))), of("new", 4, "rrrR", keptSized(4))), "new-3 leaves"),
 	Entry("deletes one in reserve that a client names, and restores replicas", withSpares(1, newDeployment(2, nominates("new-3~"+mark(0))), of("new", 4, "rrrR", keptSized(4))), "delete new-3 (Named)"),
 	Entry("deletes no other for one that a client names and that is gone: replicas are restored", withSpares(1, newDeployment(2, nominates("gone~"+mark(0))), of("new", 4, "rrrR", keptSized(4))), ""),
 	Entry("deletes no other for one that a client names and that leaves the reserve since: replicas are restored", changed(withSpares(1, newDeployment(2, nominates("new-3~"+mark(0))), of("new", 5, "rrrRR", keptSized(4))), to("new-3", deletedAt(noon), phased(mcm.MachineTerminating))), "new 5 -> 4"),
