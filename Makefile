@@ -124,8 +124,8 @@ nightly: ## Run these and all long tests one after the other, with one result li
 	@go run ./test/nightly $(NIGHT)
 
 STORMS ?= 300
-STORMY = ./test/sim/storm ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/capacitybuffer \
-	./pkg/controller/federatedhpa ./pkg/controller/machinedeployment ./pkg/controller/machinetaint ./pkg/controller/release ./pkg/controller/reserves ./pkg/provider/nodegroup
+STORMY = ./test/sim/storm ./test/reserve ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/capacitybuffer \
+	./pkg/controller/federatedhpa ./pkg/controller/machinedeployment ./pkg/controller/release ./pkg/controller/reserves ./pkg/provider/nodegroup
 
 .PHONY: storms
 storms: ## Run STORMS=300 random histories of each controller, and half as many with new seeds

@@ -90,7 +90,7 @@ func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
 // purePackages only decide.
 var purePackages = []string{
-	"pkg/distribute", "pkg/fit", "pkg/pool", "pkg/reserve", "pkg/schedule", "pkg/similar", "internal/keep", "internal/overview", "internal/sizing",
+	"pkg/distribute", "pkg/fit", "pkg/pool", "pkg/reserve", "pkg/schedule", "pkg/similar", "pkg/controller/machinetaint", "internal/overview", "internal/sizing",
 }
 
 // decides reports whether a file makes decisions: those of the pure packages, and of the package

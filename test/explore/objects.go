@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	machineapi "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	deploymentplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -44,7 +44,7 @@ const (
 	revision        = "deployment.kubernetes.io/revision"
 )
 
-var settings = keep.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: patience}
+var settings = machinetaint.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: patience}
 
 var phases = [...]mcm.MachinePhase{"", mcm.MachinePending, mcm.MachineRunning, mcm.MachineUnknown, mcm.MachineFailed, mcm.MachineTerminating}
 
@@ -282,8 +282,8 @@ func momentOf(t time.Time) moment {
 }
 
 // object returns the memory of the controller.
-func (m memory) object(d *machineapi.MachineDeployment) keep.Memory {
-	o := keep.Memory{
+func (m memory) object(d *machineapi.MachineDeployment) machinetaint.Memory {
+	o := machinetaint.Memory{
 		SurplusSince: m.surplus.asTime(now, now.Add(-patience)),
 		Retry:        reserve.Retry{Failures: int(m.failures), Until: m.retry.asTime(later, earlier), Left: int(m.left), Try: int(m.try)},
 		Lowered:      reserve.Lowered{Times: int(m.reductions), Until: m.lowered.asTime(later, earlier), Replicas: int(m.loweredTo), Wish: int(m.loweredX), Max: int(m.loweredMax), Unread: m.loweredUnread},
@@ -299,7 +299,7 @@ func (m memory) object(d *machineapi.MachineDeployment) keep.Memory {
 
 // memoryOf returns what the controller remembers after a plan. What two plans in a row decide is the
 // same for larger numbers of failures.
-func memoryOf(p keep.Memory) memory {
+func memoryOf(p machinetaint.Memory) memory {
 	m := memory{
 		known: true, surplus: momentOf(p.SurplusSince), failures: uint8(min(p.Retry.Failures, 2)), retry: momentOf(p.Retry.Until), left: uint8(p.Retry.Left), try: uint8(p.Retry.Try),
 		lowered: momentOf(p.Lowered.Until), reductions: uint8(min(p.Lowered.Times, 2)), loweredTo: uint8(p.Lowered.Replicas), loweredX: uint8(p.Lowered.Wish), loweredUnread: p.Lowered.Unread,

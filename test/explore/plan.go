@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	machineapi "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	deploymentplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -106,14 +106,14 @@ func (k *knownPool) view() deploymentplan.View {
 }
 
 // reserve returns what decides about the reserve, nil if there is no trace of one.
-func (k *knownPool) reserve(d *machineapi.MachineDeployment, from *pool.List) *keep.View {
-	v := &keep.View{Now: now, Settings: settings, Deployment: d, Memory: k.memory.object(d), Evictions: &keep.Evictions{}}
+func (k *knownPool) reserve(d *machineapi.MachineDeployment, from *pool.List) *machinetaint.View {
+	v := &machinetaint.View{Now: now, Settings: settings, Deployment: d, Memory: k.memory.object(d), Evictions: &machinetaint.Evictions{}}
 	if k.silent {
 		v.Unreachable = "the target cluster is silent"
 	}
 	s := pool.Read(d, from, now)
 	for _, m := range s.Machines {
-		v.Machines = append(v.Machines, keep.Machine{Machine: m})
+		v.Machines = append(v.Machines, machinetaint.Machine{Machine: m})
 	}
 	if v.HasNoReserve() {
 		return nil
@@ -232,8 +232,8 @@ func turnOf(d *machineapi.MachineDeployment, excess int, machines []*mcm.Machine
 	v := turnView(d, excess, machines, pods)
 	p := deploymentplan.New(v)
 	for _, c := range p.Moves {
-		if c.Mark != keep.Keep && t.moved == "" {
-			t.moved, t.held = c.Name, c.Mark == keep.Hold
+		if c.Mark != machinetaint.Keep && t.moved == "" {
+			t.moved, t.held = c.Name, c.Mark == machinetaint.Hold
 		}
 	}
 	for _, c := range p.Creations {

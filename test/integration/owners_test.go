@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
 // owned is a MachineDeployment whose field others set and remove.
@@ -83,19 +83,19 @@ func (o owned) look(ctx context.Context) *machine.MachineDeployment {
 	GinkgoHelper()
 	for range 5 {
 		d := o.get(ctx)
-		change := keep.New(keep.View{Now: time.Now(), Deployment: d}).Deployment
+		change := machinetaint.New(machinetaint.View{Now: time.Now(), Deployment: d}).Deployment
 		delete(change.Annotations, machine.AppliedExcessAnnotation) // which depends on machines
 		if change.IsEmpty() {
 			return d
 		}
-		o.patch(ctx, types.MergePatchType, keep.FieldManager, patchOf(change))
+		o.patch(ctx, types.MergePatchType, machinetaint.FieldManager, patchOf(change))
 	}
 	Fail("it does not come to rest")
 	return nil
 }
 
 // patchOf is the patch of a change, as far as the field goes.
-func patchOf(change keep.DeploymentChange) string {
+func patchOf(change machinetaint.DeploymentChange) string {
 	annotations, spec := map[string]any{}, map[string]any{}
 	for key, value := range change.Annotations {
 		if annotations[key] = value; value == "" {

@@ -24,7 +24,7 @@ import (
 // deciding are the packages that decide: what is measured unless packages are named.
 var deciding = []string{
 	"pkg/reserve", "pkg/pool", "pkg/distribute", "pkg/fit", "pkg/similar", "pkg/provider/nodegroup/plan",
-	"internal/keep", "pkg/controller/machinedeployment/plan", "pkg/controller/release/plan", "pkg/controller/balance/plan", "pkg/controller/balancer/plan",
+	"pkg/controller/machinetaint", "pkg/controller/machinedeployment/plan", "pkg/controller/release/plan", "pkg/controller/balance/plan", "pkg/controller/balancer/plan",
 	"pkg/controller/federatedhpa/plan", "pkg/controller/reserves/plan", "pkg/controller/capacitybuffer/plan",
 }
 

@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/oracle"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -108,7 +108,7 @@ var _ = Describe("Over-creation", func() {
 			{"watch 5 s late, writes take 5 ms", 3, 5 * time.Second, 5 * time.Millisecond},
 		} {
 			plain := scaleRounds(row.rounds, row.late, row.write, oracle.Stock.Program)
-			ours := scaleRounds(row.rounds, row.late, row.write, manager.Program(keep.Settings{}))
+			ours := scaleRounds(row.rounds, row.late, row.write, manager.Program(machinetaint.Settings{}))
 			fmt.Fprintf(table, "%-38s %-48s %s\n", row.name, plain, ours)
 			Expect(ours.bad).To(BeZero(), row.name)
 			Expect(ours.worst).To(Equal(many-few), row.name)

@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/plugin/dryrun"
 	"github.com/evenkeel/evenkeel/internal/settings"
@@ -27,6 +26,7 @@ import (
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	machineplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -281,8 +281,8 @@ func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
 func (p *planOptions) withManagerFlags(flags *pflag.FlagSet) *pflag.FlagSet {
 	all := pflag.NewFlagSet("manager", pflag.ContinueOnError)
 	all.AddFlagSet(flags)
-	all.DurationVar(&p.surplus, "surplus-patience", keep.DefaultSurplusPatience, "")
-	all.DurationVar(&p.bootReserve, "reserve-boot-patience", keep.DefaultBootPatience, "")
+	all.DurationVar(&p.surplus, "surplus-patience", machinetaint.DefaultSurplusPatience, "")
+	all.DurationVar(&p.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "")
 	all.DurationVar(&p.bootZones, "balance-boot-patience", 10*time.Minute, "")
 	all.DurationVar(&p.pods, "release-patience", releaseplan.DefaultPatience, "")
 	all.Int32Var(&p.machines.SafetyUp, "safety-up", 2, "")
@@ -313,7 +313,7 @@ func (p *planOptions) settings(mode v1alpha1.BalanceMode, garden bool) (dryrun.S
 	}
 	return dryrun.Settings{
 		Machines: p.machines,
-		Reserve: keep.Settings{
+		Reserve: machinetaint.Settings{
 			SurplusPatience: p.surplus, Eviction: p.eviction.Rule(), BootPatience: p.bootReserve, Drain: p.drain, Unready: p.unready.UnreadyLimits,
 			Accounting: func(d *v1alpha1.MachineDeployment) v1alpha1.Accounting { return p.accountingOf(d, garden) },
 		},

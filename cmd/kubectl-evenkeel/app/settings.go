@@ -22,11 +22,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/plugin/dryrun"
 	"github.com/evenkeel/evenkeel/internal/plugin/screen"
 	"github.com/evenkeel/evenkeel/internal/settings"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
 
@@ -113,7 +113,7 @@ func (s *shownSettings) add(published *corev1.ConfigMap, only bool) {
 	alike.AddFlags(flags)
 	flags.StringSliceVar(&labels, "pool-label", nil, "")
 	flags.BoolVar(&drain, "drain-reserve", false, "")
-	flags.DurationVar(&patience, "reserve-boot-patience", keep.DefaultBootPatience, "")
+	flags.DurationVar(&patience, "reserve-boot-patience", machinetaint.DefaultBootPatience, "")
 	if _, err := settings.Adopt(flags, published); err != nil || alike.Validate() != nil {
 		return
 	}

@@ -15,10 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/plugin/size"
 	"github.com/evenkeel/evenkeel/internal/sizing"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
 // sizeOptions are the options of size.
@@ -64,7 +64,7 @@ const (
 )
 
 func (z *sizeOptions) addSizeFlags(flags *pflag.FlagSet) {
-	z.surplus = keep.DefaultSurplusPatience
+	z.surplus = machinetaint.DefaultSurplusPatience
 	flags.StringVarP(&z.file, "file", "f", "", "CSV file with the trace, or - for standard input")
 	flags.BoolVar(&z.fromCluster, "from-cluster", false, "take the trace from the pods and events of the cluster")
 	flags.StringVar(&z.prometheus, "prometheus", "", "take the trace from kube-state-metrics in the Prometheus at this address, for example http://127.0.0.1:9090")
@@ -87,7 +87,7 @@ func (z *sizeOptions) addSizeFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&z.autoscaler, "autoscaler", true, "whether cluster-autoscaler adds and removes machines")
 	flags.DurationVar(&z.scanInterval, "scan-interval", defaultScanInterval, "the value of cluster-autoscaler's flag")
 	flags.DurationVar(&z.unneeded, "scale-down-unneeded-time", defaultUnneeded, "the value of cluster-autoscaler's flag")
-	flags.DurationVar(&z.bootReserve, "reserve-boot-patience", keep.DefaultBootPatience, "the value of the controllers' flag")
+	flags.DurationVar(&z.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "the value of the controllers' flag")
 	flags.Float64Var(&z.price, "price", 0, "price of a machine hour, to show costs in the same currency")
 	flags.StringVar(&z.reserveName, "name", "", "name of the Reserve; that of the MachineDeployment or the worker pool by default")
 	flags.StringVar(&z.workerPool, "worker-pool", "", "Gardener worker pool that the Reserve selects, in place of the MachineDeployment")

@@ -17,9 +17,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 )
 
 // ReserveOptions are the flags about reserves.
@@ -37,9 +37,9 @@ type ReserveOptions struct {
 func (o *ReserveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.TaintEffects, "reserve-taint-effects", []string{string(corev1.TaintEffectNoSchedule)},
 		"Effects of the taint that keeps workload away from reserve machines: NoSchedule, or NoSchedule,NoExecute.")
-	flags.DurationVar(&o.SurplusPatience, "surplus-patience", keep.DefaultSurplusPatience,
+	flags.DurationVar(&o.SurplusPatience, "surplus-patience", machinetaint.DefaultSurplusPatience,
 		"How long more machines than replicas may serve while none of them is empty, for example after a machine has recovered. After that, the emptiest machine is drained.")
-	flags.DurationVar(&o.BootPatience, "reserve-boot-patience", keep.DefaultBootPatience,
+	flags.DurationVar(&o.BootPatience, "reserve-boot-patience", machinetaint.DefaultBootPatience,
 		"How long a reserve machine may take to become ready. After that, the reserve continues without it and tries again later. Must be less than --machine-creation-timeout of the machine controller. 0 means no limit.")
 	flags.StringVar(&o.Accounting, "reserve-accounting", settings.AccountingAuto,
 		"Where the reserve of a MachineDeployment without the annotation "+api.AccountingAnnotation+" is counted: additive, beyond spec.replicas; inclusive, within spec.replicas; auto, inclusive for MachineDeployments that a Gardener writes.")
@@ -67,8 +67,8 @@ func (o *ReserveOptions) validate() error {
 }
 
 // settings are those of reserves.
-func (o *ReserveOptions) settings(p *process, a *accounting) *keep.Settings {
-	s := &keep.Settings{
+func (o *ReserveOptions) settings(p *process, a *accounting) *machinetaint.Settings {
+	s := &machinetaint.Settings{
 		SurplusPatience: o.SurplusPatience, BootPatience: o.BootPatience, Drain: o.Drain, Accounting: a.accountingOf,
 		Eviction: p.options.Eviction.Rule(), Unready: p.options.Unready.UnreadyLimits,
 	}

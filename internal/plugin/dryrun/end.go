@@ -10,8 +10,8 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -98,7 +98,7 @@ func (w *world) compareEnd(rest bool, was Objects, shares map[string]balancerPla
 func (w *world) poolEnd(d, was *machine.MachineDeployment) PoolEnd {
 	applied := pool.AppliedOf(d, d.Spec.Replicas)
 	e := PoolEnd{Namespace: d.Namespace, Name: d.Name, Replicas: int(d.Spec.Replicas), Applied: applied.Excess, Counted: applied.Counted}
-	if c := keep.Condition(d); c != nil {
+	if c := machinetaint.Condition(d); c != nil {
 		e.Reason, e.Message = c.Reason, c.Message
 	}
 	e.Same = was != nil && int(was.Spec.Replicas) == e.Replicas

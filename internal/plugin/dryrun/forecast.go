@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
 	balancerplan "github.com/evenkeel/evenkeel/pkg/controller/balancer/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -167,11 +167,11 @@ func (w *world) explainMachines(key string) Plan {
 }
 
 // stopped reports whether a reserve does not reach its desired size by itself, or not soon.
-func stopped(r keep.Report) bool {
+func stopped(r machinetaint.Report) bool {
 	switch r.Reason {
 	case reserve.AboveMax, reserve.CannotBeMade, reserve.Protected, reserve.Unhealthy, reserve.AwaitingDeletion,
-		reserve.SurplusServing, reserve.RollingOut, keep.BoundsInvalid, keep.AnnotationInvalid, keep.CapacityUnknown,
-		keep.ClusterUnreachable:
+		reserve.SurplusServing, reserve.RollingOut, machinetaint.BoundsInvalid, machinetaint.AnnotationInvalid, machinetaint.CapacityUnknown,
+		machinetaint.ClusterUnreachable:
 		return true
 	}
 	return false

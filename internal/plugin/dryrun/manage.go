@@ -10,10 +10,10 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
 	machineplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -22,7 +22,7 @@ type machinesPlan struct {
 	machineplan.View
 	machineplan.Plan
 	// kept is what was decided about the reserve; see [machinedeployment.Kept].
-	kept *keep.Plan
+	kept *machinetaint.Plan
 }
 
 // isUnsettled reports whether machines are being created or deleted, or are not ready.

@@ -53,7 +53,7 @@ func playActual(seed uint64, replicas int32, change func(*api.MachineDeployment)
 		template := m.Spec.NodeTemplateSpec
 		node.Spec.Taints, node.Annotations = slices.Clone(template.Spec.Taints), maps.Clone(template.Annotations)
 	}}
-	a.Start("evenkeel", manager.Direct(machinetaint.Options{}))
+	a.Start("evenkeel", manager.Program(machinetaint.Settings{}))
 	a.Start("machines", world.Actor{Waker: waker, Delay: time.Second, Reconcile: cloud.Reconcile}.Run)
 	a.Start("workload", world.Actor{Waker: waker, Delay: time.Second, Reconcile: world.Scheduler{NoStatus: true, Replace: a.replace}.Reconcile}.Run)
 	world.Create(a.deployments(), world.MachineDeployment("p", replicas, change))

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/plural"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -71,7 +71,7 @@ func (s Step) String() string {
 }
 
 // reserveSteps returns the steps of a reserve.
-func reserveSteps(d *machine.MachineDeployment, kept keep.Plan) []Step {
+func reserveSteps(d *machine.MachineDeployment, kept machinetaint.Plan) []Step {
 	var steps []Step
 	change := kept.Deployment
 	if change.Replicas != 0 {
@@ -79,9 +79,9 @@ func reserveSteps(d *machine.MachineDeployment, kept keep.Plan) []Step {
 	}
 	for _, m := range kept.Machines {
 		switch m.Mark {
-		case keep.Free:
+		case machinetaint.Free:
 			steps = append(steps, Step{Do: Release, On: m.Name, Why: string(m.Why)})
-		case keep.Hold:
+		case machinetaint.Hold:
 			steps = append(steps, Step{Do: Hold, On: m.Name, Why: string(m.Why)})
 		}
 	}
@@ -105,10 +105,10 @@ func replicasWhy(p reserve.Plan) string {
 }
 
 // nodeRepairs returns a step for each Node that is written although its Machine is not.
-func nodeRepairs(p keep.Plan) (steps []Step) {
+func nodeRepairs(p machinetaint.Plan) (steps []Step) {
 	for _, n := range p.Nodes {
 		name := n.Machine.Object.Name
-		if !slices.ContainsFunc(p.Machines, func(m keep.MachineChange) bool { return m.Name == name && m.Mark != keep.Keep }) {
+		if !slices.ContainsFunc(p.Machines, func(m machinetaint.MachineChange) bool { return m.Name == name && m.Mark != machinetaint.Keep }) {
 			steps = append(steps, Step{Do: Mend, On: n.Machine.Node.Name})
 		}
 	}

@@ -18,13 +18,12 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	. "github.com/evenkeel/evenkeel/internal/plugin/dryrun"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	balanceplan "github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
 	machineplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	pools "github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -46,7 +45,7 @@ var noon = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 func settings() Settings {
 	return Settings{
 		Machines: machineplan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1},
-		Reserve:  keep.Settings{SurplusPatience: keep.DefaultSurplusPatience, BootPatience: keep.DefaultBootPatience, Unready: pools.DefaultUnreadyLimits()},
+		Reserve:  machinetaint.Settings{SurplusPatience: machinetaint.DefaultSurplusPatience, BootPatience: machinetaint.DefaultBootPatience, Unready: pools.DefaultUnreadyLimits()},
 		Zones:    balanceplan.Settings{Enabled: true, Mode: api.BalanceOff, Similar: similar.Defaults(), BootPatience: 10 * time.Minute, PoolLabels: []string{"pool"}, Unready: pools.DefaultUnreadyLimits()},
 		Instant:  true,
 		Release:  releaseplan.Settings{Schedulers: releaseplan.DefaultSchedulers(), Cutoff: releaseplan.DefaultCutoff, Patience: releaseplan.DefaultPatience, Even: true, Similar: similar.Defaults(), PoolLabels: []string{"pool"}},

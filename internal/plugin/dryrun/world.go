@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
@@ -31,6 +30,7 @@ import (
 	capacitybufferplan "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
 	machineplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	reservesplan "github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
@@ -40,7 +40,7 @@ import (
 // Settings are the values of the controllers' flags.
 type Settings struct {
 	Machines machineplan.Settings
-	Reserve  keep.Settings
+	Reserve  machinetaint.Settings
 	Zones    balanceplan.Settings
 	// Instant reports whether reserve machines are released to waiting pods, by these rules.
 	Instant bool

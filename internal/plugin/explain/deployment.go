@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/plural"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
 	machineplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -240,13 +240,13 @@ type oracle struct {
 type prediction struct {
 	machineplan.Plan
 	// kept is what is decided about the reserve.
-	kept keep.Plan
+	kept machinetaint.Plan
 }
 
 func newOracle(o overview.Objects, d *v1alpha1.MachineDeployment) (*oracle, error) {
 	preview, err := machinedeployment.NewPreview(
 		machineplan.Settings{ProtectInRollout: true, SafetyUp: safetyUp, SafetyDown: safetyDown},
-		keep.Settings{BootPatience: o.BootLimit(), Drain: o.Draining[d.Namespace], Unready: pool.DefaultUnreadyLimits()},
+		machinetaint.Settings{BootPatience: o.BootLimit(), Drain: o.Draining[d.Namespace], Unready: pool.DefaultUnreadyLimits()},
 		!o.NodesUnknown && !o.PodsUnknown)
 	if err != nil {
 		return nil, fmt.Errorf("preview: %w", err)

@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -81,12 +81,12 @@ func (a *application) reportDeployment(ctx context.Context, change *plan.Deploym
 	}
 	after := reportedDeployment(a.deployment, a.view.Deployment.Generation, *change)
 	after.Status = a.pruned.without(after.Status, a.deployment)
-	was := keep.Condition(a.deployment)
+	was := machinetaint.Condition(a.deployment)
 	if err := a.patchDeployment(ctx, after, "status"); err != nil {
 		return err
 	}
 	a.recordEvents(change.Events)
-	if was != nil && keep.Condition(after) == nil && a.reserves != nil && a.reserves.settings.Drain {
+	if was != nil && machinetaint.Condition(after) == nil && a.reserves != nil && a.reserves.settings.Drain {
 		klog.FromContext(ctx).Info("The reserve is given up")
 	}
 	return nil

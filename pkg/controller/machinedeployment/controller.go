@@ -25,7 +25,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/handlers"
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -35,6 +34,7 @@ import (
 	machineclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -67,7 +67,7 @@ type Options struct {
 	// default one. Nil means that nobody reads them.
 	Registerer prometheus.Registerer
 	// Reserve are the settings of reserves; nil means that no MachineDeployment can have one.
-	Reserve *keep.Settings
+	Reserve *machinetaint.Settings
 }
 
 // Clients read and write the two clusters. Target is nil if there is no target cluster.

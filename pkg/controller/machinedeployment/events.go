@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
 
@@ -27,9 +27,9 @@ const namesShown = 10
 
 // announceMoves records the machines that have entered or left the reserve: one event about each, where
 // kubectl describe machine shows it, and one about the MachineDeployment for each cause.
-func (a *application) announceMoves(moves []keep.MachineChange) {
+func (a *application) announceMoves(moves []machinetaint.MachineChange) {
 	type cause struct {
-		mark keep.Marking
+		mark machinetaint.Marking
 		why  reserve.Why
 	}
 	names := map[cause][]string{}
@@ -40,22 +40,22 @@ func (a *application) announceMoves(moves []keep.MachineChange) {
 		}
 		if c.State != nil && *c.State != "" {
 			reason := reserveReleased
-			if strings.HasPrefix(*c.State, keep.HeldState) {
+			if strings.HasPrefix(*c.State, machinetaint.HeldState) {
 				reason = reserveHeld
 			}
 			a.recorder.Event(referenceTo("Machine", m), corev1.EventTypeNormal, reason, *c.State)
 		}
-		if c.Mark == keep.Keep || c.Why == "" {
+		if c.Mark == machinetaint.Keep || c.Why == "" {
 			continue
 		}
 		names[cause{c.Mark, c.Why}] = append(names[cause{c.Mark, c.Why}], c.Name)
-		if c.Mark == keep.Free {
+		if c.Mark == machinetaint.Free {
 			a.reserves.metrics.released.WithLabelValues(string(c.Why)).Inc()
 		}
 	}
 	for of, machines := range names {
 		reason, did := reserveHeld, "entered the reserve"
-		if of.mark == keep.Free {
+		if of.mark == machinetaint.Free {
 			reason, did = reserveReleased, "left the reserve"
 		}
 		a.recorder.Eventf(referenceTo(deploymentKind, a.deployment), corev1.EventTypeNormal, reason, "%s %s (%s)", listNames(machines), did, of.why)

@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/pkg/written"
@@ -60,7 +60,7 @@ func newReserveMetrics(r prometheus.Registerer, c *Controller) *reserveMetrics {
 	for _, what := range []string{"machine", "node", "machinedeployment", "status"} {
 		written.InitCounters(m.writes, what)
 	}
-	for _, why := range []reserve.Why{reserve.Released, reserve.Swapped, keep.Occupied} {
+	for _, why := range []reserve.Why{reserve.Released, reserve.Swapped, machinetaint.Occupied} {
 		m.released.WithLabelValues(string(why))
 	}
 	if r != nil {
@@ -120,14 +120,14 @@ func (m *reserveMetrics) collectMachines(into chan<- prometheus.Metric) {
 // collectReserve collects the desired and the present reserve of a MachineDeployment; nothing if it
 // has none.
 func collectReserve(into chan<- prometheus.Metric, d *machine.MachineDeployment) {
-	if c := keep.Condition(d); c != nil {
+	if c := machinetaint.Condition(d); c != nil {
 		good := 0.0
 		if c.Status == mcm.ConditionTrue {
 			good = 1
 		}
 		into <- prometheus.MustNewConstMetric(readyMetric, prometheus.GaugeValue, good, d.Namespace, d.Name, c.Reason)
 	}
-	wanted := keep.RecordedField(d) // also where the API server keeps no such field
+	wanted := machinetaint.RecordedField(d) // also where the API server keeps no such field
 	if d.Spec.ExcessReplicas != nil {
 		wanted = d.Spec.ExcessReplicas
 	}

@@ -16,12 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -53,7 +53,7 @@ type Objects struct {
 }
 
 // NewPreview returns a preview without objects. Without hasTarget, there is no target cluster.
-func NewPreview(s plan.Settings, r keep.Settings, hasTarget bool) (*Preview, error) {
+func NewPreview(s plan.Settings, r machinetaint.Settings, hasTarget bool) (*Preview, error) {
 	i := Informers{Machines: stores.New(nil, metav1.NamespaceAll)}
 	if hasTarget {
 		i.Target = target.New(nil, nil)
@@ -101,11 +101,11 @@ func (p *Preview) Plan(namespace, name string) (plan.View, plan.Plan, bool) {
 
 // Kept returns what a plan has decided about the reserve; nil if there is none, or if the plan does nothing
 // about it.
-func Kept(v plan.View, made plan.Plan) *keep.Plan {
+func Kept(v plan.View, made plan.Plan) *machinetaint.Plan {
 	if made.Memory == nil {
 		return nil
 	}
-	kept := keep.New(*v.Reserve)
+	kept := machinetaint.New(*v.Reserve)
 	return &kept
 }
 

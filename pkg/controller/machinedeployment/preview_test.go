@@ -20,10 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	"github.com/evenkeel/evenkeel/test/fixture"
@@ -60,7 +60,7 @@ func decoded[T any](c *reserved, kind schema.GroupVersionResource) (all []*T) {
 
 func newPreview(hasTarget bool) *Preview {
 	GinkgoHelper()
-	p, err := NewPreview(plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, keep.Settings{}, hasTarget)
+	p, err := NewPreview(plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, machinetaint.Settings{}, hasTarget)
 	Expect(err).NotTo(HaveOccurred())
 	return p
 }
@@ -330,7 +330,7 @@ var _ = Describe("A preview", func() {
 })
 
 // reservedView returns the view of the reserve of a MachineDeployment that a preview shows.
-func reservedView(preview *Preview, o Objects) *keep.View {
+func reservedView(preview *Preview, o Objects) *machinetaint.View {
 	GinkgoHelper()
 	Expect(preview.SetObjects(o, time.Now())).To(Succeed())
 	v, _, ok := preview.Plan(fixture.Namespace, "pool")
@@ -356,7 +356,7 @@ var _ = Describe("What a preview knows", func() {
 	It("is what the settings of a controller are by default", func() {
 		v := reservedView(newPreview(true), o)
 		Expect(v.Settings.Effects).To(ConsistOf(corev1.TaintEffectNoSchedule))
-		Expect(v.Settings.SurplusPatience).To(Equal(keep.DefaultSurplusPatience))
+		Expect(v.Settings.SurplusPatience).To(Equal(machinetaint.DefaultSurplusPatience))
 	})
 
 	It("is whether there is a target cluster", func() {
@@ -385,7 +385,7 @@ var _ = Describe("What a preview knows", func() {
 	})
 
 	DescribeTable("is whether more Nodes are not ready than its limits allow", func(limits pool.UnreadyLimits, want bool) {
-		preview, err := NewPreview(plan.Settings{}, keep.Settings{Unready: limits}, true)
+		preview, err := NewPreview(plan.Settings{}, machinetaint.Settings{Unready: limits}, true)
 		Expect(err).NotTo(HaveOccurred())
 		o.Nodes = []*corev1.Node{fixture.Node("a")}
 		for i := range 4 {

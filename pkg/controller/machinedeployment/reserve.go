@@ -18,18 +18,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // reserves reads what decides about reserves, and remembers what no object shows of them.
 type reserves struct {
-	settings keep.Settings
+	settings machinetaint.Settings
 	classes  cache.Indexer
 	// pods and budgets are nil if there is no target cluster. budgetsUnknown returns why budgets are not
 	// known; empty if they are.
@@ -40,27 +40,27 @@ type reserves struct {
 	metrics *reserveMetrics
 
 	mu       sync.Mutex
-	memories map[types.UID]keep.Memory
+	memories map[types.UID]machinetaint.Memory
 }
 
 // newReserves returns reserves with these settings, of which nothing is remembered.
-func newReserves(s keep.Settings) *reserves {
-	s.SurplusPatience = cmp.Or(s.SurplusPatience, keep.DefaultSurplusPatience)
+func newReserves(s machinetaint.Settings) *reserves {
+	s.SurplusPatience = cmp.Or(s.SurplusPatience, machinetaint.DefaultSurplusPatience)
 	if len(s.Effects) == 0 {
 		s.Effects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
 	}
-	return &reserves{settings: s, memories: map[types.UID]keep.Memory{}}
+	return &reserves{settings: s, memories: map[types.UID]machinetaint.Memory{}}
 }
 
 // memory returns what is remembered of a MachineDeployment.
-func (r *reserves) memory(d types.UID) keep.Memory {
+func (r *reserves) memory(d types.UID) machinetaint.Memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.memories[d]
 }
 
 // remember keeps what is to be remembered of a MachineDeployment.
-func (r *reserves) remember(d types.UID, m *keep.Memory) {
+func (r *reserves) remember(d types.UID, m *machinetaint.Memory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if delete(r.memories, d); m != nil {
@@ -109,10 +109,10 @@ func (s source) Pods(node string) []*corev1.Pod {
 
 // reserveOf returns what decides about the reserve of a MachineDeployment, nil if there is none and nobody
 // asks for one. Most MachineDeployments have none: for them, no pod is read.
-func (c *Controller) reserveOf(v plan.View) *keep.View {
+func (c *Controller) reserveOf(v plan.View) *machinetaint.View {
 	r, d := c.reserves, v.Deployment
 	from := newSource(c, v)
-	one := keep.View{Now: v.Now, Settings: r.settings, Deployment: d, Targetless: c.nodes == nil, Unclosable: c.memory.unclosableNodes(), Memory: r.memory(d.UID)}
+	one := machinetaint.View{Now: v.Now, Settings: r.settings, Deployment: d, Targetless: c.nodes == nil, Unclosable: c.memory.unclosableNodes(), Memory: r.memory(d.UID)}
 	c.pruned.observe(d)
 	one.Pruned, one.WitnessPruned = c.pruned.field.Load(), c.pruned.witness.Load()
 	if r.settings.Accounting != nil {
@@ -152,10 +152,10 @@ const forceDeletion = "force-deletion"
 // allLeaving reports whether the cluster hibernates, so that nothing in the namespace has replicas, or is
 // being deleted, so that all machines have the label for that. A client that names a reserve machine may
 // lower replicas to 0 as well, but they are restored.
-func (c *Controller) allLeaving(d *machine.MachineDeployment, machines []keep.Machine) bool {
-	unforced := func(m keep.Machine) bool { return m.Object.Labels[forceDeletion] != "True" }
+func (c *Controller) allLeaving(d *machine.MachineDeployment, machines []machinetaint.Machine) bool {
+	unforced := func(m machinetaint.Machine) bool { return m.Object.Labels[forceDeletion] != "True" }
 	forced := len(machines) > 0 && !slices.ContainsFunc(machines, unforced)
-	if forced || d.Spec.Replicas > 0 || keep.NamedSpares(d, machines) > 0 {
+	if forced || d.Spec.Replicas > 0 || machinetaint.NamedSpares(d, machines) > 0 {
 		return forced
 	}
 	for other := range stores.All[*machine.MachineDeployment](c.deployments) {
@@ -166,8 +166,8 @@ func (c *Controller) allLeaving(d *machine.MachineDeployment, machines []keep.Ma
 	return true
 }
 
-func asKept(machines []pool.Machine) []keep.Machine {
-	all := make([]keep.Machine, len(machines))
+func asKept(machines []pool.Machine) []machinetaint.Machine {
+	all := make([]machinetaint.Machine, len(machines))
 	for i, m := range machines {
 		all[i].Machine = m
 	}
@@ -175,9 +175,9 @@ func asKept(machines []pool.Machine) []keep.Machine {
 }
 
 // evictions reads which pods decide about a surplus.
-func (c *Controller) evictions(v keep.View) *keep.Evictions {
+func (c *Controller) evictions(v machinetaint.View) *machinetaint.Evictions {
 	r := c.reserves
-	e := &keep.Evictions{BudgetsUnknown: r.budgetsUnknown(), Pods: map[string][]*corev1.Pod{}}
+	e := &machinetaint.Evictions{BudgetsUnknown: r.budgetsUnknown(), Pods: map[string][]*corev1.Pod{}}
 	if err := c.target.Err(r.budgets); e.BudgetsUnknown == "" && err != nil {
 		e.BudgetsUnknown = err.Error()
 	}

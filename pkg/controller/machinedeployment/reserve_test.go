@@ -18,13 +18,13 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -43,7 +43,7 @@ func keepingWith(watched func(*target.Informers) world.Informers, show func(*Con
 		core, ours := world.Clients(config)
 		machines, nodes := stores.New(ours, fixture.Namespace), target.New(core, nil)
 		near, far := world.ControlCluster(ours), world.TargetCluster(core)
-		settings := keep.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: 10 * time.Minute, BootPatience: 15 * time.Minute}
+		settings := machinetaint.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: 10 * time.Minute, BootPatience: 15 * time.Minute}
 		c, err := New(Clients{ours.MachineV1alpha1(), core.CoreV1()}, Informers{Machines: machines, Target: nodes}, &record.FakeRecorder{}, Options{
 			Cluster: near, Target: far, Settings: plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, Reserve: &settings,
 		})
@@ -382,7 +382,7 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 			Expect(c.spare()).To(Equal(spare))
 			Expect(c.wrote(since)).NotTo(ContainElement(ContainSubstring("nodes")))
 			d := world.Stored[v1alpha1.MachineDeployment](c, deploymentGVR, fixture.Namespace, "pool")
-			Expect(keep.Condition(d)).To(HaveField("Reason", "ClusterUnreachable"))
+			Expect(machinetaint.Condition(d)).To(HaveField("Reason", "ClusterUnreachable"))
 			c.Target.Silence(false, name)
 			c.settle()
 			Expect(c.spare()).To(BeEmpty())
@@ -405,7 +405,7 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 			time.Sleep(time.Hour)
 			Expect(c.spare()).To(HaveLen(1))
 			d := world.Stored[v1alpha1.MachineDeployment](c, deploymentGVR, fixture.Namespace, "pool")
-			Expect(keep.Condition(d).Message).To(ContainSubstring("the pods of the target cluster have yet to be read"))
+			Expect(machinetaint.Condition(d).Message).To(ContainSubstring("the pods of the target cluster have yet to be read"))
 		})
 	})
 

@@ -18,12 +18,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 	. "github.com/evenkeel/evenkeel/test/builders/release"
@@ -149,7 +149,7 @@ type keeper struct {
 
 // keepAsPlanned is the program of a keeper. Its memory ends with it.
 func (c *cluster) keepAsPlanned(ctx context.Context, config *rest.Config) error {
-	preview, err := machinedeployment.NewPreview(plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, keep.Settings{SurplusPatience: time.Hour}, true)
+	preview, err := machinedeployment.NewPreview(plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, machinetaint.Settings{SurplusPatience: time.Hour}, true)
 	if err != nil {
 		return err
 	}

@@ -27,8 +27,7 @@ import (
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
-// whole is the process as the binary runs it: machine-controller-manager's controllers behind the lens, the machine-taint
-// controller, and the server of node groups.
+// whole is the process as the binary runs it: the controller of MachineDeployments, and the server of node groups.
 const whole = "evenkeel"
 
 func everything(w *wire) storm.Program {
@@ -38,7 +37,7 @@ func everything(w *wire) storm.Program {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		running.Go(func() { _ = server(w)(ctx, config) })
-		return manager.Program(machinetaint.Options{})(ctx, config)
+		return manager.Program(machinetaint.Settings{})(ctx, config)
 	}
 }
 
@@ -47,7 +46,7 @@ const bootTime, drainTime = 3 * time.Minute, 30 * time.Second
 // inhabit starts everything on a cluster, and a pool that is at rest.
 func (c *cluster) inhabit(bounds string, replicas int32) {
 	GinkgoHelper()
-	c.Latency(2 * time.Millisecond) // without it machine-controller-manager's two queues overtake each other as they seldom do in life
+	c.Latency(2 * time.Millisecond)
 	c.process = c.Start(whole, everything(c.wire))
 	c.Start("machines", func(ctx context.Context, config *rest.Config) error {
 		return mcm.Machines{

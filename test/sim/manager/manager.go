@@ -14,19 +14,19 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 // Program returns the program of the process. It probes both clusters.
-func Program(s keep.Settings) storm.Program { return ProgramWith(s, nil) }
+func Program(s machinetaint.Settings) storm.Program { return ProgramWith(s, nil) }
 
 // Neighbor starts another controller of the process on its informers, which start after that.
 type Neighbor func(p *Process, machines *stores.Informers, nodes *target.Informers) error
@@ -48,9 +48,9 @@ type Process struct {
 func (p *Process) Go(run func(context.Context)) { p.running.Go(func() { run(p.ctx) }) }
 
 // ProgramWith returns the program of a process with another controller.
-func ProgramWith(s keep.Settings, beside Neighbor) storm.Program {
+func ProgramWith(s machinetaint.Settings, beside Neighbor) storm.Program {
 	if s.SurplusPatience == 0 {
-		s.SurplusPatience = keep.DefaultSurplusPatience
+		s.SurplusPatience = machinetaint.DefaultSurplusPatience
 	}
 	if len(s.Effects) == 0 {
 		s.Effects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule}

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -52,9 +52,9 @@ type Plan struct {
 	// DeploymentStatus replaces the status of the MachineDeployment, if it is not nil.
 	DeploymentStatus *DeploymentStatusChange
 	// Moves are the changes of the reserve among those of Machines, for events.
-	Moves []keep.MachineChange
+	Moves []machinetaint.MachineChange
 	// Memory is kept for the next view of the MachineDeployment, if it is not nil.
-	Memory *keep.Memory
+	Memory *machinetaint.Memory
 	// Again is when to decide again although nothing has happened.
 	Again time.Duration
 }

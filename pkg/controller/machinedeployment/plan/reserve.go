@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/reserve"
 )
@@ -59,7 +59,7 @@ func (d *deployment) replaceMachine(name string, change func(*mcm.Machine) *mcm.
 }
 
 // changeOwn makes the changes of the MachineDeployment itself.
-func (d *deployment) changeOwn(c keep.DeploymentChange) {
+func (d *deployment) changeOwn(c machinetaint.DeploymentChange) {
 	o := d.Object
 	o.Spec.Replicas += int32(c.Replicas)
 	if c.Field != nil {
@@ -84,7 +84,7 @@ func (d *deployment) changeOwn(c keep.DeploymentChange) {
 const ExcessRestored = "ExcessRestored"
 
 // announceOwn says what became of spec.excessReplicas and of the applied excess.
-func announceOwn(c keep.DeploymentChange, was, is int) (events []Event) {
+func announceOwn(c machinetaint.DeploymentChange, was, is int) (events []Event) {
 	say := func(reason, format string, args ...any) {
 		events = append(events, Event{nil, corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)})
 	}
@@ -296,10 +296,10 @@ func (d *deployment) reportReserve(after *machine.MachineDeploymentStatus) []Eve
 	if d.kept == nil {
 		return nil
 	}
-	was := keep.Condition(d.stored)
+	was := machinetaint.Condition(d.stored)
 	with := *d.stored
 	with.Status = *after
-	*after = keep.NewStatus(&with, d.kept.Report, metav1.NewTime(d.Now))
+	*after = machinetaint.NewStatus(&with, d.kept.Report, metav1.NewTime(d.Now))
 	if kind, reason := d.kept.Report.EventAfter(was); reason != "" {
 		return []Event{{nil, kind, reason, d.kept.Report.Message}}
 	}

@@ -13,9 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -113,9 +113,9 @@ func (s *spares) checkDeletions(t *rapid.T, p Plan, story []string) {
 	}
 	for _, c := range p.Moves {
 		switch m := s.machine(c.Name); c.Mark {
-		case keep.Free:
+		case machinetaint.Free:
 			after[c.Name] = pool.Unmark(m)
-		case keep.Hold:
+		case machinetaint.Hold:
 			after[c.Name] = pool.Mark(m, s.settings.NewMark(s.Now))
 		}
 	}
@@ -302,7 +302,7 @@ var _ = Describe("Any MachineDeployment with a reserve", func() {
 func (s *spares) checkRollout(t *rapid.T, p Plan, story []string) {
 	d := s.View.Deployment
 	v := s.view()
-	total := keep.New(*v.Reserve).Rule.Total // less than R + X after a machine could not be created
+	total := machinetaint.New(*v.Reserve).Rule.Total // less than R + X after a machine could not be created
 	scaled := slices.ContainsFunc(s.View.Sets, func(set Set) bool { return set.Object.Annotations[desired] != fmt.Sprint(total) })
 	if !v.Reserve.Rollout || scaled || d.Spec.Strategy.RollingUpdate == nil || d.Spec.Strategy.Type != mcm.RollingUpdateMachineDeploymentStrategyType {
 		return

@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -255,7 +255,7 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		s.edit(func(d *api.MachineDeployment) {
 			metav1.SetMetaDataAnnotation(&d.ObjectMeta, api.ExcessOwnersAnnotation, api.ExcessOwnersText([]string{"gitops"}))
 			d.ManagedFields = []metav1.ManagedFieldsEntry{{
-				Manager: keep.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:excessReplicas":{}}}`)},
+				Manager: machinetaint.FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:excessReplicas":{}}}`)},
 			}}
 		})
 		before := s.View.Deployment.DeepCopy()

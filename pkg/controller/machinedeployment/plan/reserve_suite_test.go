@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
@@ -25,10 +25,10 @@ import (
 // spares is a MachineDeployment with a reserve, and what is remembered of it from plan to plan.
 type spares struct {
 	View
-	settings keep.Settings
-	memory   keep.Memory
+	settings machinetaint.Settings
+	memory   machinetaint.Memory
 	pods     map[string][]*corev1.Pod
-	change   []func(*keep.View)
+	change   []func(*machinetaint.View)
 }
 
 // Sets implements [pool.Source].
@@ -56,16 +56,16 @@ func (s *spares) Pods(node string) []*corev1.Pod { return s.pods[node] }
 // view returns the view with all that decides about the reserve.
 func (s *spares) view() View {
 	d := s.View.Deployment
-	one := keep.View{Now: s.Now, Settings: s.settings, Deployment: d, Memory: s.memory}
+	one := machinetaint.View{Now: s.Now, Settings: s.settings, Deployment: d, Memory: s.memory}
 	snapshot := pool.Read(d, s, s.Now)
 	for _, m := range snapshot.Machines {
-		one.Machines = append(one.Machines, keep.Machine{Machine: m})
+		one.Machines = append(one.Machines, machinetaint.Machine{Machine: m})
 	}
 	for _, set := range snapshot.Sets {
 		one.SetReplicas += int(set.Spec.Replicas)
 	}
 	one.CurrentSet, one.Rollout, one.Allocatable = snapshot.Rollout.Set, snapshot.Rollout.Replacing, snapshot.Allocatable
-	one.Evictions = &keep.Evictions{Pods: map[string][]*corev1.Pod{}}
+	one.Evictions = &machinetaint.Evictions{Pods: map[string][]*corev1.Pod{}}
 	for _, m := range one.Machines {
 		if m.Node != nil {
 			one.Evictions.Pods[m.Object.Name] = s.pods[m.Node.Name]
@@ -173,7 +173,7 @@ func evictable(p *corev1.Pod) {
 }
 
 // plainSettings keep workload off the reserve by one taint.
-var plainSettings = keep.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: 10 * time.Minute, BootPatience: 15 * time.Minute}
+var plainSettings = machinetaint.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: 10 * time.Minute, BootPatience: 15 * time.Minute}
 
 // withSpares returns a MachineDeployment with an excess, which is applied, and its MachineSets. Their letters are as
 // elsewhere, and capitals are in reserve. Besides, e is running and empty, c cannot be created, O is in reserve and has

@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
@@ -43,16 +43,16 @@ func lasting(d time.Duration) sparesChange {
 }
 
 func unreachable(s *spares) {
-	s.change = append(s.change, func(v *keep.View) { v.Unreachable = "it does not answer" })
+	s.change = append(s.change, func(v *machinetaint.View) { v.Unreachable = "it does not answer" })
 }
 
 func targetless(s *spares) {
 	s.View.Nodes, s.pods = nil, nil
-	s.change = append(s.change, func(v *keep.View) { v.Targetless = true })
+	s.change = append(s.change, func(v *machinetaint.View) { v.Targetless = true })
 }
 
 func forced(s *spares) {
-	s.change = append(s.change, func(v *keep.View) { v.AllLeaving = true })
+	s.change = append(s.change, func(v *machinetaint.View) { v.AllLeaving = true })
 }
 
 // bounds sets the annotation.

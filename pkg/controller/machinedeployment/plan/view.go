@@ -8,8 +8,8 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evenkeel/evenkeel/internal/keep"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -33,11 +33,11 @@ type View struct {
 	Nodes map[string]*corev1.Node
 	// Reserve is what decides about the reserve of the MachineDeployment; nil if nobody asks for one and
 	// there is none.
-	Reserve *keep.View
+	Reserve *machinetaint.View
 
 	// kept is what is decided about the reserve; nil without one. total is how many machines there are to
 	// be, those in reserve included.
-	kept  *keep.Plan
+	kept  *machinetaint.Plan
 	total *int32
 }
 
@@ -51,7 +51,7 @@ func (v View) withTotal() View {
 	if v.Reserve == nil {
 		return v
 	}
-	kept := keep.New(*v.Reserve)
+	kept := machinetaint.New(*v.Reserve)
 	if v.kept = &kept; !kept.Idle {
 		v.total = new(pool.ClampInt32(kept.Rule.Total))
 	}

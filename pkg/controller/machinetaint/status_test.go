@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machinetaint_test
+
+import (
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/reserve"
+)
+
+var _ = Describe("The condition of a MachineDeployment", func() {
+	var (
+		before = metav1.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		now    = metav1.Date(2026, 3, 1, 13, 0, 0, 0, time.UTC)
+	)
+	// later is the condition after another report than one of a growing reserve.
+	later := func(r machinetaint.Report) mcm.MachineDeploymentCondition {
+		d := &api.MachineDeployment{}
+		d.Status = machinetaint.NewStatus(d, machinetaint.Report{Reserve: 1, Reason: reserve.Growing, Message: "1 of 2"}, before)
+		d.Status = machinetaint.NewStatus(d, r, now)
+		Expect(d.Status.Conditions).To(HaveLen(1))
+		return d.Status.Conditions[0]
+	}
+
+	It("is as it was where nothing differs", func() {
+		c := later(machinetaint.Report{Reserve: 1, Reason: reserve.Growing, Message: "1 of 2"})
+		Expect([]metav1.Time{c.LastUpdateTime, c.LastTransitionTime}).To(Equal([]metav1.Time{before, before}))
+	})
+
+	It("is updated, and has not changed, where only the message differs", func() {
+		c := later(machinetaint.Report{Reserve: 1, Reason: reserve.Growing, Message: "0 of 2"})
+		Expect([]metav1.Time{c.LastUpdateTime, c.LastTransitionTime}).To(Equal([]metav1.Time{now, before}))
+		Expect(c.Message).To(Equal("0 of 2"))
+	})
+
+	It("is updated, and has not changed, where the reason differs and the status does not", func() {
+		c := later(machinetaint.Report{Reserve: 1, Reason: reserve.NotReady, Message: "1 of 2"})
+		Expect(c.Status).To(Equal(mcm.ConditionFalse))
+		Expect([]metav1.Time{c.LastUpdateTime, c.LastTransitionTime}).To(Equal([]metav1.Time{now, before}))
+	})
+
+	It("has changed where the status differs", func() {
+		c := later(machinetaint.Report{Reserve: 2, Reason: reserve.Complete, Message: "1 of 2"})
+		Expect(c.Status).To(Equal(mcm.ConditionTrue))
+		Expect([]metav1.Time{c.LastUpdateTime, c.LastTransitionTime}).To(Equal([]metav1.Time{now, now}))
+	})
+})
+
+const (
+	complete        = "3 of 3 machines serve, 2 of 2 in reserve, 2 of these ready"
+	none            = "2 of 2 machines serve, 0 of 0 in reserve, 0 of these ready"
+	surplus         = "3 of 3 machines serve, 2 of 0 in reserve, 2 of these ready; waiting for surplus machines to be deleted"
+	noAnswer        = "the API server does not respond; until it answers, nothing changes that depends on Nodes or pods: "
+	isWitnessPruned = "; the API server does not store spec.reserveWitness, so spec.excessReplicas is restored whoever removes it: install the CustomResourceDefinitions of this release"
+	isPruned        = "; the API server does not store spec.excessReplicas: install the CustomResourceDefinitions of this release, or use the annotation"
+)
+
+func pruned(v *machinetaint.View) { v.Pruned, v.Deployment.Spec.ReserveWitness = true, false }
+
+func witnessPruned(v *machinetaint.View) {
+	v.WitnessPruned, v.Deployment.Spec.ReserveWitness = true, false
+}
+
+// leftover keeps a MachineDeployment without a reserve from being left alone.
+func leftover(v *machinetaint.View) { note(returned, "gone")(v) }
+
+var _ = DescribeTable("The report of a MachineDeployment",
+	func(v machinetaint.View, count, ready int, silent bool, reason reserve.Reason, message string) {
+		Expect(machinetaint.New(v).Report).To(Equal(machinetaint.Report{Reserve: int32(count), Ready: int32(ready), Silent: silent, Reason: reason, Message: message}))
+	},
+	Entry("counts the reserve", atRest(), 2, 2, false, reserve.Complete, complete),
+	Entry("counts the ready reserve", atRest(machine("r1", in(mcm.MachinePending))), 2, 1, false, reserve.NotReady,
+		"3 of 3 machines serve, 2 of 2 in reserve, 1 of these ready"),
+	Entry("is silent if there is no reserve", unreserved(leftover), 0, 0, true, reserve.NotWanted, none),
+	Entry("is silent if there is no reserve, also if the target cluster does not respond", unreserved(leftover, unreachable), 0, 0, true, reserve.NotWanted, none),
+	Entry("is silent if there is none, and it is to be given up", unreserved(leftover, draining), 0, 0, true, reserve.NotWanted, none),
+	Entry("says that the target cluster does not respond", atRest(unreachable), 2, 2, false, machinetaint.ClusterUnreachable, noAnswer+complete),
+	Entry("says so, too, while no machine is in reserve yet", changed(fleet(2, 1, serving("s1"), serving("s2")), unreachable), 0, 0, false, machinetaint.ClusterUnreachable,
+		noAnswer+"2 of 2 machines serve, 0 of 1 in reserve, 0 of these ready"),
+	Entry("is not silent while a reserve is desired and has no machine yet", fleet(2, 1, serving("s1"), serving("s2")), 0, 0, false, reserve.Growing,
+		"2 of 2 machines serve, 0 of 1 in reserve, 0 of these ready"),
+	Entry("says that the reserve is given up", atRest(draining), 2, 2, false, machinetaint.Draining, "the reserve is being removed: "+surplus),
+	Entry("says so, too, if an annotation asks for it", atRest(note(api.DrainReserveAnnotation, "true")), 2, 2, false, machinetaint.Draining, "the reserve is being removed: "+surplus),
+	Entry("says so, too, if the option asks for it and an annotation does not", atRest(draining, note(api.DrainReserveAnnotation, "false")), 2, 2, false, machinetaint.Draining, "the reserve is being removed: "+surplus),
+	Entry("says so, too, if bounds are invalid", atRest(draining, note(api.BoundsAnnotation, "many")), 2, 2, false, machinetaint.Draining, "the reserve is being removed: "+surplus),
+	Entry("says so, too, if the accounting is invalid", atRest(note(api.DrainReserveAnnotation, "true"), note(api.AccountingAnnotation, "many")), 2, 2, false, machinetaint.Draining,
+		"the reserve is being removed: "+surplus),
+	Entry("says so, too, if the capacity of a machine is unknown", atRest(draining, note(api.BoundsAnnotation, "1:9:cpu=8")), 2, 2, false, machinetaint.Draining,
+		"the reserve is being removed: "+surplus),
+	Entry("does not say so if the annotation says no", atRest(note(api.DrainReserveAnnotation, "false")), 2, 2, false, reserve.Complete, complete),
+	Entry("says so until the last machine is gone", changed(fleet(2, 1, held("r1"), serving("s1"), serving("s2")), draining), 1, 1, false, machinetaint.Draining,
+		"the reserve is being removed: 2 of 2 machines serve, 1 of 0 in reserve, 1 of these ready; waiting for surplus machines to be deleted"),
+	Entry("says before that that the target cluster does not respond", atRest(draining, unreachable), 2, 2, false, machinetaint.ClusterUnreachable, noAnswer+surplus),
+	Entry("says first what is wrong with the settings", atRest(unreachable, note(api.DrainReserveAnnotation, "maybe")), 2, 2, false, machinetaint.AnnotationInvalid,
+		`drain-reserve "maybe": write true or false; until this is fixed, the reserve stays as it is: `+complete),
+	Entry("shows how many reserve machines replicas include",
+		atRest(inclusive, replicas(5), note(api.AppliedExcessAnnotation, "2,counted=2,replicas=5")), 2, 2, false, reserve.Complete, complete+"; spec.replicas includes 2 of them"),
+	Entry("says that replicas include a single one", oneIncluded(), 1, 1, false, reserve.Complete,
+		"3 of 3 machines serve, 1 of 1 in reserve, 1 of these ready; spec.replicas includes 1 of them"),
+	Entry("says that, too, if the target cluster does not respond",
+		atRest(unreachable, inclusive, replicas(5), note(api.AppliedExcessAnnotation, "2,counted=2,replicas=5")), 2, 2, false, machinetaint.ClusterUnreachable,
+		noAnswer+complete+"; spec.replicas includes 2 of them"),
+	Entry("says that the API server does not store the field", atRest(pruned), 2, 2, false, reserve.Complete, complete+isPruned),
+	Entry("says that the API server does not store its witness", atRest(witnessPruned), 2, 2, false, reserve.Complete, complete+isWitnessPruned),
+)
+
+var _ = DescribeTable("Settings that cannot be used leave the reserve as it is",
+	func(reason reserve.Reason, message string, change ...viewChange) {
+		p := machinetaint.New(atRest(change...))
+		Expect(p.Report.Reason).To(Equal(reason))
+		Expect(p.Report.Message).To(HavePrefix(message))
+		Expect(p.Report.Message).To(HaveSuffix("; until this is fixed, the reserve stays as it is: " + complete))
+		expectAtRest(p)
+	},
+	Entry("if bounds cannot be read", machinetaint.BoundsInvalid, `bounds "many"`, note(api.BoundsAnnotation, "many")),
+	Entry("if it cannot be read where the reserve is counted", machinetaint.AnnotationInvalid, `accounting "here"`, note(api.AccountingAnnotation, "here")),
+	Entry("if that cannot be read, also where replicas include reserves by default", machinetaint.AnnotationInvalid, `accounting "here"`, inclusive, note(api.AccountingAnnotation, "here")),
+	Entry("if bounds cannot be read where replicas are not to include it, whatever the default", machinetaint.BoundsInvalid, `bounds "many"`,
+		inclusive, note(api.AccountingAnnotation, "Additive"), note(api.BoundsAnnotation, "many")),
+	Entry("if it cannot be read whether it is to be given up", machinetaint.AnnotationInvalid, `drain-reserve "maybe"`, note(api.DrainReserveAnnotation, "maybe")),
+	Entry("if the capacity of a machine is not known", machinetaint.CapacityUnknown,
+		"turn cpu=8 into machines: capacity of a machine is not known: give the MachineClass a nodeTemplate", note(api.BoundsAnnotation, "1:9:cpu=8")),
+	Entry("if a machine does not have the resource", machinetaint.CapacityUnknown,
+		"turn nvidia.com/gpu=8 into machines: capacity of a machine is not known: its machines do not offer that resource",
+		note(api.BoundsAnnotation, "1:9:nvidia.com/gpu=8"), func(v *machinetaint.View) {
+			v.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+		}),
+)
+
+var _ = Describe("The status of a MachineDeployment", func() {
+	now := metav1.NewTime(noon)
+	other := mcm.MachineDeploymentCondition{Type: "Available", Status: mcm.ConditionTrue}
+	reported := func(conditions ...mcm.MachineDeploymentCondition) *api.MachineDeployment {
+		d := &api.MachineDeployment{}
+		d.Status.ExcessReplicas, d.Status.ReadyExcessReplicas, d.Status.Conditions = 2, 1, conditions
+		return d
+	}
+
+	It("loses the numbers and the condition, and nothing else, if there is nothing to report", func() {
+		d := reported(other, mcm.MachineDeploymentCondition{Type: api.ReserveReady})
+		s := machinetaint.NewStatus(d, machinetaint.Report{Silent: true}, now)
+		Expect(s.Conditions).To(Equal([]mcm.MachineDeploymentCondition{other}))
+		Expect([]int32{s.ExcessReplicas, s.ReadyExcessReplicas}).To(Equal([]int32{0, 0}))
+		Expect(d.Status.Conditions).To(HaveLen(2), "the object of the view stays as it was")
+	})
+
+	It("gets a selector with the first reserve, and keeps it", func() {
+		d := reported()
+		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "a"}, MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "old", Operator: "DoesNotExist"}}}
+		Expect(machinetaint.NewStatus(d, machinetaint.Report{Silent: true}, now).Selector).To(BeEmpty())
+		d.Status = machinetaint.NewStatus(d, machinetaint.Report{Reason: reserve.Complete}, now)
+		Expect(d.Status.Selector).To(Equal("!old,pool=a"))
+		Expect(machinetaint.NewStatus(d, machinetaint.Report{Silent: true}, now).Selector).To(Equal("!old,pool=a"))
+		d.Spec.Selector.MatchLabels["pool"] = "b"
+		Expect(machinetaint.NewStatus(d, machinetaint.Report{Reason: reserve.Complete}, now).Selector).To(Equal("!old,pool=b"))
+	})
+
+	DescribeTable("has no selector that selects everything or nothing", func(s *metav1.LabelSelector) {
+		d := reported()
+		d.Spec.Selector = s
+		Expect(machinetaint.NewStatus(d, machinetaint.Report{Reason: reserve.Complete}, now).Selector).To(BeEmpty())
+	},
+		Entry("without one", nil),
+		Entry("with an empty one", &metav1.LabelSelector{}),
+		Entry("with an invalid one", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}),
+	)
+
+	It("gets the condition beside those of others", func() {
+		s := machinetaint.NewStatus(reported(other), machinetaint.Report{Reserve: 3, Ready: 2, Reason: reserve.NotReady, Message: "2 of 3"}, now)
+		Expect([]int32{s.ExcessReplicas, s.ReadyExcessReplicas}).To(Equal([]int32{3, 2}))
+		Expect(s.Conditions).To(Equal([]mcm.MachineDeploymentCondition{other, {
+			Type: api.ReserveReady, Status: mcm.ConditionFalse, Reason: "NotReady", Message: "2 of 3", LastUpdateTime: now, LastTransitionTime: now,
+		}}))
+	})
+
+	It("corrects a status that does not fit the reason", func() {
+		wrong := mcm.MachineDeploymentCondition{Type: api.ReserveReady, Status: mcm.ConditionTrue, Reason: "NotReady", Message: "2 of 3"}
+		s := machinetaint.NewStatus(reported(wrong), machinetaint.Report{Reason: reserve.NotReady, Message: "2 of 3"}, now)
+		Expect(s.Conditions).To(HaveExactElements(And(HaveField("Status", mcm.ConditionFalse), HaveField("LastTransitionTime", now))))
+	})
+
+	It("shows the condition wherever it stands", func() {
+		Expect(machinetaint.Condition(reported(other))).To(BeNil())
+		for _, all := range [][]mcm.MachineDeploymentCondition{{other, {Type: api.ReserveReady, Reason: "AtMax"}}, {{Type: api.ReserveReady, Reason: "AtMax"}, other}} {
+			Expect(machinetaint.Condition(reported(all...))).To(HaveValue(HaveField("Reason", "AtMax")))
+			s := machinetaint.NewStatus(reported(all...), machinetaint.Report{Reason: reserve.Complete}, now)
+			Expect(s.Conditions).To(And(HaveLen(2), ContainElement(HaveField("Reason", "Complete")), ContainElement(other)))
+		}
+	})
+})

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reserve_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
+)
+
+// opens makes the controller begin to release machine c, and rejects its writes of that Machine until allowed is called. Until then, if there
+// are errors for Nodes, its writes of Nodes fail with them, one after the other and then always with the last. The controller does not see pods
+// that are created after that.
+func (a *alone) opens(prepare func(a *alone), nodes ...error) (allowed func()) {
+	GinkgoHelper()
+	a.wrote(0)
+	prepare(a)
+	a.Hold("pods", controllerUser)
+	var ended atomic.Bool
+	next := -1
+	a.OnWrite(func(w sim.Write) error {
+		switch {
+		case ended.Load() || w.User != controllerUser:
+		case w.Resource == "machines" && w.Name == "c":
+			return apierrors.NewServiceUnavailable("not now")
+		case w.Resource == "nodes" && len(nodes) > 0:
+			next = min(next+1, len(nodes)-1)
+			return nodes[next]
+		}
+		return nil
+	})
+	a.patch(`{"spec":{"replicas":3}}`)
+	time.Sleep(time.Second)
+	Expect(a.isMarked("c")).To(BeTrue())
+	return func() { ended.Store(true) }
+}
+
+// loseAnswers loses the answers to writes of Nodes after they took effect, and their watch is late.
+func (a *alone) loseAnswers() {
+	a.Hold("nodes", controllerUser)
+	a.AfterWrite(func(w sim.Write) error {
+		if w.User == controllerUser && w.Resource == "nodes" {
+			return answerLost
+		}
+		return nil
+	})
+}
+
+// touch writes a Node, as its kubelet does.
+func touch(client kubernetes.Interface, node string) {
+	GinkgoHelper()
+	_, err := client.CoreV1().Nodes().Patch(context.Background(), node, types.MergePatchType, []byte(`{"metadata":{"labels":{"touched":"true"}}}`), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+var _ = Describe("A machine whose release has begun, and that keeps its mark", func() {
+	DescribeTable("is not deleted if a pod came that is not seen yet (I3)", func(prepare func(a *alone)) {
+		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
+			allowed := a.opens(prepare)
+			a.occupies("c", fixture.Namespace)
+			a.patch(`{"spec":{"replicas":2,"excessReplicas":0}}`)
+			time.Sleep(time.Minute)
+			allowed()
+			time.Sleep(5 * time.Minute)
+			a.exists("c")
+			a.Release("pods", controllerUser)
+			a.Release("nodes", controllerUser)
+			time.Sleep(time.Minute)
+			Expect(a.isMarked("c")).To(BeFalse())
+			Expect(a.closed("c")).To(BeFalse())
+		})
+	},
+		Entry("where it is known that its Node was opened", func(*alone) {}),
+		Entry("where that is not known", (*alone).loseAnswers),
+		Entry("where that is not known, and another client has written the Node before", func(a *alone) {
+			a.loseAnswers()
+			touch(a.core, "c")
+		}),
+	)
+
+	It("is closed again where it is not needed any more and no pod came, and stays in reserve", func() {
+		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
+			allowed := a.opens(func(*alone) {})
+			a.patch(`{"spec":{"replicas":2}}`)
+			allowed()
+			a.Release("pods", controllerUser)
+			time.Sleep(5 * time.Minute)
+			Expect(a.isMarked("c")).To(BeTrue())
+			Expect(a.closed("c")).To(BeTrue())
+		})
+	})
+
+	It("goes where its Node cannot be closed again, and no pod came", func() {
+		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
+			allowed := a.opens(func(*alone) {})
+			a.Admit(func(w sim.Admission) error {
+				if w.Resource == "nodes" && w.User == controllerUser {
+					return apierrors.NewForbidden(corev1.Resource("nodes"), w.Name, errors.New("no taints"))
+				}
+				return nil
+			})
+			allowed()
+			a.patch(`{"spec":{"replicas":2,"excessReplicas":0}}`)
+			a.Release("pods", controllerUser)
+			time.Sleep(5 * time.Minute)
+			_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
+			Expect(err).To(Satisfy(apierrors.IsNotFound))
+			Expect(a.applied()).To(BeEmpty())
+		})
+	})
+})
+
+// exists expects that a machine has not been deleted.
+func (a *alone) exists(machine string) {
+	GinkgoHelper()
+	Expect(a.stored(machine).DeletionTimestamp).To(BeNil())
+}
