@@ -48,6 +48,15 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("frees the Node of a machine after its Machine where an earlier process may be deleting that", func() {
+		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
+			a.restart()
+			since := len(a.Writes())
+			a.patch(`{"spec":{"replicas":3}}`)
+			Expect(a.wrote(since)[:2]).To(HaveExactElements("machines c", "nodes c"))
+		})
+	})
+
 	It("records one event for each of many machines that it frees at once, and one for all of them", func() {
 		onItsOwn(2, 40, none, func(a *alone) {
 			a.wrote(0)

@@ -54,7 +54,9 @@ type alone struct {
 	metrics    *prometheus.Registry
 	controller *machinedeployment.Controller
 	// clock is the real one unless set.
-	clock    clock.WithTicker
+	clock clock.WithTicker
+	// end ends the controller.
+	end      func()
 	machines int
 	// settled is how many writes there were when the controller had found everything at rest.
 	settled int
@@ -91,8 +93,8 @@ func timed(clock clock.WithTicker, kinds []sim.Resource, serving, reserve int, o
 		config.QPS = -1
 		a := &alone{Server: server, user: ours.NewForConfigOrDie(config), stock: stock.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config), clock: clock}
 		a.pool(serving, reserve)
-		end := a.start(o)
-		defer end()
+		a.end = a.start(o)
+		defer func() { a.end() }()
 		a.wrote(0) // what the controller adds to what others have made
 		a.settled = len(a.Writes())
 		body(a)
@@ -133,6 +135,13 @@ func (a *alone) start(settings machinetaint.Settings) func() {
 		machines.Shutdown()
 		nodes.Shutdown()
 	}
+}
+
+// restart has another process take over.
+func (a *alone) restart() {
+	a.end()
+	a.end = a.start(machinetaint.Settings{})
+	time.Sleep(10 * time.Second)
 }
 
 // controllerUser is the controller.
@@ -227,13 +236,6 @@ func (a *alone) stockScales(replicas int32) {
 	Expect(err).NotTo(HaveOccurred())
 	d.Spec.Replicas = replicas
 	_, err = all.Update(context.Background(), d, metav1.UpdateOptions{})
-	Expect(err).NotTo(HaveOccurred())
-}
-
-// patchSet patches the MachineSet of the machines.
-func (a *alone) patchSet(format string, args ...any) {
-	GinkgoHelper()
-	_, err := a.stock.MachineV1alpha1().MachineSets(fixture.Namespace).Patch(context.Background(), "pool-1", types.MergePatchType, fmt.Appendf(nil, format, args...), metav1.PatchOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
 

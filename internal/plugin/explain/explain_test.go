@@ -270,9 +270,8 @@ var _ = Describe("A MachineDeployment", func() {
 		w.Deployments[0].Spec.ExcessReplicas = ptr.To(int32(1))
 		d := w.named("d")
 		d.Annotations[v1alpha1.ReserveAnnotation] = v1alpha1.Reserve{Since: now.Add(-time.Minute), Taints: d.Spec.NodeTemplateSpec.Spec.Taints}.String()
-		d.Annotations["machinepriority.machine.sapcloud.io"] = "2"
 		w.Nodes, w.NodesUnknown = nil, true
-		Expect(deployment(w)).To(ContainSubstring("The applied excess is about to become 1"), "pods may be bound to a machine whose Node has yet to register, and this one has")
+		Expect(deployment(w)).To(ContainSubstring("Machine d is about to be deleted (Shrunk)."), "pods may be bound to a machine whose Node has yet to register, and this one has")
 	})
 
 	DescribeTable("shows the source of its excess",

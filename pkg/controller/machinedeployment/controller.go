@@ -102,6 +102,8 @@ type Controller struct {
 	metrics            *metrics
 	// releasing are releases under way.
 	releasing sync.WaitGroup
+	// begun is when this process began to work.
+	begun time.Time
 }
 
 // New returns a controller. The caller must call Run. Start the informers after New.
@@ -314,6 +316,7 @@ func (c *Controller) Filled() []cache.DoneChecker { return c.filled }
 // Run works until ctx ends, and returns after everything that it started has ended.
 func (c *Controller) Run(ctx context.Context) {
 	defer c.releasing.Wait()
+	c.begun = c.clock.Now()
 	c.loop.Run(ctx, c.filled...)
 }
 

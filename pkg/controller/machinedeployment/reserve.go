@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -336,9 +337,12 @@ func (all moves) nodeOf(m *mcm.Machine) (change plan.NodeChange, has bool) {
 	return change, has && pool.IsNodeOf(m, change.Before)
 }
 
+// inFlight is how long requests may be under way that an earlier process has sent.
+const inFlight = time.Minute
+
 // free takes machines out of the reserve, unless another key does that already. If a request is under way
 // that deletes one of them, it fails once its Machine has been written, and only then is its Node opened.
-// Otherwise, none begins until both are written.
+// Otherwise, none begins until both are written. An earlier process may have sent such a request, too.
 func (a *application) free(ctx context.Context, leaving moves) error {
 	return inParallel(leaving.machines, func(m plan.MachineChange) error {
 		if !a.memory.beginMove(m.Before.UID) {
@@ -346,7 +350,7 @@ func (a *application) free(ctx context.Context, leaving moves) error {
 		}
 		defer a.memory.endMove(m.Before.UID)
 		n, has := leaving.nodeOf(m.Before)
-		if has && a.memory.beginOpening(m.Before.UID) {
+		if has && a.clock.Since(a.begun) >= inFlight && a.memory.beginOpening(m.Before.UID) {
 			defer a.memory.endOpening(m.Before.UID)
 			if pool.BeingDeleted(a.writtenMachines.Newest(m.Before)) || a.memory.isGone(m.Before.UID) {
 				return conflictError("machines", m.Before.Name, "it has been deleted since it was looked at")
