@@ -32,7 +32,7 @@ type Setup struct {
 	Min, Max int
 	// From and To are the time whose cost counts. Pods that are created after it are ignored.
 	From, To time.Time
-	// BootPatience and SurplusPatience are the flags of the machine-taint controller.
+	// BootPatience and SurplusPatience are the flags of the controller of MachineDeployments.
 	BootPatience, SurplusPatience time.Duration
 	// Interrupted is called now and then. If it returns true, the simulation ends with
 	// ErrInterrupted; nil never interrupts.

@@ -292,7 +292,7 @@ func (k *wishWalk) targetFaults(i int) {
 	k.addFault("The cloud changes whether it creates machines of "+name(i)+".", func(w *WishWorld) string { w.out[i] = !w.out[i]; return "" })
 }
 
-// machineSteps adds what the machine-taint controller and the cloud do with the spare machines of a
+// machineSteps adds what the controller of MachineDeployments and the cloud do with the spare machines of a
 // MachineDeployment, as it is reported.
 func (k *wishWalk) machineSteps(i int) {
 	t := k.from.targets[i].is

@@ -59,7 +59,7 @@ type target struct {
 	// MachineDeployment since the controller wrote that.
 	asked, by uint8
 	touched   bool
-	// ready and health are what the machine-taint controller reports.
+	// ready and health are what the controller of MachineDeployments reports.
 	ready  uint8
 	health health
 }

@@ -31,7 +31,7 @@ type Options struct {
 	BindAddress string
 	// Controllers selects what runs: names, -names, and * for all.
 	Controllers []string
-	// Reserve applies if the machine-taint controller runs.
+	// Reserve applies if the controller of MachineDeployments runs.
 	Reserve ReserveOptions
 	// Eviction applies to the reserve and to balance.
 	Eviction settings.Eviction
@@ -41,7 +41,7 @@ type Options struct {
 	NodeGroups NodeGroupOptions
 	// Balance applies if that controller runs.
 	Balance BalanceOptions
-	// Unready applies to the machine-taint controller and to the balance controller.
+	// Unready applies to the controller of MachineDeployments and to the balance controller.
 	Unready settings.Unready
 	// Metrics are served here instead of beside the health of the process.
 	Metrics daemon.MetricsOptions

@@ -200,7 +200,7 @@ var _ = Describe("Flags of the balance controller", func() {
 		Expect(parsed("--balancing-label=team").Balance.Similar.Options().BalancingLabels).To(Equal([]string{"team"}))
 	})
 
-	It("limit Nodes that are not ready as cluster-autoscaler does, for the machine-taint controller, too", func() {
+	It("limit Nodes that are not ready as cluster-autoscaler does, for the controller of MachineDeployments, too", func() {
 		Expect(parsed().Unready.UnreadyLimits).To(Equal(pool.UnreadyLimits{Count: 3, Percentage: 45}))
 		p := &process{options: parsed("--max-total-unready-percentage=12.5", "--ok-total-unready-count=7")}
 		want := pool.UnreadyLimits{Count: 7, Percentage: 12.5}

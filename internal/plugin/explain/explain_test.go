@@ -271,7 +271,7 @@ var _ = Describe("A MachineDeployment", func() {
 		d := w.named("d")
 		d.Annotations[v1alpha1.ReserveAnnotation] = v1alpha1.Reserve{Since: now.Add(-time.Minute), Taints: d.Spec.NodeTemplateSpec.Spec.Taints}.String()
 		w.Nodes, w.NodesUnknown = nil, true
-		Expect(deployment(w)).To(ContainSubstring("Machine d is about to be deleted (Shrunk)."), "pods may be bound to a machine whose Node has yet to register, and this one has")
+		Expect(deployment(w)).To(ContainSubstring("Machine c is about to be deleted (Shrunk)."), "pods may be bound to d once its Node registers")
 	})
 
 	DescribeTable("shows the source of its excess",

@@ -62,7 +62,7 @@ func (c *cluster) actor(reconcile world.Reconcile) storm.Program {
 	return world.Actor{Waker: c.Waker, Delay: 2 * time.Second, Reconcile: reconcile}.Run
 }
 
-// follow does with machines what machine-controller-manager and the machine-taint controller do about replicas and shares.
+// follow does with machines what machine-controller-manager and the controller of MachineDeployments do about replicas and shares.
 func (c *cluster) follow(ctx context.Context, config *rest.Config) error {
 	sets := map[string]int{}
 	return c.actor(func(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (time.Duration, error) {

@@ -35,7 +35,7 @@ import (
 // schedule is a scheduler with a rule that no other component knows.
 var schedule = world.Scheduler{Refuses: func(p *corev1.Pod, _ *corev1.Node) bool { return p.Labels["app"] == "picky" }}.Reconcile
 
-// keep does what machine-controller-manager, a machine-controller and the machine-taint controller do with a reserve: it
+// keep does what machine-controller-manager, a machine-controller and the controller of MachineDeployments do with a reserve: it
 // releases the oldest of it while fewer than replicas serve, and makes new ones.
 func (c *cluster) keep(ctx context.Context, core kubernetes.Interface, ours versioned.Interface) (again time.Duration, err error) {
 	growing := false

@@ -10,7 +10,7 @@
 //	MachineDeployments,      fit.Pack how many are needed)
 //	Machines
 //
-// It only raises spec.replicas. The machine-taint controller then finds that fewer machines serve
+// It only raises spec.replicas. The controller of MachineDeployments then finds that fewer machines serve
 // than replicas require, and removes the marks of as many reserve machines, from the Node first.
 //
 // Watches: pods, Nodes, DaemonSets, ReplicaSets, claims, volumes, storage classes and drivers of

@@ -73,7 +73,7 @@ var _ = It("A machine in reserve that cannot be created does not keep pods from 
 	})
 })
 
-// playKept runs body on a cluster whose reserve is kept as the machine-taint controller plans it.
+// playKept runs body on a cluster whose reserve is kept as the controller of MachineDeployments plans it.
 func playKept(body func(c *cluster)) {
 	storm.Bubble(suite, func() {
 		c := inhabit(storm.NewWorld(sim.Options{Seed: 1, Resources: served}))

@@ -9,7 +9,7 @@
 // In package plan, schedule.Window decides which schedules are active, and package distribute
 // spreads the machines.
 //
-// It only requests machines: the machine-taint controller reads the annotation, in addition to the
+// It only requests machines: the controller of MachineDeployments reads the annotation, in addition to the
 // other places where an excess is requested, and keeps the machines (law 13 of package reserve).
 //
 // Watches: Reserves, MachineDeployments, MachineSets, Machines and MachineClasses of the control

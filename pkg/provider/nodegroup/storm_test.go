@@ -299,7 +299,7 @@ func reserved(limit int32) func(*v1alpha1.MachineDeployment) {
 	}
 }
 
-// recount has replicas include the reserve, as far as there is room below max, or not, in one write as the machine-taint controller does.
+// recount has replicas include the reserve, as far as there is room below max, or not, in one write as the controller of MachineDeployments does.
 func (c *cluster) recount(counted bool) {
 	GinkgoHelper()
 	for {

@@ -83,7 +83,7 @@ func After(v plan.View, out ...string) plan.View {
 	return next
 }
 
-// Keep does what the machine-taint controller does in the end.
+// Keep does what the controller of MachineDeployments does in the end.
 func Keep(p *plan.Pool, n int, fails bool) {
 	if fails && n > p.Ready {
 		Holds(p.Ready, reason.CannotBeMade)(p)

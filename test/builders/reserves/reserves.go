@@ -127,7 +127,7 @@ func Requests(p plan.Plan) string {
 	return strings.Join(words, ", ")
 }
 
-// Work does what the machine-taint controller does in the end.
+// Work does what the controller of MachineDeployments does in the end.
 func Work(p *plan.Pool, fails bool) {
 	d, n := p.Deployment, 0
 	if r, err := machine.ParseRequestedExcess(d.Annotations[machine.RequestedExcessAnnotation]); err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
-// Spares are the machines in reserve of a world without a machine-taint controller. Each has the
+// Spares are the machines in reserve of a world without a controller of MachineDeployments. Each has the
 // name that [fixture.Spares] gives it.
 type Spares struct {
 	Client machineclient.MachineV1alpha1Interface

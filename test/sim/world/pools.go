@@ -56,7 +56,7 @@ func NewMachine(pool, name string, set metav1.Object, inReserve bool) *mcm.Machi
 // InReserve reports whether a machine has the reserve annotation.
 func InReserve(m *mcm.Machine) bool { return m.Annotations[v1alpha1.ReserveAnnotation] != "" }
 
-// Release takes a machine out of the reserve as the machine-taint controller does: first the taints
+// Release takes a machine out of the reserve as the controller of MachineDeployments does: first the taints
 // of its Node, then the annotation.
 func Release(ctx context.Context, core kubernetes.Interface, ours versioned.Interface, m *mcm.Machine) error {
 	node, err := core.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})

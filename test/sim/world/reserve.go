@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
-// Reserve does what the machine-taint controller does for those who request machines, some seconds
+// Reserve does what the controller of MachineDeployments does for those who request machines, some seconds
 // later: there are as many machines in reserve as requested, unless they cannot be created.
 type Reserve struct {
 	Store Store

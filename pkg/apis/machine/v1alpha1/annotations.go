@@ -41,23 +41,23 @@ const (
 
 	// ReserveStateAnnotation, on a Machine, is for people. It shows when the machine entered or
 	// left the reserve, why, and whether its Node has the reserve taint. It is absent from a
-	// Machine that was never in reserve. The machine-taint controller writes it.
+	// Machine that was never in reserve. The controller of MachineDeployments writes it.
 	ReserveStateAnnotation = AnnotationPrefix + "reserve-state"
 
 	// DedicatedAnnotation, on a MachineDeployment, is how many of its spare machines are kept for the
 	// pods of one owner; see [ParseDedications]. The reserves controller writes it, from the
 	// annotation of the same name on Reserves. On a Machine in reserve, it is the [Owner] whose pods
-	// may use it. The machine-taint controller writes that one.
+	// may use it. The controller of MachineDeployments writes that one.
 	DedicatedAnnotation = AnnotationPrefix + "dedicated"
 
 	// ClaimedAnnotation, on a MachineDeployment, names dedicated machines that pods of their owner
 	// need; see [ParseClaims]. The release controller writes it, together with replicas, and the
-	// machine-taint controller removes it when no machine in reserve is claimed.
+	// controller of MachineDeployments removes it when no machine in reserve is claimed.
 	ClaimedAnnotation = AnnotationPrefix + "claimed"
 
 	// AppliedExcessAnnotation, on a MachineDeployment, is the number of machines that
 	// machine-controller-manager is asked to run beyond those for workload; see
-	// [ParseAppliedExcess]. The machine-taint controller writes it, and so does each component that
+	// [ParseAppliedExcess]. The controller of MachineDeployments writes it, and so does each component that
 	// changes replicas that include reserve machines, in the same write.
 	AppliedExcessAnnotation = AnnotationPrefix + "applied-excess"
 
@@ -68,12 +68,12 @@ const (
 
 	// WantedExcessAnnotation, on a MachineDeployment, is the last value of spec.excessReplicas. If
 	// a client that does not know the field drops it, together with spec.reserveWitness, it is
-	// restored from here. The machine-taint controller writes it.
+	// restored from here. The controller of MachineDeployments writes it.
 	WantedExcessAnnotation = AnnotationPrefix + "wanted-excess"
 
 	// ExcessOwnersAnnotation, on a MachineDeployment, lists the field managers that own
 	// spec.excessReplicas by a server-side apply; see [ParseExcessOwners]. After the field is
-	// restored, they own it again. The machine-taint controller writes it, together with
+	// restored, they own it again. The controller of MachineDeployments writes it, together with
 	// [WantedExcessAnnotation].
 	ExcessOwnersAnnotation = AnnotationPrefix + "excess-owners"
 

@@ -123,7 +123,7 @@ var _ = Describe("Bounds", func() {
 		w.Settings.Bounds = map[string]v1alpha1.Bounds{"a": {Min: 1, Max: 9, Excess: &v1alpha1.Excess{Count: ptr.To[int32](1)}}}
 		w.settle()
 		Expect(w.Members[0].Object.Annotations).To(HaveKeyWithValue(v1alpha1.BoundsAnnotation, "1:9:1"))
-		*w.Members[0].Object.Spec.ExcessReplicas = 1 // the machine-taint controller shows what bounds come to
+		*w.Members[0].Object.Spec.ExcessReplicas = 1 // the controller of MachineDeployments shows what bounds come to
 		w.Settings.Bounds = nil
 		w.settle()
 		Expect(w.Members[0].Object.Annotations).To(BeEmpty())

@@ -20,7 +20,7 @@ import (
 	. "github.com/evenkeel/evenkeel/test/builders/balance"
 )
 
-// world carries plans out on plain values, and does with machines what machine-controller-manager and the machine-taint controller do
+// world carries plans out on plain values, and does with machines what machine-controller-manager and the controller of MachineDeployments do
 // about them, in ticks of ten seconds.
 type world struct {
 	View

@@ -130,7 +130,7 @@ func (z *zone) readWishes(s Settings) {
 }
 
 // hasFixedReserve reports whether annotations keep the reserve of a MachineDeployment from growing: one
-// that drains it, or one that the machine-taint controller cannot read.
+// that drains it, or one that the controller of MachineDeployments cannot read.
 func hasFixedReserve(d *v1alpha1.MachineDeployment) bool {
 	drained, err := pool.Parsed(d.Annotations, v1alpha1.DrainReserveAnnotation, v1alpha1.ParseDrainReserve)
 	_, errAccounting := pool.Parsed(d.Annotations, v1alpha1.AccountingAnnotation, v1alpha1.ParseAccounting)

@@ -54,7 +54,7 @@ var _ = DescribeTable("Where a MachineDeployment has room for eight chunks of on
 	Entry("where the reserve is not ready for another reason, it does", "a=1 b=1", Site("a", "cpu=4", 9, reports(machine.ReserveReady, reason.Growing)), Site("b", "cpu=4", 9)),
 )
 
-var _ = It("Machines cannot be created where the machine-taint controller says so, whatever the Reserve reports (law 7)", func() {
+var _ = It("Machines cannot be created where the controller of MachineDeployments says so, whatever the Reserve reports (law 7)", func() {
 	v := After(plan.View{Buffers: []plan.Buffer{Chunks("b", 8, "cpu=1")}, Pools: []plan.Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 5)}})
 	Expect(Spread(v)).To(Equal("a=2"))
 	v.Reserves[0].Status.Pools = []autoscaling.ReservePoolStatus{{Name: "a"}}
@@ -62,7 +62,7 @@ var _ = It("Machines cannot be created where the machine-taint controller says s
 	Expect(Requests(plan.New(v))).To(Equal("a=1 b=2"))
 })
 
-var _ = It("Machines cannot be created where the Reserve says so, whatever the machine-taint controller reports (law 7)", func() {
+var _ = It("Machines cannot be created where the Reserve says so, whatever the controller of MachineDeployments reports (law 7)", func() {
 	v := After(plan.View{Buffers: []plan.Buffer{Chunks("b", 8, "cpu=1")}, Pools: []plan.Pool{Site("a", "cpu=4", 9), Site("b", "cpu=4", 5)}})
 	v.Reserves[0].Status.Pools = []autoscaling.ReservePoolStatus{{Name: "a", Blocked: true}}
 	Holds(0, reason.Growing)(&v.Pools[0])

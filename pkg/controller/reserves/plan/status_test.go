@@ -150,7 +150,7 @@ var _ = DescribeTable("A MachineDeployment counts as one where machines cannot b
 		r.Status.Pools = []v1alpha1.ReservePoolStatus{{Name: "a", DesiredReplicas: 2, Blocked: before}}
 		Expect(New(View{Now: Monday, Reserves: []*v1alpha1.Reserve{r}, Pools: []Pool{p}}).Decisions[0].Parts[0].Blocked).To(Equal(blocked))
 	},
-	Entry("if the machine-taint controller says so", true, false, mcm.MachineDeploymentCondition{Type: machine.ReserveReady, Status: mcm.ConditionFalse, Reason: reason.CannotBeMade}),
+	Entry("if the controller of MachineDeployments says so", true, false, mcm.MachineDeploymentCondition{Type: machine.ReserveReady, Status: mcm.ConditionFalse, Reason: reason.CannotBeMade}),
 	Entry("not while it grows for the first time", false, false, mcm.MachineDeploymentCondition{Type: machine.ReserveReady, Status: mcm.ConditionFalse, Reason: reason.Growing}),
 	Entry("while it grows again", true, true, mcm.MachineDeploymentCondition{Type: machine.ReserveReady, Status: mcm.ConditionFalse, Reason: reason.Growing}),
 	Entry("not once it has been ready", false, true, mcm.MachineDeploymentCondition{Type: machine.ReserveReady, Status: mcm.ConditionTrue, Reason: reason.Complete}),
