@@ -218,10 +218,13 @@ func (a *application) changeSets(ctx context.Context, changes []plan.SetChange) 
 	}
 	var errs []error
 	for _, change := range changes {
-		err := a.patchSet(ctx, change.Before, change.After)
-		if errs = append(errs, err); err == nil {
-			a.recordEvents(change.Events)
+		if err := a.patchSet(ctx, change.Before, change.After); err != nil {
+			if errs = append(errs, err); change.Shrinks() {
+				break
+			}
+			continue
 		}
+		a.recordEvents(change.Events)
 	}
 	return errors.Join(errs...)
 }

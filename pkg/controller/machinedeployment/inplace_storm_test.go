@@ -3,6 +3,7 @@
 package machinedeployment_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -138,6 +140,12 @@ type guard struct {
 // watchSelections begins that for at least so many machines that serve.
 func (u *updated) watchSelections(least int) *guard {
 	g := &guard{machines: map[string]*mcm.Machine{}, nodes: map[string]*corev1.Node{}, least: least}
+	for _, m := range world.List[mcm.Machine](u, machineGVR) {
+		g.machines[m.Name] = m
+	}
+	for _, n := range world.List[corev1.Node](u, nodeGVR) {
+		g.nodes[n.Name] = n
+	}
 	u.AfterWrite(func(w sim.Write) error {
 		switch {
 		case w.Effect == "":
@@ -269,6 +277,36 @@ var _ = Describe("Updates in place", func() {
 				return fmt.Sprint(end, gone)
 			},
 		}, name)).To(Succeed())
+	})
+
+	It("I4: count a machine that has moved only once the set that it has left does not count it", func() {
+		play(func(c *cluster) {
+			u := updating(c)
+			u.begin(2, mcm.OrchestrationTypeAuto, 0, 1)
+			u.settle()
+			first := world.List[mcm.MachineSet](u, setGVR)[0].Name
+			moved, refuses := false, true
+			u.AfterWrite(func(w sim.Write) error {
+				moved = moved || w.Resource == "machines" && world.Decoded[mcm.Machine](w.Object).Labels[mcm.LabelKeyNodeUpdateResult] != ""
+				return nil
+			})
+			u.OnWrite(func(w sim.Write) error {
+				if refuses && moved && w.Name == first && w.Subresource == "" {
+					return apierrors.NewInternalError(errors.New("no"))
+				}
+				return nil
+			})
+			u.roll("other")
+			time.Sleep(10 * time.Minute)
+			sizes := map[string]int32{}
+			for _, s := range world.List[mcm.MachineSet](u, setGVR) {
+				sizes[s.Name] = s.Spec.Replicas
+			}
+			Expect(sizes).To(And(HaveLen(2), HaveKeyWithValue(first, int32(2)), ContainElement(int32(0))))
+			u.Set(func() { refuses = false })
+			u.settle()
+			u.rests(2)
+		})
 	})
 
 	It("I9: wait until the machine controller knows that an update has not failed after all", func() {

@@ -211,10 +211,12 @@ func (k *keeper) write(ctx context.Context, before *v1alpha1.MachineDeployment, 
 		errs = append(errs, err)
 	}
 	for _, m := range after.Machines {
-		_, err := control.Machines(ns).Update(ctx, m, metav1.UpdateOptions{})
-		if errs = append(errs, err); err == nil && m.DeletionTimestamp != nil {
-			k.remove(ctx, m.Name)
+		if m.DeletionTimestamp != nil {
+			errs = append(errs, k.remove(ctx, m))
+			continue
 		}
+		_, err := control.Machines(ns).Update(ctx, m, metav1.UpdateOptions{})
+		errs = append(errs, err)
 	}
 	if d := after.Deployment; !equality.Semantic.DeepEqual(d.Spec, before.Spec) || !equality.Semantic.DeepEqual(d.ObjectMeta, before.ObjectMeta) {
 		_, err := control.MachineDeployments(ns).Update(ctx, d, metav1.UpdateOptions{})
@@ -242,10 +244,13 @@ func (k *keeper) write(ctx context.Context, before *v1alpha1.MachineDeployment, 
 }
 
 // remove has a machine go at once, with its Node.
-func (k *keeper) remove(ctx context.Context, name string) {
-	k.harm(name)
-	_ = k.ours.MachineV1alpha1().Machines(ns).Delete(ctx, name, metav1.DeleteOptions{})
-	_ = k.core.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+func (k *keeper) remove(ctx context.Context, m *mcm.Machine) error {
+	k.harm(m.Name)
+	if err := k.ours.MachineV1alpha1().Machines(ns).Delete(ctx, m.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &m.ResourceVersion}}); err != nil {
+		return err
+	}
+	_ = k.core.CoreV1().Nodes().Delete(ctx, m.Name, metav1.DeleteOptions{})
+	return nil
 }
 
 // harm notes that a machine is deleted, where pods run on it.

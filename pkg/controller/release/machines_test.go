@@ -67,6 +67,7 @@ var _ = It("A machine in reserve that cannot be created does not keep pods from 
 		time.Sleep(time.Second)
 		c.fail()
 		time.Sleep(time.Second)
+		c.fail() // what is created for replicas, too
 		c.create(fresh(1, "q", 4000)...)
 		time.Sleep(time.Second)
 		Expect(c.replicas()).To(Equal("a=3 b=2"))

@@ -67,8 +67,10 @@ func disableScaleUp(s *set) {
 }
 
 // countMoved includes the machines that have moved in the sizes of their MachineSets. Usually that is the
-// newest one, unless there was a newer one at the same time.
+// newest one, unless there was a newer one at the same time. If that is the newest one now, it may be what
+// they have left.
 func (d *deployment) countMoved() {
+	left := d.newest.missing()
 	for _, s := range d.sets() {
 		var moved int32
 		for i, m := range s.machines {
@@ -79,8 +81,14 @@ func (d *deployment) countMoved() {
 				s.machines[i] = after
 			}
 		}
-		if uncounted := min(moved, int32(-s.missing())); uncounted > 0 {
-			d.resize(s, s.Object.Spec.Replicas+uncounted)
+		uncounted := min(moved, int32(-s.missing()))
+		if uncounted <= 0 {
+			continue
+		}
+		d.resize(s, s.Object.Spec.Replicas+uncounted)
+		if gone := min(uncounted, int32(left)); gone > 0 {
+			d.resize(d.newest, d.newest.Object.Spec.Replicas-gone)
+			left -= int(gone)
 		}
 	}
 }

@@ -40,7 +40,9 @@ type Plan struct {
 	Claims    []Claim
 	// Deployment changes the MachineDeployment, except for its status, if it is not nil.
 	Deployment *DeploymentChange
-	Sets       []SetChange
+	// Sets change in this order: those that shrink first, and if one of these cannot be written, no later one
+	// is, so that a machine that moves is never included twice.
+	Sets []SetChange
 	// NewSets are to be created, with their first machines.
 	NewSets      []*mcm.MachineSet
 	Machines     []MachineChange
@@ -89,6 +91,9 @@ type SetChange struct {
 	Before, After *mcm.MachineSet
 	Events        []Event
 }
+
+// Shrinks reports whether there are to be fewer machines.
+func (c SetChange) Shrinks() bool { return c.After.Spec.Replicas < c.Before.Spec.Replicas }
 
 // MachineChange changes a Machine, except for its status.
 type MachineChange struct{ Before, After *mcm.Machine }
@@ -163,11 +168,14 @@ func New(v View) Plan {
 			p.decideSet(v, s, s.Object.DeepCopy(), adopted)
 		}
 	}
+	slices.SortStableFunc(p.Sets, func(a, b SetChange) int { return shrinkingFirst[a.Shrinks()] - shrinkingFirst[b.Shrinks()] })
 	if len(p.SetClaims)+len(p.Claims)+len(p.NewSets)+len(p.Sets)+len(p.Creations)+len(p.Deletions)+len(p.Nodes) > 0 {
 		p.Again = soon
 	}
 	return p
 }
+
+var shrinkingFirst = map[bool]int{false: 1}
 
 // DeferNumbers leaves out the statuses in which only numbers change, which are to be written after so long.
 func (p *Plan) DeferNumbers(v View, wait time.Duration) {
