@@ -36,7 +36,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
-	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
@@ -92,7 +91,7 @@ func (h *house) reachability() {
 func (h *house) machinedeployment() {
 	m := h.machines
 	c, err := machinedeployment.New(machinedeployment.Clients{Machines: h.client.MachineV1alpha1(), Target: h.core.CoreV1()},
-		machinedeployment.Informers{Machines: m, Target: h.target}, h.events, machinedeployment.Options{Registerer: h.registry, Reserve: &machinetaint.Settings{}})
+		machinedeployment.Informers{Machines: m, Target: h.target}, h.events, machinedeployment.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
 	put(m.Deployments(), &machine.MachineDeployment{

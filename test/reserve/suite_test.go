@@ -118,7 +118,7 @@ func (a *alone) start(settings machinetaint.Settings) func() {
 	var err error
 	a.controller, err = machinedeployment.New(machinedeployment.Clients{Machines: client.MachineV1alpha1(), Target: core.CoreV1()},
 		machinedeployment.Informers{Machines: machines, Target: nodes}, a.events, machinedeployment.Options{
-			Workers: 2, Clock: a.clock, Registerer: a.metrics, Settings: plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, Reserve: &settings,
+			Workers: 2, Clock: a.clock, Registerer: a.metrics, Settings: plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, Reserve: settings,
 		})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())

@@ -67,8 +67,8 @@ func (o *ReserveOptions) validate() error {
 }
 
 // settings are those of reserves.
-func (o *ReserveOptions) settings(p *process, a *accounting) *machinetaint.Settings {
-	s := &machinetaint.Settings{
+func (o *ReserveOptions) settings(p *process, a *accounting) machinetaint.Settings {
+	s := machinetaint.Settings{
 		SurplusPatience: o.SurplusPatience, BootPatience: o.BootPatience, Drain: o.Drain, Accounting: a.accountingOf,
 		Eviction: p.options.Eviction.Rule(), Unready: p.options.Unready.UnreadyLimits,
 	}

@@ -66,8 +66,8 @@ type Options struct {
 	// Registerer gets the metrics, which are named as machine-controller-manager's. It must not be the
 	// default one. Nil means that nobody reads them.
 	Registerer prometheus.Registerer
-	// Reserve are the settings of reserves; nil means that no MachineDeployment can have one.
-	Reserve *machinetaint.Settings
+	// Reserve are the settings of reserves.
+	Reserve machinetaint.Settings
 }
 
 // Clients read and write the two clusters. Target is nil if there is no target cluster.
@@ -87,7 +87,6 @@ type Controller struct {
 	nodeClient corev1client.NodeInterface
 	podClient  corev1client.PodInterface
 	settings   plan.Settings
-	// reserves is nil if no MachineDeployment can have a reserve.
 	reserves                           *reserves
 	pruned                             pruned
 	loop                               *loop.Loop
@@ -112,13 +111,10 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 		o.Clock = clock.RealClock{}
 	}
 	c := &Controller{
-		client: clients.Machines, recorder: recorder, clock: o.Clock, cluster: o.Cluster, target: o.Target, settings: o.Settings, memory: newMemory(),
+		client: clients.Machines, recorder: recorder, clock: o.Clock, cluster: o.Cluster, target: o.Target, settings: o.Settings, reserves: newReserves(o.Reserve), memory: newMemory(),
 	}
 	if clients.Target != nil {
 		c.nodeClient, c.podClient = clients.Target.Nodes(), clients.Target.Pods(metav1.NamespaceAll)
-	}
-	if o.Reserve != nil {
-		c.reserves = newReserves(*o.Reserve)
 	}
 	c.loop = loop.New("machinedeployment", c.sync, loop.Options{Workers: cmp.Or(o.Workers, 5), Clock: o.Clock, Panicked: c.panicked})
 	if err := c.attach(informers); err != nil {
@@ -126,9 +122,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 		return nil, fmt.Errorf("attach to informers: %w", err)
 	}
 	c.metrics = newMetrics(o.Registerer, c.deployments, c.sets)
-	if c.reserves != nil {
-		c.reserves.metrics = newReserveMetrics(o.Registerer, c)
-	}
+	c.reserves.metrics = newReserveMetrics(o.Registerer, c)
 	c.cluster.Subscribe(c.LookAtAll)
 	c.target.Subscribe(c.LookAtAll)
 	return c, nil
@@ -161,9 +155,6 @@ func (c *Controller) attach(i Informers) error {
 
 // attachReserves reads and listens to what only reserves need.
 func (c *Controller) attachReserves(i Informers, read func(cache.SharedIndexInformer) cache.Indexer) error {
-	if c.reserves == nil {
-		return nil
-	}
 	c.reserves.classes = read(i.Machines.Classes())
 	if _, err := i.Machines.Classes().AddEventHandler(handlers.OnChange(c.classChanged)); err != nil || i.Target == nil {
 		return err
@@ -191,9 +182,7 @@ func (c *Controller) deploymentChanged(was, is any) {
 	}
 	before, _ := was.(*machine.MachineDeployment)
 	after, _ := is.(*machine.MachineDeployment)
-	if c.reserves != nil {
-		c.replicasChanged(before, after)
-	}
+	c.replicasChanged(before, after)
 	if before != nil && after != nil {
 		return
 	}
@@ -214,7 +203,7 @@ func (c *Controller) replicasChanged(before, after *machine.MachineDeployment) {
 	} else {
 		c.reserves.remember(before.UID, nil)
 	}
-	if before != nil && was < is {
+	if before != nil && after != nil && was < is {
 		c.loop.Add(key{releaseKind, after.Namespace, after.Name}.String())
 	}
 	if (was > 0) == (is > 0) {
@@ -372,7 +361,7 @@ func (c *Controller) deferNumbers(key string, v plan.View, p *plan.Plan) {
 
 // remember keeps what a plan remembers of the reserve of a MachineDeployment for the next view.
 func (c *Controller) remember(v plan.View, p plan.Plan) {
-	if v.Deployment != nil && c.reserves != nil && (p.Memory != nil || v.Reserve == nil) {
+	if v.Deployment != nil && (p.Memory != nil || v.Reserve == nil) {
 		c.reserves.remember(v.Deployment.UID, p.Memory)
 	}
 }

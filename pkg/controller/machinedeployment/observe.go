@@ -51,7 +51,7 @@ func (c *Controller) observe(ctx context.Context, k key) (plan.View, error) {
 			return v, err
 		}
 	}
-	if v.Deployment != nil && c.reserves != nil && v.Deployment.DeletionTimestamp == nil {
+	if v.Deployment != nil && v.Deployment.DeletionTimestamp == nil {
 		v.Reserve = c.reserveOf(v)
 	}
 	return v, nil

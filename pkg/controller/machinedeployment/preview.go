@@ -60,7 +60,7 @@ func NewPreview(s plan.Settings, r machinetaint.Settings, hasTarget bool) (*Prev
 	}
 	p := &Preview{clock: &still.Clock{}}
 	var err error
-	if p.c, err = New(Clients{}, i, nil, Options{Settings: s, Reserve: &r, Clock: p.clock}); err != nil {
+	if p.c, err = New(Clients{}, i, nil, Options{Settings: s, Reserve: r, Clock: p.clock}); err != nil {
 		return nil, err
 	}
 	p.c.reserves.podsFilled = func() bool { return true }

@@ -45,7 +45,7 @@ func keepingWith(watched func(*target.Informers) world.Informers, show func(*Con
 		near, far := world.ControlCluster(ours), world.TargetCluster(core)
 		settings := machinetaint.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule}, SurplusPatience: 10 * time.Minute, BootPatience: 15 * time.Minute}
 		c, err := New(Clients{ours.MachineV1alpha1(), core.CoreV1()}, Informers{Machines: machines, Target: nodes}, &record.FakeRecorder{}, Options{
-			Cluster: near, Target: far, Settings: plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, Reserve: &settings,
+			Cluster: near, Target: far, Settings: plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, Reserve: settings,
 		})
 		if err != nil {
 			return err

@@ -62,7 +62,7 @@ func ProgramWith(s machinetaint.Settings, beside Neighbor) storm.Program {
 		near, far := world.ControlCluster(client), reachability.New("target", probe(core), reachability.Options{})
 		c, err := machinedeployment.New(machinedeployment.Clients{Machines: client.MachineV1alpha1(), Target: core.CoreV1()},
 			machinedeployment.Informers{Machines: machines, Target: nodes}, &record.FakeRecorder{}, machinedeployment.Options{
-				Cluster: near, Target: far, Settings: plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, Reserve: &s,
+				Cluster: near, Target: far, Settings: plan.Settings{ProtectInRollout: true, SafetyUp: 2, SafetyDown: 1}, Reserve: s,
 			})
 		if err != nil {
 			return err
