@@ -53,9 +53,7 @@ func (a *application) changeDeployment(ctx context.Context, p plan.Plan) error {
 		}
 		a.recordEvents(a.withoutPruned(p.Deployment.Events))
 	}
-	if d := a.view.Deployment; d != nil && a.reserves != nil && (p.Memory != nil || a.view.Reserve == nil) {
-		a.reserves.remember(d.UID, p.Memory)
-	}
+	a.remember(a.view, p)
 	return nil
 }
 

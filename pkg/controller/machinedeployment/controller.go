@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -84,9 +82,9 @@ type Controller struct {
 	cluster  *reachability.Cluster
 	target   *reachability.Cluster
 
-	nodeClient corev1client.NodeInterface
-	podClient  corev1client.PodInterface
-	settings   plan.Settings
+	nodeClient                         corev1client.NodeInterface
+	podClient                          corev1client.PodInterface
+	settings                           plan.Settings
 	reserves                           *reserves
 	pruned                             pruned
 	loop                               *loop.Loop
@@ -134,159 +132,27 @@ func (c *Controller) attach(i Informers) error {
 		c.filled = append(c.filled, informer.HasSyncedChecker())
 		return informer.GetIndexer()
 	}
-	m := i.Machines
-	c.deployments, c.sets, c.machines = read(m.Deployments()), read(m.Sets()), read(m.Machines())
-	if i.Target != nil {
-		c.nodes = read(i.Target.Nodes())
-		c.writtenNodes = written.NewCache[*corev1.Node](c.nodes, c.clock)
-		if _, err := i.Target.Nodes().AddEventHandler(handlers.OnChange(c.nodeChanged)); err != nil {
-			return err
-		}
-	}
+	m, r := i.Machines, c.reserves
+	c.deployments, c.sets, c.machines, r.classes = read(m.Deployments()), read(m.Sets()), read(m.Machines()), read(m.Classes())
 	c.writtenDeployments = written.NewCache[*machine.MachineDeployment](c.deployments, c.clock)
 	c.writtenSets = written.NewCache[*mcm.MachineSet](c.sets, c.clock)
 	c.writtenMachines = written.NewCache[*mcm.Machine](c.machines, c.clock)
-	targetErr := c.attachReserves(i, read)
-	_, err1 := m.Deployments().AddEventHandler(handlers.OnChange(c.deploymentChanged))
-	_, err2 := m.Sets().AddEventHandler(handlers.OnChange(c.setChanged))
-	_, err3 := m.Machines().AddEventHandler(handlers.OnChange(c.machineChanged))
-	return errors.Join(targetErr, err1, err2, err3)
-}
-
-// attachReserves reads and listens to what only reserves need.
-func (c *Controller) attachReserves(i Informers, read func(cache.SharedIndexInformer) cache.Indexer) error {
-	c.reserves.classes = read(i.Machines.Classes())
-	if _, err := i.Machines.Classes().AddEventHandler(handlers.OnChange(c.classChanged)); err != nil || i.Target == nil {
-		return err
+	changed := map[cache.SharedIndexInformer]func(was, is any){
+		m.Deployments(): c.deploymentChanged, m.Sets(): c.setChanged, m.Machines(): c.machineChanged, m.Classes(): c.classChanged,
 	}
-	r := c.reserves
-	r.pods, r.podsFilled = i.Target.Pods().GetIndexer(), i.Target.Pods().HasSynced // they are read once there is a reserve
-	r.budgets, r.budgetsUnknown = i.Target.Budgets().GetIndexer(), i.Target.BudgetsUnknown
-	_, err1 := i.Target.Nodes().AddEventHandler(handlers.OnChange(c.keptNodeChanged))
-	_, err2 := i.Target.Pods().AddEventHandler(handlers.OnChange(c.podChanged))
-	return errors.Join(err1, err2)
-}
-
-func (c *Controller) add(k key) { c.loop.AddAfter(k.String(), gather) }
-
-// deploymentChanged queues a MachineDeployment, those that may adopt a MachineSet instead of it, and
-// MachineSets that were its own or may become so.
-func (c *Controller) deploymentChanged(was, is any) {
-	d, ok := cmp.Or(is, was).(*machine.MachineDeployment)
-	if !ok {
-		return
+	if t := i.Target; t != nil {
+		c.nodes = read(t.Nodes())
+		c.writtenNodes = written.NewCache[*corev1.Node](c.nodes, c.clock)
+		r.pods, r.podsFilled = t.Pods().GetIndexer(), t.Pods().HasSynced // they are read once there is a reserve
+		r.budgets, r.budgetsUnknown = t.Budgets().GetIndexer(), t.BudgetsUnknown
+		changed[t.Nodes()], changed[t.Pods()] = c.nodeChanged, c.podChanged
 	}
-	c.add(key{deploymentKind, d.Namespace, d.Name})
-	for _, set := range stores.Indexed[*mcm.MachineSet](c.sets, stores.Orphans, d.Namespace) {
-		c.orphanSetChanged(set)
+	var errs []error
+	for informer, on := range changed {
+		_, err := informer.AddEventHandler(handlers.OnChange(on))
+		errs = append(errs, err)
 	}
-	before, _ := was.(*machine.MachineDeployment)
-	after, _ := is.(*machine.MachineDeployment)
-	c.replicasChanged(before, after)
-	if before != nil && after != nil {
-		return
-	}
-	for _, set := range stores.Indexed[*mcm.MachineSet](c.sets, stores.ByOwner, string(d.UID)) {
-		c.add(c.keyOf(set))
-	}
-}
-
-// replicasChanged releases machines as soon as replicas have grown. The first and the last replicas of a
-// MachineDeployment decide about the reserves of all others of its namespace: see [Controller.allLeaving].
-func (c *Controller) replicasChanged(before, after *machine.MachineDeployment) {
-	was, is := int32(0), int32(0)
-	if before != nil {
-		was = before.Spec.Replicas
-	}
-	if after != nil {
-		is = after.Spec.Replicas
-	} else {
-		c.reserves.remember(before.UID, nil)
-	}
-	if before != nil && after != nil && was < is {
-		c.loop.Add(key{releaseKind, after.Namespace, after.Name}.String())
-	}
-	if (was > 0) == (is > 0) {
-		return
-	}
-	namespace := cmp.Or(after, before).Namespace
-	for d := range stores.All[*machine.MachineDeployment](c.deployments) {
-		if d.Namespace == namespace {
-			c.add(key{deploymentKind, d.Namespace, d.Name})
-		}
-	}
-}
-
-// classChanged queues the MachineDeployments of a MachineClass, which says how much a machine has.
-func (c *Controller) classChanged(was, is any) {
-	class, ok := cmp.Or(is, was).(*mcm.MachineClass)
-	if !ok {
-		return
-	}
-	for d := range stores.All[*machine.MachineDeployment](c.deployments) {
-		if d.Namespace == class.Namespace && d.Spec.Template.Spec.Class.Name == class.Name {
-			c.add(key{deploymentKind, d.Namespace, d.Name})
-		}
-	}
-}
-
-func (c *Controller) setChanged(was, is any) {
-	for _, item := range []any{was, is} {
-		if set, ok := item.(*mcm.MachineSet); ok {
-			c.add(c.keyOf(set))
-			c.orphanSetChanged(set)
-		}
-	}
-	if gone, ok := was.(*mcm.MachineSet); ok && is == nil {
-		c.memory.forgetSet(gone.UID)
-	}
-}
-
-// orphanSetChanged queues the MachineDeployments that may adopt a MachineSet.
-func (c *Controller) orphanSetChanged(set *mcm.MachineSet) {
-	if metav1.GetControllerOfNoCopy(set) != nil {
-		return
-	}
-	for d := range stores.All[*machine.MachineDeployment](c.deployments) {
-		selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
-		if d.Namespace == set.Namespace && err == nil && selector.Matches(labels.Set(set.Labels)) {
-			c.add(key{deploymentKind, d.Namespace, d.Name})
-		}
-	}
-}
-
-// machineChanged queues the MachineSet of a machine, the one that it belonged to before, and those
-// that may adopt it.
-func (c *Controller) machineChanged(was, is any) {
-	before, _ := was.(*mcm.Machine)
-	after, _ := is.(*mcm.Machine)
-	for _, m := range []*mcm.Machine{before, after} {
-		if m == nil {
-			continue
-		}
-		if set := stores.Controller[mcm.MachineSet](c.sets, m); set != nil {
-			c.add(c.keyOf(set))
-		}
-	}
-	if after == nil && before != nil {
-		c.memory.forgetGone(before.UID)
-	}
-	if after == nil || metav1.GetControllerOfNoCopy(after) != nil {
-		return
-	}
-	if before == nil || !maps.Equal(before.Labels, after.Labels) || metav1.GetControllerOfNoCopy(before) != nil {
-		c.orphanChanged(after)
-	}
-}
-
-// orphanChanged queues the MachineSets that may adopt a machine.
-func (c *Controller) orphanChanged(m *mcm.Machine) {
-	for set := range stores.All[*mcm.MachineSet](c.sets) {
-		selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-		if set.Namespace == m.Namespace && err == nil && selector.Matches(labels.Set(m.Labels)) {
-			c.add(c.keyOf(set))
-		}
-	}
+	return errors.Join(errs...)
 }
 
 // LookAtAll syncs everything: a cluster answers again, or it has become known where reserves are counted.
@@ -359,10 +225,16 @@ func (c *Controller) deferNumbers(key string, v plan.View, p *plan.Plan) {
 	}
 }
 
-// remember keeps what a plan remembers of the reserve of a MachineDeployment for the next view.
+// remember keeps what a plan remembers of the reserve of a MachineDeployment for the next view, unless that
+// has gone meanwhile.
 func (c *Controller) remember(v plan.View, p plan.Plan) {
-	if v.Deployment != nil && (p.Memory != nil || v.Reserve == nil) {
-		c.reserves.remember(v.Deployment.UID, p.Memory)
+	d := v.Deployment
+	if d == nil || p.Memory == nil && v.Reserve != nil {
+		return
+	}
+	c.reserves.remember(d.UID, p.Memory)
+	if shown := stores.Find[machine.MachineDeployment](c.deployments, d.Namespace+"/"+d.Name); shown == nil || shown.UID != d.UID {
+		c.reserves.remember(d.UID, nil)
 	}
 }
 

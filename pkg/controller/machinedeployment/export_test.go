@@ -3,17 +3,24 @@
 package machinedeployment
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 )
 
 // Held returns how much the controller remembers.
 func (c *Controller) Held() int {
-	return c.memory.len() + c.writtenDeployments.Len() + c.writtenSets.Len() + c.writtenMachines.Len() + c.writtenNodes.Len()
+	return c.memory.len() + c.Remembered() + c.writtenDeployments.Len() + c.writtenSets.Len() + c.writtenMachines.Len() + c.writtenNodes.Len()
 }
 
 // MessageOf returns what the status of a MachineSet says of an error in the creation of a machine; empty if
@@ -26,6 +33,33 @@ func MessageOf(m *mcm.Machine, err error) string {
 // Sync syncs a key of a preview at rest, which has no client.
 func (p *Preview) Sync(ctx context.Context, key string) (time.Duration, error) {
 	return p.c.sync(ctx, key)
+}
+
+// WokenBy returns the keys that are synced because an object came (was is nil), changed, or went (is is nil).
+func (p *Preview) WokenBy(was, is any) []string {
+	woken := map[string]bool{}
+	p.c.loop = loop.New("test", func(_ context.Context, key string) (time.Duration, error) {
+		woken[key] = true
+		return 0, nil
+	}, loop.Options{})
+	switch cmp.Or(is, was).(type) {
+	case *machine.MachineDeployment:
+		p.c.deploymentChanged(was, is)
+	case *mcm.MachineSet:
+		p.c.setChanged(was, is)
+	case *mcm.Machine:
+		p.c.machineChanged(was, is)
+	case *mcm.MachineClass:
+		p.c.classChanged(was, is)
+	case *corev1.Node:
+		p.c.nodeChanged(was, is)
+	case *corev1.Pod:
+		p.c.podChanged(was, is)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	p.c.loop.Run(ctx)
+	return slices.Sorted(maps.Keys(woken))
 }
 
 // Stale returns how many machines were deleted because they had failed a health check.

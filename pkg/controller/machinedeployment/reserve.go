@@ -13,7 +13,6 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -24,7 +23,6 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
-	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
@@ -213,65 +211,6 @@ func (c *Controller) leavingPods(d *machine.MachineDeployment) (pods []*corev1.P
 		}
 	}
 	return pods
-}
-
-// keptNodeChanged queues the MachineDeployment of a Node whose taints, annotations or readiness change.
-func (c *Controller) keptNodeChanged(was, is any) {
-	before, _ := was.(*corev1.Node)
-	after, _ := is.(*corev1.Node)
-	if before != nil && after == nil {
-		c.memory.takeNode(before.Name)
-		c.memory.noteClosable(before.Name, true)
-	}
-	if before != nil && after != nil && slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, fit.SameTaint) &&
-		equality.Semantic.DeepEqual(before.Annotations, after.Annotations) && equality.Semantic.DeepEqual(before.Labels, after.Labels) &&
-		before.Spec.ProviderID == after.Spec.ProviderID && before.Spec.Unschedulable == after.Spec.Unschedulable &&
-		pool.NodeReady(before) == pool.NodeReady(after) && equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) {
-		return
-	}
-	for _, node := range []*corev1.Node{before, after} {
-		if node != nil {
-			c.addNode(node.Name)
-		}
-	}
-}
-
-// podChanged queues the MachineDeployment of a Node that may have become busy or empty, or whose pods may
-// be evicted now.
-func (c *Controller) podChanged(was, is any) {
-	before, _ := was.(*corev1.Pod)
-	after, _ := is.(*corev1.Pod)
-	from, to := busyNode(before), busyNode(after)
-	if from == to && (to == "" || c.pin(before) == c.pin(after)) {
-		return
-	}
-	for _, node := range []string{from, to} {
-		if node != "" {
-			c.addNode(node)
-		}
-	}
-}
-
-// pin returns why a pod must not be evicted, as far as that does not depend on budgets.
-func (c *Controller) pin(pod *corev1.Pod) string {
-	return pool.NewEvictor(c.reserves.settings.Eviction, nil, "", c.clock.Now()).WhyNot(pod)
-}
-
-// busyNode returns the Node that a pod makes busy; empty if the pod does not count.
-func busyNode(pod *corev1.Pod) string {
-	if pod == nil || !pool.IsWorkload(pod) {
-		return ""
-	}
-	return pod.Spec.NodeName
-}
-
-// addNode queues the MachineDeployments whose machines have a Node.
-func (c *Controller) addNode(node string) {
-	for _, m := range stores.Indexed[*mcm.Machine](c.machines, stores.ByNode, node) {
-		if set := stores.Controller[mcm.MachineSet](c.sets, m); set != nil {
-			c.add(c.keyOf(set))
-		}
-	}
 }
 
 // release begins to take machines out of the reserve, and does nothing else of the plan: workload does not

@@ -246,17 +246,18 @@ func (c *cluster) ending() (end []string) {
 }
 
 var _ = Describe("MachineDeployments that come and go", func() {
-	It("leave nothing behind", Label("soak"), func() {
+	It("leave nothing behind, with their reserves", Label("soak"), func() {
 		storm.Bubble(suite, func() {
-			c := newCluster(sim.Options{Seed: 1})
+			c := adoptReserved(storm.NewApart(sim.Options{Seed: 1}))
 			defer c.End()
 			var held *Controller
-			process := c.Start(name, exposed(func(it *Controller) { held = it }))
+			process := c.Start(name, keepingWith(everything, func(it *Controller) { held = it }))
 			random := rand.New(rand.NewPCG(1, 3))
+			kept := 0
 			c.Storm(random, process)
 			for round := range storm.Soak(12, 5) {
 				for i := range 5 {
-					c.deploy(fmt.Sprintf("d-%d-%d", round, i), int32(random.IntN(3)))
+					c.deploy(fmt.Sprintf("d-%d-%d", round, i), int32(random.IntN(3)), spared(int32(random.IntN(3))))
 				}
 				time.Sleep(time.Duration(random.IntN(60)) * time.Second)
 				for _, d := range world.List[api.MachineDeployment](c, deploymentGVR) {
@@ -265,6 +266,7 @@ var _ = Describe("MachineDeployments that come and go", func() {
 					}
 				}
 				time.Sleep(time.Duration(random.IntN(60)) * time.Second)
+				kept += held.Remembered()
 				for _, d := range world.List[api.MachineDeployment](c, deploymentGVR) {
 					_ = c.deployments().Delete(context.Background(), d.Name, metav1.DeleteOptions{})
 				}
@@ -274,6 +276,7 @@ var _ = Describe("MachineDeployments that come and go", func() {
 			c.settle()
 			Expect(world.List[mcm.MachineSet](c, setGVR)).To(BeEmpty())
 			Expect(world.List[mcm.Machine](c, machineGVR)).To(BeEmpty())
+			Expect(kept).NotTo(BeZero(), "reserves that were remembered")
 			time.Sleep(time.Hour)
 			Expect(held.Held()).To(BeZero())
 		})
