@@ -188,7 +188,7 @@ e2e-stock: ## Run the specs that do not need Evenkeel against stock machine-cont
 	EVENKEEL_E2E_MCM=stock go tool ginkgo --procs=4 --label-filter='!long && !ours' --timeout=15m --no-color ./test/e2e
 
 .PHONY: e2e-parity
-e2e-parity: ## Compare the API writes of Evenkeel without an excess with those of the stock binary
+e2e-parity: ## Compare the API writes of Evenkeel without an excess, and what they lead to, with those of the stock binary
 	@$(UP) build
 	go test -count=1 -timeout=30m ./test/e2e/parity -ginkgo.v -ginkgo.no-color
 
