@@ -4,6 +4,7 @@ package federation
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -86,14 +87,16 @@ var _ = Describe("A workload that is deleted after it ran", func() {
 
 var _ = Describe("An autoscaler that already exists", func() {
 	It("is taken over from a hub that was stopped right after creating it, with everything that this hub had written", func(ctx context.Context) {
-		s := &shop{name: "halfway"}
+		s := newShop(ctx, "halfway", 3, 30, atLeastOne, func(s *spec) { s.Adopt, s.Paused, s.Behavior = true, true, nil })
 		left := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: s.name}}
 		left.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: s.name}
 		left.Spec.MaxReplicas = 5
+		left.Spec.Metrics = make([]autoscalingv2.MetricSpec, 1) // without them it would not scale, and be left out of the division
+		Expect(json.Unmarshal(s.get(ctx).Spec.Metrics[0].Raw, &left.Spec.Metrics[0])).To(Succeed())
 		left.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: ptr.To[int32](77)}}
 		_, err := members[0].core.AutoscalingV2().HorizontalPodAutoscalers(namespace).Create(ctx, left, metav1.CreateOptions{FieldManager: "evenkeel-federatedhpa"})
 		Expect(err).NotTo(HaveOccurred())
-		s = newShop(ctx, s.name, 3, 30, atLeastOne, func(s *spec) { s.Adopt, s.Behavior = true, nil })
+		s.change(ctx, func(s *spec) { s.Paused = false })
 		Eventually(s.bounds(ctx)).Should(Equal("1..10/1..10/1..10"))
 		Eventually(s.written(ctx, func(h *autoscalingv2.HorizontalPodAutoscaler) string {
 			return fmt.Sprint(h.Spec.Behavior != nil)
