@@ -89,6 +89,8 @@ func story(ctx context.Context, program localcluster.Program) history {
 	Expect(cluster.Apply(ctx, "kubernetes/crds")).To(Succeed())
 	program.Kubeconfig, err = cluster.KubeconfigFor(identity, "system:masters")
 	Expect(err).NotTo(HaveOccurred())
+	// Leaving machines may freeze a MachineSet. Stock looks at that once a minute unless told otherwise, also to end it.
+	program.Flags = []string{"--machine-safety-overshooting-period=2s"}
 	for _, p := range []localcluster.Program{{Name: "machine-controller"}, program} {
 		_, err := cluster.RunProgram(ctx, p)
 		Expect(err).NotTo(HaveOccurred())
