@@ -74,6 +74,14 @@ func recordOf(d metav1.Object) (record, error) {
 	return record{excess: uint8(a.Machines), max: uint8(ptr.Deref(a.Max, 0)), counted: uint8(a.Counted), replicas: uint8(a.Replicas)}, nil
 }
 
+// lastAllowed is how much of the excess the last bounds allow that could be parsed.
+func (d *deployment) lastAllowed() uint8 {
+	if d.record.max == 0 {
+		return d.record.excess
+	}
+	return uint8(min(int(d.record.excess), max(0, int(d.record.max)-d.workload())))
+}
+
 // workloads contains R for all small numbers: see workload.
 var workloads = sync.OnceValue(func() []uint8 {
 	all := make([]uint8, 1<<15)

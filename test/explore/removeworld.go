@@ -373,7 +373,11 @@ func (k sizedUnits) decide() turn {
 // what splits growth over zones.
 func (k *removeWalk) machineSteps() {
 	w := &k.from
-	t := k.turns.planFor(sizedUnits{w.is, w.units, k.excess(w), [2]int{k.Min, k.Max}}, sizedUnits.decide)
+	var t turn
+	drops := k.dropNames()
+	if !drops {
+		t = k.turns.planFor(sizedUnits{w.is, w.units, k.excess(w), [2]int{k.Min, k.Max}}, sizedUnits.decide)
+	}
 	if t.moved != "" {
 		at := unitIndex(t.moved)
 		what := map[bool]string{false: " is released.", true: " is put into reserve."}
@@ -386,7 +390,7 @@ func (k *removeWalk) machineSteps() {
 		}
 	}
 	for at := range w.units {
-		k.unitStep(at, len(t.deletes) == 0)
+		k.unitStep(at, !drops && len(t.deletes) == 0)
 	}
 	if at := last + 1; at < zoneSlots && t.creates {
 		k.addStep(makers, "The controller creates "+unitName(0, at)+".", func(w *RemovalWorld) string {
@@ -410,7 +414,7 @@ func (k *removeWalk) machineSteps() {
 }
 
 // unitStep adds what happens to one machine. Before one is ready, a call that was decided before it
-// was created ends, and the controller deletes what it has to: both take seconds.
+// was created ends, and the controller drops names and deletes what it has to: that takes seconds.
 func (k *removeWalk) unitStep(at int, boots bool) {
 	u, what := k.from.units[at], unitName(0, at)
 	switch {
@@ -419,14 +423,24 @@ func (k *removeWalk) unitStep(at int, boots bool) {
 	case u.there && u.phase == terminating:
 		k.addStep(makers, what+" is gone.", func(w *RemovalWorld) string { w.units[at] = unit{}; return "" })
 	}
-	if k.from.is.named[at] > 0 && !u.stays() {
-		k.addStep(makers, "The controller removes the name "+what+".", func(w *RemovalWorld) string {
+}
+
+// dropNames adds that the controller drops the names of machines that are leaving or gone, and reports whether
+// there are any: a plan that sees one writes that before anything else.
+func (k *removeWalk) dropNames() (any bool) {
+	for at := range k.from.units {
+		if k.from.is.named[at] == 0 || k.from.units[at].stays() {
+			continue
+		}
+		any = true
+		k.addStep(makers, "The controller removes the name "+unitName(0, at)+".", func(w *RemovalWorld) string {
 			to := w.is
 			to.named[at] = 0
 			w.change(to)
 			return ""
 		})
 	}
+	return any
 }
 
 // delete deletes a machine, and returns the law that this breaks: machines that no client removed

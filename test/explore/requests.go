@@ -38,7 +38,7 @@ func (k *walk) writeDeployment(w *World, own *work, f fate) (broken string) {
 	switch {
 	case own.stale:
 		return "I9: The MachineDeployment is written though it has changed since."
-	case d.is.unparsed && own.next.record.excess < d.is.record.excess && own.memory.failures == 0 && own.memory.lowered == never && own.memory.surplus == never:
+	case d.is.unparsed && own.next.record.excess < d.is.lastAllowed() && own.memory.failures == 0 && own.memory.lowered == never && own.memory.surplus == never:
 		broken = fmt.Sprintf("I6: The bounds cannot be parsed, and the excess falls to %d.", own.next.record.excess)
 	}
 	d.is.replicas, d.is.record, d.is.named, d.is.due = own.next.replicas, own.next.record, own.next.named, own.next.due
