@@ -46,7 +46,11 @@ func (p *Plan) decideDeployment(v View, adopted map[types.UID]bool) {
 	p.SetClaims = claims
 	var all, settled []*set
 	for _, s := range mine {
-		one, claimed := p.claimMachines(v, s, s.Object.DeepCopy(), adopted)
+		after := s.Object.DeepCopy()
+		if after.Spec.Replicas < 0 && invalid == nil {
+			after.Spec.Replicas = liveMachines(s.Machines) // whoever wrote that: from here, it is scaled as any other
+		}
+		one, claimed := p.claimMachines(v, s, after, adopted)
 		one.of = d
 		if all = append(all, one); claimed {
 			settled = append(settled, one)
@@ -69,6 +73,16 @@ func (p *Plan) decideDeployment(v View, adopted map[types.UID]bool) {
 		}
 	}
 	p.finish(d)
+}
+
+// liveMachines counts machines that are not leaving.
+func liveMachines(machines []*mcm.Machine) (n int32) {
+	for _, m := range machines {
+		if m.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // finish adds what differs in a MachineDeployment and in Nodes.

@@ -141,7 +141,7 @@ var _ = It("E2: A MachineDeployment that becomes valid loses the condition, also
 var _ = Describe("E2: A MachineDeployment with an invalid set", func() {
 	It("goes on, and heals what it decides about", func() {
 		v := viewOf(newDeployment(3), of("new", -1, "r"))
-		Expect(moves(New(v))).To(Equal("new -1 -> 2"))
+		Expect(moves(New(v))).To(Equal("new -1 -> 3"))
 		Expect(sketch(rest(v))).To(Equal("new 3 (rnn)"))
 	})
 

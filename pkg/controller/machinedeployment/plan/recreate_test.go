@@ -23,6 +23,7 @@ var _ = DescribeTable("Recreate",
 	Entry("C4: then creates the new set with all machines", int32(2), parts(of("old", 0, "")), "new set of 2"),
 	Entry("C4: or scales it", int32(2), parts(of("old", 0, ""), of("new", 0, "")), "new 0 -> 2, new creates 2"),
 	Entry("C4: and rests when it has them", int32(2), parts(of("old", 0, ""), of("new", 2, "rr")), ""),
+	Entry("C2: and a set whose replicas somebody has made negative", int32(1), parts(of("old", -1, "rt"), of("new", 0, "")), "old -1 -> 0"),
 	Entry("D12: a set for a new template also without replicas", int32(0), parts(of("old", 0, "")), "new set of 0"),
 )
 
