@@ -136,10 +136,10 @@ func (a *application) recognize(ctx context.Context, set *mcm.MachineSet, m *mcm
 	return nil
 }
 
-func (a *application) noteCreated(ctx context.Context, set *mcm.MachineSet, m *mcm.Machine) {
-	a.writtenMachines.Record(m)
+func (c *Controller) noteCreated(ctx context.Context, set *mcm.MachineSet, m *mcm.Machine) {
+	c.writtenMachines.Record(m)
 	klog.FromContext(ctx).V(2).Info("Created machine", "machineSet", set.Name, "machine", m.Name)
-	a.recorder.Eventf(referenceTo(setKind, set), corev1.EventTypeNormal, "SuccessfulCreate", "Created machine %s", m.Name)
+	c.recorder.Eventf(referenceTo(setKind, set), corev1.EventTypeNormal, "SuccessfulCreate", "Created machine %s", m.Name)
 }
 
 // newMachine returns a machine of a MachineSet. Its name is chosen here, and not by the API server, so

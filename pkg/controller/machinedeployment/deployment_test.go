@@ -187,6 +187,36 @@ var _ = Describe("A MachineDeployment", func() {
 		})
 	})
 
+	It("8: counts a machine whose creation was not answered, also when it rolls to another template", func() {
+		play(func(c *cluster) {
+			c.deploy("d", 1)
+			c.settle()
+			b := watchBounds(c, map[string]limits{"d": {2, 1}})
+			for _, m := range c.machinesOf(c.setsOf("d")[0].Name) {
+				b.machines["d"][m.Name] = m
+			}
+			lost := false
+			c.AfterWrite(func(w sim.Write) error {
+				if w.Resource == "machines" && w.Verb == "create" && !lost {
+					lost = true
+					return apierrors.NewTimeoutError("the answer is lost", 0)
+				}
+				return nil
+			})
+			c.Lag("machines", func() time.Duration { return time.Minute }, name)
+			c.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Failed}}, name)
+			c.rollTo("d", "x")
+			time.Sleep(time.Second)
+			Expect(lost).To(BeTrue())
+			c.rollTo("d", "y")
+			time.Sleep(10 * time.Second)
+			c.Trouble("machines", sim.Trouble{}, name)
+			c.settle()
+			Expect(b.broken).To(BeEmpty())
+			c.isRolled("d")
+		})
+	})
+
 	It("T4: gives its MachineSet another name if that is taken", func() {
 		play(func(c *cluster) {
 			d := c.deploy("d", 1)

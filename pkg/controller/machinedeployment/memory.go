@@ -43,6 +43,8 @@ type setMemory struct {
 	// names are those of machines that may have been created. They are used again first, so that no
 	// machine is created twice.
 	names []string
+	// unread are those among them of which nobody has looked yet whether they exist.
+	unread []string
 	// doubts are machines that may have been written or deleted.
 	doubts []*mcm.Machine
 	// unsure means that the MachineSet may have been written.
@@ -65,7 +67,7 @@ func (m *memory) locked(set types.UID, f func(*setMemory)) {
 		one = &setMemory{}
 	}
 	f(one)
-	if delete(m.sets, set); len(one.names)+len(one.doubts) > 0 || one.unsure {
+	if delete(m.sets, set); len(one.names)+len(one.unread)+len(one.doubts) > 0 || one.unsure {
 		m.sets[set] = one
 	}
 }
@@ -77,7 +79,18 @@ func (m *memory) forgetSet(set types.UID) {
 
 // noteName remembers a machine that may have been created.
 func (m *memory) noteName(set types.UID, name string) {
-	m.locked(set, func(one *setMemory) { one.names = append(one.names, name) })
+	m.locked(set, func(one *setMemory) { one.names, one.unread = append(one.names, name), append(one.unread, name) })
+}
+
+// noteUnread remembers a machine that may have been created, and could not be read.
+func (m *memory) noteUnread(set types.UID, name string) {
+	m.locked(set, func(one *setMemory) { one.unread = append(one.unread, name) })
+}
+
+// takeUnread removes and returns the names of machines that may have been created and are to be read.
+func (m *memory) takeUnread(set types.UID) (names []string) {
+	m.locked(set, func(one *setMemory) { names, one.unread = one.unread, nil })
+	return names
 }
 
 // takeName removes and returns the name of a machine that may have been created; empty if there is
@@ -93,7 +106,9 @@ func (m *memory) takeName(set types.UID) (name string) {
 
 // forgetNames forgets the names of machines that are known to exist.
 func (m *memory) forgetNames(set types.UID, exists func(name string) bool) {
-	m.locked(set, func(one *setMemory) { one.names = slices.DeleteFunc(one.names, exists) })
+	m.locked(set, func(one *setMemory) {
+		one.names, one.unread = slices.DeleteFunc(one.names, exists), slices.DeleteFunc(one.unread, exists)
+	})
 }
 
 // noteDoubt remembers a machine that may have been written or deleted.

@@ -217,8 +217,8 @@ func (c *Controller) resolveNode(ctx context.Context, name string) error {
 }
 
 // resolve reads a MachineSet that may have been written, because the sizes of others follow from its own,
-// and its machines that may have been deleted: if one has been, another one must not be deleted in its
-// place.
+// its machines that may have been created, because they take room, and those that may have been deleted: if
+// one has been, another one must not be deleted in its place.
 func (c *Controller) resolve(ctx context.Context, k key, set *mcm.MachineSet) error {
 	var errs []error
 	if k.kind != releaseKind && c.memory.takeUnsure(set.UID) { // a release depends on no size
@@ -230,10 +230,32 @@ func (c *Controller) resolve(ctx context.Context, k key, set *mcm.MachineSet) er
 			errs = append(errs, fmt.Errorf("read machine set %s: %w", set.Name, err))
 		}
 	}
+	if k.kind != releaseKind {
+		errs = append(errs, c.findCreated(ctx, set))
+	}
 	for _, m := range c.memory.takeDoubts(set.UID) {
 		if _, err := c.readMachine(ctx, m); !written.Answered(err) {
 			c.memory.noteDoubt(set.UID, m)
 			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// findCreated reads the machines of a MachineSet that may have been created. Names of those that do not exist are
+// used again.
+func (c *Controller) findCreated(ctx context.Context, set *mcm.MachineSet) error {
+	var errs []error
+	for _, name := range c.memory.takeUnread(set.UID) {
+		live, err := c.client.Machines(set.Namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case err == nil && metav1.IsControlledBy(live, set):
+			c.noteCreated(ctx, set, live)
+		case err == nil: // another one has this name
+			c.memory.forgetNames(set.UID, func(one string) bool { return one == name })
+		case !written.Answered(err):
+			c.memory.noteUnread(set.UID, name)
+			errs = append(errs, fmt.Errorf("read machine %s: %w", name, err))
 		}
 	}
 	return errors.Join(errs...)
