@@ -168,6 +168,7 @@ var _ = DescribeTable("There are so many machines",
 	Entry("as many, for one that is deleted and does not go yet", stays("d"), "6"),
 	Entry("more than are, for one that serves and leaves: the reserve takes its place", terminating("a"), "6; d Released; 1 come, 0 serve"),
 	Entry("as many while one is Unknown: the reserve takes its place", phase("a", mcm.MachineUnknown), "6; d Released"),
+	Entry("as many while one is Unknown, though X falls: it may recover", all(phase("a", mcm.MachineUnknown), wish(2)), "6; d Released"),
 	Entry("as many while one in reserve is Unknown", phase("f", mcm.MachineUnknown), "6"),
 	Entry("more, where none but Unknown ones are in reserve", all(phase("d", mcm.MachineUnknown), phase("e", mcm.MachineUnknown), phase("f", mcm.MachineUnknown), replicas(4)), "7; 1 come, 1 serve"),
 	Entry("of which those serve at once that nothing in reserve can become", all(uncreated("d"), replicas(5)), "8; e Released; f Released; 2 come, 0 serve"),
@@ -314,6 +315,16 @@ var _ = It("No machine that serves seems to be too many where one in reserve cou
 	w.settle()
 	Expect(w.evicted).To(Equal(1), "one after a while, with patience")
 	Expect(w.view.Applied.Excess).To(Equal(1))
+})
+
+var _ = It("No machine that serves seems to be too many where one was sick when X fell", func() {
+	w := settled(3, 3, Unbounded)
+	all(phase("a", mcm.MachineUnknown), busy("b", "c", "d"), wish(2))(w)
+	w.carryOut(Decide(w.view))
+	w.machine("a").Phase = mcm.MachineRunning
+	p := Decide(w.view)
+	Expect(p.Cut).To(BeZero())
+	Expect(p.Applied.Excess).To(Equal(3))
 })
 
 // one plan for a settled world of three that serve and three in reserve, d, e and f, to which something happens.

@@ -6,14 +6,16 @@ package reserve
 func (r *round) setTotal() {
 	t, going := r.countMachines(), r.going()
 	able := r.count(func(m Machine) bool { return !m.Unhealthy() && !m.kept && !going[m.Name] })
-	excess := max(t.live-len(going)-r.plan.Cut-r.replicas, t.reserve-len(going), r.least())
+	beyond := t.live - len(going) - r.plan.Cut - r.replicas
+	excess := max(beyond, t.reserve-len(going), r.least())
 	switch {
 	case r.view.Rollout: // of those that it leaves, so many will serve in place of machines that go
 		stays := func(m Machine) bool { return !going[m.Name] && r.stays(m) }
 		spare := r.count(func(m Machine) bool { return m.Reserve && stays(m) })
 		excess = max(r.target, min(spare, r.count(stays)-r.replicas))
 	case t.serving <= r.replicas:
-		excess = max(r.target, t.reserve-r.soon()-len(going))
+		// Machines beyond R that are sick stay part of what is recorded, although less is desired: they may recover.
+		excess = max(r.target, t.reserve-r.soon()-len(going), min(r.view.Applied.Excess, beyond))
 	}
 	r.plan.Total = r.replicas + excess
 	r.plan.Room, r.plan.Serve = r.room(t), max(0, r.replicas-able)
