@@ -24,8 +24,9 @@ type memory struct {
 	// deleting are machines for which a request to delete them is under way, and opened those that are
 	// released, as long as their Nodes may be open while their Machines have the mark.
 	deleting, opened map[types.UID]bool
-	// nodes are the names of Nodes that may have been written.
-	nodes map[string]bool
+	// nodes are the names of Nodes that may have been written, with a number that is another one each time.
+	nodes  map[string]int
+	doubts int
 	// unclosable are the names of Nodes that the API server does not let have the taint of the reserve.
 	unclosable map[string]bool
 	// moving are machines that a key takes out of the reserve now.
@@ -54,7 +55,7 @@ type setMemory struct {
 func newMemory() *memory {
 	return &memory{
 		sets: map[types.UID]*setMemory{}, gone: map[types.UID]*mcm.Machine{}, held: map[types.UID]bool{}, deleting: map[types.UID]bool{}, opened: map[types.UID]bool{},
-		nodes: map[string]bool{}, unclosable: map[string]bool{}, moving: map[types.UID]bool{}, reported: map[string]time.Time{},
+		nodes: map[string]int{}, unclosable: map[string]bool{}, moving: map[types.UID]bool{}, reported: map[string]time.Time{},
 	}
 }
 
@@ -187,16 +188,24 @@ func (m *memory) end(some map[types.UID]bool, machine types.UID) {
 func (m *memory) noteNode(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.nodes[name] = true
+	m.doubts++
+	m.nodes[name] = m.doubts
 }
 
-// takeNode forgets and returns whether a Node may have been written.
-func (m *memory) takeNode(name string) (unsure bool) {
+// doubtOf returns the number of a Node that may have been written, 0 if it is known.
+func (m *memory) doubtOf(node string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	unsure = m.nodes[name]
-	delete(m.nodes, name)
-	return unsure
+	return m.nodes[node]
+}
+
+// endDoubt forgets that a Node may have been written, unless that is so for another reason by now.
+func (m *memory) endDoubt(node string, number int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.nodes[node] == number {
+		delete(m.nodes, node)
+	}
 }
 
 // noteClosable remembers whether a Node can have the taint of the reserve.

@@ -201,18 +201,20 @@ func (c *Controller) nodesOf(ctx context.Context, v plan.View) (map[string]*core
 // resolveNode reads a Node that may have been written, unless the target cluster does not answer: then
 // nothing is decided that depends on it.
 func (c *Controller) resolveNode(ctx context.Context, name string) error {
-	if !c.memory.takeNode(name) {
+	doubt := c.memory.doubtOf(name)
+	if doubt == 0 {
 		return nil
 	}
 	live, err := c.nodeClient.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil:
 		c.writtenNodes.Record(live)
+	case !written.Answered(err) && c.target.Err() == nil:
+		return fmt.Errorf("read node %s: %w", name, err)
 	case !written.Answered(err):
-		if c.memory.noteNode(name); c.target.Err() == nil {
-			return fmt.Errorf("read node %s: %w", name, err)
-		}
+		return nil
 	}
+	c.memory.endDoubt(name, doubt)
 	return nil
 }
 

@@ -374,13 +374,19 @@ func occupies(pod *corev1.Pod, m *mcm.Machine) bool {
 }
 
 // confirmGoing returns a conflict if a pod runs on the Node of a machine in reserve, or may come, because the
-// Node has been opened since it was looked at. One that cannot be closed has to be open.
+// Node has been opened since it was looked at, or may have been. One that cannot be closed has to be open.
 func (a *application) confirmGoing(ctx context.Context, m *mcm.Machine) error {
 	if a.podClient != nil && pool.Marked(m) {
 		node := stores.Find[corev1.Node](a.nodes, m.Labels[mcm.NodeLabelKey])
-		if node != nil && pool.IsNodeOf(m, node) && !pool.HasReserveTaint(a.writtenNodes.Newest(node).Spec.Taints) && !a.memory.unclosableNodes()[node.Name] {
-			return conflictError("machines", m.Name, "its node is open")
+		if node != nil && pool.IsNodeOf(m, node) && a.mayBeOpen(node) {
+			return conflictError("machines", m.Name, "its node may be open")
 		}
 	}
 	return a.confirmEmpty(ctx, m)
+}
+
+// mayBeOpen reports whether pods may come to a Node of the reserve that can be closed.
+func (a *application) mayBeOpen(node *corev1.Node) bool {
+	closed := pool.HasReserveTaint(a.writtenNodes.Newest(node).Spec.Taints) && a.memory.doubtOf(node.Name) == 0
+	return !closed && !a.memory.unclosableNodes()[node.Name]
 }

@@ -148,7 +148,7 @@ func (c *Controller) nodeChanged(was, is any) {
 	before, _ := was.(*corev1.Node)
 	after, _ := is.(*corev1.Node)
 	if before != nil && after == nil {
-		c.memory.takeNode(before.Name)
+		c.memory.endDoubt(before.Name, c.memory.doubtOf(before.Name))
 		c.memory.noteClosable(before.Name, true)
 	}
 	if before != nil && after != nil && sameNode(before, after) {
