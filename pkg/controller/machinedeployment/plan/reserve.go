@@ -156,6 +156,20 @@ func (d *deployment) beyondWorkload() int {
 	return n
 }
 
+// neededOfNewest returns how many machines of the newest MachineSet workload needs: those that have left the
+// reserve may be more than the MachineSet is to have.
+func (d *deployment) neededOfNewest() (n int32) {
+	if d.kept == nil {
+		return 0
+	}
+	for _, m := range d.newest.machines {
+		if !pool.Marked(m) && m.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n - int32(max(0, d.beyondWorkload()))
+}
+
 // spareIn returns how many machines of a MachineSet go because the reserve shrinks. In a rollout, none is
 // drained.
 func (d *deployment) spareIn(s *set) (n int32) {

@@ -59,6 +59,10 @@ func (d *deployment) room(surge int32) int32 {
 // growNewest gives the newest MachineSet as many machines as there is room for.
 func (d *deployment) growNewest() {
 	size, r := d.newest.Object.Spec.Replicas, d.replicas()
+	if needed := min(r, d.neededOfNewest()); size < needed {
+		size = needed
+		d.resize(d.newest, size)
+	}
 	if size > r {
 		d.resize(d.newest, r)
 	} else if more := min(r-size, d.room(d.surge())); more > 0 {
