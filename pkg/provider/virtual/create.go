@@ -79,7 +79,7 @@ func (d *Driver) remember(ctx context.Context, v VM) (VM, error) {
 	if err != nil {
 		return VM{}, refuseFor("find record of machine "+v.Name, err)
 	}
-	v, err = fromRecord(config)
+	v, err = FromRecord(config)
 	if err != nil {
 		return VM{}, refuse(codes.Internal, "delete the ConfigMap, it cannot be used: %w", err)
 	}

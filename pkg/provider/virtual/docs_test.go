@@ -60,15 +60,16 @@ var _ = Describe("What is written about it", func() {
 		manual := read("../../../docs/virtual-provider.md")
 		_, noField := ParseSpec([]byte(`{"?":0}`))
 		_, noFault := ParseFaults(map[string]string{FaultsKey: `{"zones":{"z":{"?":0}}}`})
+		_, noLine := ParseFaults(map[string]string{FaultsKey: `{"registry":{"?":0}}`})
 		count := 0
-		for _, err := range []error{noField, noFault} {
+		for _, err := range []error{noField, noFault, noLine} {
 			_, known, told := strings.Cut(err.Error(), "known are ")
 			Expect(told).To(BeTrue())
 			for name := range strings.SplitSeq(known, ", ") {
-				Expect(manual).To(MatchRegexp("(?m)^\\|[^|]*`"+name+"[`:]"), name)
+				Expect(manual).To(MatchRegexp("(?m)^\\|[^|]*[` {]"+name+"[`:]"), name)
 				count++
 			}
 		}
-		Expect(count).To(Equal(17))
+		Expect(count).To(Equal(21))
 	})
 })

@@ -73,7 +73,7 @@ func (d *Driver) LoadRecords(ctx context.Context) error {
 	}
 	var vms []VM
 	for i := range records.Items {
-		v, err := fromRecord(&records.Items[i])
+		v, err := FromRecord(&records.Items[i])
 		if err != nil {
 			d.complain(ctx, &records.Items[i], "InvalidRecord", err)
 			continue

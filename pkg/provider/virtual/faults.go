@@ -22,6 +22,24 @@ const (
 // Faults contains the present faults of zones, MachineClasses and single machines, by name.
 type Faults struct {
 	Zones, Classes, Machines named[string, Fault]
+	Registry                 Registry
+}
+
+// Registry is what the registry of real machines is like. The zero value is without bounds.
+type Registry struct {
+	// Bandwidth of a connection, in bytes per second, and what each request waits.
+	Bandwidth int64
+	Latency   time.Duration
+	// Down is whether every request fails.
+	Down bool
+}
+
+func (r *Registry) decode(raw []byte) error {
+	var bandwidth quantity
+	var latency duration
+	err := object{"bandwidth": &bandwidth, "latency": &latency, "down": &r.Down}.decode(raw)
+	r.Bandwidth, r.Latency = bandwidth.Value(), time.Duration(latency)
+	return err
 }
 
 // Fault is the fault of one machine. The zero value means none.
@@ -101,7 +119,7 @@ func ParseFaults(data map[string]string) (Faults, error) {
 	if string(raw) == "null" {
 		return f, nil
 	}
-	err = object{"zones": &f.Zones, "classes": &f.Classes, "machines": &f.Machines}.decode(raw)
+	err = object{"zones": &f.Zones, "classes": &f.Classes, "machines": &f.Machines, "registry": &f.Registry}.decode(raw)
 	return f, atPath(FaultsKey, err)
 }
 

@@ -39,6 +39,12 @@ var _ = Describe("Faults", func() {
 		Entry("stuck delete", "{stuckDelete: true}", Fault{StuckDelete: true}),
 	)
 
+	It("describe the registry", func() {
+		faults, err := parse("registry: {bandwidth: 50M, latency: 20ms, down: true}")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(faults.Registry).To(Equal(Registry{Bandwidth: 50e6, Latency: 20 * time.Millisecond, Down: true}))
+	})
+
 	DescribeTable("are refused with the place", func(text, place, hint string) {
 		_, err := parse(text)
 		Expect(err).To(MatchError(And(HavePrefix(place+": "), ContainSubstring(hint))))
@@ -46,7 +52,9 @@ var _ = Describe("Faults", func() {
 		Entry("no YAML", "zones: [", "faults.yaml", "yaml"),
 		Entry("a list", "[]", "faults.yaml", "must be an object"),
 		Entry("twice the same", "zones: {}\nzones: {}", "faults.yaml", "zones"),
-		Entry("an unknown level", "regions: {}", "faults.yaml.regions", "classes, machines, zones"),
+		Entry("an unknown level", "regions: {}", "faults.yaml.regions", "classes, machines, registry, zones"),
+		Entry("an unknown line", "registry: {speed: 1}", "faults.yaml.registry.speed", "bandwidth, down, latency"),
+		Entry("no bandwidth", "registry: {bandwidth: fast}", "faults.yaml.registry.bandwidth", "quantity"),
 		Entry("an unknown fault", "zones: {z: {fire: true}}", "faults.yaml.zones.z.fire", "unknown field"),
 		Entry("an unknown code", "zones: {z: {createError: Nope}}", "faults.yaml.zones.z.createError", `"Nope"`),
 		Entry("no error", "zones: {z: {createError: OK}}", "faults.yaml.zones.z.createError", "machine code"),

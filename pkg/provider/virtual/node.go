@@ -43,7 +43,7 @@ func nodeOf(v VM, taints []corev1.Taint, f Fault, now time.Time) *corev1.Node {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        v.Name,
-			Labels:      labelsOf(v),
+			Labels:      v.Labels(),
 			Annotations: map[string]string{KwokAnnotation: KwokFake},
 		},
 		Spec: corev1.NodeSpec{ProviderID: v.ProviderID()},
@@ -57,16 +57,28 @@ func nodeOf(v VM, taints []corev1.Taint, f Fault, now time.Time) *corev1.Node {
 			},
 		},
 	}
+	node.Spec.Taints = v.TaintsWith(taints)
 	if v.Hardware.TaintsAtRegistration && len(taints) > 0 {
-		applyTaints(node, taints)
-	}
-	if startup := v.Hardware.StartupTaint; startup != nil && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(startup) }) {
-		node.Spec.Taints = append(node.Spec.Taints, *startup)
+		recordTaints(node, distinctTaints(taints))
 	}
 	return node
 }
 
-func labelsOf(v VM) map[string]string {
+// TaintsWith returns the taints with which the Node registers, if the Machine's node template has
+// these.
+func (v VM) TaintsWith(template []corev1.Taint) []corev1.Taint {
+	var taints []corev1.Taint
+	if v.Hardware.TaintsAtRegistration {
+		taints = distinctTaints(template)
+	}
+	if startup := v.Hardware.StartupTaint; startup != nil && !slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(startup) }) {
+		taints = append(taints, *startup)
+	}
+	return taints
+}
+
+// Labels returns the labels with which the Node registers.
+func (v VM) Labels() map[string]string {
 	return map[string]string{
 		corev1.LabelHostname:           v.Name,
 		corev1.LabelOSStable:           "linux",
@@ -77,18 +89,22 @@ func labelsOf(v VM) map[string]string {
 	}
 }
 
-// applyTaints applies the template's taints as MCM does. MCM removes only taints that it remembers
-// to have applied; without the annotation, a taint that is removed from the Machine would stay on
-// the Node forever.
-func applyTaints(node *corev1.Node, taints []corev1.Taint) {
-	applied := v1alpha1.NodeTemplateSpec{}
+// distinctTaints returns taints that API servers accept: a key with an effect only once. As for MCM, the
+// last one counts.
+func distinctTaints(taints []corev1.Taint) (distinct []corev1.Taint) {
 	for _, t := range taints {
 		t.TimeAdded = nil // MCM compares the pointer and would write the Node forever
-		// API servers accept a key with an effect only once. As for MCM, the last one counts.
-		applied.Spec.Taints = slices.DeleteFunc(applied.Spec.Taints, func(former corev1.Taint) bool { return former.MatchTaint(&t) })
-		applied.Spec.Taints = append(applied.Spec.Taints, t)
+		distinct = slices.DeleteFunc(distinct, func(former corev1.Taint) bool { return former.MatchTaint(&t) })
+		distinct = append(distinct, t)
 	}
-	node.Spec.Taints = append(node.Spec.Taints, applied.Spec.Taints...)
+	return distinct
+}
+
+// recordTaints records that the template's taints are applied, as MCM does. MCM removes only taints that it
+// remembers to have applied; without the annotation, a taint that is removed from the Machine would stay on
+// the Node forever.
+func recordTaints(node *corev1.Node, taints []corev1.Taint) {
+	applied := v1alpha1.NodeTemplateSpec{Spec: corev1.NodeSpec{Taints: taints}}
 	if note, err := json.Marshal(applied); err == nil {
 		node.Annotations[machineutils.LastAppliedALTAnnotation] = string(note)
 	}

@@ -56,7 +56,7 @@ func NewPlan(view View) Plan {
 			f.Ready = cmp.Or(f.Ready, corev1.ConditionUnknown)
 		}
 		switch node := view.Nodes[v.Name]; {
-		case view.Nodeless:
+		case view.Nodeless || v.Hardware.Real:
 		case !v.Registered && node == nil:
 			p.register(v, f, view.Now)
 		case node != nil && v.ownsNode(node) && node.DeletionTimestamp == nil:
@@ -71,7 +71,7 @@ func byDue(a, b VM) int {
 }
 
 func (p *Plan) register(v VM, f Fault, now time.Time) {
-	due := v.registersAt(f)
+	due := v.RegistersAt(f)
 	switch {
 	case f.Ready != "": // cut off or dead: whatever ends that causes a new plan
 	case !due.After(now):

@@ -29,6 +29,7 @@ func machine(name string, change ...func(*VM)) VM {
 
 func dead(v *VM)       { v.Dead = true }
 func registered(v *VM) { v.Registered = true }
+func real(v *VM)       { v.Hardware.Real = true }
 
 // nodeWith is the Node of a machine that registered in good health, changed.
 func nodeWith(v VM, change ...func(*corev1.Node)) *corev1.Node {
@@ -85,6 +86,9 @@ var _ = DescribeTable("A plan", func(v VM, node *corev1.Node, f Fault, after tim
 	Entry("waits longer in a slow zone", machine("a"), nil, Fault{ExtraBootDelay: time.Minute}, 11*time.Second, "again in 1m10s"),
 	Entry("does not register who is cut off", machine("a"), nil, Fault{Ready: "Unknown"}, time.Hour, ""),
 	Entry("does not register the dead", machine("a", dead), nil, Fault{}, time.Hour, ""),
+	Entry("leaves the registration of a real one to its kubelet", machine("a", real), nil, Fault{}, time.Hour, ""),
+	Entry("leaves the Node of a real one to its kubelet", machine("a", real, registered), nodeWith(machine("a", real)), Fault{Ready: "False"}, time.Hour, ""),
+	Entry("buries a real one", machine("a", real), nil, Fault{Dead: true}, time.Hour, "bury a"),
 	Entry("buries who dies while it boots", machine("a"), nil, Fault{Dead: true}, time.Hour, "bury a"),
 	Entry("leaves the healthy alone", machine("a", registered), nodeWith(machine("a")), Fault{}, time.Hour, ""),
 	Entry("never registers twice", machine("a", registered), nil, Fault{}, time.Hour, ""),
@@ -153,14 +157,14 @@ var _ = Describe("Plans", func() {
 			view := drawView(t)
 			plan := NewPlan(view)
 			for _, v := range plan.Register {
-				if v.registersAt(view.Faults.ForMachine(v.Hardware.Zone, v.Class, v.Name)).After(view.Now) {
+				if v.RegistersAt(view.Faults.ForMachine(v.Hardware.Zone, v.Class, v.Name)).After(view.Now) {
 					t.Fatalf("%s is early", v.Name)
 				}
 			}
 			for _, v := range view.VMs {
 				f := view.Faults.ForMachine(v.Hardware.Zone, v.Class, v.Name)
-				waits := !v.Registered && !v.Dead && !f.Dead && f.Ready == "" && v.registersAt(f).After(view.Now)
-				if waits && (plan.Again.IsZero() || plan.Again.After(v.registersAt(f))) {
+				waits := !v.Registered && !v.Dead && !f.Dead && f.Ready == "" && v.RegistersAt(f).After(view.Now)
+				if waits && (plan.Again.IsZero() || plan.Again.After(v.RegistersAt(f))) {
 					t.Fatalf("%s would be late", v.Name)
 				}
 			}

@@ -44,6 +44,9 @@ type Hardware struct {
 	// TaintsAtRegistration is false if MCM adds the template's taints, which takes some seconds, as
 	// in clouds whose kubelets do not know them. Default true.
 	TaintsAtRegistration bool `json:"taintsAtRegistration"`
+	// Real is whether the machine has a kubelet. A program beside this one boots it then, and its
+	// Node is the kubelet's.
+	Real bool `json:"real,omitempty"`
 }
 
 // ParseSpec parses a providerSpec. Its errors name the field and the expected value.
@@ -55,7 +58,7 @@ func ParseSpec(raw []byte) (Spec, error) {
 		"zone": &s.Zone, "region": &s.Region, "instanceType": &s.InstanceType, "architecture": &s.Architecture,
 		"capacity": &capacity, "allocatable": &allocatable,
 		"bootDelay": &s.BootDelay, "quota": &s.Quota,
-		"startupTaint": &taint, "taintsAtRegistration": &s.TaintsAtRegistration,
+		"startupTaint": &taint, "taintsAtRegistration": &s.TaintsAtRegistration, "real": &s.Real,
 	}.decode(raw)
 	if err != nil {
 		return Spec{}, atPath("providerSpec", err)

@@ -46,7 +46,7 @@ var _ = Describe("providerSpec", func() {
 		spec, err := ParseSpec([]byte(`{"zone":"z1","region":"r","instanceType":"big","architecture":"arm64",
 			"capacity":{"cpu":"8","memory":"32Gi","pods":20,"example.com/gpu":"2"},"allocatable":{"cpu":"7500m"},
 			"bootDelay":{"from":"2s","to":"4s"},"quota":3,
-			"startupTaint":{"key":"example.com/agent","value":"no","effect":"NoExecute"},"taintsAtRegistration":false}`))
+			"startupTaint":{"key":"example.com/agent","value":"no","effect":"NoExecute"},"taintsAtRegistration":false,"real":true}`))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(spec.BootDelay).To(Equal(Delay{From: 2 * time.Second, To: 4 * time.Second}))
 		Expect(*spec.Quota).To(Equal(3))
@@ -55,6 +55,7 @@ var _ = Describe("providerSpec", func() {
 		Expect(spec.Allocatable["example.com/gpu"]).To(Equal(resource.MustParse("2")))
 		Expect(*spec.StartupTaint).To(Equal(corev1.Taint{Key: "example.com/agent", Value: "no", Effect: "NoExecute"}))
 		Expect(spec.TaintsAtRegistration).To(BeFalse())
+		Expect(spec.Real).To(BeTrue())
 		Expect(spec.Architecture).To(Equal("arm64"))
 	})
 

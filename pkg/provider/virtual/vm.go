@@ -42,8 +42,8 @@ func (v VM) ProviderID() string {
 	return scheme + v.Hardware.Zone + "/" + v.Name + "/" + strconv.FormatInt(v.Created.UnixNano(), 36)
 }
 
-// registersAt returns when the Node registers, if nothing changes.
-func (v VM) registersAt(f Fault) time.Time { return v.Created.Add(v.BootDelay + f.ExtraBootDelay) }
+// RegistersAt returns when the Node registers, if nothing changes.
+func (v VM) RegistersAt(f Fault) time.Time { return v.Created.Add(v.BootDelay + f.ExtraBootDelay) }
 
 // ownsNode reports whether the Node belongs to this machine.
 func (v VM) ownsNode(node *corev1.Node) bool {
@@ -66,8 +66,8 @@ func recordOf(v VM, namespace string) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// fromRecord parses what recordOf wrote.
-func fromRecord(config *corev1.ConfigMap) (VM, error) {
+// FromRecord parses what recordOf wrote.
+func FromRecord(config *corev1.ConfigMap) (VM, error) {
 	var v VM
 	if err := strictly([]byte(config.Data[recordKey]), &v); err != nil {
 		return VM{}, fmt.Errorf("read machine record %s: %w", config.Name, err)
