@@ -34,6 +34,7 @@ type options struct {
 	name  string
 	audit bool
 	brief bool
+	nodes string
 }
 
 var commands = map[string]func(context.Context, options) error{
@@ -66,6 +67,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.name, "name", o.name, "the cluster; default: $CLUSTER, else "+localcluster.DefaultName)
 	flags.BoolVar(&o.audit, "audit", false, "up: log every API request to audit.log in the cluster's folder")
 	flags.BoolVar(&o.brief, "brief", false, "up: do not say how to go on")
+	flags.StringVar(&o.nodes, "nodes", "", "up: \"real\" to have machines with kubelets, too, whose MachineClass says so; needs Linux and root")
 	flags.Usage = func() {
 		fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()

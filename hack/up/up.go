@@ -12,20 +12,33 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/test/localcluster"
+	"github.com/evenkeel/evenkeel/test/machines"
 )
 
 // up leaves a cluster that ran before as it is, if it fails or is interrupted, and stops one that
 // did not.
 func up(ctx context.Context, o options) error {
 	begin := time.Now()
-	clusterOptions := localcluster.Options{Name: o.name, Audit: o.audit, Detached: true, Out: os.Stdout}
+	if o.nodes != "" && o.nodes != "real" {
+		return fmt.Errorf("nodes %q: want real, or nothing", o.nodes)
+	}
+	if o.nodes != "" {
+		if err := machines.Check(); err != nil {
+			return err
+		}
+	}
+	clusterOptions := localcluster.Options{Name: o.name, Audit: o.audit, Detached: true, Out: os.Stdout, RealNodes: o.nodes != ""}
 	_, err := localcluster.Open(clusterOptions)
 	fresh := err != nil
 	cluster, err := localcluster.Start(ctx, clusterOptions)
 	if err != nil {
 		return err
 	}
-	if err := installOurs(ctx, cluster); err != nil {
+	err = installOurs(ctx, cluster)
+	if err == nil && o.nodes != "" {
+		_, err = cluster.RunMachines(ctx)
+	}
+	if err != nil {
 		if fresh {
 			err = errors.Join(err, cluster.Stop())
 		}

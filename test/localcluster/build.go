@@ -4,6 +4,7 @@ package localcluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -23,29 +24,58 @@ const (
 	kwokBinary         = "evenkeel-kwok"
 )
 
-// A program is a Go module of its own with one main package.
+// A program is what is built in a Go module of its own, or in ours.
 type program struct {
+	// binary is its path in .local/bin, from there.
 	binary string
 	folder string
 	what   string
 	// version is the module whose version is stamped into the binary; empty for none.
 	version string
+	// pkg is the package to build; default that of the folder.
+	pkg string
+	// links are other names of the binary, beside it.
+	links []string
 }
 
-var programs = []program{
-	{controlPlaneBinary, "hack/localcluster", "Kubernetes control plane", "k8s.io/kubernetes"},
-	{kwokBinary, "hack/localcluster/kwok", "kwok", ""},
-}
+// programs are those of each cluster, and nodePrograms those of one with real machines.
+var (
+	programs = []program{
+		{binary: controlPlaneBinary, folder: "hack/localcluster", what: "Kubernetes control plane", version: kubernetesModule, links: []string{"kubectl"}},
+		{binary: kwokBinary, folder: "hack/localcluster/kwok", what: "kwok"},
+	}
+	nodePrograms = []program{
+		{binary: nodesDir + "/kubelet", folder: "hack/localcluster/kubelet", what: "kubelet", version: kubernetesModule},
+		{binary: nodesDir + "/containerd", folder: "hack/localcluster/containerd", what: "containerd", pkg: containerd + "/containerd"},
+		{binary: nodesDir + "/containerd-shim-runc-v2", folder: "hack/localcluster/containerd", what: "containerd's shim", pkg: containerd + "/containerd-shim-runc-v2"},
+		{binary: nodesDir + "/runc", folder: "hack/localcluster/runc", what: "runc", pkg: "github.com/opencontainers/runc"},
+		{binary: nodesDir + "/bridge", folder: "hack/localcluster/cni", what: "CNI plugins", pkg: cni + "/main/bridge"},
+		{binary: nodesDir + "/loopback", folder: "hack/localcluster/cni", what: "CNI plugins", pkg: cni + "/main/loopback"},
+		{binary: nodesDir + "/host-local", folder: "hack/localcluster/cni", what: "CNI plugins", pkg: cni + "/ipam/host-local"},
+	}
+)
+
+const (
+	kubernetesModule = "k8s.io/kubernetes"
+	containerd       = "github.com/containerd/containerd/v2/cmd"
+	cni              = "github.com/containernetworking/plugins/plugins"
+	// nodesDir is the folder in .local/bin of what real machines run.
+	nodesDir = "nodes"
+)
 
 // Build builds the binaries of clusters into .local/bin of the repository at root (if empty, it is
 // found), unless they are up to date. Without a build cache, that takes minutes. One process builds
 // at a time; the others wait.
 func Build(ctx context.Context, root string, out io.Writer) error {
+	return build(ctx, root, out, programs)
+}
+
+func build(ctx context.Context, root string, out io.Writer, programs []program) error {
 	o, err := Options{Root: root, Out: out}.withDefaults()
 	if err != nil {
 		return err
 	}
-	if upToDate(o.Root) {
+	if upToDate(o.Root, programs) {
 		return nil
 	}
 	lock, err := waitLock(ctx, filepath.Join(binDir(o.Root), ".build.lock"), func() {
@@ -59,18 +89,27 @@ func Build(ctx context.Context, root string, out io.Writer) error {
 		if err := p.buildBinary(ctx, o.Root, o.Out); err != nil {
 			return err
 		}
+		for _, link := range p.links {
+			if err := linkBinary(filepath.Join(binDir(o.Root), filepath.Dir(p.binary), link), filepath.Base(p.binary)); err != nil {
+				return err
+			}
+		}
 	}
-	return linkKubectl(o.Root)
+	return nil
 }
 
-func upToDate(root string) bool {
+func upToDate(root string, programs []program) bool {
 	for _, p := range programs {
 		if hash, err := p.sourceHash(root); err != nil || !p.isBuilt(root, hash) {
 			return false
 		}
+		for _, link := range p.links {
+			if _, err := os.Stat(filepath.Join(binDir(root), filepath.Dir(p.binary), link)); err != nil {
+				return false
+			}
+		}
 	}
-	_, err := os.Stat(filepath.Join(binDir(root), "kubectl"))
-	return err == nil
+	return true
 }
 
 func (p program) buildBinary(ctx context.Context, root string, out io.Writer) error {
@@ -86,7 +125,7 @@ func (p program) buildBinary(ctx context.Context, root string, out io.Writer) er
 	fresh := target + ".new"
 	start := time.Now()
 	stop := heartbeat(out, "building "+p.what)
-	output, err := goCommand(ctx, filepath.Join(root, p.folder), "build", "-buildvcs=false", "-ldflags="+flags, "-o", fresh, ".")
+	output, err := goCommand(ctx, filepath.Join(root, p.folder), "build", "-buildvcs=false", "-ldflags="+flags, "-o", fresh, cmp.Or(p.pkg, "."))
 	stop()
 	if err != nil {
 		return fmt.Errorf("build %s: %w\n%s", p.what, err, bytes.TrimSpace(output))
@@ -99,7 +138,7 @@ func (p program) buildBinary(ctx context.Context, root string, out io.Writer) er
 }
 
 func (p program) stampFile(root string) string {
-	return filepath.Join(binDir(root), "."+p.binary+".stamp")
+	return filepath.Join(binDir(root), filepath.Dir(p.binary), "."+filepath.Base(p.binary)+".stamp")
 }
 
 func (p program) isBuilt(root, hash string) bool {
@@ -191,14 +230,14 @@ func heartbeat(out io.Writer, what string) (stop func()) {
 	return func() { close(ended); <-quiet }
 }
 
-func linkKubectl(root string) error {
-	link := filepath.Join(binDir(root), "kubectl")
-	if target, err := os.Readlink(link); err == nil && target == controlPlaneBinary {
+// linkBinary makes link another name of a binary beside it.
+func linkBinary(link, binary string) error {
+	if target, err := os.Readlink(link); err == nil && target == binary {
 		return nil
 	}
 	_ = os.Remove(link)
-	if err := os.Symlink(controlPlaneBinary, link); err != nil {
-		return fmt.Errorf("link kubectl: %w", err)
+	if err := os.Symlink(binary, link); err != nil {
+		return fmt.Errorf("link %s: %w", filepath.Base(link), err)
 	}
 	return nil
 }

@@ -84,6 +84,10 @@ func (c *Cluster) apiServerArgs() []string {
 	if !c.options.hasComponent(ControllerManager) {
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
+	if c.options.RealNodes {
+		args = append(args, "--enable-admission-plugins=NodeRestriction", egressFlag+c.egressConfig(),
+			"--kubelet-client-certificate="+c.keys.kubeletClient.certFile, "--kubelet-client-key="+c.keys.kubeletClient.keyFile)
+	}
 	if c.options.Audit {
 		args = append(args, "--audit-policy-file="+c.auditPolicy(), "--audit-log-path="+c.AuditLog(), "--audit-log-maxsize=100000") // one file, however large
 	}

@@ -51,6 +51,8 @@ type Options struct {
 	// Fresh starts without data of an earlier run, which may have been killed before it could reset
 	// its cluster.
 	Fresh bool
+	// RealNodes lets the cluster have machines with real kubelets, which [Cluster.RunMachines] runs.
+	RealNodes bool
 	// UnsafeNoFsync makes etcd faster. A crash of the machine may then corrupt the data.
 	UnsafeNoFsync bool
 }

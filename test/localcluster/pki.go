@@ -89,12 +89,12 @@ func (a *authority) issueKeyPair(user string, groups ...string) (cert, key []byt
 
 // loadPair creates a certificate and its key beside the authority's own files, if they do not exist
 // yet.
-func (a *authority) loadPair(user string) (keyPair, error) {
+func (a *authority) loadPair(user string, groups ...string) (keyPair, error) {
 	pair := newKeyPair(a.dir, a.name+"-"+user)
 	if fileExists(pair.certFile) {
 		return pair, nil
 	}
-	cert, key, err := a.issueKeyPair(user)
+	cert, key, err := a.issueKeyPair(user, groups...)
 	if err != nil {
 		return pair, err
 	}

@@ -24,6 +24,7 @@ type keys struct {
 	cluster, etcd, frontProxy      *authority
 	server, etcdServer, etcdClient keyPair
 	frontProxyClient               keyPair
+	kubeletClient                  keyPair
 	serviceAccounts                keyPair
 }
 
@@ -33,12 +34,13 @@ func loadKeys(dir string) (k keys, err error) {
 			return k, err
 		}
 	}
-	var errs [5]error
+	var errs [6]error
 	k.server, errs[0] = k.cluster.loadPair("server")
 	k.etcdServer, errs[1] = k.etcd.loadPair("server")
 	k.etcdClient, errs[2] = k.etcd.loadPair("client")
 	k.frontProxyClient, errs[3] = k.frontProxy.loadPair(aggregator)
 	k.serviceAccounts, errs[4] = loadServiceAccountKeys(dir)
+	k.kubeletClient, errs[5] = k.cluster.loadPair("kube-apiserver-kubelet-client", "system:masters")
 	return k, errors.Join(errs[:]...)
 }
 
@@ -76,6 +78,9 @@ func (c *Cluster) choose() error {
 	}
 	if err := os.WriteFile(c.auditPolicy(), []byte(auditPolicy), 0o644); err != nil {
 		return fmt.Errorf("write audit policy: %w", err)
+	}
+	if err := os.WriteFile(c.egressConfig(), []byte(egress), 0o644); err != nil {
+		return fmt.Errorf("write egress configuration: %w", err)
 	}
 	return nil
 }

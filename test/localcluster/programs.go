@@ -49,17 +49,22 @@ func (c *Cluster) RunProgram(ctx context.Context, program Program) (*Process, er
 	if err != nil {
 		return nil, err
 	}
-	port, err := c.Port(program.Name)
-	if err != nil {
-		return nil, err
-	}
 	kubeconfig := cmp.Or(program.Kubeconfig, c.Kubeconfig())
-	begin := time.Now()
 	flags := []string{"--control-kubeconfig=" + kubeconfig, "--target-kubeconfig=" + kubeconfig, "--address=127.0.0.1"}
 	if path.Base(program.Package) == Workloads {
 		flags = []string{"--kubeconfig=" + kubeconfig}
 	}
-	process, err := c.Run(program.Name, binary, slices.Concat(flags, []string{"--namespace=default", "--port=" + strconv.Itoa(port)}, program.Flags)...)
+	return c.runHealthy(ctx, program.Name, binary, slices.Concat(flags, []string{"--namespace=default"}, program.Flags))
+}
+
+// runHealthy runs a binary that answers /healthz on the port that its last flag sets.
+func (c *Cluster) runHealthy(ctx context.Context, name, binary string, flags []string) (*Process, error) {
+	port, err := c.Port(name)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	process, err := c.Run(name, binary, append(flags, "--port="+strconv.Itoa(port))...)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +74,7 @@ func (c *Cluster) RunProgram(ctx context.Context, program Program) (*Process, er
 	if err := process.WaitUntil(ctx, func(ctx context.Context) error { return healthy(ctx, url) }); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(c.options.Out, "%s ready %.1fs\n", program.Name, time.Since(begin).Seconds())
+	fmt.Fprintf(c.options.Out, "%s ready %.1fs\n", name, time.Since(begin).Seconds())
 	return process, nil
 }
 
