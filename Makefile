@@ -26,9 +26,9 @@ demo: ## Play a three-minute story: reserve, rollout, burst of pods, outage. Sta
 	@go run ./hack/demo
 
 .PHONY: up
-up: ## Build and start a cluster with Evenkeel, or connect to the running one
+up: ## Build and start a cluster with Evenkeel, or connect to the running one. NODES=real: with real kubelets
 	@./hack/preflight.sh
-	@$(UP) up
+	@$(UP) up $(if $(NODES),-nodes=$(NODES))
 
 .PHONY: status
 status: ## Show which processes of the cluster run
@@ -118,10 +118,13 @@ test-tools: ## Run the tests of the release and mutation tools (separate modules
 
 # What nightly runs.
 NIGHT = storms laws soak explore mutants test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-rbac-federation e2e-federation-long e2e-parity e2e-docs e2e-nodegroup e2e-autoscaler e2e-gardener e2e-hostile
+# Real machines need root.
+REAL := $(if $(filter 0,$(shell id -u)),e2e-real)
 
 .PHONY: nightly
 nightly: ## Run these and all long tests one after the other, with one result line for each
-	@go run ./test/nightly $(NIGHT)
+	@$(if $(REAL),,echo "e2e-real is left out: it needs root")
+	@go run ./test/nightly $(NIGHT) $(REAL)
 
 STORMS ?= 300
 STORMY = ./test/sim/storm ./test/reserve ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/capacitybuffer \
@@ -247,6 +250,11 @@ e2e-gardener: ## Run Gardener's code with Evenkeel and with stock, three hours. 
 e2e-hostile: ## Let a user of one namespace create the largest legal objects, for DURATION=5m
 	@$(UP) build
 	go test -v -count=1 -timeout=30m ./test/e2e/hostile -ginkgo.v -ginkgo.no-color -hostile.duration=$(or $(DURATION),5m)
+
+.PHONY: e2e-real
+e2e-real: ## Test machines that run real kubelets and containers (on Linux, as root)
+	@$(UP) build
+	go test -v -count=1 -timeout=60m ./test/e2e/real -ginkgo.v -ginkgo.no-color
 
 .PHONY: e2e-ui
 e2e-ui: ## Test the plugin's page in a browser (needs Chromium). PICTURES=folder saves screenshots
