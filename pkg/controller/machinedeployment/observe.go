@@ -37,6 +37,11 @@ func (c *Controller) observe(ctx context.Context, k key) (plan.View, error) {
 		v.Others = c.others(v)
 	}
 	machines := c.machinesOf(v.Sets, k.namespace)
+	if found, err := c.findCreated(ctx, k, v.Sets, machines); err != nil {
+		return v, err
+	} else if found {
+		machines = c.machinesOf(v.Sets, k.namespace)
+	}
 	for i := range v.Sets {
 		set := &v.Sets[i]
 		set.Machines = machines[set.Object.UID]
@@ -219,8 +224,8 @@ func (c *Controller) resolveNode(ctx context.Context, name string) error {
 }
 
 // resolve reads a MachineSet that may have been written, because the sizes of others follow from its own,
-// its machines that may have been created, because they take room, and those that may have been deleted: if
-// one has been, another one must not be deleted in its place.
+// and its machines that may have been deleted: if one has been, another one must not be deleted in its
+// place.
 func (c *Controller) resolve(ctx context.Context, k key, set *mcm.MachineSet) error {
 	var errs []error
 	if k.kind != releaseKind && c.memory.takeUnsure(set.UID) { // a release depends on no size
@@ -232,9 +237,6 @@ func (c *Controller) resolve(ctx context.Context, k key, set *mcm.MachineSet) er
 			errs = append(errs, fmt.Errorf("read machine set %s: %w", set.Name, err))
 		}
 	}
-	if k.kind != releaseKind {
-		errs = append(errs, c.findCreated(ctx, set))
-	}
 	for _, m := range c.memory.takeDoubts(set.UID) {
 		if _, err := c.readMachine(ctx, m); !written.Answered(err) {
 			c.memory.noteDoubt(set.UID, m)
@@ -244,23 +246,38 @@ func (c *Controller) resolve(ctx context.Context, k key, set *mcm.MachineSet) er
 	return errors.Join(errs...)
 }
 
-// findCreated reads the machines of a MachineSet that may have been created. Names of those that do not exist are
-// used again.
-func (c *Controller) findCreated(ctx context.Context, set *mcm.MachineSet) error {
+// findCreated reads machines that may have been created, if their MachineSets are to have no more than are seen:
+// they take room that others would be given. Otherwise, their names are used again, which shows it, too.
+func (c *Controller) findCreated(ctx context.Context, k key, all []plan.Set, machines map[types.UID][]*mcm.Machine) (found bool, err error) {
+	if k.kind == releaseKind { // a release depends on no size
+		return false, nil
+	}
 	var errs []error
-	for _, name := range c.memory.takeUnread(set.UID) {
-		live, err := c.client.Machines(set.Namespace).Get(ctx, name, metav1.GetOptions{})
-		switch {
-		case err == nil && metav1.IsControlledBy(live, set):
-			c.noteCreated(ctx, set, live)
-		case err == nil: // another one has this name
-			c.memory.forgetNames(set.UID, func(one string) bool { return one == name })
-		case !written.Answered(err):
-			c.memory.noteUnread(set.UID, name)
-			errs = append(errs, fmt.Errorf("read machine %s: %w", name, err))
+	for _, s := range all {
+		if set := s.Object; int(set.Spec.Replicas) <= len(machines[set.UID]) {
+			for _, name := range c.memory.takeUnread(set.UID) {
+				is, err := c.isCreated(ctx, set, name)
+				found, errs = found || is, append(errs, err)
+			}
 		}
 	}
-	return errors.Join(errs...)
+	return found, errors.Join(errs...)
+}
+
+// isCreated reads a machine that may have been created for a MachineSet.
+func (c *Controller) isCreated(ctx context.Context, set *mcm.MachineSet, name string) (bool, error) {
+	live, err := c.client.Machines(set.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil && metav1.IsControlledBy(live, set):
+		c.noteCreated(ctx, set, live)
+		return true, nil
+	case err == nil: // another one has this name
+		c.memory.forgetNames(set.UID, func(one string) bool { return one == name })
+	case !written.Answered(err):
+		c.memory.noteUnread(set.UID, name)
+		return false, fmt.Errorf("read machine %s: %w", name, err)
+	}
+	return false, nil
 }
 
 // readMachine reads a machine, and remembers what it has read. Another machine of the same name is
