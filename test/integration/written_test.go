@@ -84,7 +84,8 @@ var _ = Describe("A write through a proxy", func() {
 		ends := runManager("--control-kubeconfig="+kubeconfig, "--target-kubeconfig=none", "--namespace=default", "--controllers=mcm", "--leader-elect=false")
 		_, err := client.MachineDeployments("default").Create(ctx, fixture.MachineDeployment(pool, wanted, func(d *v1alpha1.MachineDeployment) { d.Namespace = "default" }), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(func() int32 { return int32(seen().Len()) }, 3*time.Minute).Should(BeNumerically(">=", wanted))
+		// Delays grow to a minute while every other creation fails.
+		Eventually(func() int32 { return int32(seen().Len()) }, 4*time.Minute).Should(BeNumerically(">=", wanted))
 		Consistently(func() []string { return sets.List(seen()) }, 10*time.Second, time.Second).Should(HaveLen(int(wanted)))
 		Expect(dealt.count("create")).To(BeNumerically(">=", len(kinds)), "each fault has struck")
 		ends()
