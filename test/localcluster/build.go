@@ -49,9 +49,9 @@ var (
 		{binary: nodesDir + "/containerd", folder: "hack/localcluster/containerd", what: "containerd", pkg: containerd + "/containerd"},
 		{binary: nodesDir + "/containerd-shim-runc-v2", folder: "hack/localcluster/containerd", what: "containerd's shim", pkg: containerd + "/containerd-shim-runc-v2"},
 		{binary: nodesDir + "/runc", folder: "hack/localcluster/runc", what: "runc", pkg: "github.com/opencontainers/runc"},
-		{binary: nodesDir + "/bridge", folder: "hack/localcluster/cni", what: "CNI plugins", pkg: cni + "/main/bridge"},
-		{binary: nodesDir + "/loopback", folder: "hack/localcluster/cni", what: "CNI plugins", pkg: cni + "/main/loopback"},
-		{binary: nodesDir + "/host-local", folder: "hack/localcluster/cni", what: "CNI plugins", pkg: cni + "/ipam/host-local"},
+		{binary: nodesDir + "/bridge", folder: "hack/localcluster/cni", what: "CNI plugin bridge", pkg: cni + "/main/bridge"},
+		{binary: nodesDir + "/loopback", folder: "hack/localcluster/cni", what: "CNI plugin loopback", pkg: cni + "/main/loopback"},
+		{binary: nodesDir + "/host-local", folder: "hack/localcluster/cni", what: "CNI plugin host-local", pkg: cni + "/ipam/host-local"},
 	}
 )
 
