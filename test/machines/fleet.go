@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -132,28 +133,17 @@ func (f *Fleet) sync(ctx context.Context, configs corelisters.ConfigMapLister, r
 	state, err := readState(all)
 	f.registry.Set(registry.Line(state.faults.Registry))
 	plan := newPlan(state, f.runningIDs(), time.Now())
-	var steps sync.WaitGroup
-	var mu sync.Mutex
-	take := func(step func() error) {
-		steps.Go(func() {
-			if failed := step(); failed != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				err = errors.Join(err, failed)
-			}
-		})
-	}
+	var steps []func() error
 	for name, forget := range plan.end {
-		take(func() error { return f.end(ctx, name, forget) })
+		steps = append(steps, func() error { return f.end(ctx, name, forget) })
 	}
 	for _, v := range plan.boot {
-		take(func() error { return f.boot(ctx, v, registryPort) })
+		steps = append(steps, func() error { return f.boot(ctx, v, registryPort) })
 	}
 	for name, harm := range plan.suffer {
-		take(func() error { return f.machine(name).suffer(harm.cut, harm.halted) })
+		steps = append(steps, func() error { return f.machine(name).suffer(harm.cut, harm.halted) })
 	}
-	steps.Wait()
-	return plan.again, errors.Join(err, f.forgetLeft(state))
+	return plan.again, errors.Join(err, utilerrors.AggregateGoroutines(steps...), f.forgetLeft(state))
 }
 
 func (f *Fleet) machine(name string) *machine {
@@ -301,17 +291,9 @@ func (f *Fleet) forgetLeft(s state) error {
 func (f *Fleet) endAll() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	errs := make([]error, 0, len(f.running))
-	var all sync.WaitGroup
-	var mu sync.Mutex
+	var steps []func() error
 	for _, m := range f.running {
-		all.Go(func() {
-			err := m.end()
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
-		})
+		steps = append(steps, m.end)
 	}
-	all.Wait()
-	return errors.Join(errs...)
+	return utilerrors.AggregateGoroutines(steps...)
 }

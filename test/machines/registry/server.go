@@ -40,7 +40,6 @@ type Server struct {
 	manifests map[string]blob // by name:tag and name@digest
 	blobs     map[string]blob // by digest
 	pulls     map[string]int  // of manifests, by name
-	now, most int
 }
 
 // New returns a registry whose images run a program, which is a static executable.
@@ -96,13 +95,6 @@ func (s *Server) Pulls(name string) int {
 	return s.pulls[name]
 }
 
-// Most returns how many blobs were read at the same time, at most.
-func (s *Server) Most() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.most
-}
-
 // ServeHTTP implements [http.Handler]: the part of OCI's distribution specification with which images are pulled.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	line := *s.line.Load()
@@ -120,7 +112,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case isManifest:
 		s.serve(w, r, s.manifest(name, rest))
 	case isBlob:
-		defer s.begin()()
 		s.serve(w, r, s.find(s.blobs, digest))
 	default:
 		http.NotFound(w, r)
@@ -148,19 +139,6 @@ func (s *Server) find(all map[string]blob, key string) *blob {
 		return &b
 	}
 	return nil
-}
-
-// begin counts a blob that is being read, until what it returns is called.
-func (s *Server) begin() (end func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now++
-	s.most = max(s.most, s.now)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.now--
-	}
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, b *blob) {
