@@ -217,12 +217,13 @@ func probe(config *rest.Config) reachability.Probe {
 // disturbAll does many things that happen to fleets. In their midst it restores a backup of the hub, and at last one of a cluster.
 func (f *federation) disturbAll(random *rand.Rand, twins ...*storm.Process) {
 	f.Require("lease lost", "restore")
-	var hub, member *sim.Snapshot
+	var hub hubBackup
+	var member *sim.Snapshot
 	for round := range 30 {
 		time.Sleep(time.Duration(random.IntN(200)) * time.Second)
 		switch round {
 		case 8:
-			hub, member = f.Snapshot(), f.clusters[0].Snapshot()
+			hub, member = f.backUp(), f.clusters[0].Snapshot()
 		case 16:
 			f.restoreHub(hub)
 			f.Storm(random, twins...)
@@ -235,15 +236,35 @@ func (f *federation) disturbAll(random *rand.Rand, twins ...*storm.Process) {
 	}
 }
 
+// hubBackup is a snapshot of the hub, with the clusters that it had used by then.
+type hubBackup struct {
+	hub  *sim.Snapshot
+	used map[*cluster]bool
+}
+
+func (f *federation) backUp() hubBackup {
+	b := hubBackup{f.Snapshot(), map[*cluster]bool{}}
+	for _, c := range f.clusters {
+		b.used[c] = c.used.Load()
+	}
+	return b
+}
+
 // restoreHub restores a backup once the hub has not answered for longer than an order may be under way, while all clusters are within
-// reach: of one that is not, the hub knows no more than the ledgers of the backup.
-func (f *federation) restoreHub(backup *sim.Snapshot) {
+// reach: of one that is not, the hub knows no more than the ledgers of the backup. Nor does it know what runs in a cluster that was
+// used for the first time after the backup, and that has left since.
+func (f *federation) restoreHub(b hubBackup) {
 	f.Calm()
 	f.Down(true, "federatedhpa")
 	f.reachAll()
 	time.Sleep(2 * time.Minute)
 	f.note("the hub is restored")
-	f.Restore(backup)
+	f.Restore(b.hub)
+	for _, c := range f.clusters {
+		if !b.used[c] && c.hpa("shop") == nil {
+			c.used.Store(false)
+		}
+	}
 	f.Down(false, "federatedhpa")
 	time.Sleep(3 * time.Minute)
 }

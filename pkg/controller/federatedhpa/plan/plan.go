@@ -77,7 +77,7 @@ func survey(v View, r rules) Plan {
 	var p Plan
 	for _, c := range v.Clusters {
 		s := newClusterPlan(c, ledger[c.Name], r, v.Now)
-		p.Starting = p.Starting || c.Starting && (c.Selected || s.hasAutoscaler()) || c.Doubtful
+		p.Starting = p.Starting || c.Starting && (c.Selected || s.share() > 0) || c.Doubtful
 		p.wakeFor(&s, r, v.Now)
 		p.Clusters = append(p.Clusters, s)
 	}
