@@ -91,6 +91,38 @@ var _ = Describe("A machine whose release has begun, and that keeps its mark", f
 		}),
 	)
 
+	It("is not deleted by a decision from before it was known that its Node may have been opened (I3)", func() {
+		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
+			time.Sleep(2 * time.Minute) // no request of an earlier process is under way
+			a.loseAnswers()
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				switch {
+				case r.User != controllerUser:
+				case r.Resource == "nodes" && r.Writes():
+					return 0, 5 * time.Second
+				case r.Resource == "machinesets" && r.Verb == "get":
+					return 6 * time.Second, 0
+				case r.Resource == "machines" && r.Verb == "delete":
+					return 3 * time.Second, 0
+				}
+				return 0, 0
+			})
+			a.patch(`{"spec":{"replicas":3}}`)
+			time.Sleep(time.Second)
+			Expect(a.closed("c")).To(BeFalse())
+			Expect(a.isMarked("c")).To(BeTrue())
+			a.patch(`{"spec":{"replicas":2,"excessReplicas":0}}`)
+			time.Sleep(10 * time.Second)
+			a.occupies("c", fixture.Namespace)
+			time.Sleep(time.Minute)
+			a.exists("c")
+			a.Release("nodes", controllerUser)
+			time.Sleep(time.Minute)
+			Expect(a.isMarked("c")).To(BeFalse())
+			Expect(a.closed("c")).To(BeFalse())
+		})
+	})
+
 	It("is closed again where it is not needed any more and no pod came, and stays in reserve", func() {
 		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
 			allowed := a.opens(func(*alone) {})
