@@ -206,7 +206,7 @@ func (f *federation) judge(limit int64, name string) {
 	if f.excused.Load() || f.bounds(name) != before {
 		return
 	}
-	Expect(sum).To(BeNumerically("<=", limit), "the maxima are %s after\n%s", f.bounds(name), f.trail())
+	Expect(sum).To(BeNumerically("<=", limit), "seed %d: the maxima are %s after\n%s", f.Seed, f.bounds(name), f.trail())
 }
 
 // probe is what the process of the hub asks for.
