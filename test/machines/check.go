@@ -41,6 +41,23 @@ func Check() error {
 	return nil
 }
 
+// inotifyInstances is how many inotify instances a user needs. A machine has about ten, and where no more can
+// be had, its kubelet does not start. Many computers allow 128.
+const inotifyInstances = 1024
+
+// allowInstances raises the limit of inotify instances, if it is too low.
+func allowInstances() (raised bool, err error) {
+	const limit = "/proc/sys/fs/inotify/max_user_instances"
+	text, err := os.ReadFile(limit)
+	if err != nil {
+		return false, err
+	}
+	if is, err := strconv.Atoi(strings.TrimSpace(string(text))); err != nil || is >= inotifyInstances {
+		return false, err
+	}
+	return true, os.WriteFile(limit, []byte(strconv.Itoa(inotifyInstances)), 0o644)
+}
+
 func compiler() string {
 	if cc := os.Getenv("CC"); cc != "" {
 		return strings.Fields(cc)[0]

@@ -56,6 +56,9 @@ type Fleet struct {
 	Options
 	registry *registry.Server
 	wake     chan struct{}
+	// faults are the last ones, and problem what could not be read when they were. Only Run uses them.
+	faults  virtual.Faults
+	problem string
 
 	mu        sync.Mutex
 	running   map[string]*machine
@@ -72,6 +75,12 @@ func New(o Options) *Fleet {
 func (f *Fleet) Run(ctx context.Context) error {
 	if err := removeCgroup(f.Cgroup); err != nil {
 		return fmt.Errorf("remove the cgroups of an earlier run: %w", err)
+	}
+	switch raised, err := allowInstances(); {
+	case err != nil:
+		return fmt.Errorf("allow more inotify instances: %w", err)
+	case raised:
+		klog.FromContext(ctx).Info("Raised fs.inotify.max_user_instances, which kubelets need", "to", inotifyInstances)
 	}
 	janitor, err := startJanitor(f.Cgroup)
 	if err != nil {
@@ -130,7 +139,12 @@ func (f *Fleet) sync(ctx context.Context, configs corelisters.ConfigMapLister, r
 	if err != nil {
 		return 0, err
 	}
-	state, err := readState(all)
+	state, err := readState(all, f.faults)
+	f.faults = state.faults
+	if problem := fmt.Sprint(err); err != nil && problem != f.problem {
+		klog.FromContext(ctx).Info("Cannot read all that describes machines", "err", err)
+		f.problem = problem
+	}
 	f.registry.Set(registry.Line(state.faults.Registry))
 	plan := newPlan(state, f.runningIDs(), time.Now())
 	var steps []func() error
@@ -143,7 +157,7 @@ func (f *Fleet) sync(ctx context.Context, configs corelisters.ConfigMapLister, r
 	for name, harm := range plan.suffer {
 		steps = append(steps, func() error { return f.machine(name).suffer(harm.cut, harm.halted) })
 	}
-	return plan.again, errors.Join(err, utilerrors.AggregateGoroutines(steps...), f.forgetLeft(state))
+	return plan.again, errors.Join(utilerrors.AggregateGoroutines(steps...), f.forgetLeft(state))
 }
 
 func (f *Fleet) machine(name string) *machine {

@@ -17,8 +17,9 @@ type state struct {
 	faults virtual.Faults
 }
 
-// readState reads the ConfigMaps of a namespace. What cannot be read is left out; the virtual provider reports it.
-func readState(configs []*corev1.ConfigMap) (state, error) {
+// readState reads the ConfigMaps of a namespace. A record that cannot be read is no machine, and faults that
+// cannot be read are the last ones. To read them again does not help.
+func readState(configs []*corev1.ConfigMap, last virtual.Faults) (state, error) {
 	s := state{vms: map[string]virtual.VM{}}
 	var errs []error
 	for _, c := range configs {
@@ -30,9 +31,10 @@ func readState(configs []*corev1.ConfigMap) (state, error) {
 			}
 		case c.Name == virtual.FaultsConfigMap:
 			faults, err := virtual.ParseFaults(c.Data)
-			if errs = append(errs, err); err == nil {
-				s.faults = faults
+			if errs = append(errs, err); err != nil {
+				faults = last
 			}
+			s.faults = faults
 		}
 	}
 	return s, errors.Join(errs...)

@@ -77,9 +77,20 @@ var _ = Describe("What the records say", func() {
 			record("virtual-machine-broken", `{`),
 			{ObjectMeta: metav1.ObjectMeta{Name: virtual.FaultsConfigMap}, Data: map[string]string{virtual.FaultsKey: "{registry: {bandwidth: 50M, latency: 20ms}}"}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "another"}},
-		})
+		}, virtual.Faults{})
 		Expect(err).To(MatchError(ContainSubstring("virtual-machine-broken")))
 		Expect(s.vms).To(And(HaveLen(1), HaveKey("real")))
 		Expect(s.faults.Registry).To(Equal(virtual.Registry{Bandwidth: 50e6, Latency: 20 * time.Millisecond}))
+	})
+
+	It("are the last faults where those that are written are invalid, and none where there are none", func() {
+		last := virtual.Faults{Registry: virtual.Registry{Down: true}}
+		faults := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: virtual.FaultsConfigMap}, Data: map[string]string{virtual.FaultsKey: "{zones: 1}"}}
+		s, err := readState([]*corev1.ConfigMap{faults}, last)
+		Expect(err).To(HaveOccurred())
+		Expect(s.faults).To(Equal(last))
+		s, err = readState(nil, last)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(s.faults).To(Equal(virtual.Faults{}))
 	})
 })
