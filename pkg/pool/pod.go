@@ -12,17 +12,18 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
-// IsWorkload reports whether a pod makes its machine busy: it has not finished, and neither a
-// DaemonSet nor the kubelet itself runs it.
+// IsWorkload reports whether a pod makes its machine busy: it has not finished, and is there for more than
+// its Node's sake.
 func IsWorkload(pod *corev1.Pod) bool { return !Finished(pod) && !IsNodeAgent(pod) }
 
-// IsNodeAgent reports whether a DaemonSet, or the kubelet itself, runs a pod.
+// IsNodeAgent reports whether a pod is there for its Node's sake: a DaemonSet or the kubelet itself runs it,
+// or it belongs to the Node.
 func IsNodeAgent(pod *corev1.Pod) bool {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner != nil && owner.Kind == "DaemonSet"
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
 }
 
 // Finished reports whether a pod has ended and needs no more room.

@@ -52,7 +52,7 @@ func (m Machine) releasable() bool { return m.Reserve && m.Ready() && m.HasProvi
 // releaseOrder prefers machines that pods may be bound to already, then those that are claimed, then
 // those that are not cordoned, then those that no client wants to be deleted first, then the current
 // revision, then those without a taint of their own, then those that are empty, then those that are not
-// stuck, then the oldest, which is the order of r.machines. A new Node may have taints for some seconds
+// stuck, then those that are prepared, then the oldest, which is the order of r.machines. A new Node may have taints for some seconds
 // after it is ready. In a rollout, pods that went to an old machine instead would move twice.
 func (r *round) releaseOrder(a, b Machine) int {
 	return cmp.Or(
@@ -64,6 +64,7 @@ func (r *round) releaseOrder(a, b Machine) int {
 		compareFalseFirst(a.Tainted, b.Tainted),
 		compareFalseFirst(a.Busy(), b.Busy()),
 		compareFalseFirst(r.isStuck(a), r.isStuck(b)),
+		compareFalseFirst(a.Unprepared, b.Unprepared),
 	)
 }
 

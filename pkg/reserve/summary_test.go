@@ -183,7 +183,7 @@ var _ = It("has a page that explains every reason, and no other", func() {
 })
 
 // ofTheController are reasons that the rule does not give.
-var ofTheController = []string{reason.BoundsInvalid, reason.AnnotationInvalid, reason.CapacityUnknown, reason.ClusterUnreachable, reason.Draining}
+var ofTheController = []string{reason.BoundsInvalid, reason.AnnotationInvalid, reason.CapacityUnknown, reason.ClusterUnreachable, reason.Draining, reason.Preparing, reason.PreparationFailed}
 
 func submatches(pattern *regexp.Regexp, text []byte) []string {
 	var found []string

@@ -44,6 +44,8 @@ type Machine struct {
 	Cordoned bool
 	// Tainted reports whether its Node has another taint than that of its template and of the reserve.
 	Tainted bool
+	// Unprepared reports whether something is missing there that it is prepared with, such as images.
+	Unprepared bool
 	// Pods is the number of its pods that are not a DaemonSet's, mirror pods or finished.
 	Pods int
 	// Pinned is why these cannot all be evicted now; empty if they can.

@@ -145,6 +145,17 @@ var _ = It("The order of release is for the replicas that are asked about, and p
 	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"d"}))
 })
 
+var _ = It("Among machines that are equal otherwise, those that are prepared are released first", func() {
+	w := settled(3, 2, reserve.Unbounded)
+	w.machine("d").Unprepared = true
+	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"e"}))
+	w.machine("e").Pods = 1
+	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"d"}))
+	w.machine("e").Pods, w.machine("e").Unprepared = 0, true
+	Expect(reserve.ReleaseOrder(w.view, 4)).To(Equal([]string{"d"}), "none is prepared")
+	Expect(reserve.ReleaseOrder(w.view, 5)).To(Equal([]string{"d", "e"}))
+})
+
 var _ = It("The order of release is the current revision first, so that pods move once in a rollout, and then those without a taint of their own", func() {
 	w := settled(3, 2, reserve.Unbounded)
 	w.machine("d").Tainted = true

@@ -44,6 +44,7 @@ func (p *process) runMCM(ctx context.Context) error {
 		return unlessEnding(ctx, err)
 	}
 	p.machineController.Store(c)
+	p.preparations.Subscribe(c.LookAtMachines)
 	p.caches.startInformers(ctx)
 	if !cache.WaitFor(ctx, "the first lists", c.Filled()...) {
 		return nil

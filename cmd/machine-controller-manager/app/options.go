@@ -37,6 +37,8 @@ type Options struct {
 	Eviction settings.Eviction
 	// Release applies if that controller runs.
 	Release ReleaseOptions
+	// Preparation applies if that controller runs.
+	Preparation PreparationOptions
 	// NodeGroups applies if that server runs.
 	NodeGroups NodeGroupOptions
 	// Balance applies if that controller runs.
@@ -76,6 +78,7 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 	o.Reserve.addFlags(flags)
 	o.Eviction.AddFlags(flags)
 	o.Release.addFlags(flags)
+	o.Preparation.addFlags(flags)
 	o.NodeGroups.addFlags(flags)
 	o.Balance.addFlags(flags)
 	o.Unready.AddFlags(flags)
@@ -86,7 +89,7 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 
 // Validate returns everything that is wrong at once.
 func (o *Options) Validate() error {
-	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.Release.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Unready.Validate(), o.Metrics.Validate(), o.Tracing.Validate()}
+	errs := []error{o.MCMServer.Validate(), o.Reserve.validate(), o.Release.validate(), o.Preparation.validate(), o.NodeGroups.validate(o.hasTarget()), o.Balance.validate(o.Namespace), o.Unready.Validate(), o.Metrics.Validate(), o.Tracing.Validate()}
 	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
 		errs = append(errs, fmt.Errorf("--bind-address: %q is not an IP address", o.BindAddress))
 	}

@@ -70,7 +70,7 @@ func (o *ReserveOptions) validate() error {
 func (o *ReserveOptions) settings(p *process, a *accounting) machinetaint.Settings {
 	s := machinetaint.Settings{
 		SurplusPatience: o.SurplusPatience, BootPatience: o.BootPatience, Drain: o.Drain, Accounting: a.accountingOf,
-		Eviction: p.options.Eviction.Rule(), Unready: p.options.Unready.UnreadyLimits,
+		Eviction: p.options.Eviction.Rule(), Unready: p.options.Unready.UnreadyLimits, Preparation: p.preparationOf,
 	}
 	for _, effect := range o.TaintEffects {
 		s.Effects = append(s.Effects, corev1.TaintEffect(effect))

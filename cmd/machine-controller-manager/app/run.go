@@ -30,6 +30,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/tracing"
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation"
 )
 
 const (
@@ -52,6 +53,8 @@ type process struct {
 	// rights that the process can work without.
 	rights *access.Rights
 	caches *caches
+	// preparations says how far machines are prepared.
+	preparations preparation.States
 	// machineController is set once it has been created.
 	machineController atomic.Pointer[machinedeployment.Controller]
 }
@@ -188,6 +191,7 @@ var controllers = []controller{
 	{name: balanceName, run: (*process).runBalance},
 	{name: reservesName, run: (*process).runReserves},
 	{name: buffersName, run: (*process).runBuffers},
+	{name: preparationName, run: (*process).runPreparation},
 }
 
 // elsewhere says where controllers are that might be looked for here.

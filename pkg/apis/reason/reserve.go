@@ -25,6 +25,8 @@ const (
 	ClusterUnreachable = "ClusterUnreachable"
 	NotWanted          = "NotWanted"
 	Draining           = "Draining"
+	Preparing          = "Preparing"
+	PreparationFailed  = "PreparationFailed"
 )
 
 const (
@@ -42,6 +44,11 @@ var ReserveReady = Table{
 		Remedy: "raise max if you want the whole excess"},
 	{Name: AboveMax, Status: False, Meaning: "Replicas alone exceed max. Max limits the reserve and not replicas, so there is no reserve.",
 		Remedy: "raise max in the bounds, or lower replicas"},
+	{Name: Preparing, Status: False, Passing: true, Meaning: "The reserve is complete, but images are being pulled on some of its machines. Machines are released all the same, prepared ones first.",
+		Remedy: "see docs/prepared.md"},
+	{Name: PreparationFailed, Status: False, Event: "PreparationFailed",
+		Meaning: "The reserve is complete, but images cannot be pulled on some of its machines; the message shows the first reason. Machines are released all the same, prepared ones first.",
+		Remedy:  "see docs/prepared.md#reasons"},
 	{Name: Growing, Status: False, Passing: true, Meaning: "Machines are being created.", Remedy: seeWhatBoots},
 	{Name: NotReady, Status: False, Passing: true, Meaning: "There are enough machines in reserve, but some of them are booting or unhealthy.",
 		Remedy: seeWhatBoots},

@@ -181,8 +181,11 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 		return reachability.Recheck, nil
 	}
 	k := parseKey(text)
-	if k.kind == releaseKind {
+	switch k.kind {
+	case releaseKind:
 		return 0, c.release(ctx, k)
+	case nodeKind:
+		return c.admit(ctx, k.name)
 	}
 	sets := c.setsFor(k)
 	held, free := c.memory.hold(uidsOf(sets))
@@ -248,6 +251,17 @@ func uidsOf(sets []*mcm.MachineSet) (all []types.UID) {
 		all = append(all, set.UID)
 	}
 	return all
+}
+
+// LookAtMachines queues the MachineDeployments of machines.
+func (c *Controller) LookAtMachines(machines []types.UID) {
+	for m := range stores.All[*mcm.Machine](c.machines) {
+		if slices.Contains(machines, m.UID) {
+			if set := stores.Controller[mcm.MachineSet](c.sets, m); set != nil {
+				c.add(c.keyOf(set))
+			}
+		}
+	}
 }
 
 // ObserveUpdate takes a MachineDeployment whose replicas another controller of this process has raised,

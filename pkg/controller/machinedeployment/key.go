@@ -17,6 +17,8 @@ const (
 	// releaseKind stands for a MachineDeployment whose reserve workload needs at once, also while machines
 	// of it are created and deleted.
 	releaseKind kind = "Release"
+	// nodeKind stands for a Node that has registered with the registration taint. It has no namespace.
+	nodeKind kind = "Node"
 )
 
 // key is what is synced at a time.

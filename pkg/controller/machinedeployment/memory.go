@@ -33,6 +33,8 @@ type memory struct {
 	moving map[types.UID]bool
 	// reported is when statuses were last written, by key; only what is less than numbersDelay ago counts.
 	reported map[string]time.Time
+	// strangers are Nodes that no Machine names, by UID, with the time at which that was seen first.
+	strangers map[types.UID]time.Time
 }
 
 // numbersDelay is how long statuses stay before their numbers are written again. While machines boot and
@@ -55,7 +57,7 @@ type setMemory struct {
 func newMemory() *memory {
 	return &memory{
 		sets: map[types.UID]*setMemory{}, gone: map[types.UID]*mcm.Machine{}, held: map[types.UID]bool{}, deleting: map[types.UID]bool{}, opened: map[types.UID]bool{},
-		nodes: map[string]int{}, unclosable: map[string]bool{}, moving: map[types.UID]bool{}, reported: map[string]time.Time{},
+		nodes: map[string]int{}, unclosable: map[string]bool{}, moving: map[types.UID]bool{}, reported: map[string]time.Time{}, strangers: map[types.UID]time.Time{},
 	}
 }
 
@@ -289,5 +291,22 @@ func (m *memory) reportIn(key string, now time.Time) time.Duration {
 func (m *memory) len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.sets) + len(m.gone) + len(m.held) + len(m.deleting) + len(m.opened) + len(m.nodes) + len(m.unclosable) + len(m.moving)
+	return len(m.sets) + len(m.gone) + len(m.held) + len(m.deleting) + len(m.opened) + len(m.nodes) + len(m.unclosable) + len(m.moving) + len(m.strangers)
+}
+
+// strangerFor returns for how long it has been known that no Machine names a Node.
+func (m *memory) strangerFor(node types.UID, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.strangers[node]; !known {
+		m.strangers[node] = now
+	}
+	return now.Sub(m.strangers[node])
+}
+
+// forgetStranger forgets a Node that does not exist any more.
+func (m *memory) forgetStranger(node types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.strangers, node)
 }

@@ -124,6 +124,9 @@ func (c *Controller) machineChanged(was, is any) {
 	if after == nil && before != nil {
 		c.memory.forgetGone(before.UID)
 	}
+	if after != nil && (before == nil || before.Labels[mcm.NodeLabelKey] != after.Labels[mcm.NodeLabelKey]) {
+		c.addRegistered(stores.Find[corev1.Node](c.nodes, after.Labels[mcm.NodeLabelKey]))
+	}
 	if after == nil || metav1.GetControllerOfNoCopy(after) != nil {
 		return
 	}
@@ -150,7 +153,9 @@ func (c *Controller) nodeChanged(was, is any) {
 	if before != nil && after == nil {
 		c.memory.endDoubt(before.Name, c.memory.doubtOf(before.Name))
 		c.memory.noteClosable(before.Name, true)
+		c.memory.forgetStranger(before.UID)
 	}
+	c.addRegistered(after)
 	if before != nil && after != nil && sameNode(before, after) {
 		return
 	}

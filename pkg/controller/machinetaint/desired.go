@@ -68,6 +68,9 @@ const (
 	// Draining: the reserve is being given up, as an option of the controller or an annotation of
 	// the MachineDeployment requires.
 	Draining reserve.Reason = reason.Draining
+	// Preparing and PreparationFailed: machines are ready, but not prepared for workload.
+	Preparing         reserve.Reason = reason.Preparing
+	PreparationFailed reserve.Reason = reason.PreparationFailed
 )
 
 // desiredReserve reads the desired reserve of a MachineDeployment. If bounds or a share determine

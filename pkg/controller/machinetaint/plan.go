@@ -194,6 +194,7 @@ func ruleView(v View, w desired) reserve.View {
 	for _, m := range v.Machines {
 		one := reserve.MachineOf(m.Machine)
 		one.Claimed = claims.Has(one.Name, view.Replicas)
+		one.Unprepared = v.Settings.Preparation != nil && v.Settings.Preparation(m.Object.UID).Missing
 		if v.Targetless {
 			one.Open, one.Pods = false, 0 // there are no pods
 		}

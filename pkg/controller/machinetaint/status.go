@@ -3,6 +3,7 @@
 package machinetaint
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -57,6 +58,8 @@ func newReport(v View, w desired, rule reserve.Plan) Report {
 		r.Reason, r.Message = Draining, "the reserve is being removed: "+s.Message
 	case s.Reason == reserve.NotWanted:
 		r.Silent = true
+	default:
+		r.addPreparation(v)
 	}
 	if w.requested != nil {
 		r.Message += fmt.Sprintf("; Reserve %s requests %d", w.requested.Reserve, w.requested.Machines)
@@ -69,6 +72,35 @@ func newReport(v View, w desired, rule reserve.Plan) Report {
 		r.Message += "; the API server does not store spec.reserveWitness, so spec.excessReplicas is restored whoever removes it: install the CustomResourceDefinitions of this release"
 	}
 	return r
+}
+
+// addPreparation tells how many machines are not prepared. They are not ready.
+func (r *Report) addPreparation(v View) {
+	if v.Settings.Preparation == nil {
+		return
+	}
+	missing, failure := int32(0), ""
+	for _, m := range v.Machines {
+		if !m.Reserve() || !pool.Ready(m.Object.Status.CurrentStatus.Phase) {
+			continue
+		}
+		if p := v.Settings.Preparation(m.Object.UID); p.Missing {
+			missing, failure = missing+1, cmp.Or(failure, p.Failure)
+		}
+	}
+	if missing == 0 {
+		return
+	}
+	if reason.ReserveReady.Find(string(r.Reason)).Status == reason.True {
+		if r.Reason = Preparing; failure != "" {
+			r.Reason = PreparationFailed
+		}
+	}
+	r.Message += fmt.Sprintf("; %d of these not prepared yet", missing)
+	if failure != "" {
+		r.Message += ": " + failure
+	}
+	r.Ready = max(0, r.Ready-missing)
 }
 
 // selectorText returns the selector of the machines as the scale subresource shows it, empty if it

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
@@ -70,6 +71,16 @@ func witnessPruned(v *machinetaint.View) {
 	v.WitnessPruned, v.Deployment.Spec.ReserveWitness = true, false
 }
 
+// prepares makes machines those that are prepared so far.
+func prepares(all map[types.UID]machinetaint.Preparation) viewChange {
+	return func(v *machinetaint.View) {
+		for i := range v.Machines {
+			v.Machines[i].Object.UID = types.UID(v.Machines[i].Object.Name)
+		}
+		v.Settings.Preparation = func(machine types.UID) machinetaint.Preparation { return all[machine] }
+	}
+}
+
 // leftover keeps a MachineDeployment without a reserve from being left alone.
 func leftover(v *machinetaint.View) { note(returned, "gone")(v) }
 
@@ -109,6 +120,12 @@ var _ = DescribeTable("The report of a MachineDeployment",
 	Entry("says that, too, if the target cluster does not respond",
 		atRest(unreachable, inclusive, replicas(5), note(api.AppliedExcessAnnotation, "2,counted=2,replicas=5")), 2, 2, false, machinetaint.ClusterUnreachable,
 		noAnswer+complete+"; spec.replicas includes 2 of them"),
+	Entry("counts only prepared machines as ready", atRest(prepares(map[types.UID]machinetaint.Preparation{"r2": {Missing: true}})), 2, 1, false, machinetaint.Preparing, complete+"; 1 of these not prepared yet"),
+	Entry("says why machines cannot be prepared", atRest(prepares(map[types.UID]machinetaint.Preparation{"r1": {Missing: true}, "r2": {Missing: true, Failure: "NoAccess: 401"}})), 2, 0, false,
+		machinetaint.PreparationFailed, complete+"; 2 of these not prepared yet: NoAccess: 401"),
+	Entry("says first that machines are not ready", atRest(machine("r1", in(mcm.MachinePending)), prepares(map[types.UID]machinetaint.Preparation{"r1": {Missing: true}, "r2": {Missing: true}})), 2, 0, false,
+		reserve.NotReady, "3 of 3 machines serve, 2 of 2 in reserve, 1 of these ready; 1 of these not prepared yet"),
+	Entry("says nothing of machines that serve", atRest(prepares(map[types.UID]machinetaint.Preparation{"s1": {Missing: true}})), 2, 2, false, reserve.Complete, complete),
 	Entry("says that the API server does not store the field", atRest(pruned), 2, 2, false, reserve.Complete, complete+isPruned),
 	Entry("says that the API server does not store its witness", atRest(witnessPruned), 2, 2, false, reserve.Complete, complete+isWitnessPruned),
 )

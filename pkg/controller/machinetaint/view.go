@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -121,6 +122,16 @@ type Settings struct {
 	// Drain reports whether no MachineDeployment is to have a reserve, whatever excess is
 	// requested.
 	Drain bool
+	// Preparation returns how far the preparation of a machine is; nil if nothing is prepared.
+	Preparation func(machine types.UID) Preparation
+}
+
+// Preparation is how far a machine in reserve is prepared for workload.
+type Preparation struct {
+	// Missing reports whether something that it is to have is not there yet, and Failure why, if it
+	// cannot be had now.
+	Missing bool
+	Failure string
 }
 
 // Taints returns the taints that keep workload off a machine in reserve.

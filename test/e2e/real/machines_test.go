@@ -116,11 +116,8 @@ var _ = Describe("Real machines", func() {
 		mine := processes(cluster.Cgroup())
 		Expect(len(mine)).To(BeNumerically(">", 8))
 
-		neighbour := start(ctx, "real-e2e-2")
-		theirKube, theirs := clients(neighbour)
-		kube, theirKube = theirKube, kube // pools are made with kube
-		DeferCleanup(func() { kube, theirKube = theirKube, kube })
-		q := pool{"neighbour", theirs}
+		neighbour := start(ctx, "real-e2e-2", "mcm")
+		q := poolOf(neighbour, "neighbour")
 		q.create(ctx, 1, 0, small)
 		q.rests(ctx, 1, 0)
 		others := processes(neighbour.Cgroup())
@@ -141,10 +138,8 @@ var _ = Describe("Real machines", func() {
 		q.rests(ctx, 1, 0)
 
 		By("booting the machines again, with their disks")
-		kube, theirKube = theirKube, kube
 		Expect(cluster.Process(localcluster.Machines).Start()).To(Succeed())
 		p.rests(ctx, 2, 0)
 		Eventually(p.running).WithContext(ctx).Should(HaveLen(1))
-		kube, theirKube = theirKube, kube
 	})
 })

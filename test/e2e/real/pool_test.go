@@ -17,17 +17,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/provider/virtual"
+	"github.com/evenkeel/evenkeel/test/localcluster"
 )
 
 // pool is one MachineDeployment of real machines with one core each, in a zone of its own.
 type pool struct {
 	name string
+	kube kubernetes.Interface
 	ours versioned.Interface
+}
+
+func poolOf(c *localcluster.Cluster, name string) pool {
+	return pool{name, kubernetes.NewForConfigOrDie(c.Config()), versioned.NewForConfigOrDie(c.Config())}
 }
 
 // hardware is the rest of a class's providerSpec.
@@ -40,14 +47,14 @@ const small hardware = `"capacity":{"cpu":"1","memory":"512Mi","pods":"30"}`
 
 func newPool(ctx context.Context, name string, replicas, excess int32, h hardware) pool {
 	GinkgoHelper()
-	p := pool{name, ours}
+	p := poolOf(cluster, name)
 	p.create(ctx, replicas, excess, h)
 	return p
 }
 
 func (p pool) create(ctx context.Context, replicas, excess int32, h hardware) {
 	GinkgoHelper()
-	_, err := kube.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: p.name}, StringData: map[string]string{"userData": "none"}}, metav1.CreateOptions{})
+	_, err := p.kube.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: p.name}, StringData: map[string]string{"userData": "none"}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	class := &machine.MachineClass{
 		ObjectMeta: metav1.ObjectMeta{Name: p.name}, Provider: "virtual", SecretRef: &corev1.SecretReference{Name: p.name, Namespace: namespace},
@@ -81,7 +88,7 @@ func (p pool) patch(ctx context.Context, merge string) {
 
 // nodes are the Nodes of the pool by name: "open", "closed", or why not.
 func (p pool) nodes(ctx context.Context) (map[string]string, error) {
-	list, err := kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: corev1.LabelTopologyZone + "=" + p.name})
+	list, err := p.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: corev1.LabelTopologyZone + "=" + p.name})
 	if err != nil {
 		return nil, err
 	}
@@ -92,10 +99,13 @@ func (p pool) nodes(ctx context.Context) (map[string]string, error) {
 	return nodes, nil
 }
 
-// looksOf says whether a Node is ready, and open.
+// looksOf says whether a Node is ready, and open, closed or still registering.
 func looksOf(n *corev1.Node) string {
 	words := []string{"open"}
-	if isClosed(n) {
+	switch {
+	case hasTaint(n, machine.RegistrationTaintKey):
+		words[0] = "registering"
+	case hasTaint(n, machine.ReserveTaintKey):
 		words[0] = "closed"
 	}
 	for _, c := range n.Status.Conditions {
@@ -106,8 +116,8 @@ func looksOf(n *corev1.Node) string {
 	return strings.Join(words, " ")
 }
 
-func isClosed(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == machine.ReserveTaintKey })
+func hasTaint(n *corev1.Node, key string) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
 
 // looks are the sorted states of the pool's Nodes.

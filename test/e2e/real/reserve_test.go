@@ -32,7 +32,7 @@ var _ = Describe("A reserve of real machines", func() {
 		first := firstLooks(ctx)
 		p := newPool(ctx, "released", 0, 1, small)
 		p.rests(ctx, 0, 1)
-		Expect(first(p.node(ctx, "closed"))).To(HavePrefix("closed"))
+		Expect(first(p.node(ctx, "closed"))).To(HavePrefix("registering"))
 		p.patch(ctx, `{"spec":{"replicas":1}}`)
 		p.rests(ctx, 1, 1)
 		reserve := p.node(ctx, "closed")
@@ -128,7 +128,7 @@ func podsCreated(ctx context.Context, p pool) func() int {
 	GinkgoHelper()
 	var mu sync.Mutex
 	seen := map[string]bool{}
-	follow(ctx, cache.NewFilteredListWatchFromClient(kube.CoreV1().RESTClient(), "pods", namespace, func(o *metav1.ListOptions) { o.LabelSelector = "app=" + p.name }), &corev1.Pod{}, func(object any) {
+	follow(ctx, cache.NewFilteredListWatchFromClient(p.kube.CoreV1().RESTClient(), "pods", namespace, func(o *metav1.ListOptions) { o.LabelSelector = "app=" + p.name }), &corev1.Pod{}, func(object any) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen[string(object.(*corev1.Pod).UID)] = true

@@ -15,7 +15,6 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/test/localcluster"
 	"github.com/evenkeel/evenkeel/test/machines"
 )
@@ -30,7 +29,6 @@ const (
 var (
 	cluster *localcluster.Cluster
 	kube    kubernetes.Interface
-	ours    versioned.Interface
 )
 
 func TestReal(t *testing.T) {
@@ -48,12 +46,12 @@ var _ = AfterEach(func() { failed = failed || CurrentSpecReport().Failed() })
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	Expect(machines.Check()).To(Succeed())
-	cluster = start(ctx, "real-e2e")
-	kube, ours = clients(cluster)
+	cluster = start(ctx, "real-e2e", "mcm,release,preparation")
+	kube = kubernetes.NewForConfigOrDie(cluster.Config())
 })
 
-// start starts a cluster with real machines, which is deleted at the end.
-func start(ctx context.Context, name string) *localcluster.Cluster {
+// start starts a cluster with real machines, and these controllers, which is deleted at the end.
+func start(ctx context.Context, name, controllers string) *localcluster.Cluster {
 	GinkgoHelper()
 	c, err := localcluster.Start(ctx, localcluster.Options{Name: name, Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true, RealNodes: true,
 		ExtraArgs: map[string][]string{localcluster.ControllerManager: {"--node-monitor-grace-period=" + grace.String(), "--node-monitor-period=1s"}}})
@@ -66,16 +64,12 @@ func start(ctx context.Context, name string) *localcluster.Cluster {
 		}
 		Expect(c.Reset()).To(Succeed())
 	})
-	Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies")).To(Succeed())
-	for _, p := range []localcluster.Program{{Name: "machine-controller"}, {Name: "machine-controller-manager", Flags: []string{"--controllers=mcm,release"}}} {
+	Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies", "kubernetes/optional-policies")).To(Succeed())
+	for _, p := range []localcluster.Program{{Name: "machine-controller"}, {Name: "machine-controller-manager", Flags: []string{"--controllers=" + controllers, "--preparation-image=" + tiny}}} {
 		_, err := c.RunProgram(ctx, p)
 		Expect(err).NotTo(HaveOccurred())
 	}
 	_, err = c.RunMachines(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	return c
-}
-
-func clients(c *localcluster.Cluster) (kubernetes.Interface, versioned.Interface) {
-	return kubernetes.NewForConfigOrDie(c.Config()), versioned.NewForConfigOrDie(c.Config())
 }

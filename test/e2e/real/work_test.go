@@ -46,22 +46,30 @@ func (p pool) work(ctx context.Context, replicas int32, image string) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Spec: appsv1.DeploymentSpec{
 		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": p.name}}, Template: p.template(image, "600m"),
 	}}
-	_, err := kube.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{})
+	_, err := p.kube.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) {
-		Expect(kube.AppsV1().Deployments(namespace).Delete(ctx, p.name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)})).To(Succeed())
+		Expect(p.kube.AppsV1().Deployments(namespace).Delete(ctx, p.name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)})).To(Succeed())
 		Eventually(p.pods).WithContext(ctx).Should(BeEmpty())
 	})
 }
 
 func (p pool) scaleWork(ctx context.Context, replicas int) {
 	GinkgoHelper()
-	_, err := kube.AppsV1().Deployments(namespace).Patch(ctx, p.name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
+	_, err := p.kube.AppsV1().Deployments(namespace).Patch(ctx, p.name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// setImage updates the Deployment.
+func (p pool) setImage(ctx context.Context, image string) {
+	GinkgoHelper()
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"containers":[{"name":"work","image":%q}]}}}}`, image)
+	_, err := p.kube.AppsV1().Deployments(namespace).Patch(ctx, p.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
 
 func (p pool) pods(ctx context.Context) ([]corev1.Pod, error) {
-	list, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + p.name})
+	list, err := p.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + p.name})
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +86,17 @@ func (p pool) running(ctx context.Context) (map[string]string, error) {
 		}
 	}
 	return running, err
+}
+
+// states tells what keeps pods from being ready, for the message of a failure.
+func (p pool) states(ctx context.Context) string {
+	pods, err := p.pods(ctx)
+	text := fmt.Sprint("pods: ", err)
+	for _, pod := range pods {
+		text += fmt.Sprintf("\n%s on %s: %s %v", pod.Name, pod.Spec.NodeName, pod.Status.Phase, pod.Status.ContainerStatuses)
+	}
+	nodes, err := p.nodes(ctx)
+	return text + fmt.Sprint("\nnodes: ", nodes, err)
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -100,9 +119,9 @@ func (p pool) agent(ctx context.Context, name string, tolerates bool) {
 	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DaemonSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template,
 	}}
-	_, err := kube.AppsV1().DaemonSets(namespace).Create(ctx, d, metav1.CreateOptions{})
+	_, err := p.kube.AppsV1().DaemonSets(namespace).Create(ctx, d, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) {
-		Expect(kube.AppsV1().DaemonSets(namespace).Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+		Expect(p.kube.AppsV1().DaemonSets(namespace).Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
 	})
 }

@@ -26,6 +26,10 @@ const (
 	// reserve; see [ParseAccounting]. If it is absent, the flag --reserve-accounting applies.
 	AccountingAnnotation = AnnotationPrefix + "accounting"
 
+	// PrepareAnnotation, on a MachineDeployment or, for a whole pool, on its node template, lists what its
+	// machines in reserve are prepared for; see [ParsePreparations].
+	PrepareAnnotation = AnnotationPrefix + "prepare"
+
 	// DrainReserveAnnotation, on a MachineDeployment, removes the reserve if its value is "true",
 	// whatever else requests one. Those requests stay in place, and count again when the annotation
 	// is removed or "false". See [ParseDrainReserve]. kubectl evenkeel drain-reserve

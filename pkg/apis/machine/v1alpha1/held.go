@@ -14,6 +14,11 @@ const (
 	// machines.
 	ReserveTaintKey = "status-taint.cluster-autoscaler.kubernetes.io/excess-reserve"
 
+	// RegistrationTaintKey is the key of a taint that Nodes may register with. It keeps all pods off
+	// a Node until its Machine shows whether it is in reserve. cluster-autoscaler omits it from node
+	// templates, too, and waits for it to be removed.
+	RegistrationTaintKey = "startup-taint.cluster-autoscaler.kubernetes.io/evenkeel-registration"
+
 	// ScaleDownDisabledAnnotation, on a Node, belongs to cluster-autoscaler: it keeps
 	// cluster-autoscaler from deleting a reserve machine because it is empty.
 	ScaleDownDisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"

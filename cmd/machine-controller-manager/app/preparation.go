@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/evenkeel/evenkeel/internal/connect"
+	"github.com/evenkeel/evenkeel/internal/connect/machines"
+	"github.com/evenkeel/evenkeel/internal/handlers"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
+)
+
+// preparationName is the name of the controller that has images pulled on machines in reserve.
+const preparationName = "preparation"
+
+// PreparationOptions are the flags about preparation.
+type PreparationOptions struct {
+	// Image is that of the container that waits while images are volumes of its pod.
+	Image string
+	plan.Limits
+}
+
+func (o *PreparationOptions) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Image, "preparation-image", "registry.k8s.io/pause:3.10.1", "Image of the container that waits in pods that pull images on reserve machines. It must run without arguments as any user.")
+	flags.IntVar(&o.PerPool, "preparation-pulls", 10, "How many machines of a MachineDeployment may pull images at once.")
+	flags.IntVar(&o.PerRegistry, "preparation-pulls-per-registry", 20, "How many machines may pull images from one registry at once.")
+	flags.Int64Var(&o.Bytes, "preparation-bytes", 50<<30, "How large the images on a reserve machine may become until no further ones are pulled. 0 means no limit.")
+	flags.DurationVar(&o.Patience, "preparation-patience", 15*time.Minute, "How long the images of one preparation may take until the condition ReserveReady reports PreparationFailed.")
+}
+
+func (o *PreparationOptions) validate() error {
+	var errs []error
+	if o.Image == "" {
+		errs = append(errs, errors.New("--preparation-image must not be empty"))
+	}
+	for name, n := range map[string]int64{"preparation-pulls": int64(o.PerPool), "preparation-pulls-per-registry": int64(o.PerRegistry), "preparation-patience": int64(o.Patience)} {
+		if n <= 0 {
+			errs = append(errs, fmt.Errorf("--%s: use a value above 0", name))
+		}
+	}
+	if o.Bytes < 0 {
+		errs = append(errs, fmt.Errorf("--preparation-bytes: %d is invalid: use a number of bytes, or 0 for no limit", o.Bytes))
+	}
+	return errors.Join(errs...)
+}
+
+// runPreparation has images pulled, once a MachineDeployment asks for that or pods are left that do.
+func (p *process) runPreparation(ctx context.Context) error {
+	if p.target == nil {
+		<-ctx.Done()
+		return nil
+	}
+	ours, err := machines.Evenkeel(p.control)
+	if err != nil {
+		return fmt.Errorf("make machine client: %w", err)
+	}
+	core, err := connect.Core(p.target)
+	if err != nil {
+		return fmt.Errorf("make target client: %w", err)
+	}
+	if !connect.AwaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
+		return nil
+	}
+	deployments := p.caches.machines.Deployments()
+	p.caches.machines.Start(ctx)
+	if left, err := preparation.Left(ctx, core.CoreV1()); err != nil {
+		klog.FromContext(ctx).Info("Cannot see whether pods are left that pulled images; they are deleted once a MachineDeployment asks for preparation", "err", err)
+	} else if !left {
+		if err := handlers.AwaitFirst(ctx, "preparation", asksForPreparation, deployments); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	c, err := preparation.New(core, p.caches.machines, p.caches.target, preparation.Options{
+		Cluster: p.clusters.control, Target: p.clusters.target, Registerer: p.registry, Limits: p.options.Preparation.Limits, Image: p.options.Preparation.Image, States: &p.preparations,
+	})
+	if err != nil {
+		return unlessEnding(ctx, err)
+	}
+	p.caches.startInformers(ctx)
+	c.Run(ctx)
+	return nil
+}
+
+func asksForPreparation(item any) bool {
+	d, ok := item.(*api.MachineDeployment)
+	return ok && cmp.Or(d.Annotations[api.PrepareAnnotation], d.Spec.Template.Spec.NodeTemplateSpec.Annotations[api.PrepareAnnotation]) != ""
+}
+
+// preparationOf is what the status of a reserve says of the preparation of a machine.
+func (p *process) preparationOf(machine types.UID) machinetaint.Preparation {
+	is, known := p.preparations.Of(machine)
+	if !known || is.Prepared() {
+		return machinetaint.Preparation{}
+	}
+	result := machinetaint.Preparation{Missing: true}
+	if is.Failure != nil {
+		result.Failure = fmt.Sprintf("%s: %s", is.Failure.Reason, is.Failure.Message)
+	}
+	return result
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// MaxPreparations is how many preparations a list has at most, and MaxPreparedImages how many images
+	// each of them.
+	MaxPreparations, MaxPreparedImages = 10, 20
+	// maxPreparationText is how many characters the annotation has at most.
+	maxPreparationText = 8192
+)
+
+// Preparation is what machines in reserve have before workload comes: images that pods of a namespace
+// use.
+//
+// +k8s:deepcopy-gen=false
+type Preparation struct {
+	// Namespace of the target cluster. The pods that pull the images run there, with its Secrets and
+	// quota.
+	Namespace string `json:"namespace"`
+	// Images to pull.
+	Images []string `json:"images,omitempty"`
+	// ImagePullSecrets are names of Secrets for the images.
+	ImagePullSecrets []string `json:"imagePullSecrets,omitempty"`
+	// Workloads are Kind/name of a Deployment, a StatefulSet or a DaemonSet, whose present images are
+	// pulled with the Secrets that its pods use.
+	Workloads []string `json:"workloads,omitempty"`
+}
+
+// PreparedKinds are the kinds of workloads whose images can be prepared.
+var PreparedKinds = []string{"DaemonSet", "Deployment", "StatefulSet"}
+
+// ParsePreparations reads the value of [PrepareAnnotation], a list in YAML or JSON.
+func ParsePreparations(text string) ([]Preparation, error) {
+	if len(text) > maxPreparationText {
+		return nil, fmt.Errorf("it has more than %d characters", maxPreparationText)
+	}
+	var all []Preparation
+	if err := yaml.UnmarshalStrict([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("write a list, for example [{namespace: shop, workloads: [Deployment/web]}]: %w", err)
+	}
+	if len(all) > MaxPreparations {
+		return nil, fmt.Errorf("it has %d entries; at most %d are possible", len(all), MaxPreparations)
+	}
+	for i, p := range all {
+		if err := p.validate(); err != nil {
+			return nil, fmt.Errorf("entry %d: %w", i+1, err)
+		}
+	}
+	return all, nil
+}
+
+func (p Preparation) validate() error {
+	if problems := validation.IsDNS1123Label(p.Namespace); len(problems) > 0 {
+		return fmt.Errorf("namespace %q: %s", p.Namespace, problems[0])
+	}
+	switch {
+	case len(p.Images)+len(p.Workloads) == 0:
+		return errors.New("it names neither images nor workloads")
+	case len(p.Images)+len(p.Workloads) > MaxPreparedImages:
+		return fmt.Errorf("it names more than %d images and workloads", MaxPreparedImages)
+	}
+	for _, image := range p.Images {
+		if image == "" || strings.TrimSpace(image) != image || strings.ContainsAny(image, " \t\n") {
+			return fmt.Errorf("image %q is empty or contains spaces", image)
+		}
+	}
+	for _, name := range p.ImagePullSecrets {
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			return fmt.Errorf("image pull secret %q: %s", name, problems[0])
+		}
+	}
+	for _, workload := range p.Workloads {
+		kind, name, _ := strings.Cut(workload, "/")
+		if !slices.Contains(PreparedKinds, kind) || len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return fmt.Errorf("workload %q: write one of %s, a slash and a name", workload, strings.Join(PreparedKinds, ", "))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preparation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/evenkeel/evenkeel/internal/handlers"
+	"github.com/evenkeel/evenkeel/internal/reachability"
+	"github.com/evenkeel/evenkeel/internal/requeue"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
+)
+
+const (
+	// gather is how long events are gathered into one sync.
+	gather = 100 * time.Millisecond
+	// refusedFor is how long no pod is created again that the API server has refused.
+	refusedFor = time.Minute
+	// everything is the only key: what is pulled from a registry depends on all machines.
+	everything = "machines"
+)
+
+// Options of a Controller.
+type Options struct {
+	// Clock is the real one unless set.
+	Clock clock.WithTicker
+	// Cluster and Target report whether the clusters answer; nil means that they always do.
+	Cluster, Target *reachability.Cluster
+	// Registerer takes the metrics, if set.
+	Registerer prometheus.Registerer
+	Limits     plan.Limits
+	// Image is that of the container that waits.
+	Image string
+	// States is told how far machines are.
+	States *States
+}
+
+// Controller has images pulled on machines in reserve.
+type Controller struct {
+	o       Options
+	core    kubernetes.Interface
+	metrics *metrics
+
+	loop        *loop.Loop
+	deployments cache.Indexer
+	source      stores.Source
+	pods        cache.SharedIndexInformer
+	podFactory  informers.SharedInformerFactory
+	workloads   *workloads
+	filled      []cache.DoneChecker
+	ctx         context.Context // of Run
+
+	mu sync.Mutex
+	// created are pods that no store shows yet, by machine and wish, and refused those that could not be
+	// created.
+	created map[attempt]*corev1.Pod
+	refused map[attempt]refusal
+	// bytes are the sizes of what pods have pulled.
+	bytes map[types.UID]int64
+}
+
+// attempt is to create a pod.
+type attempt struct {
+	machine types.UID
+	wish    string
+}
+
+type refusal struct {
+	plan.Failure
+	until time.Time
+}
+
+// New returns a controller. The caller must call Run. Start the informers of the machines after New.
+func New(core kubernetes.Interface, machines *stores.Informers, nodes *target.Informers, o Options) (*Controller, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	c := &Controller{
+		o: o, core: core, created: map[attempt]*corev1.Pod{}, refused: map[attempt]refusal{}, bytes: map[types.UID]int64{},
+		podFactory: informers.NewSharedInformerFactoryWithOptions(core, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.LabelSelector = wishLabel })),
+	}
+	c.loop = loop.New("preparation", c.sync, loop.Options{Clock: o.Clock})
+	c.workloads = &workloads{client: core.AppsV1(), changed: c.changed, followed: map[workload]*follower{}}
+	c.pods = c.podFactory.Core().V1().Pods().Informer()
+	read := func(informer cache.SharedIndexInformer) cache.Indexer {
+		c.filled = append(c.filled, informer.HasSyncedChecker())
+		return informer.GetIndexer()
+	}
+	c.deployments = read(machines.Deployments())
+	c.source.Kinds = stores.Kinds{Sets: read(machines.Sets()), Machines: read(machines.Machines()), Nodes: read(nodes.Nodes()), Pods: read(c.pods)}
+	changed := handlers.OnEvent(c.changed)
+	var errs []error
+	for _, informer := range []cache.SharedIndexInformer{machines.Deployments(), c.pods} {
+		_, err := informer.AddEventHandler(changed)
+		errs = append(errs, err)
+	}
+	_, err := nodes.Nodes().AddEventHandler(handlers.OnChange(c.nodeChanged))
+	errs = append(errs, err, stores.OnSpares(machines.Machines(), func(any) { c.changed() }))
+	if err := errors.Join(errs...); err != nil {
+		c.loop.Discard()
+		return nil, fmt.Errorf("listen to informers: %w", err)
+	}
+	c.metrics = newMetrics(o.Registerer)
+	o.Cluster.Subscribe(c.changed)
+	o.Target.Subscribe(c.changed)
+	return c, nil
+}
+
+func (c *Controller) changed() { c.loop.AddAfter(everything, gather) }
+
+// nodeChanged queues a sync if a Node has become able to run pods, or unable.
+func (c *Controller) nodeChanged(was, is any) {
+	before, _ := was.(*corev1.Node)
+	after, _ := is.(*corev1.Node)
+	if before == nil || after == nil || isAble(before) != isAble(after) {
+		c.changed()
+	}
+}
+
+// Run works until ctx ends, and returns after everything that it started has ended.
+func (c *Controller) Run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer c.workloads.running.Wait()
+	defer c.podFactory.Shutdown()
+	defer cancel()
+	c.ctx = ctx
+	c.podFactory.StartWithContext(ctx)
+	c.changed()
+	c.loop.Run(ctx, c.filled...)
+}
+
+func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) {
+	if err := errors.Join(c.o.Cluster.Err(c.deployments, c.source.Kinds.Machines), c.o.Target.Err(c.source.Kinds.Nodes, c.source.Kinds.Pods)); err != nil {
+		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
+		return reachability.Recheck, nil
+	}
+	c.workloads.follow(c.ctx, c.wantedWorkloads())
+	p := plan.New(c.o.Clock.Now(), c.observe(), c.o.Limits)
+	c.o.States.set(p.Progress)
+	c.metrics.report(p)
+	var errs []error
+	for _, pod := range p.Deletions {
+		errs = append(errs, c.delete(ctx, pod))
+	}
+	for _, one := range p.Creations {
+		if again := c.create(ctx, one); again > 0 {
+			p.Again = requeue.Sooner(p.Again, again)
+		}
+	}
+	return p.Again, errors.Join(errs...)
+}
+
+func (c *Controller) delete(ctx context.Context, pod plan.Pod) error {
+	err := c.core.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	klog.FromContext(ctx).V(2).Info("Deleted pod that pulled images", "pod", klog.KRef(pod.Namespace, pod.Name))
+	return nil
+}
+
+// create creates a pod. If that fails, the machine does without for a while: the status says why.
+func (c *Controller) create(ctx context.Context, one plan.Creation) (again time.Duration) {
+	key := attempt{one.Machine.UID, one.Wish.Key()}
+	pods, wanted := c.core.CoreV1().Pods(one.Wish.Namespace), podFor(one, c.o.Image)
+	pod, err := pods.Create(ctx, wanted, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) { // the answer was lost, or the last one has yet to go
+		if pod, err = pods.Get(ctx, wanted.Name, metav1.GetOptions{}); err == nil && pod.DeletionTimestamp != nil {
+			return time.Second
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		delete(c.refused, key)
+		c.created[key] = pod
+		klog.FromContext(ctx).V(2).Info("Pulling images", "pod", klog.KObj(pod), "node", one.Machine.Node, "images", one.Wish.Images)
+		return 0
+	}
+	c.refused[key] = refusal{plan.Failure{Reason: plan.Refused, Message: fmt.Sprintf("create pod in namespace %s: %v", one.Wish.Namespace, err)}, c.o.Clock.Now().Add(refusedFor)}
+	return time.Millisecond // the progress of the machine has changed
+}
+
+// measure reads how large the images are that a pod has pulled.
+func (c *Controller) measure(node string, pod types.UID, images []string) int64 {
+	live, err := c.core.CoreV1().Nodes().Get(c.ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return 0 // the next sync tries again
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bytes[pod] = sizeOf(live, images)
+	c.metrics.pulled(c.bytes[pod])
+	return c.bytes[pod]
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preparation_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/internal/stores"
+	"github.com/evenkeel/evenkeel/internal/target"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
+)
+
+var suite *testing.T
+
+func TestPreparation(t *testing.T) {
+	suite = t
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Preparation")
+}
+
+// world is a server with a pool, and a controller.
+type world struct {
+	*sim.Server
+	ours   versioned.Interface
+	core   kubernetes.Interface
+	states *preparation.States
+	end    func()
+}
+
+const user = "preparation"
+
+// play runs body on a pool with two machines in reserve, r1 and r2, and one that serves, s1.
+func play(body func(w *world)) {
+	GinkgoHelper()
+	storm.Bubble(suite, func() {
+		server := sim.New(sim.Options{Seed: 1, Resources: slices.Concat(sim.Core, sim.Machine, sim.Workloads)})
+		defer server.Close()
+		config := server.ConfigFor("user")
+		config.QPS = -1
+		w := &world{Server: server, ours: versioned.NewForConfigOrDie(config), core: kubernetes.NewForConfigOrDie(config)}
+		w.pool()
+		w.start()
+		defer func() { w.end() }()
+		body(w)
+	})
+}
+
+func (w *world) start() {
+	config := w.ConfigFor(user)
+	config.QPS = -1
+	core := kubernetes.NewForConfigOrDie(config)
+	machines, nodes := stores.New(versioned.NewForConfigOrDie(config), fixture.Namespace), target.New(core, nil)
+	w.states = &preparation.States{}
+	c, err := preparation.New(core, machines, nodes, preparation.Options{
+		Image: "wait", States: w.states, Limits: plan.Limits{PerPool: 5, PerRegistry: 5, Bytes: 1 << 40, Patience: 10 * time.Minute},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(context.Background())
+	machines.Start(ctx)
+	nodes.StartNodes(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.Run(ctx)
+	}()
+	w.end = func() {
+		cancel()
+		<-ended
+		machines.Shutdown()
+		nodes.Shutdown()
+	}
+	time.Sleep(time.Second)
+}
+
+func (w *world) pool() {
+	GinkgoHelper()
+	ctx := context.Background()
+	plain := fixture.MachineDeployment("pool", 3)
+	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
+	d, err := w.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-1", Namespace: fixture.Namespace, Labels: plain.Spec.Template.Labels, OwnerReferences: ownedBy("MachineDeployment", d.Name, d.UID)}}
+	set.Spec.Replicas, set.Spec.Template, set.Spec.Selector = 3, plain.Spec.Template, plain.Spec.Selector
+	set, err = w.ours.MachineV1alpha1().MachineSets(fixture.Namespace).Create(ctx, set, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	for _, name := range []string{"r1", "r2", "s1"} {
+		m := fixture.Machine(name, func(m *mcm.Machine) {
+			m.Labels = map[string]string{"name": "pool", "node": name}
+			m.OwnerReferences = ownedBy("MachineSet", set.Name, set.UID)
+		})
+		node := fixture.Node(name)
+		if strings.HasPrefix(name, "r") {
+			mark := api.Reserve{Since: time.Now().UTC().Truncate(time.Second)}
+			m.Annotations = map[string]string{api.ReserveAnnotation: mark.String()}
+			node.Spec.Taints = []corev1.Taint{{Key: api.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}}
+		}
+		node.Status.Images = []corev1.ContainerImage{{Names: []string{"registry.example/web:v1"}, SizeBytes: 700}, {Names: []string{"docker.io/library/job:latest"}, SizeBytes: 300}}
+		_, err := w.ours.MachineV1alpha1().Machines(fixture.Namespace).Create(ctx, m, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = w.core.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+func ownedBy(kind, name string, uid types.UID) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: mcm.SchemeGroupVersion.String(), Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}}
+}
+
+// ask sets the annotation of the pool.
+func (w *world) ask(text string) {
+	GinkgoHelper()
+	w.patch("machinedeployments", "pool", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, api.PrepareAnnotation, text))
+}
+
+func (w *world) patch(resource, name, merge string) {
+	GinkgoHelper()
+	var err error
+	switch resource {
+	case "machinedeployments":
+		_, err = w.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Patch(context.Background(), name, types.MergePatchType, []byte(merge), metav1.PatchOptions{})
+	case "machines":
+		_, err = w.ours.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), name, types.MergePatchType, []byte(merge), metav1.PatchOptions{})
+	}
+	Expect(err).NotTo(HaveOccurred())
+	time.Sleep(5 * time.Second)
+}
+
+func (w *world) pods() []corev1.Pod {
+	GinkgoHelper()
+	list, err := w.core.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return list.Items
+}
+
+// where describes the pods: the namespace, the Node and the images of each.
+func (w *world) where() (all []string) {
+	GinkgoHelper()
+	for _, pod := range w.pods() {
+		var images []string
+		for _, v := range pod.Spec.Volumes {
+			images = append(images, v.Image.Reference)
+		}
+		all = append(all, fmt.Sprint(pod.Namespace, " ", pod.Spec.NodeName, " ", strings.Join(images, "+")))
+	}
+	return all
+}
+
+// report has kubelets report the state of all pods' containers.
+func (w *world) report(state corev1.ContainerState) {
+	GinkgoHelper()
+	for _, pod := range w.pods() {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "wait", State: state}}
+		_, err := w.core.CoreV1().Pods(pod.Namespace).UpdateStatus(context.Background(), &pod, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+	time.Sleep(5 * time.Second)
+}
+
+var running = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+
+// progress of a machine.
+func (w *world) progress(machine string) string {
+	GinkgoHelper()
+	m, err := w.ours.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), machine, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	p, known := w.states.Of(m.UID)
+	if !known {
+		return "none"
+	}
+	text := fmt.Sprintf("%d/%d", p.Done, p.Wishes)
+	if p.Failure != nil {
+		text += " " + string(p.Failure.Reason) + ": " + p.Failure.Message
+	}
+	return text
+}
+
+const asked = `[{namespace: shop, images: [registry.example/web:v1, job], imagePullSecrets: [key]}]`
+
+var _ = Describe("Machines in reserve", func() {
+	It("get the images that their MachineDeployment asks for, and are prepared when they are there", func() {
+		play(func(w *world) {
+			w.ask(asked)
+			Expect(w.where()).To(ConsistOf("shop r1 job+registry.example/web:v1", "shop r2 job+registry.example/web:v1"))
+			Expect(w.progress("r1")).To(Equal("0/1"))
+			w.report(running)
+			Expect(w.progress("r1")).To(Equal("1/1"))
+			Expect(w.progress("s1")).To(Equal("none"))
+			before := len(w.Writes())
+			time.Sleep(time.Hour)
+			Expect(w.Writes()).To(HaveLen(before), "nothing is written at rest")
+		})
+	})
+
+	It("lose their pods when they leave the reserve, also in the middle of a pull", func() {
+		play(func(w *world) {
+			w.ask(asked)
+			w.patch("machines", "r1", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, api.ReserveAnnotation))
+			Expect(w.where()).To(ConsistOf("shop r2 job+registry.example/web:v1"))
+			Expect(w.progress("r1")).To(Equal("none"))
+		})
+	})
+
+	It("lose their pods when nobody asks any more", func() {
+		play(func(w *world) {
+			w.ask(asked)
+			w.patch("machinedeployments", "pool", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, api.PrepareAnnotation))
+			Expect(w.where()).To(BeEmpty())
+		})
+	})
+
+	It("lose pods that are left on Nodes without a Machine, and those of an earlier process", func() {
+		play(func(w *world) {
+			w.ask(asked)
+			w.end()
+			Expect(w.ours.MachineV1alpha1().Machines(fixture.Namespace).Delete(context.Background(), "r2", metav1.DeleteOptions{})).To(Succeed())
+			w.start()
+			time.Sleep(5 * time.Second)
+			Expect(w.where()).To(ConsistOf("shop r1 job+registry.example/web:v1"))
+			w.patch("machinedeployments", "pool", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, api.PrepareAnnotation))
+			Expect(w.where()).To(BeEmpty())
+		})
+	})
+
+	It("are pulled for once, also where the answer to the creation is lost or the watch is late", func() {
+		play(func(w *world) {
+			w.Hold("pods", user)
+			w.AfterWrite(func(one sim.Write) error {
+				if one.Resource == "pods" && one.User == user {
+					return apierrors.NewTimeoutError("the answer is lost", 1)
+				}
+				return nil
+			})
+			tries := 0
+			w.Admit(func(a sim.Admission) error {
+				if a.Resource == "pods" && a.User == user {
+					tries++
+				}
+				return nil
+			})
+			w.ask(asked)
+			time.Sleep(4 * time.Minute)
+			Expect(w.where()).To(HaveLen(2))
+			w.Release("pods", user)
+			time.Sleep(4 * time.Minute)
+			Expect(w.where()).To(HaveLen(2))
+			Expect(tries).To(BeNumerically("<=", 10))
+			Expect(w.progress("r1")).To(Equal("0/1"))
+		})
+	})
+
+	It("say why images cannot be pulled, and are tried again", func() {
+		play(func(w *world) {
+			tries, refuse := 0, true
+			w.Admit(func(a sim.Admission) error {
+				if a.Resource == "pods" && a.User == user && refuse {
+					tries++
+					return apierrors.NewForbidden(corev1.Resource("pods"), a.Name, fmt.Errorf("exceeded quota"))
+				}
+				return nil
+			})
+			w.ask(asked)
+			Expect(w.progress("r1")).To(HavePrefix("0/1 Refused: create pod in namespace shop: "))
+			Expect(tries).To(Equal(2))
+			time.Sleep(30 * time.Second)
+			Expect(tries).To(Equal(2))
+			refuse = false
+			time.Sleep(2 * time.Minute)
+			Expect(w.progress("r1")).To(Equal("0/1"))
+			w.report(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "job: not found"}})
+			Expect(w.progress("r1")).To(Equal("0/1 ImageNotFound: job: not found"))
+			w.report(running)
+			Expect(w.progress("r1")).To(Equal("1/1"))
+		})
+	})
+
+	It("say that an annotation is invalid", func() {
+		play(func(w *world) {
+			w.ask(`[{namespace: shop}]`)
+			Expect(w.progress("r1")).To(ContainSubstring("Invalid: annotation evenkeel.machine.sapcloud.io/prepare: entry 1: it names neither images nor workloads"))
+			Expect(w.where()).To(BeEmpty())
+		})
+	})
+
+	It("follow the images of a workload as they change", func() {
+		play(func(w *world) {
+			ctx := context.Background()
+			w.ask(`[{namespace: shop, workloads: [Deployment/web]}]`)
+			Expect(w.progress("r1")).To(Equal("0/0 WorkloadNotFound: Deployment/web does not exist in namespace shop"))
+			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+			deployment.Spec.Template.Spec = corev1.PodSpec{
+				InitContainers: []corev1.Container{{Name: "first", Image: "init"}}, Containers: []corev1.Container{{Name: "web", Image: "web:v1"}, {Name: "again", Image: "init"}},
+				ImagePullSecrets: []corev1.LocalObjectReference{{Name: "key"}}, ServiceAccountName: "web",
+			}
+			all := w.core.AppsV1().Deployments("shop")
+			deployment, err := all.Create(ctx, deployment, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(5 * time.Second)
+			Expect(w.where()).To(ConsistOf("shop r1 init+web:v1", "shop r2 init+web:v1"))
+			pod := w.pods()[0]
+			Expect(pod.Spec.ServiceAccountName).To(Equal("web"))
+			Expect(pod.Spec.ImagePullSecrets).To(ConsistOf(corev1.LocalObjectReference{Name: "key"}))
+			deployment.Spec.Template.Spec.Containers[0].Image = "web:v2"
+			_, err = all.Update(ctx, deployment, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(5 * time.Second)
+			Expect(w.where()).To(ConsistOf("shop r1 init+web:v2", "shop r2 init+web:v2"))
+			Expect(all.Delete(ctx, "web", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(5 * time.Second)
+			Expect(w.where()).To(BeEmpty())
+			Expect(w.progress("r1")).To(HavePrefix("0/0 WorkloadNotFound"))
+		})
+	})
+
+	It("are left alone while a Node cannot run pods", func() {
+		play(func(w *world) {
+			ctx := context.Background()
+			node, err := w.core.CoreV1().Nodes().Get(ctx, "r1", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue})
+			node, err = w.core.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			w.ask(asked)
+			Expect(w.where()).To(ConsistOf(HavePrefix("shop r2 ")))
+			node.Status.Conditions = node.Status.Conditions[:len(node.Status.Conditions)-1]
+			_, err = w.core.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(5 * time.Second)
+			Expect(w.where()).To(HaveLen(2))
+		})
+	})
+
+	It("run pods that belong to their Node, need nothing, and are no workload", func() {
+		play(func(w *world) {
+			w.ask(asked)
+			pod := w.pods()[0]
+			Expect(pool.IsWorkload(&pod)).To(BeFalse())
+			owner := metav1.GetControllerOfNoCopy(&pod)
+			Expect(owner.Kind + owner.Name).To(Equal("Node" + pod.Spec.NodeName))
+			Expect(*pod.Spec.AutomountServiceAccountToken).To(BeFalse())
+			Expect(pod.Spec.Containers).To(HaveLen(1))
+			Expect(pod.Spec.Containers[0].Image).To(Equal("wait"))
+			Expect(pod.Spec.Containers[0].Resources.Requests).To(BeEmpty())
+		})
+	})
+})

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides which pods pull images on machines in reserve. It is pure.
+package plan
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/requeue"
+)
+
+// Wish is a set of images that pods of one namespace use. One pod pulls all of them.
+type Wish struct {
+	Namespace string
+	// Images and Secrets are sorted.
+	Images, Secrets []string
+	// Account is the service account whose Secrets are used, too; empty for the default one.
+	Account string
+}
+
+// Key identifies a wish. It is the value of a label.
+func (w Wish) Key() string {
+	sum := sha256.Sum256(fmt.Append(nil, w.Namespace, w.Images, w.Secrets, w.Account))
+	return hex.EncodeToString(sum[:8])
+}
+
+// registries returns the hosts of the images, each once.
+func (w Wish) registries() (hosts []string) {
+	for _, image := range w.Images {
+		host, _, found := strings.Cut(image, "/")
+		if !found || !strings.ContainsAny(host, ".:") && host != "localhost" {
+			host = "docker.io"
+		}
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// Pod pulls the images of a wish on a machine.
+type Pod struct {
+	Namespace, Name string
+	UID             types.UID
+	// Wish is the key of its wish.
+	Wish    string
+	Created time.Time
+	// Done reports whether all images are there, and Failure why one cannot be pulled now.
+	Done    bool
+	Failure *Failure
+	// Over reports whether it has ended, so that nothing keeps the images: it was evicted, for example.
+	Over     bool
+	Deleting bool
+	// Bytes is the size of its images, once it is known.
+	Bytes int64
+}
+
+// Failure is why images are not there.
+type Failure struct {
+	Reason  FailureReason
+	Message string
+}
+
+// FailureReason is a word for a kind of failures.
+type FailureReason string
+
+// Reasons of failures.
+const (
+	ImageNotFound FailureReason = "ImageNotFound"
+	NoAccess      FailureReason = "NoAccess"
+	NoSpace       FailureReason = "NoSpace"
+	TooSlow       FailureReason = "TooSlow"
+	PullFailed    FailureReason = "PullFailed"
+	Refused       FailureReason = "Refused"
+	// WorkloadNotFound and Invalid mean that it is not known what to pull.
+	WorkloadNotFound FailureReason = "WorkloadNotFound"
+	Invalid          FailureReason = "Invalid"
+	LimitReached     FailureReason = "LimitReached"
+)
+
+// Machine is one of a pool.
+type Machine struct {
+	UID     types.UID
+	Created time.Time
+	Node    string
+	NodeUID types.UID
+	// Held reports whether it is in reserve and stays there, and Able whether pods can run on its Node now.
+	Held, Able bool
+	Pods       []Pod
+	// Refused are wishes for which no pod could be created a moment ago, by key.
+	Refused map[string]Failure
+}
+
+// Pool is a MachineDeployment.
+type Pool struct {
+	Namespace, Name string
+	Wishes          []Wish
+	// Failure is why wishes are not known, if that is so. Those that are known count.
+	Failure  *Failure
+	Machines []Machine
+}
+
+// Limits of what is pulled.
+type Limits struct {
+	// PerPool and PerRegistry are how many pods may pull at once for a pool, and from a registry.
+	PerPool, PerRegistry int
+	// Bytes is how large the images on a machine may become; 0 means without a limit.
+	Bytes int64
+	// Patience is how long pulling may take until the status says that it is too slow.
+	Patience time.Duration
+}
+
+// Creation creates a pod.
+type Creation struct {
+	Machine *Machine
+	Wish    Wish
+}
+
+// Progress is how far the preparation of a machine is.
+type Progress struct {
+	// Wishes is how many it has, and Done how many of them are fulfilled.
+	Wishes, Done int
+	// Failure is the first one, if any.
+	Failure *Failure
+	// Images are those that it has.
+	Images []string
+}
+
+// Prepared reports whether nothing is missing.
+func (p Progress) Prepared() bool { return p.Done == p.Wishes && p.Failure == nil }
+
+// Plan is what to do, and how far machines are.
+type Plan struct {
+	Creations []Creation
+	Deletions []Pod
+	Progress  map[types.UID]Progress
+	Again     time.Duration
+}
+
+// retryEnded is after how long a pod that has ended is replaced.
+const retryEnded = 5 * time.Minute
+
+// New makes a plan.
+func New(now time.Time, pools []Pool, l Limits) Plan {
+	p := Plan{Progress: map[types.UID]Progress{}}
+	perRegistry := map[string]int{}
+	for _, one := range pools {
+		for _, m := range one.Machines {
+			for _, w := range one.Wishes {
+				if pod := m.podFor(w); pod != nil && pod.pulls() {
+					count(perRegistry, w)
+				}
+			}
+		}
+	}
+	for i := range pools {
+		p.forPool(now, &pools[i], l, perRegistry)
+	}
+	return p
+}
+
+func count(perRegistry map[string]int, w Wish) {
+	for _, host := range w.registries() {
+		perRegistry[host]++
+	}
+}
+
+// forPool decides about the machines of a pool, the oldest ones first: they have been ready for longest.
+func (p *Plan) forPool(now time.Time, one *Pool, l Limits, perRegistry map[string]int) {
+	slices.SortStableFunc(one.Machines, func(a, b Machine) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID)) })
+	pulling := 0
+	for i := range one.Machines {
+		m := &one.Machines[i]
+		p.dropPods(now, one, m)
+		pulling += m.pulling(one.Wishes)
+	}
+	for i := range one.Machines {
+		m := &one.Machines[i]
+		if !m.Held || len(one.Wishes) == 0 && one.Failure == nil {
+			continue
+		}
+		progress := Progress{Wishes: len(one.Wishes), Failure: one.Failure}
+		busy, bytes := m.pulling(one.Wishes) > 0, m.bytes()
+		for _, w := range one.Wishes {
+			pod := m.podFor(w)
+			failure, refused := m.Refused[w.Key()]
+			switch {
+			case pod != nil && pod.Done:
+				progress.Done++
+				progress.Images = append(progress.Images, w.Images...)
+				continue
+			case pod != nil:
+				progress.note(p.failureOf(now, pod, l))
+			case refused:
+				progress.note(&failure)
+			case l.Bytes > 0 && bytes >= l.Bytes:
+				progress.note(&Failure{LimitReached, fmt.Sprintf("the images on a machine have %d bytes already, and --preparation-bytes is %d", bytes, l.Bytes)})
+			case m.Able && !busy && pulling < l.PerPool && l.allows(perRegistry, w):
+				p.Creations = append(p.Creations, Creation{m, w})
+				count(perRegistry, w)
+				busy = true
+				pulling++
+			}
+		}
+		p.Progress[m.UID] = progress
+	}
+}
+
+func (l Limits) allows(perRegistry map[string]int, w Wish) bool {
+	return !slices.ContainsFunc(w.registries(), func(host string) bool { return perRegistry[host] >= l.PerRegistry })
+}
+
+func (p *Progress) note(f *Failure) {
+	if p.Failure == nil {
+		p.Failure = f
+	}
+}
+
+// dropPods deletes pods that nobody asks for any more, all of a machine that leaves the reserve, and those
+// that have ended for a while.
+func (p *Plan) dropPods(now time.Time, one *Pool, m *Machine) {
+	seen := map[string]bool{}
+	for _, pod := range m.Pods {
+		wanted := m.Held && !seen[pod.Wish] && slices.ContainsFunc(one.Wishes, func(w Wish) bool { return w.Key() == pod.Wish })
+		if pod.Over {
+			left := retryEnded - now.Sub(pod.Created)
+			p.Again = requeue.Sooner(p.Again, max(left, 0))
+			wanted = wanted && left > 0
+		}
+		if wanted {
+			seen[pod.Wish] = true
+		} else if !pod.Deleting {
+			p.Deletions = append(p.Deletions, pod)
+		}
+	}
+}
+
+// failureOf returns why a pod is not done, if it takes longer than it should, or cannot be.
+func (p *Plan) failureOf(now time.Time, pod *Pod, l Limits) *Failure {
+	if pod.Failure != nil {
+		return pod.Failure
+	}
+	left := l.Patience - now.Sub(pod.Created)
+	if left <= 0 {
+		return &Failure{TooSlow, fmt.Sprintf("pod %s/%s has pulled for more than %v", pod.Namespace, pod.Name, l.Patience)}
+	}
+	p.Again = requeue.Sooner(p.Again, left)
+	return nil
+}
+
+// podFor returns the pod for a wish; nil if there is none.
+func (m *Machine) podFor(w Wish) *Pod {
+	key := w.Key()
+	i := slices.IndexFunc(m.Pods, func(pod Pod) bool { return pod.Wish == key })
+	if i < 0 {
+		return nil
+	}
+	return &m.Pods[i]
+}
+
+// pulling returns how many pods of a machine pull images that are still asked for.
+func (m *Machine) pulling(wishes []Wish) (n int) {
+	for _, w := range wishes {
+		if pod := m.podFor(w); pod != nil && pod.pulls() {
+			n++
+		}
+	}
+	return n
+}
+
+// pulls reports whether a pod is pulling: one that has failed waits for longer and longer.
+func (p *Pod) pulls() bool { return !p.Done && p.Failure == nil && !p.Over }
+
+func (m *Machine) bytes() (sum int64) {
+	for _, pod := range m.Pods {
+		sum += pod.Bytes
+	}
+	return sum
+}

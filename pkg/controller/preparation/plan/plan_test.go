@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
+)
+
+var (
+	now    = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	web    = plan.Wish{Namespace: "shop", Images: []string{"registry.example/web:v1"}}
+	job    = plan.Wish{Namespace: "batch", Images: []string{"job"}}
+	limits = plan.Limits{PerPool: 2, PerRegistry: 3, Bytes: 1000, Patience: 10 * time.Minute}
+)
+
+// pod is one for a wish, a minute old.
+func pod(w plan.Wish, change ...func(*plan.Pod)) plan.Pod {
+	p := plan.Pod{Namespace: w.Namespace, Name: "p-" + w.Key(), UID: types.UID(w.Key()), Wish: w.Key(), Created: now.Add(-time.Minute)}
+	for _, f := range change {
+		f(&p)
+	}
+	return p
+}
+
+func done(p *plan.Pod)     { p.Done, p.Bytes = true, 600 }
+func deleting(p *plan.Pod) { p.Deleting, p.Wish = true, "" }
+func over(p *plan.Pod) {
+	p.Over, p.Failure = true, &plan.Failure{Reason: plan.NoSpace, Message: "evicted"}
+}
+func failing(p *plan.Pod) { p.Failure = &plan.Failure{Reason: plan.NoAccess, Message: "no"} }
+func since(age time.Duration) func(*plan.Pod) {
+	return func(p *plan.Pod) { p.Created = now.Add(-age) }
+}
+
+// held is a machine in reserve that can run pods.
+func held(name string, pods ...plan.Pod) plan.Machine {
+	return plan.Machine{UID: types.UID(name), Node: name, NodeUID: types.UID(name), Created: now.Add(-time.Hour), Held: true, Able: true, Pods: pods}
+}
+
+func released(name string, pods ...plan.Pod) plan.Machine {
+	m := held(name, pods...)
+	m.Held, m.Able = false, false
+	return m
+}
+
+// tell describes a plan.
+func tell(p plan.Plan) (words []string) {
+	for _, c := range p.Creations {
+		words = append(words, "create "+c.Wish.Namespace+" on "+c.Machine.Node)
+	}
+	for _, pod := range p.Deletions {
+		words = append(words, "delete "+pod.Namespace)
+	}
+	return words
+}
+
+func progress(p plan.Plan, machine types.UID) string {
+	is := p.Progress[machine]
+	text := fmt.Sprintf("%d/%d", is.Done, is.Wishes)
+	if is.Failure != nil {
+		text += " " + string(is.Failure.Reason)
+	}
+	return text
+}
+
+var _ = DescribeTable("What is done on a machine", func(m plan.Machine, wishes []plan.Wish, want []string, state string) {
+	p := plan.New(now, []plan.Pool{{Name: "pool", Wishes: wishes, Machines: []plan.Machine{m}}}, limits)
+	Expect(tell(p)).To(Equal(want))
+	Expect(progress(p, m.UID)).To(Equal(state))
+},
+	Entry("images are pulled where none are", held("a"), []plan.Wish{web}, []string{"create shop on a"}, "0/1"),
+	Entry("one set after the other", held("a"), []plan.Wish{web, job}, []string{"create shop on a"}, "0/2"),
+	Entry("the next one waits while one is pulled", held("a", pod(web)), []plan.Wish{web, job}, nil, "0/2"),
+	Entry("the next one comes when one is there", held("a", pod(web, done)), []plan.Wish{web, job}, []string{"create batch on a"}, "1/2"),
+	Entry("the next one comes where one fails", held("a", pod(web, failing)), []plan.Wish{web, job}, []string{"create batch on a"}, "0/2 NoAccess"),
+	Entry("it is prepared when all are there", held("a", pod(web, done), pod(job, done)), []plan.Wish{web, job}, nil, "2/2"),
+	Entry("nothing is pulled while its Node is not able to", func() plan.Machine { m := held("a"); m.Able = false; return m }(), []plan.Wish{web}, nil, "0/1"),
+	Entry("what is not asked for any more goes", held("a", pod(job, done)), []plan.Wish{web}, []string{"create shop on a", "delete batch"}, "0/1"),
+	Entry("all goes when it leaves the reserve, also in the middle of a pull", released("a", pod(web), pod(job, done)), []plan.Wish{web, job}, []string{"delete shop", "delete batch"}, "0/0"),
+	Entry("all goes when nobody asks", held("a", pod(web, done)), nil, []string{"delete shop"}, "0/0"),
+	Entry("one pod is enough", held("a", pod(web, done), pod(web)), []plan.Wish{web}, []string{"delete shop"}, "1/1"),
+	Entry("what is being deleted counts no more", held("a", pod(web, done, deleting)), []plan.Wish{web}, []string{"create shop on a"}, "0/1"),
+	Entry("what has ended stays for a while", held("a", pod(web, over)), []plan.Wish{web}, nil, "0/1 NoSpace"),
+	Entry("what has ended is tried again", held("a", pod(web, over, since(5*time.Minute))), []plan.Wish{web}, []string{"delete shop"}, "0/1 NoSpace"),
+	Entry("what was refused is not tried again at once", func() plan.Machine {
+		m := held("a")
+		m.Refused = map[string]plan.Failure{web.Key(): {Reason: plan.Refused}}
+		return m
+	}(), []plan.Wish{web}, nil, "0/1 Refused"),
+	Entry("nothing more is pulled where images have reached their limit", held("a", pod(web, done, func(p *plan.Pod) { p.Bytes = 1000 })), []plan.Wish{web, job}, nil, "1/2 LimitReached"),
+	Entry("but below it", held("a", pod(web, done, func(p *plan.Pod) { p.Bytes = 999 })), []plan.Wish{web, job}, []string{"create batch on a"}, "1/2"),
+	Entry("patience ends", held("a", pod(web, since(10*time.Minute))), []plan.Wish{web}, nil, "0/1 TooSlow"),
+	Entry("and not before", held("a", pod(web, since(10*time.Minute-time.Second))), []plan.Wish{web}, nil, "0/1"),
+)
+
+var _ = Describe("A plan", func() {
+	It("comes again when patience ends", func() {
+		p := plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web}, Machines: []plan.Machine{held("a", pod(web))}}}, limits)
+		Expect(p.Again).To(Equal(9 * time.Minute))
+	})
+
+	It("shows a failure to read wishes on each machine, and goes on with those that are known", func() {
+		failure := &plan.Failure{Reason: plan.WorkloadNotFound}
+		p := plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web}, Failure: failure, Machines: []plan.Machine{held("a"), released("b")}}}, limits)
+		Expect(tell(p)).To(Equal([]string{"create shop on a"}))
+		Expect(progress(p, "a")).To(Equal("0/1 WorkloadNotFound"))
+		Expect(p.Progress).To(HaveLen(1))
+	})
+
+	It("has the oldest machines first", func() {
+		young := held("young")
+		young.Created = now
+		p := plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web}, Machines: []plan.Machine{young, held("b"), held("a")}}}, limits)
+		Expect(tell(p)).To(Equal([]string{"create shop on a", "create shop on b"}))
+	})
+
+	It("pulls from one registry for several pools only as often as is allowed, and from others beside that", func() {
+		var pools []plan.Pool
+		for i := range 3 {
+			pool := plan.Pool{Name: fmt.Sprint(i), Wishes: []plan.Wish{web}}
+			if i == 2 {
+				pool.Wishes = []plan.Wish{job}
+			}
+			for j := range 3 {
+				pool.Machines = append(pool.Machines, held(fmt.Sprint(i, "-", j)))
+			}
+			pools = append(pools, pool)
+		}
+		p := plan.New(now, pools, limits)
+		Expect(tell(p)).To(Equal([]string{"create shop on 0-0", "create shop on 0-1", "create shop on 1-0", "create batch on 2-0", "create batch on 2-1"}))
+	})
+
+	It("never pulls more at once than is allowed, and prepares all in the end", func() {
+		for seed := range uint64(200) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			wishes := []plan.Wish{web, job, {Namespace: "third", Images: []string{"registry.example/a", "other.example/b"}}}
+			pools := make([]plan.Pool, 3)
+			for i := range pools {
+				pools[i] = plan.Pool{Name: fmt.Sprint(i), Wishes: wishes[:1+random.IntN(3)]}
+				for j := range random.IntN(8) {
+					pools[i].Machines = append(pools[i].Machines, held(fmt.Sprint(i, "-", j)))
+				}
+			}
+			all := func(yield func(*plan.Machine)) {
+				for i := range pools {
+					for j := range pools[i].Machines {
+						yield(&pools[i].Machines[j])
+					}
+				}
+			}
+			for range 1000 {
+				p := plan.New(now, pools, plan.Limits{PerPool: 2, PerRegistry: 3, Patience: time.Hour})
+				for _, c := range p.Creations {
+					all(func(m *plan.Machine) {
+						if m.UID == c.Machine.UID {
+							m.Pods = append(m.Pods, pod(c.Wish))
+						}
+					})
+				}
+				pulling := map[string]int{}
+				for i := range pools {
+					n := 0
+					for _, m := range pools[i].Machines {
+						own := 0
+						for _, one := range m.Pods {
+							if !one.Done {
+								n, own = n+1, own+1
+								for _, w := range wishes {
+									if w.Key() == one.Wish {
+										for _, image := range w.Images {
+											pulling[image[:min(len(image), 8)]]++
+										}
+									}
+								}
+							}
+						}
+						Expect(own).To(BeNumerically("<=", 1))
+					}
+					Expect(n).To(BeNumerically("<=", 2))
+				}
+				for _, n := range pulling {
+					Expect(n).To(BeNumerically("<=", 3))
+				}
+				finished := true
+				all(func(m *plan.Machine) {
+					finished = finished && p.Progress[m.UID].Prepared()
+					for k := range m.Pods {
+						m.Pods[k].Done = m.Pods[k].Done || random.IntN(3) == 0
+					}
+				})
+				if finished {
+					break
+				}
+			}
+			p := plan.New(now, pools, limits)
+			Expect(tell(p)).To(BeEmpty())
+			all(func(m *plan.Machine) { Expect(p.Progress[m.UID].Prepared()).To(BeTrue()) })
+		}
+	})
+})
+
+var _ = DescribeTable("What a pod's status says", func(status corev1.PodStatus, done, over bool, reason plan.FailureReason) {
+	isDone, isOver, failure := plan.Judge(&corev1.Pod{Status: status})
+	Expect([]bool{isDone, isOver}).To(Equal([]bool{done, over}))
+	if reason == "" {
+		Expect(failure).To(BeNil())
+		return
+	}
+	Expect(failure.Reason).To(Equal(reason))
+	Expect(len(failure.Message)).To(And(BeNumerically(">", 0), BeNumerically("<", 320)))
+},
+	Entry("it has just been created", corev1.PodStatus{}, false, false, plan.FailureReason("")),
+	Entry("it is being created", waiting("ContainerCreating", ""), false, false, plan.FailureReason("")),
+	Entry("it runs", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}, true, false, plan.FailureReason("")),
+	Entry("a manifest does not exist", waiting("ErrImagePull", `failed to pull and unpack image "r/x:1": r/x:1: not found`), false, false, plan.ImageNotFound),
+	Entry("a registry wants a password", waiting("ImagePullBackOff", "failed to authorize: unexpected status from GET request: 401 Unauthorized"), false, false, plan.NoAccess),
+	Entry("a disk is full", waiting("ErrImagePull", "write /var/lib: no space left on device, not found"), false, false, plan.NoSpace),
+	Entry("a registry is down", waiting("ErrImagePull", "dial tcp: connection refused"), false, false, plan.PullFailed),
+	Entry("there is only a reason", waiting("CreateContainerConfigError", ""), false, false, plan.PullFailed),
+	Entry("a message is long", waiting("ErrImagePull", string(slices.Repeat([]byte("é"), 400))), false, false, plan.PullFailed),
+	Entry("it was evicted", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on resource: ephemeral-storage"}, false, true, plan.NoSpace),
+	Entry("it has ended", corev1.PodStatus{Phase: corev1.PodSucceeded}, false, true, plan.PullFailed),
+)
+
+func waiting(reason, message string) corev1.PodStatus {
+	return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}}
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package real
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// web is the name of an image of 100 MB with this tag, which no other spec uses.
+func web(tag string) string { return "127.0.0.1:5000/100mb/web:" + tag }
+
+// asks has the pool's machines in reserve prepared.
+func (p pool) asks(ctx context.Context, text string) {
+	GinkgoHelper()
+	p.patch(ctx, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, machine.PrepareAnnotation, text))
+}
+
+// condition is ReserveReady, as reason and message, with the number of machines that are ready.
+func (p pool) condition(ctx context.Context) (string, error) {
+	d, err := p.ours.MachineV1alpha1().MachineDeployments(namespace).Get(ctx, p.name, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type == machine.ReserveReady {
+			return fmt.Sprintf("%d %s %s", d.Status.ReadyExcessReplicas, c.Reason, c.Message), nil
+		}
+	}
+	return "", nil
+}
+
+// preparers are the pods that pull images for the pool.
+func (p pool) preparers(ctx context.Context) (all []string, err error) {
+	nodes, err := p.nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := p.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: machine.AnnotationPrefix + "preparation"})
+	if err != nil {
+		return nil, err
+	}
+	for _, pod := range list.Items {
+		if _, mine := nodes[pod.Spec.NodeName]; mine {
+			all = append(all, pod.Namespace+" "+pod.Spec.NodeName)
+		}
+	}
+	return all, nil
+}
+
+// restricted is a namespace that enforces the restricted Pod Security Standard.
+func restricted(ctx context.Context, name string) {
+	GinkgoHelper()
+	_, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() error {
+		_, err := kube.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}).WithContext(ctx).Should(Succeed())
+	DeferCleanup(func(ctx context.Context) {
+		Expect(kube.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+	})
+}
+
+var _ = Describe("A prepared reserve", func() {
+	It("has the images of a workload, follows them, and starts its pods at once", func(ctx context.Context) {
+		p := newPool(ctx, "prepared", 0, 1, small)
+		p.rests(ctx, 0, 1)
+		p.work(ctx, 0, web("v1"))
+		p.asks(ctx, `[{namespace: default, workloads: [Deployment/prepared]}]`)
+		Eventually(p.preparers).WithContext(ctx).Should(ConsistOf("default " + p.node(ctx, "closed")))
+		Eventually(p.condition).WithContext(ctx).Should(HavePrefix("1 Complete"))
+
+		By("updating the workload")
+		suffer(ctx, "registry: {bandwidth: 20M}") // five seconds for an image
+		p.setImage(ctx, web("v2"))
+		Eventually(p.condition).WithContext(ctx).Should(HavePrefix("0 Preparing"))
+		Eventually(p.condition).WithContext(ctx).Should(HavePrefix("1 Complete"))
+
+		By("needing the machine")
+		reserve := p.node(ctx, "closed")
+		suffer(ctx, "registry: {down: true}")
+		begun := time.Now()
+		p.scaleWork(ctx, 1)
+		Eventually(p.running).WithContext(ctx).Should(values(ConsistOf(reserve)), func() string { return p.states(ctx) })
+		AddReportEntry("created to ready", time.Since(begun))
+		Eventually(p.preparers).WithContext(ctx).ShouldNot(ContainElement("default " + reserve))
+	})
+
+	It("says why images cannot be pulled, and is released all the same", func(ctx context.Context) {
+		restricted(ctx, "shop")
+		p := newPool(ctx, "unprepared", 0, 1, small)
+		p.rests(ctx, 0, 1)
+		p.asks(ctx, `[{namespace: shop, images: ["127.0.0.1:5000/none/such:1"]}]`)
+		Eventually(p.condition).WithContext(ctx).Should(And(HavePrefix("0 PreparationFailed"), ContainSubstring("ImageNotFound")))
+		p.asks(ctx, `[{namespace: nowhere, images: ["`+web("v3")+`"]}]`)
+		Eventually(p.condition).WithContext(ctx).Should(And(HavePrefix("0 PreparationFailed"), ContainSubstring(`namespaces "nowhere" not found`)))
+		suffer(ctx, "registry: {down: true}")
+		p.asks(ctx, `[{namespace: shop, images: ["`+web("v3")+`"]}]`)
+		Eventually(p.condition).WithContext(ctx).Should(And(HavePrefix("0 PreparationFailed"), ContainSubstring("PullFailed")))
+		Eventually(p.preparers).WithContext(ctx).Should(ConsistOf("shop " + p.node(ctx, "closed")))
+		p.patch(ctx, `{"spec":{"replicas":1}}`)
+		p.rests(ctx, 1, 1)
+		suffer(ctx, "{}")
+		Eventually(p.condition).WithContext(ctx).Should(HavePrefix("1 Complete"))
+		p.patch(ctx, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, machine.PrepareAnnotation))
+		Eventually(p.preparers).WithContext(ctx).Should(BeEmpty())
+	})
+})
