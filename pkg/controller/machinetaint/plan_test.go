@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -37,6 +38,11 @@ var _ = Describe("A machine leaves the reserve", func() {
 	It("from the current MachineSet first", func() {
 		Expect(needed()).To(Equal(one))
 		Expect(needed(machine("r1", func(m *machinetaint.Machine) { m.Set = "old" }))).To(Equal(second))
+	})
+
+	It("prepared ones first", func() {
+		Expect(needed(prepares(map[types.UID]machinetaint.Preparation{"r1": {Missing: true}}))).To(Equal(second))
+		Expect(needed(prepares(map[types.UID]machinetaint.Preparation{"r1": {Missing: true}, "r2": {Missing: true}}))).To(Equal(one))
 	})
 
 	It("only if it is not leaving, and last if a client wants it deleted first", func() {

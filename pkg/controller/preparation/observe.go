@@ -148,9 +148,6 @@ func (c *Controller) observeMachine(m *mcm.Machine, node *corev1.Node, wishes []
 func podOf(pod *corev1.Pod) plan.Pod {
 	p := plan.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Wish: pod.Labels[wishLabel], Created: pod.CreationTimestamp.Time, Deleting: pod.DeletionTimestamp != nil}
 	p.Done, p.Over, p.Failure = plan.Judge(pod)
-	if p.Deleting {
-		p.Wish = "" // it counts for nothing any more
-	}
 	return p
 }
 
@@ -158,9 +155,7 @@ func podOf(pod *corev1.Pod) plan.Pod {
 func (c *Controller) orphans(pods map[string][]*corev1.Pod) (all []plan.Pod) {
 	for _, node := range slices.Sorted(maps.Keys(pods)) {
 		for _, pod := range pods[node] {
-			p := podOf(pod)
-			p.Wish = ""
-			all = append(all, p)
+			all = append(all, podOf(pod))
 		}
 	}
 	return all

@@ -229,6 +229,9 @@ func (p *Progress) note(f *Failure) {
 func (p *Plan) dropPods(now time.Time, one *Pool, m *Machine) {
 	seen := map[string]bool{}
 	for _, pod := range m.Pods {
+		if pod.Deleting {
+			continue
+		}
 		wanted := m.Held && !seen[pod.Wish] && slices.ContainsFunc(one.Wishes, func(w Wish) bool { return w.Key() == pod.Wish })
 		if pod.Over {
 			left := retryEnded - now.Sub(pod.Created)
@@ -237,7 +240,7 @@ func (p *Plan) dropPods(now time.Time, one *Pool, m *Machine) {
 		}
 		if wanted {
 			seen[pod.Wish] = true
-		} else if !pod.Deleting {
+		} else {
 			p.Deletions = append(p.Deletions, pod)
 		}
 	}
@@ -256,10 +259,10 @@ func (p *Plan) failureOf(now time.Time, pod *Pod, l Limits) *Failure {
 	return nil
 }
 
-// podFor returns the pod for a wish; nil if there is none.
+// podFor returns the pod for a wish; nil if there is none, or only one that is being deleted.
 func (m *Machine) podFor(w Wish) *Pod {
 	key := w.Key()
-	i := slices.IndexFunc(m.Pods, func(pod Pod) bool { return pod.Wish == key })
+	i := slices.IndexFunc(m.Pods, func(pod Pod) bool { return pod.Wish == key && !pod.Deleting })
 	if i < 0 {
 		return nil
 	}

@@ -33,7 +33,7 @@ func pod(w plan.Wish, change ...func(*plan.Pod)) plan.Pod {
 }
 
 func done(p *plan.Pod)     { p.Done, p.Bytes = true, 600 }
-func deleting(p *plan.Pod) { p.Deleting, p.Wish = true, "" }
+func deleting(p *plan.Pod) { p.Deleting = true }
 func over(p *plan.Pod) {
 	p.Over, p.Failure = true, &plan.Failure{Reason: plan.NoSpace, Message: "evicted"}
 }
@@ -90,6 +90,7 @@ var _ = DescribeTable("What is done on a machine", func(m plan.Machine, wishes [
 	Entry("all goes when nobody asks", held("a", pod(web, done)), nil, []string{"delete shop"}, "0/0"),
 	Entry("one pod is enough", held("a", pod(web, done), pod(web)), []plan.Wish{web}, []string{"delete shop"}, "1/1"),
 	Entry("what is being deleted counts no more", held("a", pod(web, done, deleting)), []plan.Wish{web}, []string{"create shop on a"}, "0/1"),
+	Entry("what is being deleted is not deleted again", released("a", pod(web, deleting)), []plan.Wish{web}, nil, "0/0"),
 	Entry("what has ended stays for a while", held("a", pod(web, over)), []plan.Wish{web}, nil, "0/1 NoSpace"),
 	Entry("what has ended is tried again", held("a", pod(web, over, since(5*time.Minute))), []plan.Wish{web}, []string{"delete shop"}, "0/1 NoSpace"),
 	Entry("what was refused is not tried again at once", func() plan.Machine {
