@@ -57,7 +57,7 @@ func (o *PreparationOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// runPreparation has images pulled, once a MachineDeployment asks for that or pods are left that do.
+// runPreparation has images pulled, once a MachineDeployment or a Reserve asks for that, or pods are left that do.
 func (p *process) runPreparation(ctx context.Context) error {
 	if p.target == nil {
 		<-ctx.Done()
@@ -79,12 +79,19 @@ func (p *process) runPreparation(ctx context.Context) error {
 	if left, err := preparation.Left(ctx, core.CoreV1()); err != nil {
 		klog.FromContext(ctx).Info("Cannot see whether pods are left that pulled images; they are deleted once a MachineDeployment asks for preparation", "err", err)
 	} else if !left {
-		if err := handlers.AwaitFirst(ctx, "preparation", asksForPreparation, deployments); err != nil || ctx.Err() != nil {
+		first, found := context.WithCancel(ctx)
+		defer found()
+		p.requests.Subscribe(func() {
+			if p.requests.Any() {
+				found()
+			}
+		})
+		if err := handlers.AwaitFirst(first, "preparation", asksForPreparation, deployments); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
 	c, err := preparation.New(core, p.caches.machines, p.caches.target, preparation.Options{
-		Cluster: p.clusters.control, Target: p.clusters.target, Registerer: p.registry, Limits: p.options.Preparation.Limits, Image: p.options.Preparation.Image, States: &p.preparations,
+		Cluster: p.clusters.control, Target: p.clusters.target, Registerer: p.registry, Limits: p.options.Preparation.Limits, Image: p.options.Preparation.Image, States: &p.preparations, Requests: &p.requests,
 	})
 	if err != nil {
 		return unlessEnding(ctx, err)

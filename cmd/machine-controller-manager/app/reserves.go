@@ -55,6 +55,9 @@ func (p *process) runReserves(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make informer of reserves: %w", err)
 	}
+	if err := p.requests.Read(informer); err != nil {
+		return unlessEnding(ctx, fmt.Errorf("listen to reserves: %w", err))
+	}
 	objects.StartWithContext(ctx)
 	defer objects.Shutdown()
 	if err := handlers.AwaitFirst(ctx, "Reserve", isReserve, informer, deployments); err != nil || ctx.Err() != nil {

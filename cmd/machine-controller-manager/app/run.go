@@ -55,6 +55,8 @@ type process struct {
 	caches *caches
 	// preparations says how far machines are prepared.
 	preparations preparation.States
+	// requests are what Reserves have prepared.
+	requests preparation.Requests
 	// machineController is set once it has been created.
 	machineController atomic.Pointer[machinedeployment.Controller]
 }

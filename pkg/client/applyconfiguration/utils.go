@@ -146,6 +146,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationmachinev1alpha1.NodeTemplateApplyConfiguration{}
 	case machinev1alpha1.SchemeGroupVersion.WithKind("NodeTemplateSpec"):
 		return &applyconfigurationmachinev1alpha1.NodeTemplateSpecApplyConfiguration{}
+	case machinev1alpha1.SchemeGroupVersion.WithKind("Preparation"):
+		return &applyconfigurationmachinev1alpha1.PreparationApplyConfiguration{}
 	case machinev1alpha1.SchemeGroupVersion.WithKind("RollbackConfig"):
 		return &applyconfigurationmachinev1alpha1.RollbackConfigApplyConfiguration{}
 	case machinev1alpha1.SchemeGroupVersion.WithKind("RollingUpdateMachineDeployment"):

@@ -51,6 +51,8 @@ type Options struct {
 	Image string
 	// States is told how far machines are.
 	States *States
+	// Requests are those of Reserves; nil if there are none.
+	Requests *Requests
 }
 
 // Controller has images pulled on machines in reserve.
@@ -121,6 +123,7 @@ func New(core kubernetes.Interface, machines *stores.Informers, nodes *target.In
 	c.metrics = newMetrics(o.Registerer)
 	o.Cluster.Subscribe(c.changed)
 	o.Target.Subscribe(c.changed)
+	o.Requests.Subscribe(c.changed)
 	return c, nil
 }
 

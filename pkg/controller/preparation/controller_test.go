@@ -24,8 +24,10 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/preparation"
 	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -45,9 +47,10 @@ func TestPreparation(t *testing.T) {
 // world is a server with a pool, and a controller.
 type world struct {
 	*sim.Server
-	ours   versioned.Interface
-	core   kubernetes.Interface
-	states *preparation.States
+	ours     versioned.Interface
+	core     kubernetes.Interface
+	states   *preparation.States
+	requests *preparation.Requests
 	// metrics are those of the controller, and changed counts how often machines have changed.
 	metrics *prometheus.Registry
 	changed int
@@ -60,7 +63,9 @@ const user = "preparation"
 func play(body func(w *world)) {
 	GinkgoHelper()
 	storm.Bubble(suite, func() {
-		server := sim.New(sim.Options{Seed: 1, Resources: slices.Concat(sim.Core, sim.Machine, sim.Workloads)})
+		server := sim.New(sim.Options{Seed: 1, Resources: slices.Concat(sim.Core, sim.Machine, sim.Workloads, []sim.Resource{{
+			Group: autoscaling.GroupName, Version: "v1alpha1", Name: "reserves", Kind: "Reserve", Namespaced: true, Status: true, Generation: true,
+		}})})
 		defer server.Close()
 		config := server.ConfigFor("user")
 		config.QPS = -1
@@ -79,13 +84,19 @@ func (w *world) start() {
 	machines, nodes := stores.New(versioned.NewForConfigOrDie(config), fixture.Namespace), target.New(core, nil)
 	w.states, w.metrics = &preparation.States{}, prometheus.NewRegistry()
 	w.states.Subscribe(func(machines []types.UID) { w.changed += len(machines) })
+	w.requests = &preparation.Requests{}
+	objects := externalversions.NewSharedInformerFactory(versioned.NewForConfigOrDie(config), 0)
+	reserves := objects.Autoscaling().V1alpha1().Reserves().Informer()
+	Expect(w.requests.Read(reserves)).To(Succeed())
 	c, err := preparation.New(core, machines, nodes, preparation.Options{
-		Image: "wait", States: w.states, Registerer: w.metrics, Limits: plan.Limits{PerPool: 5, PerRegistry: 5, Bytes: 1 << 40, Patience: 10 * time.Minute},
+		Requests: w.requests,
+		Image:    "wait", States: w.states, Registerer: w.metrics, Limits: plan.Limits{PerPool: 5, PerRegistry: 5, Bytes: 1 << 40, Patience: 10 * time.Minute},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
 	machines.Start(ctx)
 	nodes.StartNodes(ctx)
+	objects.StartWithContext(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -96,6 +107,7 @@ func (w *world) start() {
 		<-ended
 		machines.Shutdown()
 		nodes.Shutdown()
+		objects.Shutdown()
 	}
 	time.Sleep(time.Second)
 }
@@ -326,6 +338,31 @@ var _ = Describe("Machines in reserve", func() {
 			Expect(w.progress("r1")).To(Equal("0/1 ImageNotFound: job: not found"))
 			w.report(running)
 			Expect(w.progress("r1")).To(Equal("1/1"))
+		})
+	})
+
+	It("get what Reserves ask for that select their MachineDeployment, beside what it asks for itself", func() {
+		play(func(w *world) {
+			ctx, reserves := context.Background(), w.ours.AutoscalingV1alpha1().Reserves(fixture.Namespace)
+			w.ask(`[{namespace: shop, images: [own]}]`)
+			Expect(w.requests.Any()).To(BeFalse())
+			r := &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "evening"}, Spec: autoscaling.ReserveSpec{
+				Pools: autoscaling.ReservePools{Names: []string{"pool"}}, Prepare: []api.Preparation{{Namespace: "shop", Images: []string{"more"}}},
+			}}
+			other := r.DeepCopy()
+			other.Name, other.Spec.Pools.Names, other.Spec.Prepare[0].Images = "other", []string{"another"}, []string{"foreign"}
+			for _, one := range []*autoscaling.Reserve{r, other} {
+				_, err := reserves.Create(ctx, one, metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			time.Sleep(5 * time.Second)
+			w.report(running)
+			Expect(w.requests.Any()).To(BeTrue())
+			Expect(w.where()).To(ConsistOf("shop r1 own", "shop r2 own", "shop r1 more", "shop r2 more"))
+			_, err := reserves.Patch(ctx, "evening", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(5 * time.Second)
+			Expect(w.where()).To(ConsistOf("shop r1 own", "shop r2 own"))
 		})
 	})
 

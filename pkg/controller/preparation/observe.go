@@ -22,19 +22,19 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// askedFor reads what the machines of a MachineDeployment are prepared for.
-func askedFor(d *v1alpha1.MachineDeployment) ([]v1alpha1.Preparation, error) {
-	text := cmp.Or(d.Annotations[v1alpha1.PrepareAnnotation], d.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.PrepareAnnotation])
-	if text == "" {
-		return nil, nil
+// askedFor returns what the machines of a MachineDeployment are prepared for: what its annotation and Reserves
+// ask for.
+func (c *Controller) askedFor(d *v1alpha1.MachineDeployment) (all []v1alpha1.Preparation, err error) {
+	if text := cmp.Or(d.Annotations[v1alpha1.PrepareAnnotation], d.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.PrepareAnnotation]); text != "" {
+		all, err = v1alpha1.ParsePreparations(text)
 	}
-	return v1alpha1.ParsePreparations(text)
+	return append(all, c.o.Requests.of(d)...), err
 }
 
 // wantedWorkloads returns the workloads whose images are prepared.
 func (c *Controller) wantedWorkloads() (wanted []workload) {
 	for d := range stores.All[*v1alpha1.MachineDeployment](c.deployments) {
-		all, _ := askedFor(d) // an error is reported with the wishes
+		all, _ := c.askedFor(d) // an error is reported with the wishes
 		for _, p := range all {
 			for _, name := range p.Workloads {
 				wanted = append(wanted, workload{p.Namespace, name})
@@ -77,10 +77,9 @@ func (c *Controller) observe() (pools []plan.Pool) {
 
 // readWishes reads what a MachineDeployment asks for.
 func (c *Controller) readWishes(d *v1alpha1.MachineDeployment, one *plan.Pool) {
-	all, err := askedFor(d)
+	all, err := c.askedFor(d)
 	if err != nil {
 		one.Failure = &plan.Failure{Reason: plan.Invalid, Message: fmt.Sprintf("annotation %s: %v", v1alpha1.PrepareAnnotation, err)}
-		return
 	}
 	add := func(w plan.Wish) {
 		if !slices.ContainsFunc(one.Wishes, func(other plan.Wish) bool { return other.Key() == w.Key() }) {

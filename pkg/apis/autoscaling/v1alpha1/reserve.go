@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -68,6 +69,13 @@ type ReserveSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Schedules []ReserveSchedule `json:"schedules,omitempty"`
+
+	// Prepare is what the machines of the selected MachineDeployments that are in reserve are
+	// prepared for: images that are pulled before workload comes.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Prepare []machine.Preparation `json:"prepare,omitempty"`
 
 	// Suspend stops the Reserve from asking for machines. Its machines go, unless something else
 	// asks for them.

@@ -8,6 +8,7 @@
 package v1alpha1
 
 import (
+	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
@@ -493,6 +494,13 @@ func (in *ReserveSpec) DeepCopyInto(out *ReserveSpec) {
 	if in.Schedules != nil {
 		in, out := &in.Schedules, &out.Schedules
 		*out = make([]ReserveSchedule, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
+	if in.Prepare != nil {
+		in, out := &in.Prepare, &out.Prepare
+		*out = make([]machinev1alpha1.Preparation, len(*in))
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}

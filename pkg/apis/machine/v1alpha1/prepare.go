@@ -23,17 +23,39 @@ const (
 // Preparation is what machines in reserve have before workload comes: images that pods of a namespace
 // use.
 //
-// +k8s:deepcopy-gen=false
+// +kubebuilder:validation:XValidation:rule="has(self.images) || has(self.workloads)",message="name images or workloads"
 type Preparation struct {
 	// Namespace of the target cluster. The pods that pull the images run there, with its Secrets and
 	// quota.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
+
 	// Images to pull.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
 	Images []string `json:"images,omitempty"`
+
 	// ImagePullSecrets are names of Secrets for the images.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
 	ImagePullSecrets []string `json:"imagePullSecrets,omitempty"`
+
 	// Workloads are Kind/name of a Deployment, a StatefulSet or a DaemonSet, whose present images are
 	// pulled with the Secrets that its pods use.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=270
+	// +kubebuilder:validation:items:Pattern=`^(DaemonSet|Deployment|StatefulSet)/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Workloads []string `json:"workloads,omitempty"`
 }
 
@@ -53,14 +75,15 @@ func ParsePreparations(text string) ([]Preparation, error) {
 		return nil, fmt.Errorf("it has %d entries; at most %d are possible", len(all), MaxPreparations)
 	}
 	for i, p := range all {
-		if err := p.validate(); err != nil {
+		if err := p.Validate(); err != nil {
 			return nil, fmt.Errorf("entry %d: %w", i+1, err)
 		}
 	}
 	return all, nil
 }
 
-func (p Preparation) validate() error {
+// Validate returns what is wrong with a preparation.
+func (p Preparation) Validate() error {
 	if problems := validation.IsDNS1123Label(p.Namespace); len(problems) > 0 {
 		return fmt.Errorf("namespace %q: %s", p.Namespace, problems[0])
 	}

@@ -32,8 +32,8 @@ type site struct {
 	blocked bool
 }
 
-// selection decides which MachineDeployments a Reserve selects.
-func selection(p v1alpha1.ReservePools) (func(*machine.MachineDeployment) bool, error) {
+// Selection decides which MachineDeployments a Reserve selects.
+func Selection(p v1alpha1.ReservePools) (func(*machine.MachineDeployment) bool, error) {
 	byLabel, err := metav1.LabelSelectorAsSelector(p.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("spec.pools.selector: %w", err)

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preparation
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/evenkeel/evenkeel/internal/handlers"
+	"github.com/evenkeel/evenkeel/internal/stores"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
+)
+
+// Requests are what Reserves ask for, as soon as they are read. The zero value has none.
+type Requests struct {
+	mu          sync.Mutex
+	reserves    cache.Indexer
+	subscribers []func()
+}
+
+// Read has requests come from an informer of Reserves from now on.
+func (r *Requests) Read(reserves cache.SharedIndexInformer) error {
+	r.mu.Lock()
+	r.reserves = reserves.GetIndexer()
+	r.mu.Unlock()
+	_, err := reserves.AddEventHandler(handlers.OnEvent(r.changed))
+	return err
+}
+
+// Subscribe makes Requests call changed after each event of a Reserve. changed must not block.
+func (r *Requests) Subscribe(changed func()) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.subscribers = append(r.subscribers, changed)
+}
+
+func (r *Requests) changed() {
+	r.mu.Lock()
+	subscribers := slices.Clone(r.subscribers)
+	r.mu.Unlock()
+	for _, call := range subscribers {
+		call()
+	}
+}
+
+// all returns the Reserves that ask for something, by name.
+func (r *Requests) all() (all []*autoscaling.Reserve) {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for one := range stores.All[*autoscaling.Reserve](r.reserves) {
+		if len(one.Spec.Prepare) > 0 && !one.Spec.Suspend && one.DeletionTimestamp == nil {
+			all = append(all, one)
+		}
+	}
+	slices.SortFunc(all, func(a, b *autoscaling.Reserve) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Any reports whether a Reserve asks for something.
+func (r *Requests) Any() bool { return len(r.all()) > 0 }
+
+// of returns what Reserves ask for on the machines of a MachineDeployment.
+func (r *Requests) of(d *v1alpha1.MachineDeployment) (all []v1alpha1.Preparation) {
+	for _, one := range r.all() {
+		if selects, err := plan.Selection(one.Spec.Pools); one.Namespace == d.Namespace && err == nil && selects(d) {
+			all = append(all, one.Spec.Prepare...)
+		}
+	}
+	return all
+}
