@@ -283,6 +283,50 @@ var _ = Describe("With late watches, law 2 and 3:", func() {
 		})
 	})
 
+	It("no machine too many is created where answers were lost to more creations than are needed now", func() {
+		play(func(c *cluster) {
+			c.create("s", 0)
+			c.settle()
+			most := world.MostMachines(c.World)
+			c.Hold("machines", name)
+			var asked atomic.Int64
+			var refuse atomic.Bool
+			isCreation := func(w sim.Write) bool { return w.Verb == "create" && w.Resource == "machines" }
+			c.OnWrite(func(w sim.Write) error { // the second one has no effect, nor any until fewer are needed
+				if !isCreation(w) {
+					return nil
+				}
+				if asked.Add(1) == 2 || refuse.Load() {
+					return errors.New("connection reset")
+				}
+				return nil
+			})
+			c.AfterWrite(func(w sim.Write) error { // the third one has
+				if isCreation(w) && asked.Load() == 3 {
+					refuse.Store(true)
+					return errors.New("connection reset")
+				}
+				return nil
+			})
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.Verb == "create" && r.Resource == "machines" && asked.Load() == 2 {
+					after = 10 * time.Millisecond
+				}
+				return 0, after
+			})
+			c.scale("s", 4)
+			time.Sleep(100 * time.Millisecond)
+			Expect(asked.Load()).To(BeNumerically(">=", 3))
+			c.scale("s", 2)
+			time.Sleep(time.Second)
+			refuse.Store(false)
+			time.Sleep(30 * time.Second)
+			c.Release("machines", name)
+			c.settle()
+			Expect(*most).To(Equal(2))
+		})
+	})
+
 	It("no other machine is deleted where the answer to a deletion is lost, and another one seems to be due then", func() {
 		play(func(c *cluster) {
 			c.create("s", 3)

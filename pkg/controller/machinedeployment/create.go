@@ -36,7 +36,7 @@ func (a *application) create(ctx context.Context, creations []plan.Creation) (ma
 	failures := map[types.UID]plan.Failure{}
 	var errs []error
 	for _, c := range creations {
-		if err := a.confirm(ctx, c.Set); err != nil {
+		if err := errors.Join(a.confirm(ctx, c.Set), a.confirmNames(ctx, c)); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -57,6 +57,19 @@ func (a *application) create(ctx context.Context, creations []plan.Creation) (ma
 		}
 	}
 	return failures, errors.Join(errs...)
+}
+
+// confirmNames returns a conflict if a machine exists whose creation was not answered. It reads them if fewer are to
+// be created than names may be taken: whichever of these names is used, one with another name may be there as well.
+func (a *application) confirmNames(ctx context.Context, c plan.Creation) error {
+	if a.memory.countUnread(c.Set.UID) <= c.Count {
+		return nil
+	}
+	found, err := a.readNames(ctx, c.Set)
+	if found {
+		err = errors.Join(err, conflictError("machinesets", c.Set.Name, "an earlier request has created a machine"))
+	}
+	return err
 }
 
 // slowly does something n times, in batches that grow while nothing fails.

@@ -90,6 +90,12 @@ func (m *memory) noteUnread(set types.UID, name string) {
 	m.locked(set, func(one *setMemory) { one.unread = append(one.unread, name) })
 }
 
+// countUnread returns how many machines may have been created of which nobody has looked yet.
+func (m *memory) countUnread(set types.UID) (n int) {
+	m.locked(set, func(one *setMemory) { n = len(one.unread) })
+	return n
+}
+
 // takeUnread removes and returns the names of machines that may have been created and are to be read.
 func (m *memory) takeUnread(set types.UID) (names []string) {
 	m.locked(set, func(one *setMemory) { names, one.unread = one.unread, nil })

@@ -255,11 +255,19 @@ func (c *Controller) findCreated(ctx context.Context, k key, all []plan.Set, mac
 	var errs []error
 	for _, s := range all {
 		if set := s.Object; int(set.Spec.Replicas) <= len(machines[set.UID]) {
-			for _, name := range c.memory.takeUnread(set.UID) {
-				is, err := c.isCreated(ctx, set, name)
-				found, errs = found || is, append(errs, err)
-			}
+			is, err := c.readNames(ctx, set)
+			found, errs = found || is, append(errs, err)
 		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// readNames reads the machines of a MachineSet that may have been created.
+func (c *Controller) readNames(ctx context.Context, set *mcm.MachineSet) (found bool, err error) {
+	var errs []error
+	for _, name := range c.memory.takeUnread(set.UID) {
+		is, err := c.isCreated(ctx, set, name)
+		found, errs = found || is, append(errs, err)
 	}
 	return found, errors.Join(errs...)
 }
