@@ -217,7 +217,9 @@ type set struct {
 	invalid *Failure
 	// frozen is the condition Frozen as it will be; nil if there is none.
 	frozen *mcm.MachineSetCondition
-	events []Event
+	// guardAgain is in how long it may be frozen because of machines that take their time to go; 0 means never.
+	guardAgain time.Duration
+	events     []Event
 	// of is its MachineDeployment; nil if it has none.
 	of *deployment
 }
@@ -280,7 +282,7 @@ func (p *Plan) manage(s *set) {
 	p.Machines = append(p.Machines, s.changes(preserve, deletions)...)
 	p.change(s)
 	p.report(s)
-	p.Again = requeue.Sooner(p.Again, s.nextExpiry())
+	p.Again = requeue.Sooner(requeue.Sooner(p.Again, s.nextExpiry()), s.guardAgain)
 }
 
 // dismantle decides about a MachineSet that is being deleted: first its machines go, then its

@@ -5,19 +5,26 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // overshooting is the reason of the condition Frozen.
 const overshooting = "OverShootingReplicaCount"
+
+// leavingPatience is how long machines of a MachineSet that was scaled down may take to go until they are too
+// many. Stock looks once a minute.
+const leavingPatience = time.Minute
 
 // guard freezes a MachineSet that has too many machines, whoever created them: it creates no more until
 // enough of them have gone. Only the number of machines decides that. A label that people set, or remove,
@@ -31,11 +38,15 @@ func (s *set) guard() {
 	}
 	n := int64(s.count().labeled)
 	upper, lower := s.limits()
+	going, until := s.going()
 	wasFrozen := pool.Frozen(s.stored)
 	if s.takeUnfreeze() {
 		wasFrozen, s.frozen = false, nil
 	}
 	switch {
+	case n >= upper && n-going < upper && !wasFrozen:
+		s.guardAgain = until
+		s.thaw()
 	case n >= upper && !wasFrozen:
 		s.note("FrozeMachineSet", "Froze machine set %s: it has %d machines, and %d are the limit", s.Object.Name, n, upper)
 		s.freeze(n, lower)
@@ -44,6 +55,24 @@ func (s *set) guard() {
 	default:
 		s.thaw()
 	}
+}
+
+// going returns how many machines have begun to leave a moment ago, and in how long that is no longer so for one of
+// them. While machines are missing, others may be created in their place, so none counts.
+func (s *set) going() (n int64, until time.Duration) {
+	if s.missing() > 0 {
+		return 0, 0
+	}
+	template := labels.SelectorFromSet(s.Object.Spec.Template.Labels)
+	for _, m := range s.machines {
+		if m.DeletionTimestamp == nil || !template.Matches(labels.Set(m.Labels)) {
+			continue
+		}
+		if left := leavingPatience - s.Now.Sub(m.DeletionTimestamp.Time); left > 0 {
+			n, until = n+1, requeue.Sooner(until, left)
+		}
+	}
+	return n, until
 }
 
 // isGuarded reports whether a MachineSet has limits. It has none while it goes, or while nothing says

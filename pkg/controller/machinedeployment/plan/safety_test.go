@@ -21,7 +21,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// crowd are so many machines that run, and so many that are leaving.
+// crowd are so many machines that run, and so many that have been leaving for a minute.
 type crowd struct{ running, leaving int }
 
 func (c crowd) of(s *mcm.MachineSet) (all []*mcm.Machine) {
@@ -29,12 +29,16 @@ func (c crowd) of(s *mcm.MachineSet) (all []*mcm.Machine) {
 		all = append(all, newMachine(s, fmt.Sprintf("%s-r%02d", s.Name, i), mcm.MachineRunning))
 	}
 	for i := range c.leaving {
-		all = append(all, newMachine(s, fmt.Sprintf("%s-t%02d", s.Name, i), mcm.MachineTerminating, leaving))
+		all = append(all, newMachine(s, fmt.Sprintf("%s-t%02d", s.Name, i), mcm.MachineTerminating, leavingFor(time.Minute)))
 	}
 	for _, m := range all {
 		m.Labels = s.Spec.Template.Labels
 	}
 	return all
+}
+
+func leavingFor(d time.Duration) machineChange {
+	return func(m *mcm.Machine) { m.DeletionTimestamp = deleted(noon.Add(-d)) }
 }
 
 // byCondition is a MachineSet that was frozen an hour ago.
@@ -145,6 +149,24 @@ var _ = DescribeTable("A MachineSet without a MachineDeployment is frozen",
 	Entry("F8: and the annotation goes if it is not frozen", newSet("s", 1, toThaw), crowd{1, 0}, usual, "", ""),
 	Entry("O8: nothing is decided any more when it goes", newSet("s", 1, goes, frozen, toThaw), crowd{1, 0}, usual, "label and annotation", ""),
 	Entry("O8: nor is one frozen that goes", newSet("s", 1, goes), crowd{9, 0}, usual, "", ""),
+)
+
+var _ = DescribeTable("F2: A MachineSet whose machines have begun to leave", func(running int, since time.Duration, want string, change ...setChange) {
+	s := newSet("s", 1, change...)
+	v := View{Now: noon, Settings: usual, Sets: []Set{{Object: s, Machines: crowd{running, 4 - running}.of(s)}}}
+	for _, m := range v.Sets[0].Machines[running:] {
+		leavingFor(since)(m)
+	}
+	p := New(v)
+	Expect(freezeOf(carried(v, p).Sets[0].Object)).To(Equal(want))
+	if want == "" {
+		Expect(p.Again).To(Equal(time.Minute - since))
+	}
+},
+	Entry("is not frozen a moment later", 1, 20*time.Second, ""),
+	Entry("is frozen after a minute", 1, time.Minute, both),
+	Entry("is frozen at once if another is missing, which would be created", 0, 20*time.Second, both),
+	Entry("stays frozen", 1, 20*time.Second, both, frozenFully),
 )
 
 // usual are the defaults of the flags.
