@@ -251,6 +251,11 @@ e2e-hostile: ## Let a user of one namespace create the largest legal objects, fo
 	@$(UP) build
 	go test -v -count=1 -timeout=30m ./test/e2e/hostile -ginkgo.v -ginkgo.no-color -hostile.duration=$(or $(DURATION),5m)
 
+.PHONY: bench-ready
+bench-ready: ## Measure how long pods take to be ready on real machines: without a reserve, with one, and with a prepared one
+	@$(UP) build
+	go test -v -count=1 -timeout=60m ./test/e2e/real -real.bench -ginkgo.no-color -ginkgo.label-filter=bench
+
 .PHONY: e2e-real
 e2e-real: ## Test machines that run real kubelets and containers (on Linux, as root)
 	@$(UP) build

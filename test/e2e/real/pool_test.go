@@ -123,7 +123,7 @@ func hasTaint(n *corev1.Node, key string) bool {
 // looks are the sorted states of the pool's Nodes.
 func (p pool) looks(ctx context.Context) ([]string, error) {
 	nodes, err := p.nodes(ctx)
-	var all []string
+	all := []string{}
 	for _, state := range nodes {
 		all = append(all, state)
 	}

@@ -5,6 +5,7 @@ package real
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -38,7 +39,7 @@ func (p pool) condition(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// preparers are the pods that pull images for the pool.
+// preparers are the pods that pull images for the pool: their namespace, their Node, and whether they are ready.
 func (p pool) preparers(ctx context.Context) (all []string, err error) {
 	nodes, err := p.nodes(ctx)
 	if err != nil {
@@ -49,9 +50,14 @@ func (p pool) preparers(ctx context.Context) (all []string, err error) {
 		return nil, err
 	}
 	for _, pod := range list.Items {
-		if _, mine := nodes[pod.Spec.NodeName]; mine {
-			all = append(all, pod.Namespace+" "+pod.Spec.NodeName)
+		if _, mine := nodes[pod.Spec.NodeName]; !mine {
+			continue
 		}
+		words := []string{pod.Namespace, pod.Spec.NodeName}
+		if isReady(&pod) {
+			words = append(words, "ready")
+		}
+		all = append(all, strings.Join(words, " "))
 	}
 	return all, nil
 }
@@ -76,7 +82,7 @@ var _ = Describe("A prepared reserve", func() {
 		p.rests(ctx, 0, 1)
 		p.work(ctx, 0, web("v1"))
 		p.asks(ctx, `[{namespace: default, workloads: [Deployment/prepared]}]`)
-		Eventually(p.preparers).WithContext(ctx).Should(ConsistOf("default " + p.node(ctx, "closed")))
+		Eventually(p.preparers).WithContext(ctx).Should(ConsistOf("default " + p.node(ctx, "closed") + " ready"))
 		Eventually(p.condition).WithContext(ctx).Should(HavePrefix("1 Complete"))
 
 		By("updating the workload")
@@ -92,7 +98,7 @@ var _ = Describe("A prepared reserve", func() {
 		p.scaleWork(ctx, 1)
 		Eventually(p.running).WithContext(ctx).Should(values(ConsistOf(reserve)), func() string { return p.states(ctx) })
 		AddReportEntry("created to ready", time.Since(begun))
-		Eventually(p.preparers).WithContext(ctx).ShouldNot(ContainElement("default " + reserve))
+		Eventually(p.preparers).WithContext(ctx).ShouldNot(ContainElement(HavePrefix("default " + reserve)))
 	})
 
 	It("says why images cannot be pulled, and is released all the same", func(ctx context.Context) {

@@ -36,6 +36,9 @@ func TestReal(t *testing.T) {
 	SetDefaultEventuallyTimeout(soon)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	RegisterFailHandler(Fail)
+	if *bench {
+		benchmark()
+	}
 	RunSpecs(t, "Real machines")
 }
 

@@ -43,8 +43,14 @@ func (p pool) template(image, cpu string) corev1.PodTemplateSpec {
 // work runs that many pods, each of which needs most of a machine.
 func (p pool) work(ctx context.Context, replicas int32, image string) {
 	GinkgoHelper()
+	p.workWith(ctx, replicas, image, "600m")
+}
+
+// workWith runs that many pods, each of which needs so much of a machine.
+func (p pool) workWith(ctx context.Context, replicas int32, image, cpu string) {
+	GinkgoHelper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Spec: appsv1.DeploymentSpec{
-		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": p.name}}, Template: p.template(image, "600m"),
+		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": p.name}}, Template: p.template(image, cpu),
 	}}
 	_, err := p.kube.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())

@@ -93,7 +93,7 @@ func (s *set) limits() (upper, lower int64) {
 		if err != nil {
 			surge = 0 // there is none
 		}
-		most = int64(replicas) + int64(surge)
+		most = max(int64(replicas)+int64(surge), int64(s.stored.Spec.Replicas)) // it has yet to be scaled down
 	}
 	upper = most + int64(max(1, s.Settings.SafetyUp))
 	return upper, max(most, upper-int64(max(1, s.Settings.SafetyDown)))
