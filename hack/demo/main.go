@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command demo tells the story of a reserve on a running local cluster, in about three minutes: a
-// pool in three zones, a rolling update, a burst of pods with and without reserve, a zone that
-// fails. It measures as it goes.
+// pool in three zones, images on spare machines, a rolling update, a burst of pods with and without
+// reserve, a zone that fails. It measures as it goes.
 package main
 
 import (
@@ -34,6 +34,7 @@ var chapters = []struct {
 }{
 	{"A pool in three zones", (*stage).pool},
 	{"Two spare machines in each zone", (*stage).reserve},
+	{"Images on the spare machines of one zone, before pods come", (*stage).prepared},
 	{"A rolling update of one zone: each pod moves once", (*stage).rollout},
 	{"A burst of six pods, for which no serving machine has room", (*stage).burst},
 	{"The same burst in a zone without a reserve", (*stage).plainBurst},

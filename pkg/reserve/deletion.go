@@ -65,11 +65,17 @@ func (r *round) mayGo(m Machine) bool {
 }
 
 // cut sets how many machines that are not in reserve are too many, because R has fallen. Others beyond R,
-// such as those that have recovered, are not: the excess that is recorded includes them.
+// such as those that have recovered, are not: the excess that is recorded includes them. When all machines leave,
+// those are too many as well.
 func (r *round) cut() {
-	if t := r.countMachines(); !r.view.Rollout {
-		r.plan.Cut = clamp(t.live-r.asked, t.serving+t.sick-r.replicas)
+	t, asked := r.countMachines(), r.asked
+	if r.view.Rollout {
+		return
 	}
+	if r.view.AllLeaving {
+		asked = r.replicas
+	}
+	r.plan.Cut = clamp(t.live-asked, t.serving+t.sick-r.replicas)
 }
 
 // drain names machines to drain when patience with those that serve beyond R has ended (law 5). It does

@@ -25,8 +25,13 @@ func (r *round) setTarget() {
 }
 
 // least returns how many machines in reserve min requires: what spec.replicas includes of it does not fall
-// below that.
-func (r *round) least() int { return min(r.applied.Counted, r.view.Min-r.replicas) }
+// below that, unless all machines leave.
+func (r *round) least() int {
+	if r.view.AllLeaving {
+		return 0
+	}
+	return min(r.applied.Counted, r.view.Min-r.replicas)
+}
 
 // attempt returns how many machines in reserve to try to have: fewer than desired after some could not be
 // created (law 10).

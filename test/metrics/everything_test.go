@@ -36,6 +36,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
@@ -72,7 +73,7 @@ func everything() *recorder {
 		registry: &recorder{Registry: prometheus.NewPedanticRegistry()}, events: record.NewFakeRecorder(1), ended: ended,
 		client: evenkeel.NewForConfigOrDie(nowhere), core: kubernetes.NewForConfigOrDie(nowhere), stock: stock.NewForConfigOrDie(nowhere), workload: workloads.NewForConfigOrDie(nowhere),
 	}
-	for _, register := range []func(){h.reachability, h.machinedeployment, h.nodegroup, h.release, h.balance, h.reserves, h.buffers, h.balancer, h.federatedhpa} {
+	for _, register := range []func(){h.reachability, h.machinedeployment, h.nodegroup, h.release, h.balance, h.reserves, h.preparation, h.buffers, h.balancer, h.federatedhpa} {
 		h.machines, h.target = stores.New(h.client, fixture.Namespace), target.New(h.core, nil)
 		h.ours, h.control = ours.NewSharedInformerFactory(h.client, 0), informers.NewSharedInformerFactory(h.core, 0)
 		h.watched = workloadinformers.NewSharedInformerFactory(h.workload, 0)
@@ -86,6 +87,12 @@ func (h *house) reachability() {
 	c := reachability.New("target", reachability.Nodes(h.core), reachability.Options{})
 	Expect(c.Run(h.ended)).To(Succeed())
 	h.registry.MustRegister(reachability.Metrics{c})
+}
+
+func (h *house) preparation() {
+	c, err := preparation.New(h.core, h.machines, h.target, preparation.Options{Registerer: h.registry, States: &preparation.States{}})
+	Expect(err).NotTo(HaveOccurred())
+	c.Run(h.ended)
 }
 
 func (h *house) machinedeployment() {

@@ -18,6 +18,7 @@ var parts = []part{
 	{"cluster", "Clusters", "troubleshooting.md"},
 	{"reserve", "The reserve", "reserve.md"},
 	{"reserves", "Reserves", "spec/reserve.md"},
+	{"preparation", "Preparation", "prepared.md"},
 	{"capacitybuffer", "Capacity buffers", "capacity-buffers.md"},
 	{"release", "Release", "release.md"},
 	{"balance", "Zones", "zones.md"},

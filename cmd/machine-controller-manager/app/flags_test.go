@@ -180,6 +180,24 @@ func (f *flagged) reason() string {
 	return ""
 }
 
+// asks has images prepared, each with a pod of its own.
+func (f *flagged) asks(images ...string) {
+	GinkgoHelper()
+	var entries []string
+	for i, image := range images {
+		entries = append(entries, fmt.Sprintf("{namespace: n%d, images: [%s]}", i, image))
+	}
+	f.patch("pool", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, api.PrepareAnnotation, "["+strings.Join(entries, ", ")+"]"))
+}
+
+// preparers are the pods that pull images.
+func (f *flagged) preparers() []corev1.Pod {
+	GinkgoHelper()
+	list, err := f.core.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{LabelSelector: api.AnnotationPrefix + "preparation"})
+	Expect(err).NotTo(HaveOccurred())
+	return list.Items
+}
+
 // waits creates a pod that no Node has room for.
 func (f *flagged) waits() {
 	GinkgoHelper()
@@ -282,6 +300,46 @@ var _ = Describe("The binary", Serial, func() {
 		f := withFlags("--reserve-boot-patience=1s")
 		f.reserve("1:5:1")
 		Eventually(f.reason, eventually).Should(Equal("CannotBeMade"))
+	})
+
+	It("has images pulled by a pod with --preparation-image, which takes too long after --preparation-patience", func() {
+		f := withFlags("--preparation-image=mine/wait:1", "--preparation-patience=1s")
+		f.reserve("1:5:1")
+		f.boot()
+		f.asks("a")
+		Eventually(f.preparers, eventually).Should(HaveLen(1))
+		Expect(f.preparers()[0].Spec.Containers[0].Image).To(Equal("mine/wait:1"))
+		Eventually(f.reason, eventually).Should(Equal("PreparationFailed"))
+	})
+
+	DescribeTable("has images pulled on as many machines at once", func(pods int, arguments ...string) {
+		f := withFlags(arguments...)
+		f.create(fixture.MachineDeployment("pool", 1, func(d *mcm.MachineDeployment) { d.Annotations = map[string]string{api.BoundsAnnotation: "1:5:2"} }))
+		Eventually(f.inReserve, eventually).Should(Equal(2))
+		f.boot()
+		f.asks("a")
+		Eventually(f.preparers, eventually).Should(HaveLen(pods))
+		Consistently(f.preparers, time.Second).Should(HaveLen(pods))
+	},
+		Entry("by default", 2),
+		Entry("as --preparation-pulls allows", 1, "--preparation-pulls=1"),
+		Entry("as --preparation-pulls-per-registry allows", 1, "--preparation-pulls-per-registry=1"),
+	)
+
+	It("has no more images pulled where they have --preparation-bytes", func() {
+		f := withFlags("--preparation-bytes=5")
+		f.reserve("1:5:1")
+		f.boot()
+		f.asks("a", "b")
+		Eventually(f.preparers, eventually).Should(HaveLen(1))
+		first := f.preparers()[0]
+		ctx, nodes := context.Background(), f.core.CoreV1().Nodes()
+		_, err := nodes.Patch(ctx, first.Spec.NodeName, types.MergePatchType, []byte(`{"status":{"images":[{"names":["docker.io/library/a:latest"],"sizeBytes":5}]}}`), metav1.PatchOptions{}, "status")
+		Expect(err).NotTo(HaveOccurred())
+		_, err = f.core.CoreV1().Pods(first.Namespace).Patch(ctx, first.Name, types.MergePatchType, []byte(`{"status":{"phase":"Running","containerStatuses":[{"name":"wait","state":{"running":{}}}]}}`), metav1.PatchOptions{}, "status")
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(f.reason, eventually).Should(Equal("PreparationFailed"))
+		Expect(f.preparers()).To(HaveLen(1))
 	})
 
 	DescribeTable("gives a waiting pod a machine in reserve", func(replicas int, arguments ...string) {
