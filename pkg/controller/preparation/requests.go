@@ -13,7 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/stores"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
-	"github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Requests are what Reserves ask for, as soon as they are read. The zero value has none.
@@ -73,7 +73,7 @@ func (r *Requests) Any() bool { return len(r.all()) > 0 }
 // of returns what Reserves ask for on the machines of a MachineDeployment.
 func (r *Requests) of(d *v1alpha1.MachineDeployment) (all []v1alpha1.Preparation) {
 	for _, one := range r.all() {
-		if selects, err := plan.Selection(one.Spec.Pools); one.Namespace == d.Namespace && err == nil && selects(d) {
+		if selects, err := pool.Selection(one.Spec.Pools); one.Namespace == d.Namespace && err == nil && selects(d) {
 			all = append(all, one.Spec.Prepare...)
 		}
 	}

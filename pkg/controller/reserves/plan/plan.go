@@ -49,7 +49,7 @@ func New(v View) Plan {
 // decide decides about one Reserve. It returns when to look again; 0 means never.
 func (v View) decide(r *v1alpha1.Reserve) (Decision, time.Duration) {
 	d := Decision{Reserve: r}
-	selects, err := Selection(r.Spec.Pools)
+	selects, err := pool.Selection(r.Spec.Pools)
 	if err != nil {
 		selects = namedInStatus(r.Status)
 	}

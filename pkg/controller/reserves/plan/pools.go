@@ -4,13 +4,10 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -30,18 +27,6 @@ type site struct {
 	// not be created there.
 	current int
 	blocked bool
-}
-
-// Selection decides which MachineDeployments a Reserve selects.
-func Selection(p v1alpha1.ReservePools) (func(*machine.MachineDeployment) bool, error) {
-	byLabel, err := metav1.LabelSelectorAsSelector(p.Selector)
-	if err != nil {
-		return nil, fmt.Errorf("spec.pools.selector: %w", err)
-	}
-	return func(d *machine.MachineDeployment) bool {
-		worker := pool.WorkerPoolOf(d)
-		return slices.Contains(p.Names, d.Name) || byLabel.Matches(labels.Set(d.Labels)) || worker != "" && slices.Contains(p.WorkerPools, worker)
-	}, nil
 }
 
 // selectedSites returns the selected MachineDeployments of a view, by name, with what a Reserve's

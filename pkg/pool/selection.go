@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+)
+
+// Selection decides which MachineDeployments a Reserve selects.
+func Selection(p autoscaling.ReservePools) (func(*machine.MachineDeployment) bool, error) {
+	byLabel, err := metav1.LabelSelectorAsSelector(p.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("spec.pools.selector: %w", err)
+	}
+	return func(d *machine.MachineDeployment) bool {
+		worker := WorkerPoolOf(d)
+		return slices.Contains(p.Names, d.Name) || byLabel.Matches(labels.Set(d.Labels)) || worker != "" && slices.Contains(p.WorkerPools, worker)
+	}, nil
+}
