@@ -40,6 +40,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &autoscalingv1alpha1.OutstandingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Placement"):
 		return &autoscalingv1alpha1.PlacementApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Preparation"):
+		return &autoscalingv1alpha1.PreparationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Rebalance"):
 		return &autoscalingv1alpha1.RebalanceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Reserve"):
@@ -146,8 +148,6 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationmachinev1alpha1.NodeTemplateApplyConfiguration{}
 	case machinev1alpha1.SchemeGroupVersion.WithKind("NodeTemplateSpec"):
 		return &applyconfigurationmachinev1alpha1.NodeTemplateSpecApplyConfiguration{}
-	case machinev1alpha1.SchemeGroupVersion.WithKind("Preparation"):
-		return &applyconfigurationmachinev1alpha1.PreparationApplyConfiguration{}
 	case machinev1alpha1.SchemeGroupVersion.WithKind("RollbackConfig"):
 		return &applyconfigurationmachinev1alpha1.RollbackConfigApplyConfiguration{}
 	case machinev1alpha1.SchemeGroupVersion.WithKind("RollingUpdateMachineDeployment"):

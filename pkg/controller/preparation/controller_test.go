@@ -347,7 +347,7 @@ var _ = Describe("Machines in reserve", func() {
 			w.ask(`[{namespace: shop, images: [own]}]`)
 			Expect(w.requests.Any()).To(BeFalse())
 			r := &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "evening"}, Spec: autoscaling.ReserveSpec{
-				Pools: autoscaling.ReservePools{Names: []string{"pool"}}, Prepare: []api.Preparation{{Namespace: "shop", Images: []string{"more"}}},
+				Pools: autoscaling.ReservePools{Names: []string{"pool"}}, Prepare: []autoscaling.Preparation{{Namespace: "shop", Images: []string{"more"}}},
 			}}
 			other := r.DeepCopy()
 			other.Name, other.Spec.Pools.Names, other.Spec.Prepare[0].Images = "other", []string{"another"}, []string{"foreign"}

@@ -17,6 +17,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -24,7 +25,7 @@ import (
 
 // askedFor returns what the machines of a MachineDeployment are prepared for: what its annotation and Reserves
 // ask for.
-func (c *Controller) askedFor(d *v1alpha1.MachineDeployment) (all []v1alpha1.Preparation, err error) {
+func (c *Controller) askedFor(d *v1alpha1.MachineDeployment) (all []autoscaling.Preparation, err error) {
 	if text := cmp.Or(d.Annotations[v1alpha1.PrepareAnnotation], d.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.PrepareAnnotation]); text != "" {
 		all, err = v1alpha1.ParsePreparations(text)
 	}

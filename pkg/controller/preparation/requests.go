@@ -71,7 +71,7 @@ func (r *Requests) all() (all []*autoscaling.Reserve) {
 func (r *Requests) Any() bool { return len(r.all()) > 0 }
 
 // of returns what Reserves ask for on the machines of a MachineDeployment.
-func (r *Requests) of(d *v1alpha1.MachineDeployment) (all []v1alpha1.Preparation) {
+func (r *Requests) of(d *v1alpha1.MachineDeployment) (all []autoscaling.Preparation) {
 	for _, one := range r.all() {
 		if selects, err := pool.Selection(one.Spec.Pools); one.Namespace == d.Namespace && err == nil && selects(d) {
 			all = append(all, one.Spec.Prepare...)

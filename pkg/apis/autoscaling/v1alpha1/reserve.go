@@ -3,7 +3,6 @@
 package v1alpha1
 
 import (
-	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -75,7 +74,7 @@ type ReserveSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
-	Prepare []machine.Preparation `json:"prepare,omitempty"`
+	Prepare []Preparation `json:"prepare,omitempty"`
 
 	// Suspend stops the Reserve from asking for machines. Its machines go, unless something else
 	// asks for them.

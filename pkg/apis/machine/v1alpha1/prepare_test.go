@@ -8,12 +8,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
 var _ = Describe("What machines are prepared for", func() {
 	It("is a list of images and workloads of namespaces", func() {
-		Expect(ParsePreparations("- {namespace: shop, workloads: [Deployment/web]}\n- namespace: batch\n  images: ['r.example:5000/a/b@sha256:0', c]\n  imagePullSecrets: [key]\n")).To(Equal([]Preparation{
+		Expect(ParsePreparations("- {namespace: shop, workloads: [Deployment/web]}\n- namespace: batch\n  images: ['r.example:5000/a/b@sha256:0', c]\n  imagePullSecrets: [key]\n")).To(Equal([]autoscaling.Preparation{
 			{Namespace: "shop", Workloads: []string{"Deployment/web"}},
 			{Namespace: "batch", Images: []string{"r.example:5000/a/b@sha256:0", "c"}, ImagePullSecrets: []string{"key"}},
 		}))

@@ -6,7 +6,6 @@ package v1alpha1
 
 import (
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
-	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/machine/v1alpha1"
 )
 
 // ReserveSpecApplyConfiguration represents a declarative configuration of the ReserveSpec type for use
@@ -29,7 +28,7 @@ type ReserveSpecApplyConfiguration struct {
 	Schedules []ReserveScheduleApplyConfiguration `json:"schedules,omitempty"`
 	// Prepare is what the machines of the selected MachineDeployments that are in reserve are
 	// prepared for: images that are pulled before workload comes.
-	Prepare []machinev1alpha1.PreparationApplyConfiguration `json:"prepare,omitempty"`
+	Prepare []PreparationApplyConfiguration `json:"prepare,omitempty"`
 	// Suspend stops the Reserve from asking for machines. Its machines go, unless something else
 	// asks for them.
 	Suspend *bool `json:"suspend,omitempty"`
@@ -81,7 +80,7 @@ func (b *ReserveSpecApplyConfiguration) WithSchedules(values ...*ReserveSchedule
 // WithPrepare adds the given value to the Prepare field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Prepare field.
-func (b *ReserveSpecApplyConfiguration) WithPrepare(values ...*machinev1alpha1.PreparationApplyConfiguration) *ReserveSpecApplyConfiguration {
+func (b *ReserveSpecApplyConfiguration) WithPrepare(values ...*PreparationApplyConfiguration) *ReserveSpecApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
 			panic("nil value passed to WithPrepare")
