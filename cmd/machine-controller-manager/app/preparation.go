@@ -3,7 +3,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/connect/machines"
 	"github.com/evenkeel/evenkeel/internal/handlers"
-	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/controller/preparation"
 	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
@@ -86,7 +84,7 @@ func (p *process) runPreparation(ctx context.Context) error {
 				found()
 			}
 		})
-		if err := handlers.AwaitFirst(first, "preparation", asksForPreparation, deployments); err != nil || ctx.Err() != nil {
+		if err := handlers.AwaitFirst(first, "preparation", preparation.IsAskedFor, deployments); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -99,11 +97,6 @@ func (p *process) runPreparation(ctx context.Context) error {
 	p.caches.startInformers(ctx)
 	c.Run(ctx)
 	return nil
-}
-
-func asksForPreparation(item any) bool {
-	d, ok := item.(*api.MachineDeployment)
-	return ok && cmp.Or(d.Annotations[api.PrepareAnnotation], d.Spec.Template.Spec.NodeTemplateSpec.Annotations[api.PrepareAnnotation]) != ""
 }
 
 // preparationOf is what the status of a reserve says of the preparation of a machine.

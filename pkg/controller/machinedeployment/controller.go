@@ -257,9 +257,7 @@ func uidsOf(sets []*mcm.MachineSet) (all []types.UID) {
 func (c *Controller) LookAtMachines(machines []types.UID) {
 	for m := range stores.All[*mcm.Machine](c.machines) {
 		if slices.Contains(machines, m.UID) {
-			if set := stores.Controller[mcm.MachineSet](c.sets, m); set != nil {
-				c.add(c.keyOf(set))
-			}
+			c.addSetOf(m)
 		}
 	}
 }

@@ -117,9 +117,7 @@ func (c *Controller) machineChanged(was, is any) {
 		if m == nil {
 			continue
 		}
-		if set := stores.Controller[mcm.MachineSet](c.sets, m); set != nil {
-			c.add(c.keyOf(set))
-		}
+		c.addSetOf(m)
 	}
 	if after == nil && before != nil {
 		c.memory.forgetGone(before.UID)
@@ -206,8 +204,13 @@ func busyNode(pod *corev1.Pod) string {
 // addNode queues the MachineDeployments whose machines have a Node.
 func (c *Controller) addNode(node string) {
 	for _, m := range stores.Indexed[*mcm.Machine](c.machines, stores.ByNode, node) {
-		if set := stores.Controller[mcm.MachineSet](c.sets, m); set != nil {
-			c.add(c.keyOf(set))
-		}
+		c.addSetOf(m)
+	}
+}
+
+// addSetOf queues the MachineSet of a machine.
+func (c *Controller) addSetOf(m *mcm.Machine) {
+	if set := stores.Controller[mcm.MachineSet](c.sets, m); set != nil {
+		c.add(c.keyOf(set))
 	}
 }

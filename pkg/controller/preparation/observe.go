@@ -23,10 +23,21 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
+// annotationOf returns what a MachineDeployment asks for itself, or what its pool asks for.
+func annotationOf(d *v1alpha1.MachineDeployment) string {
+	return cmp.Or(d.Annotations[v1alpha1.PrepareAnnotation], d.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.PrepareAnnotation])
+}
+
+// IsAskedFor reports whether an object is a MachineDeployment that asks for something.
+func IsAskedFor(item any) bool {
+	d, ok := item.(*v1alpha1.MachineDeployment)
+	return ok && annotationOf(d) != ""
+}
+
 // askedFor returns what the machines of a MachineDeployment are prepared for: what its annotation and Reserves
 // ask for.
 func (c *Controller) askedFor(d *v1alpha1.MachineDeployment) (all []autoscaling.Preparation, err error) {
-	if text := cmp.Or(d.Annotations[v1alpha1.PrepareAnnotation], d.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.PrepareAnnotation]); text != "" {
+	if text := annotationOf(d); text != "" {
 		all, err = v1alpha1.ParsePreparations(text)
 	}
 	return append(all, c.o.Requests.of(d)...), err

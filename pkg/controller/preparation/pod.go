@@ -16,8 +16,6 @@ import (
 const (
 	// wishLabel, on a pod that pulls images, is the key of its wish.
 	wishLabel = v1alpha1.AnnotationPrefix + "preparation"
-	// machineAnnotation is the name of the machine that it prepares.
-	machineAnnotation = v1alpha1.AnnotationPrefix + "machine"
 	// nobody is a user without rights.
 	nobody = 65535
 )
@@ -29,11 +27,8 @@ func podFor(c plan.Creation, waiting string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("prepare-%s-%.8s", w.Key(), m.NodeUID), Namespace: w.Namespace,
-			Labels: map[string]string{wishLabel: w.Key()},
-			Annotations: map[string]string{
-				machineAnnotation: m.Node,
-				"cluster-autoscaler.kubernetes.io/safe-to-evict": "true",
-			},
+			Labels:          map[string]string{wishLabel: w.Key()},
+			Annotations:     map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: m.Node, UID: m.NodeUID, Controller: ptr.To(true)}},
 		},
 		Spec: corev1.PodSpec{

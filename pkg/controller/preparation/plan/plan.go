@@ -130,8 +130,6 @@ type Progress struct {
 	Wishes, Done int
 	// Failure is the first one, if any.
 	Failure *Failure
-	// Images are those that it has.
-	Images []string
 }
 
 // Prepared reports whether nothing is missing.
@@ -195,8 +193,6 @@ func (p *Plan) forPool(now time.Time, one *Pool, l Limits, perRegistry map[strin
 			switch {
 			case pod != nil && pod.Done:
 				progress.Done++
-				progress.Images = append(progress.Images, w.Images...)
-				continue
 			case pod != nil:
 				progress.note(p.failureOf(now, pod, l))
 			case refused:
