@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate makes what is generated in this repository: deep copies, clientset, listers,
-// informers, apply configurations, CRDs, gRPC stubs, the page about metrics, and the tables of
-// reasons in other pages.
+// informers, apply configurations, CRDs, gRPC stubs, the page about metrics, the tables of reasons
+// in other pages, and what a Gardener Shoot shows of the dashboard and the alerts.
 //
 // Machine, MachineSet and MachineClass are machine-controller-manager's types, and pkg/apis only
 // gives them names. Generators do not follow such aliases, so they run on a staged copy of the
@@ -80,6 +80,9 @@ func generate(out string) error {
 		return err
 	}
 	if err := generateMetricsPage(out); err != nil {
+		return err
+	}
+	if err := generateShootMonitoring(out); err != nil {
 		return err
 	}
 	return generateReasons(out)
