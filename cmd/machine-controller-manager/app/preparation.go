@@ -79,11 +79,13 @@ func (p *process) runPreparation(ctx context.Context) error {
 	} else if !left {
 		first, found := context.WithCancel(ctx)
 		defer found()
-		p.requests.Subscribe(func() {
+		look := func() {
 			if p.requests.Any() {
 				found()
 			}
-		})
+		}
+		p.requests.Subscribe(look)
+		look()
 		if err := handlers.AwaitFirst(first, "preparation", preparation.IsAskedFor, deployments); err != nil || ctx.Err() != nil {
 			return err
 		}

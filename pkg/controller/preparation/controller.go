@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"maps"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +25,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 )
@@ -70,13 +71,14 @@ type Controller struct {
 	filled      []cache.DoneChecker
 	ctx         context.Context // of Run
 
-	mu sync.Mutex
+	// What follows belongs to sync, which never runs twice at once.
+
 	// created are pods that no store shows yet, by machine and wish, and refused those that could not be
 	// created.
 	created map[attempt]*corev1.Pod
 	refused map[attempt]refusal
-	// bytes are the sizes of what pods have pulled.
-	bytes map[types.UID]int64
+	// sizes are those of what pods have pulled.
+	sizes map[types.UID]*measurement
 }
 
 // attempt is to create a pod.
@@ -96,11 +98,11 @@ func New(core kubernetes.Interface, machines *stores.Informers, nodes *target.In
 		o.Clock = clock.RealClock{}
 	}
 	c := &Controller{
-		o: o, core: core, created: map[attempt]*corev1.Pod{}, refused: map[attempt]refusal{}, bytes: map[types.UID]int64{},
+		o: o, core: core, created: map[attempt]*corev1.Pod{}, refused: map[attempt]refusal{}, sizes: map[types.UID]*measurement{},
 		podFactory: informers.NewSharedInformerFactoryWithOptions(core, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.LabelSelector = wishLabel })),
 	}
 	c.loop = loop.New("preparation", c.sync, loop.Options{Clock: o.Clock})
-	c.workloads = &workloads{client: core.AppsV1(), changed: c.changed, followed: map[workload]*follower{}}
+	c.workloads = &workloads{client: core, changed: c.changed, followed: map[workload]*follower{}}
 	c.pods = c.podFactory.Core().V1().Pods().Informer()
 	read := func(informer cache.SharedIndexInformer) cache.Indexer {
 		c.filled = append(c.filled, informer.HasSyncedChecker())
@@ -108,14 +110,14 @@ func New(core kubernetes.Interface, machines *stores.Informers, nodes *target.In
 	}
 	c.deployments = read(machines.Deployments())
 	c.source.Kinds = stores.Kinds{Sets: read(machines.Sets()), Machines: read(machines.Machines()), Nodes: read(nodes.Nodes()), Pods: read(c.pods)}
-	changed := handlers.OnEvent(c.changed)
 	var errs []error
-	for _, informer := range []cache.SharedIndexInformer{machines.Deployments(), c.pods} {
-		_, err := informer.AddEventHandler(changed)
+	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
+		machines.Deployments(): handlers.OnChange(c.deploymentChanged), nodes.Nodes(): handlers.OnChange(c.nodeChanged), c.pods: handlers.OnEvent(c.changed),
+	} {
+		_, err := informer.AddEventHandler(handler)
 		errs = append(errs, err)
 	}
-	_, err := nodes.Nodes().AddEventHandler(handlers.OnChange(c.nodeChanged))
-	errs = append(errs, err, stores.OnSpares(machines.Machines(), func(any) { c.changed() }))
+	errs = append(errs, stores.OnSpares(machines.Machines(), func(any) { c.changed() }))
 	if err := errors.Join(errs...); err != nil {
 		c.loop.Discard()
 		return nil, fmt.Errorf("listen to informers: %w", err)
@@ -128,6 +130,16 @@ func New(core kubernetes.Interface, machines *stores.Informers, nodes *target.In
 }
 
 func (c *Controller) changed() { c.loop.AddAfter(everything, gather) }
+
+// deploymentChanged queues a sync if something else is asked for, or Reserves may select the MachineDeployment or no
+// longer do.
+func (c *Controller) deploymentChanged(was, is any) {
+	before, _ := was.(*v1alpha1.MachineDeployment)
+	after, _ := is.(*v1alpha1.MachineDeployment)
+	if before == nil || after == nil || before.Generation != after.Generation || annotationOf(before) != annotationOf(after) || !maps.Equal(before.Labels, after.Labels) {
+		c.changed()
+	}
+}
 
 // nodeChanged queues a sync if a Node has become able to run pods, or unable.
 func (c *Controller) nodeChanged(was, is any) {
@@ -155,8 +167,11 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
 		return reachability.Recheck, nil
 	}
-	c.workloads.follow(c.ctx, c.wantedWorkloads())
-	p := plan.New(c.o.Clock.Now(), c.observe(), c.o.Limits)
+	again := c.measure(ctx)
+	asked := c.askedFor()
+	c.workloads.follow(c.ctx, wantedWorkloads(asked))
+	p := plan.New(c.o.Clock.Now(), c.observe(asked), c.o.Limits)
+	p.Again = requeue.Sooner(p.Again, again)
 	c.o.States.set(p.Progress)
 	c.metrics.report(p)
 	var errs []error
@@ -182,7 +197,7 @@ func (c *Controller) delete(ctx context.Context, pod plan.Pod) error {
 
 // create creates a pod. If that fails, the machine does without for a while: the status says why.
 func (c *Controller) create(ctx context.Context, one plan.Creation) (again time.Duration) {
-	key := attempt{one.Machine.UID, one.Wish.Key()}
+	key := attempt{one.Machine.UID, one.Wish.Key}
 	pods, wanted := c.core.CoreV1().Pods(one.Wish.Namespace), podFor(one, c.o.Image)
 	pod, err := pods.Create(ctx, wanted, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) { // the answer was lost, or the last one has yet to go
@@ -190,8 +205,6 @@ func (c *Controller) create(ctx context.Context, one plan.Creation) (again time.
 			return time.Second
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err == nil {
 		delete(c.refused, key)
 		c.created[key] = pod
@@ -200,17 +213,4 @@ func (c *Controller) create(ctx context.Context, one plan.Creation) (again time.
 	}
 	c.refused[key] = refusal{plan.Failure{Reason: plan.Refused, Message: fmt.Sprintf("create pod in namespace %s: %v", one.Wish.Namespace, err)}, c.o.Clock.Now().Add(refusedFor)}
 	return time.Millisecond // the progress of the machine has changed
-}
-
-// measure reads how large the images are that a pod has pulled.
-func (c *Controller) measure(node string, pod types.UID, images []string) int64 {
-	live, err := c.core.CoreV1().Nodes().Get(c.ctx, node, metav1.GetOptions{})
-	if err != nil {
-		return 0 // the next sync tries again
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.bytes[pod] = sizeOf(live, images)
-	c.metrics.pulled(c.bytes[pod])
-	return c.bytes[pod]
 }

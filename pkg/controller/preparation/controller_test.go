@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,13 +58,17 @@ type world struct {
 	end     func()
 }
 
-const user = "preparation"
+const (
+	user = "preparation"
+	// limit is how many bytes the images on a machine can have.
+	limit = 1 << 40
+)
 
 // play runs body on a pool with two machines in reserve, r1 and r2, and one that serves, s1.
 func play(body func(w *world)) {
 	GinkgoHelper()
 	storm.Bubble(suite, func() {
-		server := sim.New(sim.Options{Seed: 1, Resources: slices.Concat(sim.Core, sim.Machine, sim.Workloads, []sim.Resource{{
+		server := sim.New(sim.Options{Seed: 1, Resources: slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, []sim.Resource{{
 			Group: autoscaling.GroupName, Version: "v1alpha1", Name: "reserves", Kind: "Reserve", Namespaced: true, Status: true, Generation: true,
 		}})})
 		defer server.Close()
@@ -90,7 +95,7 @@ func (w *world) start() {
 	Expect(w.requests.Read(reserves)).To(Succeed())
 	c, err := preparation.New(core, machines, nodes, preparation.Options{
 		Requests: w.requests,
-		Image:    "wait", States: w.states, Registerer: w.metrics, Limits: plan.Limits{PerPool: 5, PerRegistry: 5, Bytes: 1 << 40, Patience: 10 * time.Minute},
+		Image:    "wait", States: w.states, Registerer: w.metrics, Limits: plan.Limits{PerPool: 5, PerRegistry: 5, Bytes: limit, Patience: 10 * time.Minute},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -170,6 +175,16 @@ func (w *world) pods() []corev1.Pod {
 	list, err := w.core.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	return list.Items
+}
+
+// images sets what a Node reports.
+func (w *world) images(node string, images ...corev1.ContainerImage) {
+	GinkgoHelper()
+	n, err := w.core.CoreV1().Nodes().Get(context.Background(), node, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	n.Status.Images = images
+	_, err = w.core.CoreV1().Nodes().UpdateStatus(context.Background(), n, metav1.UpdateOptions{})
+	Expect(err).NotTo(HaveOccurred())
 }
 
 // where describes the pods: the namespace, the Node and the images of each.
@@ -253,6 +268,33 @@ var _ = Describe("Machines in reserve", func() {
 			before := len(w.Writes())
 			time.Sleep(time.Hour)
 			Expect(w.Writes()).To(HaveLen(before), "nothing is written at rest")
+		})
+	})
+
+	It("have a limit of bytes, which waits for Nodes that report the sizes of images later", func() {
+		play(func(w *world) {
+			w.images("r1")
+			w.ask(`[{namespace: shop, images: [registry.example/web:v1]}, {namespace: shop, images: [job]}]`)
+			w.report(running)
+			Expect(w.where()).To(ConsistOf("shop r1 registry.example/web:v1", "shop r2 registry.example/web:v1", "shop r2 job"))
+			time.Sleep(20 * time.Second)
+			w.images("r1", corev1.ContainerImage{Names: []string{"registry.example/web:v1"}, SizeBytes: limit})
+			time.Sleep(time.Minute)
+			Expect(w.where()).To(ConsistOf("shop r1 registry.example/web:v1", "shop r2 registry.example/web:v1", "shop r2 job"))
+			Expect(w.progress("r1")).To(HavePrefix("1/2 LimitReached: "))
+			Expect(w.metric("evenkeel_preparation_pulled_bytes_total")).To(Equal(fmt.Sprint(float64(limit + 700))))
+		})
+	})
+
+	It("wait a minute at most for the sizes of images that Nodes do not report", func() {
+		play(func(w *world) {
+			w.images("r1")
+			w.ask(`[{namespace: shop, images: [registry.example/web:v1]}, {namespace: shop, images: [job]}]`)
+			w.report(running)
+			time.Sleep(50 * time.Second)
+			Expect(w.where()).NotTo(ContainElement("shop r1 job"))
+			time.Sleep(20 * time.Second)
+			Expect(w.where()).To(ContainElement("shop r1 job"))
 		})
 	})
 
@@ -357,6 +399,7 @@ var _ = Describe("Machines in reserve", func() {
 			}
 			time.Sleep(5 * time.Second)
 			w.report(running)
+			time.Sleep(time.Minute) // no Node reports the size of the first image
 			Expect(w.requests.Any()).To(BeTrue())
 			Expect(w.where()).To(ConsistOf("shop r1 own", "shop r2 own", "shop r1 more", "shop r2 more"))
 			_, err := reserves.Patch(ctx, "evening", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{})
@@ -403,6 +446,52 @@ var _ = Describe("Machines in reserve", func() {
 			time.Sleep(5 * time.Second)
 			Expect(w.where()).To(BeEmpty())
 			Expect(w.progress("r1")).To(HavePrefix("0/0 WorkloadNotFound"))
+		})
+	})
+
+	It("get the images of workloads of all kinds that can be named", func() {
+		play(func(w *world) {
+			ctx := context.Background()
+			template := func(image string) corev1.PodTemplateSpec {
+				return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}}}
+			}
+			meta := metav1.ObjectMeta{Name: "web"}
+			create := map[string]func() error{
+				"DaemonSet": func() error {
+					_, err := w.core.AppsV1().DaemonSets("shop").Create(ctx, &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Template: template("daemonset")}}, metav1.CreateOptions{})
+					return err
+				},
+				"Deployment": func() error {
+					_, err := w.core.AppsV1().Deployments("shop").Create(ctx, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Template: template("deployment")}}, metav1.CreateOptions{})
+					return err
+				},
+				"Job": func() error {
+					_, err := w.core.BatchV1().Jobs("shop").Create(ctx, &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: template("job")}}, metav1.CreateOptions{})
+					return err
+				},
+				"PodTemplate": func() error {
+					_, err := w.core.CoreV1().PodTemplates("shop").Create(ctx, &corev1.PodTemplate{ObjectMeta: meta, Template: template("podtemplate")}, metav1.CreateOptions{})
+					return err
+				},
+				"ReplicaSet": func() error {
+					_, err := w.core.AppsV1().ReplicaSets("shop").Create(ctx, &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Template: template("replicaset")}}, metav1.CreateOptions{})
+					return err
+				},
+				"ReplicationController": func() error {
+					_, err := w.core.CoreV1().ReplicationControllers("shop").Create(ctx, &corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Template: ptr.To(template("replicationcontroller"))}}, metav1.CreateOptions{})
+					return err
+				},
+				"StatefulSet": func() error {
+					_, err := w.core.AppsV1().StatefulSets("shop").Create(ctx, &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Template: template("statefulset")}}, metav1.CreateOptions{})
+					return err
+				},
+			}
+			Expect(create).To(HaveLen(len(autoscaling.PreparedKinds)))
+			for _, kind := range autoscaling.PreparedKinds {
+				Expect(create[kind]()).To(Succeed())
+				w.ask("[{namespace: shop, workloads: [" + kind + "/web]}]")
+				Expect(w.where()).To(ContainElement("shop r1 " + strings.ToLower(kind)))
+			}
 		})
 	})
 

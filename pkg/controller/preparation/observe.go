@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,22 +33,35 @@ func IsAskedFor(item any) bool {
 	return ok && annotationOf(d) != ""
 }
 
-// askedFor returns what the machines of a MachineDeployment are prepared for: what its annotation and Reserves
-// ask for.
-func (c *Controller) askedFor(d *v1alpha1.MachineDeployment) (all []autoscaling.Preparation, err error) {
-	if text := annotationOf(d); text != "" {
-		all, err = v1alpha1.ParsePreparations(text)
+// request is what the machines of a MachineDeployment are prepared for.
+type request struct {
+	deployment *v1alpha1.MachineDeployment
+	all        []autoscaling.Preparation
+	// err is why its annotation cannot be read.
+	err error
+}
+
+// askedFor returns what the annotations of MachineDeployments and Reserves ask for.
+func (c *Controller) askedFor() (requests []request) {
+	fromReserves := c.o.Requests.read()
+	for d := range stores.All[*v1alpha1.MachineDeployment](c.deployments) {
+		one := request{deployment: d}
+		if text := annotationOf(d); text != "" {
+			one.all, one.err = v1alpha1.ParsePreparations(text)
+		}
+		one.all = append(one.all, fromReserves.of(d)...)
+		requests = append(requests, one)
 	}
-	return append(all, c.o.Requests.of(d)...), err
+	return requests
 }
 
 // wantedWorkloads returns the workloads whose images are prepared.
-func (c *Controller) wantedWorkloads() (wanted []workload) {
-	for d := range stores.All[*v1alpha1.MachineDeployment](c.deployments) {
-		all, _ := c.askedFor(d) // an error is reported with the wishes
-		for _, p := range all {
+func wantedWorkloads(requests []request) map[workload]bool {
+	wanted := map[workload]bool{}
+	for _, r := range requests {
+		for _, p := range r.all {
 			for _, name := range p.Workloads {
-				wanted = append(wanted, workload{p.Namespace, name})
+				wanted[workload{p.Namespace, name}] = true
 			}
 		}
 	}
@@ -57,13 +69,16 @@ func (c *Controller) wantedWorkloads() (wanted []workload) {
 }
 
 // observe returns all MachineDeployments that want something prepared or have something left of that.
-func (c *Controller) observe() (pools []plan.Pool) {
+func (c *Controller) observe(requests []request) (pools []plan.Pool) {
 	pods := c.podsByNode()
 	alive := map[attempt]bool{}
-	for d := range stores.All[*v1alpha1.MachineDeployment](c.deployments) {
-		one := plan.Pool{Namespace: d.Namespace, Name: d.Name}
-		c.readWishes(d, &one)
-		for _, set := range c.source.Sets(d.UID) {
+	for _, r := range requests {
+		one := plan.Pool{Namespace: r.deployment.Namespace, Name: r.deployment.Name}
+		c.readWishes(r, &one)
+		if len(one.Wishes) == 0 && one.Failure == nil && len(pods) == 0 {
+			continue
+		}
+		for _, set := range c.source.Sets(r.deployment.UID) {
 			for _, m := range c.source.Machines(set.UID) {
 				node := pool.NodeOf(m, &c.source)
 				if node == nil {
@@ -87,20 +102,19 @@ func (c *Controller) observe() (pools []plan.Pool) {
 	return pools
 }
 
-// readWishes reads what a MachineDeployment asks for.
-func (c *Controller) readWishes(d *v1alpha1.MachineDeployment, one *plan.Pool) {
-	all, err := c.askedFor(d)
-	if err != nil {
-		one.Failure = &plan.Failure{Reason: plan.Invalid, Message: fmt.Sprintf("annotation %s: %v", v1alpha1.PrepareAnnotation, err)}
+// readWishes reads what is to be prepared on the machines of a MachineDeployment.
+func (c *Controller) readWishes(r request, one *plan.Pool) {
+	if r.err != nil {
+		one.Failure = &plan.Failure{Reason: plan.Invalid, Message: fmt.Sprintf("annotation %s: %v", v1alpha1.PrepareAnnotation, r.err)}
 	}
 	add := func(w plan.Wish) {
-		if !slices.ContainsFunc(one.Wishes, func(other plan.Wish) bool { return other.Key() == w.Key() }) {
+		if !slices.ContainsFunc(one.Wishes, func(other plan.Wish) bool { return other.Key == w.Key }) {
 			one.Wishes = append(one.Wishes, w)
 		}
 	}
-	for _, p := range all {
+	for _, p := range r.all {
 		if len(p.Images) > 0 {
-			add(newWish(p.Namespace, p.Images, p.ImagePullSecrets, ""))
+			add(plan.NewWish(p.Namespace, p.Images, p.ImagePullSecrets, ""))
 		}
 		for _, name := range p.Workloads {
 			switch wish, failure := c.workloads.wishOf(workload{p.Namespace, name}); {
@@ -119,8 +133,6 @@ func (c *Controller) podsByNode() map[string][]*corev1.Pod {
 	for _, pod := range stores.List[*corev1.Pod](c.source.Kinds.Pods) {
 		byNode[pod.Spec.NodeName] = append(byNode[pod.Spec.NodeName], pod)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	maps.DeleteFunc(c.created, func(_ attempt, pod *corev1.Pod) bool {
 		return stores.Find[corev1.Pod](c.source.Kinds.Pods, pod.Namespace+"/"+pod.Name) != nil || c.o.Clock.Since(pod.CreationTimestamp.Time) > refusedFor
 	})
@@ -137,18 +149,16 @@ func (c *Controller) observeMachine(m *mcm.Machine, node *corev1.Node, wishes []
 	for _, pod := range pods {
 		p := podOf(pod)
 		if p.Done {
-			p.Bytes = c.bytesOf(pod, wishes)
+			p.Sizes, p.Measuring = c.sizesOf(pod)
 		}
 		one.Pods = append(one.Pods, p)
 	}
 	slices.SortFunc(one.Pods, func(a, b plan.Pod) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name)) })
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for _, w := range wishes {
-		key := attempt{m.UID, w.Key()}
+		key := attempt{m.UID, w.Key}
 		alive[key] = true
 		if r, is := c.refused[key]; is && c.o.Clock.Now().Before(r.until) {
-			one.Refused[w.Key()] = r.Failure
+			one.Refused[w.Key] = r.Failure
 			c.loop.AddAfter(everything, r.until.Sub(c.o.Clock.Now()))
 		}
 	}
@@ -179,53 +189,14 @@ func isAble(n *corev1.Node) bool {
 	})
 }
 
-// bytesOf returns the size of what a pod has pulled, 0 until it is known.
-func (c *Controller) bytesOf(pod *corev1.Pod, wishes []plan.Wish) int64 {
-	c.mu.Lock()
-	bytes, known := c.bytes[pod.UID]
-	c.mu.Unlock()
-	if known || c.ctx == nil {
-		return bytes
-	}
-	for _, w := range wishes {
-		if w.Key() == pod.Labels[wishLabel] {
-			return c.measure(pod.Spec.NodeName, pod.UID, w.Images)
-		}
-	}
-	return 0
-}
-
-// sizeOf returns how large images are on a Node, as far as it says so.
-func sizeOf(node *corev1.Node, images []string) (sum int64) {
-	for _, one := range node.Status.Images {
-		if slices.ContainsFunc(one.Names, func(name string) bool {
-			return slices.ContainsFunc(images, func(image string) bool { return sameImage(name, image) })
-		}) {
-			sum += one.SizeBytes
-		}
-	}
-	return sum
-}
-
-// sameImage reports whether a Node's name of an image is that of a reference: a Node writes the registry and
-// the tag in full.
-func sameImage(name, reference string) bool {
-	if !strings.Contains(reference, "@") && !strings.Contains(reference[strings.LastIndexByte(reference, '/')+1:], ":") {
-		reference += ":latest"
-	}
-	return name == reference || name == "docker.io/"+reference || name == "docker.io/library/"+reference
-}
-
 // forget forgets machines and pods that are gone.
 func (c *Controller) forget(alive map[attempt]bool) {
 	shown := map[types.UID]bool{}
 	for _, pod := range stores.List[*corev1.Pod](c.source.Kinds.Pods) {
 		shown[pod.UID] = true
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	maps.DeleteFunc(c.refused, func(a attempt, _ refusal) bool { return !alive[a] })
-	maps.DeleteFunc(c.bytes, func(uid types.UID, _ int64) bool { return !shown[uid] })
+	maps.DeleteFunc(c.sizes, func(uid types.UID, _ *measurement) bool { return !shown[uid] })
 }
 
 // Left reports whether pods are left that pull images.

@@ -26,8 +26,8 @@ func podFor(c plan.Creation, waiting string) *corev1.Pod {
 	m, w := c.Machine, c.Wish
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("prepare-%s-%.8s", w.Key(), m.NodeUID), Namespace: w.Namespace,
-			Labels:          map[string]string{wishLabel: w.Key()},
+			Name: fmt.Sprintf("prepare-%s-%.8s", w.Key, m.NodeUID), Namespace: w.Namespace,
+			Labels:          map[string]string{wishLabel: w.Key},
 			Annotations:     map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: m.Node, UID: m.NodeUID, Controller: ptr.To(true)}},
 		},

@@ -28,11 +28,17 @@ func (r *Requests) Read(reserves cache.SharedIndexInformer) error {
 	r.mu.Lock()
 	r.reserves = reserves.GetIndexer()
 	r.mu.Unlock()
-	_, err := reserves.AddEventHandler(handlers.OnEvent(r.changed))
+	_, err := reserves.AddEventHandler(handlers.OnChange(func(was, is any) {
+		before, _ := was.(*autoscaling.Reserve)
+		after, _ := is.(*autoscaling.Reserve)
+		if asks(before) != asks(after) || asks(after) && before.Generation != after.Generation {
+			r.changed()
+		}
+	}))
 	return err
 }
 
-// Subscribe makes Requests call changed after each event of a Reserve. changed must not block.
+// Subscribe makes Requests call changed when something else is asked for. changed must not block.
 func (r *Requests) Subscribe(changed func()) {
 	if r == nil {
 		return
@@ -59,7 +65,7 @@ func (r *Requests) all() (all []*autoscaling.Reserve) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for one := range stores.All[*autoscaling.Reserve](r.reserves) {
-		if len(one.Spec.Prepare) > 0 && !one.Spec.Suspend && one.DeletionTimestamp == nil {
+		if asks(one) {
 			all = append(all, one)
 		}
 	}
@@ -67,13 +73,34 @@ func (r *Requests) all() (all []*autoscaling.Reserve) {
 	return all
 }
 
+func asks(r *autoscaling.Reserve) bool {
+	return r != nil && len(r.Spec.Prepare) > 0 && !r.Spec.Suspend && r.DeletionTimestamp == nil
+}
+
 // Any reports whether a Reserve asks for something.
 func (r *Requests) Any() bool { return len(r.all()) > 0 }
 
-// of returns what Reserves ask for on the machines of a MachineDeployment.
-func (r *Requests) of(d *v1alpha1.MachineDeployment) (all []autoscaling.Preparation) {
+// readings are the requests of Reserves with what they select.
+type readings []reading
+
+type reading struct {
+	*autoscaling.Reserve
+	selects func(*v1alpha1.MachineDeployment) bool
+}
+
+func (r *Requests) read() (all readings) {
 	for _, one := range r.all() {
-		if selects, err := pool.Selection(one.Spec.Pools); one.Namespace == d.Namespace && err == nil && selects(d) {
+		if selects, err := pool.Selection(one.Spec.Pools); err == nil {
+			all = append(all, reading{one, selects})
+		}
+	}
+	return all
+}
+
+// of returns what Reserves ask for on the machines of a MachineDeployment.
+func (r readings) of(d *v1alpha1.MachineDeployment) (all []autoscaling.Preparation) {
+	for _, one := range r {
+		if one.Namespace == d.Namespace && one.selects(d) {
 			all = append(all, one.Spec.Prepare...)
 		}
 	}

@@ -10,11 +10,13 @@ import (
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/handlers"
@@ -27,11 +29,10 @@ type workload struct{ namespace, name string }
 // workloads follows those whose images are prepared, each with a watch of its own: they are few among
 // many.
 type workloads struct {
-	client  appsclient.AppsV1Interface
+	client  kubernetes.Interface
 	changed func()
 
-	mu       sync.Mutex
-	followed map[workload]*follower
+	followed map[workload]*follower // belongs to the sync of the controller
 	running  sync.WaitGroup
 }
 
@@ -44,16 +45,14 @@ type follower struct {
 }
 
 // follow follows these workloads, and no others any more.
-func (w *workloads) follow(ctx context.Context, wanted []workload) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (w *workloads) follow(ctx context.Context, wanted map[workload]bool) {
 	for one, f := range w.followed {
-		if !slices.Contains(wanted, one) {
+		if !wanted[one] {
 			f.cancel()
 			delete(w.followed, one)
 		}
 	}
-	for _, one := range wanted {
+	for one := range wanted {
 		if w.followed[one] == nil {
 			w.followed[one] = w.start(ctx, one)
 		}
@@ -63,9 +62,8 @@ func (w *workloads) follow(ctx context.Context, wanted []workload) {
 func (w *workloads) start(ctx context.Context, one workload) *follower {
 	ctx, cancel := context.WithCancel(ctx)
 	kind, name, _ := strings.Cut(one.name, "/")
-	rest := w.client.RESTClient()
-	source := cache.NewListWatchFromClient(rest, strings.ToLower(kind)+"s", one.namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name))
-	f := &follower{informer: cache.NewSharedIndexInformer(source, kinds[kind], 0, nil), cancel: cancel}
+	source := cache.NewListWatchFromClient(kinds[kind].client(w.client), strings.ToLower(kind)+"s", one.namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name))
+	f := &follower{informer: cache.NewSharedIndexInformer(source, kinds[kind].object, 0, nil), cancel: cancel}
 	_ = f.informer.SetTransform(stripWorkload) // fails only once it runs
 	_ = f.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		f.setTrouble(err)
@@ -82,8 +80,22 @@ func (w *workloads) start(ctx context.Context, one workload) *follower {
 	return f
 }
 
-// kinds are the kinds that can be followed.
-var kinds = map[string]runtime.Object{"DaemonSet": &appsv1.DaemonSet{}, "Deployment": &appsv1.Deployment{}, "StatefulSet": &appsv1.StatefulSet{}}
+// kinds are the kinds that can be followed: autoscaling.PreparedKinds.
+var kinds = map[string]struct {
+	object runtime.Object
+	client func(kubernetes.Interface) rest.Interface
+}{
+	"DaemonSet":             {&appsv1.DaemonSet{}, apps},
+	"Deployment":            {&appsv1.Deployment{}, apps},
+	"Job":                   {&batchv1.Job{}, func(c kubernetes.Interface) rest.Interface { return c.BatchV1().RESTClient() }},
+	"PodTemplate":           {&corev1.PodTemplate{}, core},
+	"ReplicaSet":            {&appsv1.ReplicaSet{}, apps},
+	"ReplicationController": {&corev1.ReplicationController{}, core},
+	"StatefulSet":           {&appsv1.StatefulSet{}, apps},
+}
+
+func apps(c kubernetes.Interface) rest.Interface { return c.AppsV1().RESTClient() }
+func core(c kubernetes.Interface) rest.Interface { return c.CoreV1().RESTClient() }
 
 func (f *follower) setTrouble(err error) {
 	f.mu.Lock()
@@ -111,17 +123,23 @@ func templateOf(item any) *corev1.PodTemplateSpec {
 		return &o.Spec.Template
 	case *appsv1.Deployment:
 		return &o.Spec.Template
+	case *appsv1.ReplicaSet:
+		return &o.Spec.Template
 	case *appsv1.StatefulSet:
 		return &o.Spec.Template
+	case *batchv1.Job:
+		return &o.Spec.Template
+	case *corev1.PodTemplate:
+		return &o.Template
+	case *corev1.ReplicationController:
+		return o.Spec.Template
 	}
 	return nil
 }
 
 // wishOf returns the wish of a workload, or why there is none.
 func (w *workloads) wishOf(one workload) (*plan.Wish, *plan.Failure) {
-	w.mu.Lock()
 	f := w.followed[one]
-	w.mu.Unlock()
 	if f == nil {
 		return nil, nil
 	}
@@ -152,16 +170,5 @@ func wishOfTemplate(namespace string, template *corev1.PodTemplateSpec) plan.Wis
 	for _, s := range template.Spec.ImagePullSecrets {
 		secrets = append(secrets, s.Name)
 	}
-	return newWish(namespace, images, secrets, template.Spec.ServiceAccountName)
-}
-
-func newWish(namespace string, images, secrets []string, account string) plan.Wish {
-	return plan.Wish{Namespace: namespace, Images: distinct(images), Secrets: distinct(secrets), Account: account}
-}
-
-// distinct returns words sorted, each once.
-func distinct(words []string) []string {
-	words = slices.Clone(words)
-	slices.Sort(words)
-	return slices.Compact(words)
+	return plan.NewWish(namespace, images, secrets, template.Spec.ServiceAccountName)
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,12 +25,23 @@ type Wish struct {
 	Images, Secrets []string
 	// Account is the service account whose Secrets are used, too; empty for the default one.
 	Account string
+	// Key identifies the wish. It is the value of a label.
+	Key string
 }
 
-// Key identifies a wish. It is the value of a label.
-func (w Wish) Key() string {
+// NewWish returns the wish for images that are pulled with Secrets, and with those of a service account.
+func NewWish(namespace string, images, secrets []string, account string) Wish {
+	w := Wish{Namespace: namespace, Images: distinct(images), Secrets: distinct(secrets), Account: account}
 	sum := sha256.Sum256(fmt.Append(nil, w.Namespace, w.Images, w.Secrets, w.Account))
-	return hex.EncodeToString(sum[:8])
+	w.Key = hex.EncodeToString(sum[:8])
+	return w
+}
+
+// distinct returns words sorted, each once.
+func distinct(words []string) []string {
+	words = slices.Clone(words)
+	slices.Sort(words)
+	return slices.Compact(words)
 }
 
 // registries returns the hosts of the images, each once.
@@ -59,8 +71,10 @@ type Pod struct {
 	// Over reports whether it has ended, so that nothing keeps the images: it was evicted, for example.
 	Over     bool
 	Deleting bool
-	// Bytes is the size of its images, once it is known.
-	Bytes int64
+	// Sizes are the bytes of its images, by reference, as far as they are known.
+	Sizes map[string]int64
+	// Measuring reports whether more of them will be known soon.
+	Measuring bool
 }
 
 // Failure is why images are not there.
@@ -186,10 +200,10 @@ func (p *Plan) forPool(now time.Time, one *Pool, l Limits, perRegistry map[strin
 			continue
 		}
 		progress := Progress{Wishes: len(one.Wishes), Failure: one.Failure}
-		busy, bytes := m.pulling(one.Wishes) > 0, m.bytes()
+		busy, bytes := m.pulling(one.Wishes) > 0 || l.Bytes > 0 && m.measuring(), m.bytes()
 		for _, w := range one.Wishes {
 			pod := m.podFor(w)
-			failure, refused := m.Refused[w.Key()]
+			failure, refused := m.Refused[w.Key]
 			switch {
 			case pod != nil && pod.Done:
 				progress.Done++
@@ -228,7 +242,7 @@ func (p *Plan) dropPods(now time.Time, one *Pool, m *Machine) {
 		if pod.Deleting {
 			continue
 		}
-		wanted := m.Held && !seen[pod.Wish] && slices.ContainsFunc(one.Wishes, func(w Wish) bool { return w.Key() == pod.Wish })
+		wanted := m.Held && !seen[pod.Wish] && slices.ContainsFunc(one.Wishes, func(w Wish) bool { return w.Key == pod.Wish })
 		if pod.Over {
 			left := retryEnded - now.Sub(pod.Created)
 			p.Again = requeue.Sooner(p.Again, max(left, 0))
@@ -257,8 +271,7 @@ func (p *Plan) failureOf(now time.Time, pod *Pod, l Limits) *Failure {
 
 // podFor returns the pod for a wish; nil if there is none, or only one that is being deleted.
 func (m *Machine) podFor(w Wish) *Pod {
-	key := w.Key()
-	i := slices.IndexFunc(m.Pods, func(pod Pod) bool { return pod.Wish == key && !pod.Deleting })
+	i := slices.IndexFunc(m.Pods, func(pod Pod) bool { return pod.Wish == w.Key && !pod.Deleting })
 	if i < 0 {
 		return nil
 	}
@@ -278,9 +291,18 @@ func (m *Machine) pulling(wishes []Wish) (n int) {
 // pulls reports whether a pod is pulling: one that has failed waits for longer and longer.
 func (p *Pod) pulls() bool { return !p.Done && p.Failure == nil && !p.Over }
 
+func (m *Machine) measuring() bool {
+	return slices.ContainsFunc(m.Pods, func(pod Pod) bool { return pod.Measuring })
+}
+
+// bytes is the size of all images of its pods. Pods can share images.
 func (m *Machine) bytes() (sum int64) {
+	all := map[string]int64{}
 	for _, pod := range m.Pods {
-		sum += pod.Bytes
+		maps.Copy(all, pod.Sizes)
+	}
+	for _, size := range all {
+		sum += size
 	}
 	return sum
 }

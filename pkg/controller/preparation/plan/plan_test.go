@@ -18,26 +18,29 @@ import (
 
 var (
 	now    = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	web    = plan.Wish{Namespace: "shop", Images: []string{"registry.example/web:v1"}}
-	job    = plan.Wish{Namespace: "batch", Images: []string{"job"}}
+	web    = plan.NewWish("shop", []string{"registry.example/web:v1"}, nil, "")
+	job    = plan.NewWish("batch", []string{"job"}, nil, "")
 	limits = plan.Limits{PerPool: 2, PerRegistry: 3, Bytes: 1000, Patience: 10 * time.Minute}
 )
 
 // pod is one for a wish, a minute old.
 func pod(w plan.Wish, change ...func(*plan.Pod)) plan.Pod {
-	p := plan.Pod{Namespace: w.Namespace, Name: "p-" + w.Key(), UID: types.UID(w.Key()), Wish: w.Key(), Created: now.Add(-time.Minute)}
+	p := plan.Pod{Namespace: w.Namespace, Name: "p-" + w.Key, UID: types.UID(w.Key), Wish: w.Key, Created: now.Add(-time.Minute)}
 	for _, f := range change {
 		f(&p)
 	}
 	return p
 }
 
-func done(p *plan.Pod)     { p.Done, p.Bytes = true, 600 }
+func done(p *plan.Pod)     { p.Done, p.Sizes = true, map[string]int64{p.Wish: 600} }
 func deleting(p *plan.Pod) { p.Deleting = true }
 func over(p *plan.Pod) {
 	p.Over, p.Failure = true, &plan.Failure{Reason: plan.NoSpace, Message: "evicted"}
 }
 func failing(p *plan.Pod) { p.Failure = &plan.Failure{Reason: plan.NoAccess, Message: "no"} }
+func sized(bytes int64) func(*plan.Pod) {
+	return func(p *plan.Pod) { p.Sizes = map[string]int64{"image": bytes} }
+}
 func since(age time.Duration) func(*plan.Pod) {
 	return func(p *plan.Pod) { p.Created = now.Add(-age) }
 }
@@ -95,11 +98,13 @@ var _ = DescribeTable("What is done on a machine", func(m plan.Machine, wishes [
 	Entry("what has ended is tried again", held("a", pod(web, over, since(5*time.Minute))), []plan.Wish{web}, []string{"delete shop"}, "0/1 NoSpace"),
 	Entry("what was refused is not tried again at once", func() plan.Machine {
 		m := held("a")
-		m.Refused = map[string]plan.Failure{web.Key(): {Reason: plan.Refused}}
+		m.Refused = map[string]plan.Failure{web.Key: {Reason: plan.Refused}}
 		return m
 	}(), []plan.Wish{web}, nil, "0/1 Refused"),
-	Entry("nothing more is pulled where images have reached their limit", held("a", pod(web, done, func(p *plan.Pod) { p.Bytes = 1000 })), []plan.Wish{web, job}, nil, "1/2 LimitReached"),
-	Entry("but below it", held("a", pod(web, done, func(p *plan.Pod) { p.Bytes = 999 })), []plan.Wish{web, job}, []string{"create batch on a"}, "1/2"),
+	Entry("nothing more is pulled where images have reached their limit", held("a", pod(web, done, sized(1000))), []plan.Wish{web, job}, nil, "1/2 LimitReached"),
+	Entry("but below it", held("a", pod(web, done, sized(999))), []plan.Wish{web, job}, []string{"create batch on a"}, "1/2"),
+	Entry("nothing more is pulled until it is known how large the images are", held("a", pod(web, done, func(p *plan.Pod) { p.Measuring = true })), []plan.Wish{web, job}, nil, "1/2"),
+	Entry("an image of two sets counts once", held("a", pod(web, done, sized(600)), pod(job, done, sized(600))), []plan.Wish{web, job, plan.NewWish("c", []string{"c"}, nil, "")}, []string{"create c on a"}, "2/3"),
 	Entry("patience ends", held("a", pod(web, since(10*time.Minute))), []plan.Wish{web}, nil, "0/1 TooSlow"),
 	Entry("and not before", held("a", pod(web, since(10*time.Minute-time.Second))), []plan.Wish{web}, nil, "0/1"),
 )
@@ -144,7 +149,7 @@ var _ = Describe("A plan", func() {
 	It("never pulls more at once than is allowed, and prepares all in the end", func() {
 		for seed := range uint64(200) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			wishes := []plan.Wish{web, job, {Namespace: "third", Images: []string{"registry.example/a", "other.example/b"}}}
+			wishes := []plan.Wish{web, job, plan.NewWish("third", []string{"registry.example/a", "other.example/b"}, nil, "")}
 			pools := make([]plan.Pool, 3)
 			for i := range pools {
 				pools[i] = plan.Pool{Name: fmt.Sprint(i), Wishes: wishes[:1+random.IntN(3)]}
@@ -177,7 +182,7 @@ var _ = Describe("A plan", func() {
 							if !one.Done {
 								n, own = n+1, own+1
 								for _, w := range wishes {
-									if w.Key() == one.Wish {
+									if w.Key == one.Wish {
 										for _, image := range w.Images {
 											pulling[image[:min(len(image), 8)]]++
 										}
