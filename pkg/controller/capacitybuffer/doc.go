@@ -45,4 +45,6 @@
 //  10. A Reserve of this controller that no buffer needs is deleted.
 //  11. Chunks of buffers with the same owners share machines that are dedicated to these owners, and
 //     no other chunks use them. They are packed before those that all pods may use.
+//  12. Where the chunks of a buffer are that asks for it, Reserves ask for the images of its pods as
+//     well. See package preparation.
 package capacitybuffer

@@ -130,11 +130,11 @@ var _ = Describe("What the cache keeps", func() {
 
 	It("of a buffer of others is only its name, and of one of ours what is read", func() {
 		full := percent("b", "web", 20)
-		full.UID, full.ResourceVersion, full.Annotations = "u", "7", map[string]string{"note": "x", v1beta1.PoolAnnotation: "a"}
+		full.UID, full.ResourceVersion, full.Annotations = "u", "7", map[string]string{"note": "x", v1beta1.PoolAnnotation: "a", v1beta1.PrepareAnnotation: "true"}
 		ours, err := StripBuffer(full)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ours.(*v1beta1.CapacityBuffer).Spec).To(Equal(full.Spec))
-		Expect(ours.(*v1beta1.CapacityBuffer).Annotations).To(Equal(map[string]string{v1beta1.PoolAnnotation: "a"}))
+		Expect(ours.(*v1beta1.CapacityBuffer).Annotations).To(Equal(map[string]string{v1beta1.PoolAnnotation: "a", v1beta1.PrepareAnnotation: "true"}))
 		full.Spec.ProvisioningStrategy = ptr.To(v1beta1.StrategyActive)
 		theirs, err := StripBuffer(full)
 		Expect(err).NotTo(HaveOccurred())

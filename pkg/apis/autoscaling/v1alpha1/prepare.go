@@ -42,19 +42,19 @@ type Preparation struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	ImagePullSecrets []string `json:"imagePullSecrets,omitempty"`
 
-	// Workloads are Kind/name of a Deployment, a StatefulSet or a DaemonSet, whose present images are
-	// pulled with the Secrets that its pods use.
+	// Workloads are written as Kind/name, such as Deployment/web. Their present images are pulled with
+	// the Secrets that their pods use.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
-	// +kubebuilder:validation:items:MaxLength=270
-	// +kubebuilder:validation:items:Pattern=`^(DaemonSet|Deployment|StatefulSet)/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +kubebuilder:validation:items:MaxLength=275
+	// +kubebuilder:validation:items:Pattern=`^(DaemonSet|Deployment|Job|PodTemplate|ReplicaSet|ReplicationController|StatefulSet)/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Workloads []string `json:"workloads,omitempty"`
 }
 
 // PreparedKinds are the kinds of workloads whose images can be prepared.
-var PreparedKinds = []string{"DaemonSet", "Deployment", "StatefulSet"}
+var PreparedKinds = []string{"DaemonSet", "Deployment", "Job", "PodTemplate", "ReplicaSet", "ReplicationController", "StatefulSet"}
 
 // Validate returns what is wrong with a preparation.
 func (p Preparation) Validate() error {

@@ -27,6 +27,10 @@ const PoolAnnotation = "evenkeel.machine.sapcloud.io/pool"
 // namespace), "namespace/ci" (those of another one). Without it, all pods may.
 const DedicatedAnnotation = "evenkeel.machine.sapcloud.io/dedicated"
 
+// PrepareAnnotation, on a CapacityBuffer, has the images of its pods pulled on the machines of the
+// MachineDeployments that hold its chunks. Its value is "true".
+const PrepareAnnotation = "evenkeel.machine.sapcloud.io/prepare"
+
 // ReserveLabel marks the Reserves that the controller of CapacityBuffers creates.
 const ReserveLabel = "autoscaling.evenkeel.dev/capacity-buffers"
 

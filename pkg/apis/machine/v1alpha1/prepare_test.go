@@ -34,7 +34,7 @@ var _ = Describe("What machines are prepared for", func() {
 		Entry("an empty image", "[{namespace: a, images: ['']}]", `image "" is empty`),
 		Entry("an image with a space", "[{namespace: a, images: ['a b']}]", `image "a b" is empty or contains spaces`),
 		Entry("a Secret that cannot be", "[{namespace: a, images: [b], imagePullSecrets: ['/']}]", `image pull secret "/"`),
-		Entry("another kind", "[{namespace: a, workloads: [Job/b]}]", `workload "Job/b": write one of DaemonSet, Deployment, StatefulSet, a slash and a name`),
+		Entry("another kind", "[{namespace: a, workloads: [CronJob/b]}]", `workload "CronJob/b": write one of DaemonSet, Deployment, Job, PodTemplate, ReplicaSet, ReplicationController, StatefulSet, a slash and a name`),
 		Entry("no name", "[{namespace: a, workloads: [Deployment]}]", `workload "Deployment"`),
 		Entry("too many entries", strings.Repeat("- {namespace: a, images: [b]}\n", 11), "it has 11 entries; at most 10 are possible"),
 		Entry("too many images", "[{namespace: a, images: ["+strings.Repeat("b, ", 21)+"]}]", "it names more than 20 images and workloads"),

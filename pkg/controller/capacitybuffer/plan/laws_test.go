@@ -143,6 +143,9 @@ func draw(t *rapid.T) plan.View {
 	for i := range rapid.IntRange(0, 5).Draw(t, "buffers") {
 		needs := rapid.SampledFrom([]string{"cpu=1", "cpu=1,memory=3Gi", "cpu=3,memory=1Gi", "memory=7Gi", "cpu=20"}).Draw(t, "requests")
 		owned := func(*plan.Buffer) {}
+		if rapid.IntRange(0, 2).Draw(t, "prepares") == 0 {
+			owned = prepared("true")
+		}
 		if to := rapid.SampledFrom([]string{"", "", "namespace", "namespace, namespace/ci"}).Draw(t, "dedicated to"); to != "" {
 			owned = dedicated(to)
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/turns"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
@@ -34,7 +35,7 @@ const (
 
 // New decides about all buffers.
 func New(v View) Plan {
-	r := round{View: v, unreadOf: map[machine.Owner]int{}, unreadIn: map[string]bool{}}
+	r := round{View: v, unreadOf: map[machine.Owner]int{}, unreadIn: map[string]bool{}, prepare: map[string][]autoscaling.Preparation{}}
 	r.sites, r.held = v.candidateSites()
 	r.decide()
 	p := Plan{Requests: r.settle(), Decisions: r.decisions}
@@ -64,6 +65,8 @@ type round struct {
 	unread   int
 	unreadOf map[machine.Owner]int
 	unreadIn map[string]bool
+	// prepare is what to prepare in MachineDeployments, by name.
+	prepare map[string][]autoscaling.Preparation
 }
 
 // place is a shape of a class; nil if a decision has no chunks.
@@ -204,5 +207,6 @@ func (r *round) assign() {
 		if d.Placed < d.Chunks {
 			d.Lack = c.shortageReason(d, c.shapes[at].chunk, &checks)
 		}
+		r.prepareImages(d)
 	}
 }

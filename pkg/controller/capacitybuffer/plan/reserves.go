@@ -62,20 +62,20 @@ func (r Request) After(namespace string) *autoscaling.Reserve {
 
 // setRequest makes a Reserve ask for what is requested.
 func (r Request) setRequest(reserve *autoscaling.Reserve) {
-	reserve.Spec = specOf(r.Pool, r.Machines)
+	reserve.Spec = specOf(r)
 	delete(reserve.Annotations, machine.DedicatedAnnotation)
 	if len(r.Dedicated) > 0 {
 		metav1.SetMetaDataAnnotation(&reserve.ObjectMeta, machine.DedicatedAnnotation, machine.DedicationsText(r.Dedicated))
 	}
 }
 
-func specOf(deployment string, machines int) autoscaling.ReserveSpec {
-	return autoscaling.ReserveSpec{Pools: autoscaling.ReservePools{Names: []string{deployment}}, Replicas: int32(machines)}
+func specOf(r Request) autoscaling.ReserveSpec {
+	return autoscaling.ReserveSpec{Pools: autoscaling.ReservePools{Names: []string{r.Pool}}, Replicas: int32(r.Machines), Prepare: r.Prepare}
 }
 
 // isMet reports whether the Reserve asks for this and nothing else.
 func (r Request) isMet() bool {
-	return reflect.DeepEqual(r.Reserve.Spec, specOf(r.Pool, r.Machines)) && r.Reserve.Annotations[machine.DedicatedAnnotation] == machine.DedicationsText(r.Dedicated)
+	return reflect.DeepEqual(r.Reserve.Spec, specOf(r)) && r.Reserve.Annotations[machine.DedicatedAnnotation] == machine.DedicationsText(r.Dedicated)
 }
 
 // dedications returns the machines of a Reserve that are dedicated to owners.
@@ -107,7 +107,7 @@ func (r *round) requests(all []holding) []Request {
 	wanted := map[string]Request{}
 	want := func(name string, h holding) {
 		if h.machines > 0 {
-			wanted[ReserveName(name)] = Request{Pool: name, Machines: h.machines, Dedicated: h.dedicated}
+			wanted[ReserveName(name)] = Request{Pool: name, Machines: h.machines, Dedicated: h.dedicated, Prepare: r.prepare[name]}
 		}
 	}
 	for i, h := range all {
@@ -119,16 +119,20 @@ func (r *round) requests(all []holding) []Request {
 		}
 	}
 	var changes []Request
+	unread := r.unread > 0
 	for _, reserve := range r.byUnread() {
 		w, is := wanted[reserve.Name]
 		delete(wanted, reserve.Name)
+		if _, held := r.held[w.Pool]; is && (held || unread) {
+			w.Prepare = mergePrepared(w.Prepare, reserve.Spec.Prepare)
+		}
 		if kept := min(int(reserve.Spec.Replicas)-w.Machines, r.unread); kept > 0 {
 			r.unread -= kept
 			name := poolOf(reserve, w)
 			if name == "" {
 				continue // another client has moved its machines: they stay until buffers can be read again
 			}
-			w, is = Request{Pool: name, Machines: w.Machines + kept, Dedicated: r.keepDedicated(reserve, w.Dedicated, kept)}, true
+			w, is = Request{Pool: name, Machines: w.Machines + kept, Dedicated: r.keepDedicated(reserve, w.Dedicated, kept), Prepare: mergePrepared(w.Prepare, reserve.Spec.Prepare)}, true
 		}
 		if w.Reserve = reserve; !is || !w.isMet() {
 			changes = append(changes, w)

@@ -60,7 +60,11 @@ func (d *Decision) attributes() *Problem {
 	if d.Problem != nil {
 		return d.Problem
 	}
-	return problem(reason.AttributesSetSuccessfully, "the buffer asks for %s", plural.Of(d.Asked, "chunk"))
+	asked := "the buffer asks for " + plural.Of(d.Asked, "chunk")
+	if d.Unprepared != "" {
+		asked += "; images are not prepared: " + d.Unprepared
+	}
+	return problem(reason.AttributesSetSuccessfully, "%s", asked)
 }
 
 func (d *Decision) limited() *Problem {

@@ -87,6 +87,8 @@ type Request struct {
 	Machines int
 	// Dedicated are those of them that are dedicated to owners.
 	Dedicated []machine.Dedication
+	// Prepare is what to prepare on the machines of the MachineDeployment.
+	Prepare []autoscaling.Preparation
 	// Reserve is the present Reserve; nil if there is none.
 	Reserve *autoscaling.Reserve
 }
@@ -119,6 +121,8 @@ type Decision struct {
 	Pools []string
 	// Lack is why some chunks have no place; nil if all have one.
 	Lack *Problem
+	// Unprepared is why images are not prepared that the buffer asks for; empty if they are.
+	Unprepared string
 }
 
 // Problem is a reason of a condition, with a message.

@@ -17,8 +17,8 @@ type PreparationApplyConfiguration struct {
 	Images []string `json:"images,omitempty"`
 	// ImagePullSecrets are names of Secrets for the images.
 	ImagePullSecrets []string `json:"imagePullSecrets,omitempty"`
-	// Workloads are Kind/name of a Deployment, a StatefulSet or a DaemonSet, whose present images are
-	// pulled with the Secrets that its pods use.
+	// Workloads are written as Kind/name, such as Deployment/web. Their present images are pulled with
+	// the Secrets that their pods use.
 	Workloads []string `json:"workloads,omitempty"`
 }
 
