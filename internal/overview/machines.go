@@ -33,7 +33,7 @@ func (r *reading) machine(m pool.Machine) Machine {
 	o, state := m.Object, stateOf(m)
 	shown := Machine{Name: o.Name, Node: o.Labels[mcm.NodeLabelKey], State: state, Pods: m.Pods, Since: stateStart(o, state), Why: r.machineProblem(o, state)}
 	if m.Reserve() {
-		shown.Dedicated = o.Annotations[v1alpha1.DedicatedAnnotation]
+		shown.Dedicated, shown.Images = o.Annotations[v1alpha1.DedicatedAnnotation], imagesText(r.preparers[shown.Node])
 	}
 	if r.PodsUnknown || m.Unseen {
 		shown.Pods = -1

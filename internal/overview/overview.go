@@ -80,6 +80,9 @@ type Zone struct {
 	// Dedicated is how many machines in reserve are kept for each owner, as in
 	// "shop/Deployment/web=2".
 	Dedicated string `json:"dedicated,omitempty"`
+	// Prepared is how many machines of the reserve are ready and have the images that are asked for; nil if none are
+	// asked for.
+	Prepared *int `json:"prepared,omitempty"`
 	// Applied is A: what machine-controller-manager is asked to run on top of replicas now.
 	Applied int `json:"applied"`
 	// Counted is how many machines of the reserve spec.replicas includes.
@@ -139,6 +142,8 @@ type Machine struct {
 	Pods int `json:"pods"`
 	// Dedicated is the owner whose pods alone may use it; empty if all may.
 	Dedicated string `json:"dedicated,omitempty"`
+	// Images describes how far images are that are pulled on a machine in reserve; empty if none are.
+	Images string `json:"images,omitempty"`
 	// Why describes a problem; empty if there is none.
 	Why string `json:"why,omitempty"`
 }
@@ -313,6 +318,8 @@ type reading struct {
 	snapshots map[*v1alpha1.MachineDeployment]pool.Snapshot
 	// waiting are the pods for which the scheduler found no node.
 	waiting []*corev1.Pod
+	// preparers are the pods that pull images, by Node.
+	preparers map[string][]*corev1.Pod
 	// samples contains, for each zone that has one, a ready machine in reserve with its Node.
 	samples []sample
 	// dedicated reports whether there are ready machines in reserve that only some pods may use, unseen
@@ -324,7 +331,8 @@ type reading struct {
 func newReading(o Objects) *reading {
 	r := &reading{
 		Objects: o, snapshots: map[*v1alpha1.MachineDeployment]pool.Snapshot{},
-		source: pool.NewList(pool.Objects{Sets: o.Sets, Machines: o.Machines, Classes: o.Classes, Nodes: o.Nodes, Pods: o.Pods}),
+		source:    pool.NewList(pool.Objects{Sets: o.Sets, Machines: o.Machines, Classes: o.Classes, Nodes: o.Nodes, Pods: o.Pods}),
+		preparers: preparersOf(o.Pods),
 	}
 	for _, d := range o.Deployments {
 		r.snapshots[d] = pool.Read(d, r.source, o.At)

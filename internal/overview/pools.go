@@ -11,6 +11,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -160,6 +161,9 @@ func (r *reading) zoneFrom(d *v1alpha1.MachineDeployment) Zone {
 	z.Dedicated = v1alpha1.DedicationsText(pool.Dedications(d, s.Requested))
 	if r := requested(s); r != nil {
 		z.Reserve = r.Reserve
+	}
+	if r.asksForImages(d) {
+		z.Prepared = ptr.To(int(d.Status.ReadyExcessReplicas))
 	}
 	for _, m := range z.Machines {
 		z.Count[m.State]++

@@ -103,6 +103,8 @@ func (r *reading) inspectReserve(object string, d *v1alpha1.MachineDeployment, z
 			r.addProblem(lacking, object, fmt.Sprintf("an excess of %d is desired, but no controller reports on it", z.Excess),
 				"check that machine-controller-manager runs with --controllers=*, or with mcm among them")
 		}
+	case "True":
+		r.inspectImages(object, z)
 	case "False":
 		known := reason.ReserveReady.Find(c.Reason)
 		if known.Passing && r.At.Sub(c.Since) < r.BootPatience {

@@ -3,6 +3,7 @@
 package pool
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -23,4 +24,9 @@ func Selection(p autoscaling.ReservePools) (func(*machine.MachineDeployment) boo
 		worker := WorkerPoolOf(d)
 		return slices.Contains(p.Names, d.Name) || byLabel.Matches(labels.Set(d.Labels)) || worker != "" && slices.Contains(p.WorkerPools, worker)
 	}, nil
+}
+
+// PrepareText returns what a MachineDeployment asks to have prepared, or else what its pool asks for.
+func PrepareText(d *machine.MachineDeployment) string {
+	return cmp.Or(d.Annotations[machine.PrepareAnnotation], d.Spec.Template.Spec.NodeTemplateSpec.Annotations[machine.PrepareAnnotation])
 }

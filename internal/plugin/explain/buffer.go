@@ -72,6 +72,9 @@ func bufferFacts(a *Account, b *v1beta1.CapacityBuffer, one overview.Buffer) {
 	if one.Dedicated != "" {
 		a.addFact("Dedicated to", "%s", one.Dedicated)
 	}
+	if b.Annotations[v1beta1.PrepareAnnotation] == "true" {
+		a.addFact("Prepares", "the images of its pods, on the machines that hold its chunks")
+	}
 }
 
 // bufferWhy describes where the number comes from, and why the buffer is ready or not.

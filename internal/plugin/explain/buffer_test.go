@@ -43,11 +43,11 @@ var _ = Describe("A CapacityBuffer is explained", func() {
 	It("by what it lacks, and what to do", func() {
 		a, err := explained("web-ci", func(b *v1beta1.CapacityBuffer) {
 			b.Spec.Replicas, b.Spec.Limits = ptr.To[int32](3), v1beta1.ResourceList{"cpu": {}}
-			b.Annotations = map[string]string{v1beta1.DedicatedAnnotation: "workload", v1beta1.PoolAnnotation: "pool-z1"}
+			b.Annotations = map[string]string{v1beta1.DedicatedAnnotation: "workload", v1beta1.PoolAnnotation: "pool-z1", v1beta1.PrepareAnnotation: "true"}
 			b.Status.Conditions[0].Status, b.Status.Conditions[0].Reason = metav1.ConditionFalse, "NoRoom"
 		})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(a.Facts).To(ContainElements(Fact{"Pool", "pool-z1"}, Fact{"Dedicated to", "workload"}))
+		Expect(a.Facts).To(ContainElements(Fact{"Pool", "pool-z1"}, Fact{"Dedicated to", "workload"}, Fact{"Prepares", "the images of its pods, on the machines that hold its chunks"}))
 		Expect(a.Why).To(ContainElements("It asks for 3 chunks or 20 % of the replicas of Deployment/web, rounded up, whichever is more, as far as its limits hold them.", HavePrefix("Its machines are dedicated")))
 		Expect(a.Next).To(HaveExactElements("To change that: raise max in the bounds of a MachineDeployment, or ask for fewer chunks."))
 	})

@@ -85,6 +85,9 @@ func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone,
 		a.addFact("Dedicated", "%s: only pods of these owners can use this many machines of the reserve", z.Dedicated)
 	}
 	a.addFact("Machines", "%s", countsText(z, o))
+	if z.Prepared != nil {
+		a.addFact("Prepared", "%d of %d machines that are ready in reserve have the images that are asked for", *z.Prepared, z.Count[overview.ReserveReady])
+	}
 	if c := z.ReserveReady; c.Status != "" {
 		a.addFact("ReserveReady", "%s, %s: %s", c.Status, c.Reason, c.Message)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	machineplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
@@ -306,6 +307,30 @@ var _ = Describe("A MachineDeployment", func() {
 			w.Deployments[0].Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.ReserveReady, Status: "False", Reason: r.Name}}
 			Expect(deployment(w)).To(ContainSubstring(r.Explain()), r.Name)
 		}
+	})
+})
+
+var _ = Describe("Images on machines in reserve", func() {
+	It("are explained as far as they are", func() {
+		w := newWorld()
+		w.Deployments[0].Annotations[v1alpha1.PrepareAnnotation] = "[{namespace: shop, images: [web]}]"
+		w.Deployments[0].Status.ReadyExcessReplicas = 1
+		w.Pods = append(w.Pods, fixture.Pod("puller", func(p *corev1.Pod) {
+			p.Spec.NodeName, p.Labels, p.OwnerReferences = w.Machines[2].Labels[mcm.NodeLabelKey], map[string]string{plan.Label: "web"}, owned("Node", "c")
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		}))
+		a, err := Machine(w.Objects, "c")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(a.Facts).To(ContainElement(Fact{"Images", "pulled"}))
+		a, err = Deployment(w.Objects, "pool")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(a.Facts).To(ContainElement(Fact{"Prepared", "1 of 2 machines that are ready in reserve have the images that are asked for"}))
+	})
+
+	It("are not mentioned where none are asked for", func() {
+		a, err := Deployment(newWorld().Objects, "pool")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(a.Facts).NotTo(ContainElement(HaveField("Name", "Prepared")))
 	})
 })
 

@@ -97,6 +97,9 @@ func (m machine) account() (Account, error) {
 	if m.Dedicated != "" {
 		a.addFact("Dedicated to", "%s", m.Dedicated)
 	}
+	if m.Images != "" {
+		a.addFact("Images", "%s", m.Images)
+	}
 	m.because(&a)
 	a.addMissing(m.objects)
 	a.See = []string{"docs/reserve-rule.md: the life of a machine", "docs/reserve.md: what you see"}

@@ -94,6 +94,9 @@ func reserveFacts(a *Account, d plan.Decision, o overview.Objects) {
 	if who := d.Reserve.Annotations[machinev1alpha1.DedicatedAnnotation]; who != "" {
 		a.addFact("Dedicated", "%s", who)
 	}
+	for _, p := range d.Reserve.Spec.Prepare {
+		a.addFact("Prepares", "%s of namespace %s", strings.Join(slices.Concat(p.Workloads, p.Images), ", "), p.Namespace)
+	}
 	if c := meta.FindStatusCondition(d.Reserve.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 		a.addFact(c.Type, "%s, %s: %s", c.Status, c.Reason, c.Message)
 	}

@@ -140,6 +140,9 @@ var _ = Describe("A Reserve is explained", func() {
 		Entry("whose pods alone may use it", "Dedicated = shop", func(_ *world, r *autoscaling.Reserve) {
 			r.Annotations = map[string]string{v1alpha1.DedicatedAnnotation: "shop=1"}
 		}),
+		Entry("what it has prepared", "Prepares = Deployment/web, registry.example/job:v1 of namespace shop", func(_ *world, r *autoscaling.Reserve) {
+			r.Spec.Prepare = []autoscaling.Preparation{{Namespace: "shop", Workloads: []string{"Deployment/web"}, Images: []string{"registry.example/job:v1"}}}
+		}),
 		Entry("that it is being deleted", "Reserve office: being deleted", func(_ *world, r *autoscaling.Reserve) { r.DeletionTimestamp = ptr.To(formatPast(time.Second)) }),
 	)
 

@@ -139,7 +139,7 @@ var _ = Describe("The fragments", func() {
 // hostile is an overview in which every text is an attack.
 func hostile() overview.Overview {
 	condition := overview.Condition{Status: attack, Reason: attack, Message: attack, Since: noon}
-	machine := overview.Machine{Name: attack, Node: attack, Dedicated: attack, State: attack, Why: attack}
+	machine := overview.Machine{Name: attack, Node: attack, Dedicated: attack, State: attack, Images: attack, Why: attack}
 	zone := overview.Zone{Name: attack, Zone: attack, Asked: attack, ReserveReady: condition, Machines: []overview.Machine{machine}}
 	return overview.Overview{
 		At: noon, Missing: []string{attack}, Troubles: []overview.Trouble{{Object: attack, What: attack, Do: attack}},

@@ -185,6 +185,9 @@ func tooltip(m overview.Machine) string {
 	if m.Pods >= 0 && m.Node != "" {
 		lines = append(lines, fmt.Sprintf("pods: %d", m.Pods))
 	}
+	if m.Images != "" {
+		lines = append(lines, "images: "+m.Images)
+	}
 	if m.Why != "" {
 		lines = append(lines, m.Why)
 	}

@@ -4,6 +4,7 @@ package read
 
 import (
 	"maps"
+	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	requests "k8s.io/component-helpers/resource"
 
 	"github.com/evenkeel/evenkeel/internal/target"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
@@ -74,6 +76,7 @@ func Pod(p *corev1.Pod) *corev1.Pod {
 		Phase: p.Status.Phase, NominatedNodeName: p.Status.NominatedNodeName, Conditions: p.Status.Conditions, StartTime: p.Status.StartTime,
 	}
 	keepResize(p, &state)
+	keepPulling(p, &state)
 	p.Status = corev1.PodStatus{}
 	large, slim := p.Size() > fit.MaxBytes, p
 	p.Status = state
@@ -94,6 +97,21 @@ func keepResize(p *corev1.Pod, state *corev1.PodStatus) {
 	}
 	state.Resources, state.AllocatedResources = p.Status.Resources, p.Status.AllocatedResources
 	state.ContainerStatuses, state.InitContainerStatuses = resourcesOf(p.Status.ContainerStatuses), resourcesOf(p.Status.InitContainerStatuses)
+}
+
+// maxPullMessage is how many bytes are kept of the message about an image.
+const maxPullMessage = 1024
+
+// keepPulling keeps how far a pod is that pulls images for a machine in reserve. It has one container.
+func keepPulling(p *corev1.Pod, state *corev1.PodStatus) {
+	if p.Labels[plan.Label] == "" || len(p.Status.ContainerStatuses) == 0 {
+		return
+	}
+	c := corev1.ContainerStatus{State: p.Status.ContainerStatuses[0].State}
+	if w := c.State.Waiting; w != nil {
+		w.Message = strings.ToValidUTF8(w.Message[:min(len(w.Message), maxPullMessage)], "")
+	}
+	state.ContainerStatuses = []corev1.ContainerStatus{c}
 }
 
 func resourcesOf(all []corev1.ContainerStatus) []corev1.ContainerStatus {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	. "github.com/evenkeel/evenkeel/internal/plugin/read"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -34,6 +35,21 @@ var _ = Describe("What is kept of a pod", func() {
 		Expect(pool.ToleratesReserve(slim, []corev1.TaintEffect{corev1.TaintEffectNoSchedule})).To(BeTrue())
 		Expect(slim.Spec.NodeSelector).To(HaveKey("a"), "it decides where the pod can move")
 		Expect(slim.Annotations).To(Equal(map[string]string{similar.DaemonSetPod: "true", pool.SafeToEvict: "true"}))
+	})
+
+	It("includes how far it is if it pulls images for a machine in reserve", func() {
+		p := fixture.Pod("p", func(p *corev1.Pod) {
+			p.Spec.NodeName, p.Labels = "n", map[string]string{plan.Label: "key"}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "wait", ImageID: "long", State: corev1.ContainerState{
+				Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: strings.Repeat("é", 1000)},
+			}}}
+		})
+		other := p.DeepCopy()
+		other.Labels = nil
+		_, _, failure := plan.Judge(Pod(p))
+		Expect(failure.Reason).To(Equal(plan.PullFailed))
+		Expect(p.Status.ContainerStatuses[0].State.Waiting.Message).To(And(HavePrefix("é"), HaveLen(1024)))
+		Expect(Pod(other).Status.ContainerStatuses).To(BeEmpty())
 	})
 
 	It("includes what it has until it is resized, which counts for what else fits beside it", func() {

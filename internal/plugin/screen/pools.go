@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
@@ -67,6 +69,9 @@ func (s Style) poolHead(p overview.Pool) string {
 	for _, z := range p.Zones {
 		total.Replicas += z.Replicas
 		total.Excess += z.Excess
+		if z.Prepared != nil {
+			total.Prepared = ptr.To(ptr.Deref(total.Prepared, 0) + *z.Prepared)
+		}
 		for state, n := range z.Count {
 			states[state] += n
 		}
@@ -74,6 +79,9 @@ func (s Style) poolHead(p overview.Pool) string {
 	facts := shortNumber(states[overview.Working]) + "/" + shortNumber(total.Replicas) + " serve"
 	if total.Excess > 0 || states[overview.ReserveReady] > 0 {
 		facts += ", " + shortNumber(states[overview.ReserveReady]) + "/" + shortNumber(total.Excess) + " reserve ready"
+	}
+	if total.Prepared != nil {
+		facts += ", " + shortNumber(*total.Prepared) + " prepared"
 	}
 	if p.Excess != "" {
 		facts += fmt.Sprintf(", excess %s", Sanitize(p.Excess))
@@ -159,13 +167,21 @@ func (s Style) machines(v overview.Overview, p overview.Pool) []string {
 				lines = append(lines, "", s.colorize(dim, t.formatRow("MACHINE", "STATE", "SINCE", "PODS", "NODE")))
 			}
 			line := t.formatRow(s.cutMiddle(m.Name, t.name), string(m.State), formatAge(m.Since, v.At), podsText(m.Pods), s.cutMiddle(m.Node, t.node))
-			if rest := s.Width - textWidth(line) - 2; m.Why != "" && rest > 8 {
-				line += "  " + s.keepHead(m.Why, rest)
+			if rest, note := s.Width-textWidth(line)-2, noteOn(m); note != "" && rest > 8 {
+				line += "  " + s.keepHead(note, rest)
 			}
 			lines = append(lines, s.colorize(stateHue(m), line))
 		}
 	}
 	return lines
+}
+
+// noteOn is what stands beside a machine: a problem, or how far its images are.
+func noteOn(m overview.Machine) string {
+	if m.Why == "" && m.Images != "" {
+		return "images: " + m.Images
+	}
+	return m.Why
 }
 
 // machineTable contains the widths of the columns; node is 0 if there is no room for it.

@@ -32,6 +32,7 @@ var _ = DescribeTable("The status looks as it should",
 	Entry("in three zones of five, on an old terminal", "three-zones-ascii", small(), Style{Width: 80, ASCII: true}),
 	Entry("in three zones of five, on a wide screen with each machine", "three-zones-wide", small(), Style{Width: 160, Wide: true}),
 	Entry("on the narrowest screen", "three-zones-narrow", small(), Style{Width: 1}),
+	Entry("of which some are prepared, with each machine", "prepared-wide", prepared(), Style{Width: 160, Wide: true}),
 	Entry("in three zones of 200", "large", large(), Style{Width: 80}),
 	Entry("in three zones of 200 on a wide screen", "large-wide", large(), Style{Width: 200}),
 	Entry("in three zones of 200 of many namespaces", "large-spaces", large(), Style{Width: 80, Spaces: true}),
@@ -94,6 +95,9 @@ func anyOverview(t *rapid.T) overview.Overview {
 		p := overview.Pool{Namespace: noise(t, "space"), Name: noise(t, "pool"), Excess: noise(t, "excess"), Skew: few("skew")}
 		for range 1 + few("zones") {
 			p.Zones = append(p.Zones, anyZone(t))
+			for m := range p.Zones[len(p.Zones)-1].Machines {
+				p.Zones[len(p.Zones)-1].Machines[m].Images = noise(t, "images")
+			}
 		}
 		v.Pools = append(v.Pools, p)
 	}

@@ -13,6 +13,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/evenkeel/evenkeel/internal/overview"
 )
 
@@ -93,6 +95,20 @@ func small() overview.Overview {
 			{Name: "paris", Min: 1, Max: 6, Current: 2, Desired: 2, Ready: 2, State: "Used", Reachable: true},
 		}}},
 	}
+}
+
+// prepared is small, with images on some machines in reserve.
+func prepared() overview.Overview {
+	v := small()
+	for i, z := range v.Pools[0].Zones {
+		v.Pools[0].Zones[i].Prepared = ptr.To(i)
+		for m, one := range z.Machines {
+			if one.State == overview.ReserveReady {
+				z.Machines[m].Images = []string{"being pulled", "pulled", "ImageNotFound: registry.example/web:v9: not found"}[i]
+			}
+		}
+	}
+	return v
 }
 
 // large has three zones with 200 machines each.

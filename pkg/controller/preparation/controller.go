@@ -28,6 +28,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 const (
@@ -99,7 +100,7 @@ func New(core kubernetes.Interface, machines *stores.Informers, nodes *target.In
 	}
 	c := &Controller{
 		o: o, core: core, created: map[attempt]*corev1.Pod{}, refused: map[attempt]refusal{}, sizes: map[types.UID]*measurement{},
-		podFactory: informers.NewSharedInformerFactoryWithOptions(core, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.LabelSelector = wishLabel })),
+		podFactory: informers.NewSharedInformerFactoryWithOptions(core, 0, informers.WithTweakListOptions(func(l *metav1.ListOptions) { l.LabelSelector = plan.Label })),
 	}
 	c.loop = loop.New("preparation", c.sync, loop.Options{Clock: o.Clock})
 	c.workloads = &workloads{client: core, changed: c.changed, followed: map[workload]*follower{}}
@@ -136,7 +137,7 @@ func (c *Controller) changed() { c.loop.AddAfter(everything, gather) }
 func (c *Controller) deploymentChanged(was, is any) {
 	before, _ := was.(*v1alpha1.MachineDeployment)
 	after, _ := is.(*v1alpha1.MachineDeployment)
-	if before == nil || after == nil || before.Generation != after.Generation || annotationOf(before) != annotationOf(after) || !maps.Equal(before.Labels, after.Labels) {
+	if before == nil || after == nil || before.Generation != after.Generation || pool.PrepareText(before) != pool.PrepareText(after) || !maps.Equal(before.Labels, after.Labels) {
 		c.changed()
 	}
 }

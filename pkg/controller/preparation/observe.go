@@ -22,15 +22,10 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
-// annotationOf returns what a MachineDeployment asks for itself, or what its pool asks for.
-func annotationOf(d *v1alpha1.MachineDeployment) string {
-	return cmp.Or(d.Annotations[v1alpha1.PrepareAnnotation], d.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.PrepareAnnotation])
-}
-
 // IsAskedFor reports whether an object is a MachineDeployment that asks for something.
 func IsAskedFor(item any) bool {
 	d, ok := item.(*v1alpha1.MachineDeployment)
-	return ok && annotationOf(d) != ""
+	return ok && pool.PrepareText(d) != ""
 }
 
 // request is what the machines of a MachineDeployment are prepared for.
@@ -46,7 +41,7 @@ func (c *Controller) askedFor() (requests []request) {
 	fromReserves := c.o.Requests.read()
 	for d := range stores.All[*v1alpha1.MachineDeployment](c.deployments) {
 		one := request{deployment: d}
-		if text := annotationOf(d); text != "" {
+		if text := pool.PrepareText(d); text != "" {
 			one.all, one.err = v1alpha1.ParsePreparations(text)
 		}
 		one.all = append(one.all, fromReserves.of(d)...)
@@ -167,7 +162,7 @@ func (c *Controller) observeMachine(m *mcm.Machine, node *corev1.Node, wishes []
 
 // podOf reads a pod.
 func podOf(pod *corev1.Pod) plan.Pod {
-	p := plan.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Wish: pod.Labels[wishLabel], Created: pod.CreationTimestamp.Time, Deleting: pod.DeletionTimestamp != nil}
+	p := plan.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Wish: pod.Labels[plan.Label], Created: pod.CreationTimestamp.Time, Deleting: pod.DeletionTimestamp != nil}
 	p.Done, p.Over, p.Failure = plan.Judge(pod)
 	return p
 }
@@ -201,6 +196,6 @@ func (c *Controller) forget(alive map[attempt]bool) {
 
 // Left reports whether pods are left that pull images.
 func Left(ctx context.Context, pods corev1client.PodsGetter) (bool, error) {
-	list, err := pods.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: wishLabel, Limit: 1})
+	list, err := pods.Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: plan.Label, Limit: 1})
 	return err == nil && len(list.Items) > 0, err
 }

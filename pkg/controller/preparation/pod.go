@@ -9,16 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 )
 
-const (
-	// wishLabel, on a pod that pulls images, is the key of its wish.
-	wishLabel = v1alpha1.AnnotationPrefix + "preparation"
-	// nobody is a user without rights.
-	nobody = 65535
-)
+// nobody is a user without rights.
+const nobody = 65535
 
 // podFor returns the pod that pulls the images of a wish on a machine, as the restricted Pod Security Standard
 // allows it. It runs nothing of the images: they are volumes.
@@ -27,7 +22,7 @@ func podFor(c plan.Creation, waiting string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("prepare-%s-%.8s", w.Key, m.NodeUID), Namespace: w.Namespace,
-			Labels:          map[string]string{wishLabel: w.Key},
+			Labels:          map[string]string{plan.Label: w.Key},
 			Annotations:     map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: m.Node, UID: m.NodeUID, Controller: ptr.To(true)}},
 		},

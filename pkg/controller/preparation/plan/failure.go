@@ -7,7 +7,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
+
+// Label, on a pod that pulls images, is the key of its wish.
+const Label = v1alpha1.AnnotationPrefix + "preparation"
 
 // maxMessage is how many characters of a kubelet's message are passed on.
 const maxMessage = 300

@@ -242,7 +242,7 @@ func (p *Plan) dropPods(now time.Time, one *Pool, m *Machine) {
 		if pod.Deleting {
 			continue
 		}
-		wanted := m.Held && !seen[pod.Wish] && slices.ContainsFunc(one.Wishes, func(w Wish) bool { return w.Key == pod.Wish })
+		wanted := m.Held && !seen[pod.Wish] && slices.ContainsFunc(one.Wishes, func(w Wish) bool { return w.Key == pod.Wish && w.Namespace == pod.Namespace })
 		if pod.Over {
 			left := retryEnded - now.Sub(pod.Created)
 			p.Again = requeue.Sooner(p.Again, max(left, 0))
@@ -271,7 +271,7 @@ func (p *Plan) failureOf(now time.Time, pod *Pod, l Limits) *Failure {
 
 // podFor returns the pod for a wish; nil if there is none, or only one that is being deleted.
 func (m *Machine) podFor(w Wish) *Pod {
-	i := slices.IndexFunc(m.Pods, func(pod Pod) bool { return pod.Wish == w.Key && !pod.Deleting })
+	i := slices.IndexFunc(m.Pods, func(pod Pod) bool { return pod.Wish == w.Key && pod.Namespace == w.Namespace && !pod.Deleting })
 	if i < 0 {
 		return nil
 	}

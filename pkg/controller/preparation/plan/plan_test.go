@@ -92,6 +92,7 @@ var _ = DescribeTable("What is done on a machine", func(m plan.Machine, wishes [
 	Entry("all goes when it leaves the reserve, also in the middle of a pull", released("a", pod(web), pod(job, done)), []plan.Wish{web, job}, []string{"delete shop", "delete batch"}, "0/0"),
 	Entry("all goes when nobody asks", held("a", pod(web, done)), nil, []string{"delete shop"}, "0/0"),
 	Entry("one pod is enough", held("a", pod(web, done), pod(web)), []plan.Wish{web}, []string{"delete shop"}, "1/1"),
+	Entry("a pod of another namespace is not one", held("a", pod(web, done, func(p *plan.Pod) { p.Namespace = "other" })), []plan.Wish{web}, []string{"create shop on a", "delete other"}, "0/1"),
 	Entry("what is being deleted counts no more", held("a", pod(web, done, deleting)), []plan.Wish{web}, []string{"create shop on a"}, "0/1"),
 	Entry("what is being deleted is not deleted again", released("a", pod(web, deleting)), []plan.Wish{web}, nil, "0/0"),
 	Entry("what has ended stays for a while", held("a", pod(web, over)), []plan.Wish{web}, nil, "0/1 NoSpace"),
