@@ -62,14 +62,7 @@ func Passing(t corev1.Taint) bool {
 // unsettling reports whether a taint shows that the Node is not complete yet, or is about to be
 // deleted.
 func unsettling(t corev1.Taint) bool {
-	switch t.Key {
-	case "ToBeDeletedByClusterAutoscaler",
-		"node.cloudprovider.kubernetes.io/uninitialized",
-		"node.gardener.cloud/critical-components-not-ready":
-		return true
-	}
-	return strings.HasPrefix(t.Key, "startup-taint.cluster-autoscaler.kubernetes.io/") ||
-		strings.HasPrefix(t.Key, "ignore-taint.cluster-autoscaler.kubernetes.io/")
+	return t.Key == "ToBeDeletedByClusterAutoscaler" || v1alpha1.IsStartupTaint(t.Key)
 }
 
 // Choose returns the template of a MachineDeployment from one of its Nodes, or false if none is

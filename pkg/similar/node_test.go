@@ -98,6 +98,7 @@ var _ = DescribeTable("a Node that may be a template", func(change changed, fit 
 	Entry("without its critical components", tainted("node.gardener.cloud/critical-components-not-ready"), false),
 	Entry("not known to its cloud yet", tainted("node.cloudprovider.kubernetes.io/uninitialized"), false),
 	Entry("starting", tainted("startup-taint.cluster-autoscaler.kubernetes.io/x"), false),
+	Entry("not ready by a rule", tainted("readiness.k8s.io/network"), false),
 	Entry("starting, in the older words", tainted("ignore-taint.cluster-autoscaler.kubernetes.io/x"), false),
 	Entry("of a tainted pool", tainted("dedicated"), true),
 )

@@ -115,6 +115,21 @@ var _ = Describe("The chart", func() {
 		Expect(crd.GetAnnotations()).To(HaveKeyWithValue(keep, "keep"))
 	})
 
+	It("installs optional policies only if asked", func(ctx context.Context) {
+		policies := func(args ...string) (names []string) {
+			for name := range objects(template(ctx, args...)) {
+				if strings.HasPrefix(name, "MutatingAdmissionPolicy") {
+					names = append(names, name)
+				}
+			}
+			return names
+		}
+		for value, name := range map[string]string{"nodeRegistration": "node-registration", "daemonSetToleration": "daemonset-toleration"} {
+			Expect(policies("--set", "targetAccess."+value+"=true")).To(ConsistOf("MutatingAdmissionPolicy /"+name+".evenkeel.machine.sapcloud.io", "MutatingAdmissionPolicyBinding /"+name+".evenkeel.machine.sapcloud.io"))
+		}
+		Expect(policies()).To(BeEmpty())
+	})
+
 	It("is without fault for helm, as it is and with everything", func(ctx context.Context) {
 		for _, args := range [][]string{nil, {"--values", everything}} {
 			out, err := tools.Lint(ctx, args...)

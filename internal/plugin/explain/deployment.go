@@ -5,9 +5,12 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/plural"
@@ -85,6 +88,9 @@ func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone,
 		a.addFact("Dedicated", "%s: only pods of these owners can use this many machines of the reserve", z.Dedicated)
 	}
 	a.addFact("Machines", "%s", countsText(z, o))
+	if names := lateDaemons(z, o); len(names) > 0 {
+		a.addFact("After a release", "%s: pods of these DaemonSets do not tolerate the taint, so they start only then", strings.Join(names, ", "))
+	}
 	if z.Prepared != nil {
 		a.addFact("Prepared", "%d of %d machines that are ready in reserve have the images that are asked for", *z.Prepared, z.Count[overview.ReserveReady])
 	}
@@ -97,6 +103,37 @@ func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone,
 	if mode := cmp.Or(d.Annotations[v1alpha1.BalanceAnnotation], d.Spec.Template.Spec.NodeTemplateSpec.Annotations[v1alpha1.BalanceAnnotation]); mode != "" {
 		a.addFact("Balance", "%s", mode)
 	}
+}
+
+// maxDaemons is how many DaemonSets are named.
+const maxDaemons = 10
+
+// lateDaemons returns the DaemonSets with a pod on each machine that works and on none that is ready in reserve.
+func lateDaemons(z overview.Zone, o overview.Objects) []string {
+	state := map[string]overview.State{}
+	for _, m := range z.Machines {
+		state[m.Node] = m.State
+	}
+	delete(state, "")
+	working, reserve := map[string]int{}, map[string]bool{}
+	for _, p := range o.Pods {
+		owner := metav1.GetControllerOfNoCopy(p)
+		if owner == nil || owner.Kind != "DaemonSet" {
+			continue
+		}
+		switch name := p.Namespace + "/" + owner.Name; state[p.Spec.NodeName] {
+		case overview.Working:
+			working[name]++
+		case overview.ReserveReady:
+			reserve[name] = true
+		}
+	}
+	maps.DeleteFunc(working, func(name string, n int) bool { return n < z.Count[overview.Working] || reserve[name] })
+	names := slices.Sorted(maps.Keys(working))
+	if z.Count[overview.ReserveReady] == 0 {
+		return nil
+	}
+	return names[:min(len(names), maxDaemons)]
 }
 
 // countsText counts machines by their state.

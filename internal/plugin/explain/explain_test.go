@@ -334,6 +334,27 @@ var _ = Describe("Images on machines in reserve", func() {
 	})
 })
 
+var _ = DescribeTable("DaemonSets that start after a release", func(want string, pods ...string) {
+	w := newWorld()
+	for i, text := range pods {
+		name, node, _ := strings.Cut(text, " on ")
+		w.Pods = append(w.Pods, fixture.Pod(fmt.Sprint("daemon", i), func(p *corev1.Pod) {
+			p.Spec.NodeName, p.OwnerReferences = node, owned("DaemonSet", types.UID(name))
+		}))
+	}
+	a, err := Deployment(w.Objects, "pool")
+	Expect(err).NotTo(HaveOccurred())
+	named := ContainElement(Fact{"After a release", want + ": pods of these DaemonSets do not tolerate the taint, so they start only then"})
+	if want == "" {
+		named = Not(ContainElement(HaveField("Name", "After a release")))
+	}
+	Expect(a.Facts).To(named)
+},
+	Entry("run on all machines that work and on none in reserve", "default/log, default/net", "net on a", "net on b", "log on a", "log on b", "dns on a", "dns on b", "dns on c"),
+	Entry("and not on some of them only", "", "net on a"),
+	Entry("and are not other pods without a Node", "", "net on ", "net on "),
+)
+
 var _ = Describe("Dedicated machines", func() {
 	dedicated := func() *world {
 		w := newWorld()

@@ -190,11 +190,11 @@ func ruleView(v View, w desired) reserve.View {
 	}
 	view.Clamped = view.Applied.Absorbed > 0 && clamped(d)
 	view.Dedicated = pool.Dedications(d, view.Replicas)
-	claims := pool.ClaimsOf(d)
+	claims, preparation := pool.ClaimsOf(d), v.preparations()
 	for _, m := range v.Machines {
 		one := reserve.MachineOf(m.Machine)
 		one.Claimed = claims.Has(one.Name, view.Replicas)
-		one.Unprepared = v.Settings.Preparation != nil && v.Settings.Preparation(m.Object.UID).Missing
+		one.Unprepared = preparation(m).Missing
 		if v.Targetless {
 			one.Open, one.Pods = false, 0 // there are no pods
 		}

@@ -42,6 +42,7 @@ var _ = Describe("A machine leaves the reserve", func() {
 
 	It("prepared ones first", func() {
 		Expect(needed(prepares(map[types.UID]machinetaint.Preparation{"r1": {Missing: true}}))).To(Equal(second))
+		Expect(needed(machine("r2", devices("example.com/gpu", "8")))).To(Equal(second))
 		Expect(needed(prepares(map[types.UID]machinetaint.Preparation{"r1": {Missing: true}, "r2": {Missing: true}}))).To(Equal(one))
 	})
 

@@ -59,7 +59,7 @@ func newReport(v View, w desired, rule reserve.Plan) Report {
 	case s.Reason == reserve.NotWanted:
 		r.Silent = true
 	default:
-		r.addPreparation(v)
+		r.addIncomplete(v)
 	}
 	if w.requested != nil {
 		r.Message += fmt.Sprintf("; Reserve %s requests %d", w.requested.Reserve, w.requested.Machines)
@@ -74,33 +74,40 @@ func newReport(v View, w desired, rule reserve.Plan) Report {
 	return r
 }
 
-// addPreparation tells how many machines are not prepared. They are not ready.
-func (r *Report) addPreparation(v View) {
-	if v.Settings.Preparation == nil {
-		return
-	}
-	missing, failure := int32(0), ""
+// addIncomplete tells how many machines are ready by their phase and not for workload: they wait for taints to be
+// removed, or are not prepared. They do not count as ready.
+func (r *Report) addIncomplete(v View) {
+	preparation := v.preparations()
+	waiting, missing, taint, failure := int32(0), int32(0), "", ""
 	for _, m := range v.Machines {
 		if !m.Reserve() || !pool.Ready(m.Object.Status.CurrentStatus.Phase) {
 			continue
 		}
-		if p := v.Settings.Preparation(m.Object.UID); p.Missing {
+		if key := m.startupTaint(); key != "" {
+			waiting, taint = waiting+1, cmp.Or(taint, key)
+		} else if p := preparation(m); p.Missing {
 			missing, failure = missing+1, cmp.Or(failure, p.Failure)
 		}
 	}
-	if missing == 0 {
-		return
+	complete := reason.ReserveReady.Find(string(r.Reason)).Status == reason.True
+	switch {
+	case complete && waiting > 0:
+		r.Reason = reserve.NotReady
+	case complete && failure != "":
+		r.Reason = PreparationFailed
+	case complete && missing > 0:
+		r.Reason = Preparing
 	}
-	if reason.ReserveReady.Find(string(r.Reason)).Status == reason.True {
-		if r.Reason = Preparing; failure != "" {
-			r.Reason = PreparationFailed
-		}
+	if waiting > 0 {
+		r.Message += fmt.Sprintf("; %d of these wait for the taint %s to be removed", waiting, taint)
 	}
-	r.Message += fmt.Sprintf("; %d of these not prepared yet", missing)
+	if missing > 0 {
+		r.Message += fmt.Sprintf("; %d of these not prepared yet", missing)
+	}
 	if failure != "" {
 		r.Message += ": " + failure
 	}
-	r.Ready = max(0, r.Ready-missing)
+	r.Ready = max(0, r.Ready-missing-waiting)
 }
 
 // selectorText returns the selector of the machines as the scale subresource shows it, empty if it

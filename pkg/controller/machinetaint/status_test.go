@@ -71,6 +71,23 @@ func witnessPruned(v *machinetaint.View) {
 	v.WitnessPruned, v.Deployment.Spec.ReserveWitness = true, false
 }
 
+// devices has a Node offer a resource.
+func devices(name, amount string) machineChange {
+	return func(m *machinetaint.Machine) {
+		m.Node.Status.Allocatable = corev1.ResourceList{corev1.ResourceName(name): resource.MustParse(amount)}
+	}
+}
+
+func ofSet(name string) machineChange { return func(m *machinetaint.Machine) { m.Set = name } }
+
+func nodeTainted(key string) machineChange {
+	return func(m *machinetaint.Machine) {
+		m.Node.Spec.Taints = append(m.Node.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+	}
+}
+
+func notReady(m *machinetaint.Machine) { m.Node.Status.Conditions = nil }
+
 // prepares makes machines those that are prepared so far.
 func prepares(all map[types.UID]machinetaint.Preparation) viewChange {
 	return func(v *machinetaint.View) {
@@ -125,6 +142,21 @@ var _ = DescribeTable("The report of a MachineDeployment",
 		machinetaint.PreparationFailed, complete+"; 2 of these not prepared yet: NoAccess: 401"),
 	Entry("says first that machines are not ready", atRest(machine("r1", in(mcm.MachinePending)), prepares(map[types.UID]machinetaint.Preparation{"r1": {Missing: true}, "r2": {Missing: true}})), 2, 0, false,
 		reserve.NotReady, "3 of 3 machines serve, 2 of 2 in reserve, 1 of these ready; 1 of these not prepared yet"),
+	Entry("says that a machine lacks a device that others of its MachineSet have", atRest(machine("s1", devices("example.com/gpu", "8")), machine("r1", devices("example.com/gpu", "8"))), 2, 1, false,
+		machinetaint.Preparing, complete+"; 1 of these not prepared yet"),
+	Entry("says that it has none of a device", atRest(machine("s1", devices("example.com/gpu", "1")), machine("r1", devices("example.com/gpu", "0"))), 2, 0, false,
+		machinetaint.Preparing, complete+"; 2 of these not prepared yet"),
+	Entry("says nothing of devices that it has, fewer or not", atRest(machine("s1", devices("example.com/gpu", "8")), machine("r1", devices("example.com/gpu", "1")), machine("r2", devices("example.com/gpu", "1"))), 2, 2, false,
+		reserve.Complete, complete),
+	Entry("says nothing of devices of another MachineSet", atRest(machine("s1", devices("example.com/gpu", "8"), ofSet("old"))), 2, 2, false, reserve.Complete, complete),
+	Entry("says nothing of devices of a Node that is not ready", atRest(machine("s1", devices("example.com/gpu", "8"), notReady)), 2, 2, false, reserve.Complete, complete),
+	Entry("says nothing of what only a kubelet may offer", atRest(machine("s1", devices("scheduling.kubernetes.io/x", "8")), machine("s2", devices("hugepages-2Mi", "8"))), 2, 2, false, reserve.Complete, complete),
+	Entry("says nothing of devices while Nodes are old", atRest(machine("s1", devices("example.com/gpu", "8")), unreachable), 2, 2, false, machinetaint.ClusterUnreachable, noAnswer+complete),
+	Entry("says what Nodes of the reserve wait for", atRest(machine("r2", nodeTainted("readiness.k8s.io/network"))), 2, 1, false, reserve.NotReady, complete+"; 1 of these wait for the taint readiness.k8s.io/network to be removed"),
+	Entry("says that before what is not prepared", atRest(machine("r1", nodeTainted("startup-taint.cluster-autoscaler.kubernetes.io/x")), prepares(map[types.UID]machinetaint.Preparation{"r1": {Missing: true}, "r2": {Missing: true, Failure: "NoAccess: 401"}})), 2, 0, false,
+		reserve.NotReady, complete+"; 1 of these wait for the taint startup-taint.cluster-autoscaler.kubernetes.io/x to be removed; 1 of these not prepared yet: NoAccess: 401"),
+	Entry("says nothing of the taint of registration, which it removes", atRest(machine("r1", nodeTainted(api.RegistrationTaintKey))), 2, 2, false, reserve.Complete, complete),
+	Entry("says nothing of taints of machines that serve, and of other taints", atRest(machine("s1", nodeTainted("readiness.k8s.io/network")), machine("r1", nodeTainted("example.com/x"))), 2, 2, false, reserve.Complete, complete),
 	Entry("says nothing of machines that serve", atRest(prepares(map[types.UID]machinetaint.Preparation{"s1": {Missing: true}})), 2, 2, false, reserve.Complete, complete),
 	Entry("says that the API server does not store the field", atRest(pruned), 2, 2, false, reserve.Complete, complete+isPruned),
 	Entry("says that the API server does not store its witness", atRest(witnessPruned), 2, 2, false, reserve.Complete, complete+isWitnessPruned),

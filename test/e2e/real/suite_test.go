@@ -67,7 +67,7 @@ func start(ctx context.Context, name, controllers string) *localcluster.Cluster 
 		}
 		Expect(c.Reset()).To(Succeed())
 	})
-	Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies", "kubernetes/optional-policies")).To(Succeed())
+	Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies", "kubernetes/optional-policies/node-registration.yaml")).To(Succeed())
 	for _, p := range []localcluster.Program{{Name: "machine-controller"}, {Name: "machine-controller-manager", Flags: []string{"--controllers=" + controllers, "--preparation-image=" + tiny}}} {
 		_, err := c.RunProgram(ctx, p)
 		Expect(err).NotTo(HaveOccurred())

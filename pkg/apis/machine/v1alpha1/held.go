@@ -4,6 +4,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"strings"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 )
@@ -27,6 +28,22 @@ const (
 	// has its desired size and all its machines are ready.
 	ReserveReady mcm.MachineDeploymentConditionType = "ReserveReady"
 )
+
+// IsStartupTaint reports whether the taint with this key shows that a Node lacks something that will
+// be there soon: to cluster-autoscaler, to a cloud provider, to Gardener or to the Node Readiness
+// Controller.
+func IsStartupTaint(key string) bool {
+	switch key {
+	case "node.cloudprovider.kubernetes.io/uninitialized", "node.gardener.cloud/critical-components-not-ready":
+		return true
+	}
+	for _, prefix := range []string{"startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/", "readiness.k8s.io/"} {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}
 
 // ParseDrainReserve reads the value of [DrainReserveAnnotation].
 func ParseDrainReserve(text string) (bool, error) {
