@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
 	"github.com/evenkeel/evenkeel/test/sim/world"
@@ -310,6 +311,9 @@ func (g *guard) placed(w sim.Write) {
 	switch w.Resource {
 	case "pods":
 		node, _, _ := unstructured.NestedString(w.Object, "spec", "nodeName")
+		if pool.IsNodeAgent(world.Decoded[corev1.Pod](w.Object)) {
+			return
+		}
 		if w.Effect == sim.Deleted || node == "" {
 			delete(p.bound, w.Name)
 		} else if p.bound[w.Name].node != node {

@@ -27,6 +27,7 @@ import (
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/manager"
@@ -153,7 +154,7 @@ func (c *cluster) strangers(n int, ready corev1.ConditionStatus) {
 // busy are the machines that pods run on.
 func (c *cluster) busy() (names []string) {
 	for _, pod := range world.List[corev1.Pod](c, podsGVR) {
-		if pod.Spec.NodeName != "" {
+		if pod.Spec.NodeName != "" && !pool.IsNodeAgent(pod) {
 			names = append(names, pod.Spec.NodeName)
 		}
 	}

@@ -114,7 +114,6 @@ func lateDaemons(z overview.Zone, o overview.Objects) []string {
 	for _, m := range z.Machines {
 		state[m.Node] = m.State
 	}
-	delete(state, "")
 	working, reserve := map[string]int{}, map[string]bool{}
 	for _, p := range o.Pods {
 		owner := metav1.GetControllerOfNoCopy(p)

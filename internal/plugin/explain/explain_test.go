@@ -352,7 +352,6 @@ var _ = DescribeTable("DaemonSets that start after a release", func(want string,
 },
 	Entry("run on all machines that work and on none in reserve", "default/log, default/net", "net on a", "net on b", "log on a", "log on b", "dns on a", "dns on b", "dns on c"),
 	Entry("and not on some of them only", "", "net on a"),
-	Entry("and are not other pods without a Node", "", "net on ", "net on "),
 )
 
 var _ = Describe("Dedicated machines", func() {

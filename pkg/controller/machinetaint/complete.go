@@ -32,7 +32,7 @@ func (v View) preparations() func(Machine) Preparation {
 		if v.Settings.Preparation != nil {
 			p = v.Settings.Preparation(m.Object.UID)
 		}
-		if m.Node == nil || v.Unreachable != "" {
+		if m.Node == nil {
 			return p
 		}
 		for name := range offered[m.Set] {

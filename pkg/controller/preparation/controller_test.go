@@ -393,8 +393,11 @@ var _ = Describe("Machines in reserve", func() {
 			}}
 			other := r.DeepCopy()
 			other.Name, other.Spec.Pools.Names, other.Spec.Prepare[0].Images = "other", []string{"another"}, []string{"foreign"}
-			for _, one := range []*autoscaling.Reserve{r, other} {
-				_, err := reserves.Create(ctx, one, metav1.CreateOptions{})
+			far := r.DeepCopy()
+			far.Namespace, far.Spec.Prepare[0].Images = "far", []string{"foreign"}
+			r.Namespace, other.Namespace = fixture.Namespace, fixture.Namespace
+			for _, one := range []*autoscaling.Reserve{r, other, far} {
+				_, err := w.ours.AutoscalingV1alpha1().Reserves(one.Namespace).Create(ctx, one, metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
 			}
 			time.Sleep(5 * time.Second)
@@ -402,10 +405,23 @@ var _ = Describe("Machines in reserve", func() {
 			time.Sleep(time.Minute) // no Node reports the size of the first image
 			Expect(w.requests.Any()).To(BeTrue())
 			Expect(w.where()).To(ConsistOf("shop r1 own", "shop r2 own", "shop r1 more", "shop r2 more"))
-			_, err := reserves.Patch(ctx, "evening", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`), metav1.PatchOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			time.Sleep(5 * time.Second)
+			change := func(merge string) {
+				_, err := reserves.Patch(ctx, "evening", types.MergePatchType, []byte(merge), metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				time.Sleep(5 * time.Second)
+			}
+			change(`{"spec":{"prepare":[{"namespace":"shop","images":["changed"]}]}}`)
+			Expect(w.where()).To(ConsistOf("shop r1 own", "shop r2 own", "shop r1 changed", "shop r2 changed"))
+			change(`{"spec":{"suspend":true}}`)
 			Expect(w.where()).To(ConsistOf("shop r1 own", "shop r2 own"))
+			w.patch("machinedeployments", "pool", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, api.PrepareAnnotation))
+			change(`{"spec":{"suspend":false,"pools":{"names":null,"workerPools":["web"]}},"metadata":{"finalizers":["example.com/stay"]}}`)
+			Expect(w.where()).To(BeEmpty())
+			w.patch("machinedeployments", "pool", fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeTemplate":{"metadata":{"labels":{%q:"web"}}}}}}}`, pool.WorkerPoolLabel))
+			Expect(w.where()).To(ConsistOf("shop r1 changed", "shop r2 changed"))
+			Expect(reserves.Delete(ctx, "evening", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(5 * time.Second)
+			Expect(w.where()).To(BeEmpty())
 		})
 	})
 
@@ -446,6 +462,9 @@ var _ = Describe("Machines in reserve", func() {
 			time.Sleep(5 * time.Second)
 			Expect(w.where()).To(BeEmpty())
 			Expect(w.progress("r1")).To(HavePrefix("0/0 WorkloadNotFound"))
+			watches := w.BreakWatches(user)
+			w.ask("[]")
+			Expect(w.BreakWatches(user)).To(Equal(watches-1), "it is followed no longer")
 		})
 	})
 

@@ -63,15 +63,15 @@ func wantedWorkloads(requests []request) map[workload]bool {
 	return wanted
 }
 
-// observe returns all MachineDeployments that want something prepared or have something left of that.
+// observe returns all MachineDeployments that want something prepared, and pods that pull images for none of them.
 func (c *Controller) observe(requests []request) (pools []plan.Pool) {
 	pods := c.podsByNode()
 	alive := map[attempt]bool{}
 	for _, r := range requests {
 		one := plan.Pool{Namespace: r.deployment.Namespace, Name: r.deployment.Name}
 		c.readWishes(r, &one)
-		if len(one.Wishes) == 0 && one.Failure == nil && len(pods) == 0 {
-			continue
+		if len(one.Wishes) == 0 && one.Failure == nil {
+			continue // what is left of earlier wishes belongs to nobody
 		}
 		for _, set := range c.source.Sets(r.deployment.UID) {
 			for _, m := range c.source.Machines(set.UID) {
@@ -83,9 +83,7 @@ func (c *Controller) observe(requests []request) (pools []plan.Pool) {
 				delete(pods, node.Name)
 			}
 		}
-		if len(one.Wishes) > 0 || one.Failure != nil || slices.ContainsFunc(one.Machines, func(m plan.Machine) bool { return len(m.Pods) > 0 }) {
-			pools = append(pools, one)
-		}
+		pools = append(pools, one)
 	}
 	if left := c.orphans(pods); len(left) > 0 {
 		pools = append(pools, plan.Pool{Machines: []plan.Machine{{Pods: left}}})
@@ -167,7 +165,7 @@ func podOf(pod *corev1.Pod) plan.Pod {
 	return p
 }
 
-// orphans are pods on Nodes that belong to no Machine.
+// orphans are pods on Nodes where nothing is to be prepared.
 func (c *Controller) orphans(pods map[string][]*corev1.Pod) (all []plan.Pod) {
 	for _, node := range slices.Sorted(maps.Keys(pods)) {
 		for _, pod := range pods[node] {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/test/machines/registry"
 )
 
 // web is the name of an image of 100 MB with this tag, which no other spec uses.
@@ -119,5 +120,66 @@ var _ = Describe("A prepared reserve", func() {
 		Eventually(p.condition).WithContext(ctx).Should(HavePrefix("1 Complete"))
 		p.patch(ctx, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, machine.PrepareAnnotation))
 		Eventually(p.preparers).WithContext(ctx).Should(BeEmpty())
+	})
+
+	It("uses the Secrets of the namespace that asks, and lets no other namespace use what they pull", func(ctx context.Context) {
+		const private = "127.0.0.1:5000/1mb/private/web:v1"
+		restricted(ctx, "owner")
+		p := newPool(ctx, "private", 0, 1, small)
+		p.rests(ctx, 0, 1)
+		p.asks(ctx, `[{namespace: owner, images: ["`+private+`"], imagePullSecrets: [key]}]`)
+		Eventually(p.condition).WithContext(ctx).Should(And(HavePrefix("0 PreparationFailed"), ContainSubstring("NoAccess")))
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, Type: corev1.SecretTypeDockerConfigJson, StringData: map[string]string{
+			corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{"127.0.0.1:5000":{"username":%q,"password":%q}}}`, registry.User, registry.Password),
+		}}
+		_, err := kube.CoreV1().Secrets("owner").Create(ctx, secret, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(p.condition).WithContext(ctx).Should(HavePrefix("1 Complete"))
+
+		By("running a pod of another namespace there")
+		reserve := p.node(ctx, "closed")
+		p.patch(ctx, `{"spec":{"replicas":1}}`)
+		p.rests(ctx, 1, 1)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "thief"}, Spec: p.template(private, "10m").Spec}
+		pod.Spec.NodeName = reserve
+		_, err = kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx context.Context) {
+			Expect(kube.CoreV1().Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})).To(Succeed())
+		})
+		Eventually(func() (string, error) {
+			is, err := kube.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+			if err != nil || len(is.Status.ContainerStatuses) == 0 || is.Status.ContainerStatuses[0].State.Waiting == nil {
+				return "", err
+			}
+			return is.Status.ContainerStatuses[0].State.Waiting.Message, nil
+		}).WithContext(ctx).Should(ContainSubstring("401"))
+	})
+
+	It("says that a registry is too slow, and is released in the middle of a pull, after which its pod starts", func(ctx context.Context) {
+		p := newPool(ctx, "slow", 0, 1, small)
+		p.rests(ctx, 0, 1)
+		p.work(ctx, 0, web("v4"))
+		suffer(ctx, "registry: {bandwidth: 1M}")
+		p.asks(ctx, `[{namespace: default, workloads: [Deployment/slow]}]`)
+		Eventually(p.condition).WithContext(ctx).Should(And(HavePrefix("0 PreparationFailed"), ContainSubstring("TooSlow")))
+		reserve := p.node(ctx, "closed")
+		Expect(p.preparers(ctx)).To(ConsistOf("default " + reserve))
+		p.scaleWork(ctx, 1)
+		Eventually(p.nodes).WithContext(ctx).Should(HaveKeyWithValue(reserve, "open"))
+		Eventually(p.preparers).WithContext(ctx).ShouldNot(ContainElement(HavePrefix("default " + reserve)))
+		suffer(ctx, "{}")
+		Eventually(p.running).WithContext(ctx).Should(values(ConsistOf(reserve)), func() string { return p.states(ctx) })
+	})
+
+	It("says that a disk is full, and is released all the same", func(ctx context.Context) {
+		p := newPool(ctx, "full", 0, 1, `"capacity":{"cpu":"1","memory":"512Mi","pods":"30","ephemeral-storage":"400Mi"}`)
+		p.rests(ctx, 0, 1)
+		p.asks(ctx, `[{namespace: default, images: ["127.0.0.1:5000/600mb/web:full"]}]`)
+		Eventually(p.condition).WithContext(ctx).Should(And(HavePrefix("0 PreparationFailed"), ContainSubstring("NoSpace")), func() string { return p.states(ctx) })
+		p.patch(ctx, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, machine.PrepareAnnotation))
+		Eventually(p.condition).WithContext(ctx).Should(HavePrefix("1 Complete"))
+		p.work(ctx, 1, tiny)
+		Eventually(p.running).WithContext(ctx).Should(HaveLen(1), func() string { return p.states(ctx) })
 	})
 })

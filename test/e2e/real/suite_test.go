@@ -24,6 +24,8 @@ const (
 	soon      = 2 * time.Minute
 	// grace is how long a kubelet may be silent until its Node is not ready.
 	grace = 20 * time.Second
+	// patience is how long a preparation may take.
+	patience = 30 * time.Second
 )
 
 var (
@@ -68,7 +70,7 @@ func start(ctx context.Context, name, controllers string) *localcluster.Cluster 
 		Expect(c.Reset()).To(Succeed())
 	})
 	Expect(c.Apply(ctx, "kubernetes/crds", "kubernetes/policies", "kubernetes/optional-policies/node-registration.yaml")).To(Succeed())
-	for _, p := range []localcluster.Program{{Name: "machine-controller"}, {Name: "machine-controller-manager", Flags: []string{"--controllers=" + controllers, "--preparation-image=" + tiny}}} {
+	for _, p := range []localcluster.Program{{Name: "machine-controller"}, {Name: "machine-controller-manager", Flags: []string{"--controllers=" + controllers, "--preparation-image=" + tiny, "--preparation-patience=" + patience.String()}}} {
 		_, err := c.RunProgram(ctx, p)
 		Expect(err).NotTo(HaveOccurred())
 	}

@@ -105,6 +105,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case line.Down:
 		http.Error(w, "down", http.StatusServiceUnavailable)
+	case strings.Contains(path, "/private/") && !authorized(r):
+		w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+		http.Error(w, "unauthorized", http.StatusUnauthorized)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		http.Error(w, "images can only be pulled", http.StatusMethodNotAllowed)
 	case r.URL.Path == "/v2/":
@@ -116,6 +119,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// User and Password are the credentials for images with "private" in their names.
+const User, Password = "user", "password"
+
+func authorized(r *http.Request) bool {
+	user, password, given := r.BasicAuth()
+	return given && user == User && password == Password
 }
 
 // manifest returns that of an image by its tag, which makes it, or by its digest.

@@ -76,6 +76,25 @@ var _ = Describe("The registry", func() {
 		Expect(s.Pulls("0b/work")).To(Equal(1))
 	})
 
+	It("has private images for those who have the password", func() {
+		s := New(nil)
+		for _, path := range []string{"/v2/0b/private/work/manifests/1", "/v2/0b/private/work/blobs/sha256:none"} {
+			answer := get(s, path)
+			Expect(answer.Code).To(Equal(http.StatusUnauthorized))
+			Expect(answer.Header().Get("WWW-Authenticate")).To(HavePrefix("Basic "))
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.SetBasicAuth(User, "guess")
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			Expect(w.Code).To(Equal(http.StatusUnauthorized))
+		}
+		r := httptest.NewRequest(http.MethodGet, "/v2/0b/private/work/manifests/1", nil)
+		r.SetBasicAuth(User, Password)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		Expect(w.Code).To(Equal(http.StatusOK))
+	})
+
 	It("has other content for another tag, and the same for the same", func() {
 		digest := func(s *Server, tag string) string {
 			return get(s, "/v2/3kb/work/manifests/"+tag).Header().Get("Docker-Content-Digest")

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Scheduler binds pods that wait, the oldest first, to the Node that takes them and has most CPU
@@ -50,6 +51,9 @@ func (s Scheduler) Reconcile(ctx context.Context, core kubernetes.Interface, _ v
 	}
 	var errs []error
 	waiting := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
+		if pool.IsNodeAgent(&p) {
+			return true
+		}
 		// Room is kept on a Node for pods that are nominated for it.
 		r.free[cmp.Or(p.Spec.NodeName, p.Status.NominatedNodeName)] -= r.cpuRequest(&p)
 		if p.Spec.NodeName == "" {

@@ -102,6 +102,8 @@ var _ = Describe("The images of buffers (law 12)", func() {
 		Expect(preparations(v)).To(Equal(want))
 		v.Buffers[1].Lacks, v.Buffers[1].Object.Status.Replicas = "no right", ptr.To[int32](1)
 		Expect(preparations(After(v))).To(Equal(want))
+		v.Buffers[0].Lacks, v.Buffers[0].Object.Status.Replicas = "no right", ptr.To[int32](1)
+		Expect(preparations(After(v))).To(Equal(want))
 	})
 
 	It("stay in a MachineDeployment about which too little is known (law 5)", func() {

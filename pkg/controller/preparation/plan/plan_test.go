@@ -105,12 +105,20 @@ var _ = DescribeTable("What is done on a machine", func(m plan.Machine, wishes [
 	Entry("nothing more is pulled where images have reached their limit", held("a", pod(web, done, sized(1000))), []plan.Wish{web, job}, nil, "1/2 LimitReached"),
 	Entry("but below it", held("a", pod(web, done, sized(999))), []plan.Wish{web, job}, []string{"create batch on a"}, "1/2"),
 	Entry("nothing more is pulled until it is known how large the images are", held("a", pod(web, done, func(p *plan.Pod) { p.Measuring = true })), []plan.Wish{web, job}, nil, "1/2"),
+	Entry("images of two sets add up", held("a", pod(web, done), pod(job, done)), []plan.Wish{web, job, plan.NewWish("c", []string{"c"}, nil, "")}, nil, "2/3 LimitReached"),
 	Entry("an image of two sets counts once", held("a", pod(web, done, sized(600)), pod(job, done, sized(600))), []plan.Wish{web, job, plan.NewWish("c", []string{"c"}, nil, "")}, []string{"create c on a"}, "2/3"),
 	Entry("patience ends", held("a", pod(web, since(10*time.Minute))), []plan.Wish{web}, nil, "0/1 TooSlow"),
 	Entry("and not before", held("a", pod(web, since(10*time.Minute-time.Second))), []plan.Wish{web}, nil, "0/1"),
 )
 
 var _ = Describe("A plan", func() {
+	It("waits for no sizes if there is no limit", func() {
+		unlimited := limits
+		unlimited.Bytes = 0
+		measuring := held("a", pod(web, done, func(p *plan.Pod) { p.Measuring = true }))
+		Expect(tell(plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web, job}, Machines: []plan.Machine{measuring}}}, unlimited))).To(ConsistOf("create batch on a"))
+	})
+
 	It("comes again when patience ends", func() {
 		p := plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web}, Machines: []plan.Machine{held("a", pod(web))}}}, limits)
 		Expect(p.Again).To(Equal(9 * time.Minute))
