@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -48,7 +49,7 @@ func (r *reading) asksForImages(d *v1alpha1.MachineDeployment) bool {
 		return true
 	}
 	for _, one := range r.Reserves {
-		if one.Namespace != d.Namespace || one.Spec.Suspend || len(one.Spec.Prepare) == 0 {
+		if one.Namespace != d.Namespace || one.Spec.Suspend || len(one.Spec.Prepare) == 0 || one.Labels[v1beta1.ReserveLabel] != "" { // users of namespaces ask for those
 			continue
 		}
 		if selects, err := pool.Selection(one.Spec.Pools); err == nil && selects(d) {

@@ -13,6 +13,7 @@ import (
 
 	. "github.com/evenkeel/evenkeel/internal/overview"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 )
@@ -83,6 +84,7 @@ var _ = Describe("Images on machines in reserve", func() {
 		Entry("not by those that select others", false, func(r *autoscaling.Reserve) { r.Spec.Pools.Names = []string{"b"} }),
 		Entry("not by those of other namespaces", false, func(r *autoscaling.Reserve) { r.Namespace = "other" }),
 		Entry("not by those that are suspended", false, func(r *autoscaling.Reserve) { r.Spec.Suspend = true }),
+		Entry("not by those of CapacityBuffers", false, func(r *autoscaling.Reserve) { r.Labels = map[string]string{v1beta1.ReserveLabel: "true"} }),
 		Entry("not by those that prepare nothing", false, func(r *autoscaling.Reserve) { r.Spec.Prepare = nil }),
 	)
 

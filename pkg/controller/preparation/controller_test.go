@@ -26,6 +26,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
@@ -422,6 +423,24 @@ var _ = Describe("Machines in reserve", func() {
 			Expect(reserves.Delete(ctx, "evening", metav1.DeleteOptions{})).To(Succeed())
 			time.Sleep(5 * time.Second)
 			Expect(w.where()).To(BeEmpty())
+		})
+	})
+
+	It("get what CapacityBuffers ask for, beside that, which changes nothing about the machine", func() {
+		play(func(w *world) {
+			r := &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "capacity-buffers.pool", Labels: map[string]string{v1beta1.ReserveLabel: "true"}}, Spec: autoscaling.ReserveSpec{
+				Pools: autoscaling.ReservePools{Names: []string{"pool"}}, Prepare: []autoscaling.Preparation{{Namespace: "shop", Images: []string{"nonsense"}, Workloads: []string{"Deployment/none"}}},
+			}}
+			_, err := w.ours.AutoscalingV1alpha1().Reserves(fixture.Namespace).Create(context.Background(), r, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(5 * time.Second)
+			Expect(w.where()).To(ConsistOf("shop r1 nonsense", "shop r2 nonsense"))
+			w.report(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}})
+			Expect(w.progress("r1")).To(Equal("0/0"))
+			w.ask(`[{namespace: shop, images: [own]}]`)
+			Expect(w.where()).To(ConsistOf("shop r1 nonsense", "shop r2 nonsense", "shop r1 own", "shop r2 own"))
+			Expect(w.progress("r1")).To(Equal("0/1"))
+			Expect(w.metric("evenkeel_preparation_machines")).To(Equal("failed 0, prepared 0, preparing 2"))
 		})
 	})
 

@@ -31,9 +31,16 @@ func IsAskedFor(item any) bool {
 // request is what the machines of a MachineDeployment are prepared for.
 type request struct {
 	deployment *v1alpha1.MachineDeployment
-	all        []autoscaling.Preparation
+	all        []asking
 	// err is why its annotation cannot be read.
 	err error
+}
+
+// asking is a list of what is asked for: by who looks after the machines, or by users of namespaces through
+// CapacityBuffers.
+type asking struct {
+	preparations []autoscaling.Preparation
+	offered      bool
 }
 
 // askedFor returns what the annotations of MachineDeployments and Reserves ask for.
@@ -42,7 +49,8 @@ func (c *Controller) askedFor() (requests []request) {
 	for d := range stores.All[*v1alpha1.MachineDeployment](c.deployments) {
 		one := request{deployment: d}
 		if text := pool.PrepareText(d); text != "" {
-			one.all, one.err = v1alpha1.ParsePreparations(text)
+			all, err := v1alpha1.ParsePreparations(text)
+			one.all, one.err = append(one.all, asking{preparations: all}), err
 		}
 		one.all = append(one.all, fromReserves.of(d)...)
 		requests = append(requests, one)
@@ -54,9 +62,11 @@ func (c *Controller) askedFor() (requests []request) {
 func wantedWorkloads(requests []request) map[workload]bool {
 	wanted := map[workload]bool{}
 	for _, r := range requests {
-		for _, p := range r.all {
-			for _, name := range p.Workloads {
-				wanted[workload{p.Namespace, name}] = true
+		for _, a := range r.all {
+			for _, p := range a.preparations {
+				for _, name := range p.Workloads {
+					wanted[workload{p.Namespace, name}] = true
+				}
 			}
 		}
 	}
@@ -100,21 +110,18 @@ func (c *Controller) readWishes(r request, one *plan.Pool) {
 	if r.err != nil {
 		one.Failure = &plan.Failure{Reason: plan.Invalid, Message: fmt.Sprintf("annotation %s: %v", v1alpha1.PrepareAnnotation, r.err)}
 	}
-	add := func(w plan.Wish) {
-		if !slices.ContainsFunc(one.Wishes, func(other plan.Wish) bool { return other.Key == w.Key }) {
-			one.Wishes = append(one.Wishes, w)
-		}
-	}
-	for _, p := range r.all {
-		if len(p.Images) > 0 {
-			add(plan.NewWish(p.Namespace, p.Images, p.ImagePullSecrets, ""))
-		}
-		for _, name := range p.Workloads {
-			switch wish, failure := c.workloads.wishOf(workload{p.Namespace, name}); {
-			case wish != nil:
-				add(*wish)
-			case failure != nil:
-				one.Failure = cmp.Or(one.Failure, failure)
+	for _, a := range r.all {
+		for _, p := range a.preparations {
+			if len(p.Images) > 0 {
+				one.Add(plan.NewWish(p.Namespace, p.Images, p.ImagePullSecrets, ""), a.offered)
+			}
+			for _, name := range p.Workloads {
+				switch wish, failure := c.workloads.wishOf(workload{p.Namespace, name}); {
+				case wish != nil:
+					one.Add(*wish, a.offered)
+				case failure != nil && !a.offered:
+					one.Failure = cmp.Or(one.Failure, failure)
+				}
 			}
 		}
 	}

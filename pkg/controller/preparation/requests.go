@@ -12,6 +12,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -98,10 +99,10 @@ func (r *Requests) read() (all readings) {
 }
 
 // of returns what Reserves ask for on the machines of a MachineDeployment.
-func (r readings) of(d *v1alpha1.MachineDeployment) (all []autoscaling.Preparation) {
+func (r readings) of(d *v1alpha1.MachineDeployment) (all []asking) {
 	for _, one := range r {
 		if one.Namespace == d.Namespace && one.selects(d) {
-			all = append(all, one.Spec.Prepare...)
+			all = append(all, asking{one.Spec.Prepare, one.Labels[v1beta1.ReserveLabel] != ""})
 		}
 	}
 	return all

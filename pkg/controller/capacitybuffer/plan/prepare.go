@@ -46,26 +46,27 @@ func workloadOf(s *v1beta1.CapacityBufferSpec) string {
 	return ""
 }
 
-// addPrepared adds a workload, and reports whether there was room for it.
+// maxPrepared is how many workloads are prepared in a MachineDeployment: as many as a machine has at most.
+const maxPrepared = autoscaling.MaxPreparedImages
+
+// addPrepared adds a workload, and reports whether there was room for it. Each namespace has one entry.
 func addPrepared(all []autoscaling.Preparation, namespace, workload string) ([]autoscaling.Preparation, bool) {
-	free := -1
+	sum, at := 0, -1
 	for i, p := range all {
-		switch {
-		case p.Namespace != namespace:
-		case slices.Contains(p.Workloads, workload):
-			return all, true
-		case len(p.Workloads) < autoscaling.MaxPreparedImages:
-			free = i
+		sum += len(p.Workloads)
+		if p.Namespace == namespace {
+			at = i
 		}
 	}
 	switch {
-	case free >= 0:
-		all[free].Workloads = append(all[free].Workloads, workload)
-	case len(all) == machine.MaxPreparations:
+	case at >= 0 && slices.Contains(all[at].Workloads, workload):
+		return all, true
+	case sum >= maxPrepared || at < 0 && len(all) == machine.MaxPreparations:
 		return all, false
-	default:
-		all = append(all, autoscaling.Preparation{Namespace: namespace, Workloads: []string{workload}})
+	case at < 0:
+		at, all = len(all), append(all, autoscaling.Preparation{Namespace: namespace})
 	}
+	all[at].Workloads = append(all[at].Workloads, workload)
 	return all, true
 }
 

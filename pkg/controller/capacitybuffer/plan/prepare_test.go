@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
-	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
@@ -71,18 +70,18 @@ var _ = Describe("The images of buffers (law 12)", func() {
 		Entry("a kind that has no pod template", rolledOut(PodSpec("cpu=1"), prepared("true"), func(b *plan.Buffer) { b.Object.Spec.Percentage, b.Object.Spec.Replicas = nil, ptr.To[int32](1) }), "the images of kind Rollout cannot be read"),
 	)
 
-	It("are those of the first 200 workloads of ten namespaces, in the order in which buffers count", func() {
+	It("are those of the first twenty workloads of ten namespaces, in the order in which buffers count", func() {
 		v := plan.View{Pools: []plan.Pool{site}}
 		for i := range 11 {
 			v.Buffers = append(v.Buffers, naming("first", prepared("true"), in(fmt.Sprintf("n%02d", i))))
 		}
-		for i := range 21 {
+		for i := range 12 {
 			v.Buffers = append(v.Buffers, naming(fmt.Sprintf("second%02d", i), prepared("true"), in("n00")))
 		}
 		p := plan.New(v)
 		Expect(p.Requests).To(HaveLen(1))
 		Expect(p.Requests[0].Prepare).To(HaveLen(machine.MaxPreparations))
-		Expect(p.Requests[0].Prepare[0].Workloads).To(HaveLen(autoscaling.MaxPreparedImages))
+		Expect(p.Requests[0].Prepare[0].Workloads).To(HaveLen(11))
 		var without []string
 		for _, d := range p.Decisions {
 			if d.Unprepared != "" {
@@ -90,7 +89,7 @@ var _ = Describe("The images of buffers (law 12)", func() {
 				without = append(without, d.Buffer.Namespace+"/"+d.Buffer.Name)
 			}
 		}
-		Expect(without).To(Equal([]string{"n00/second19", "n00/second20", "n10/first"}))
+		Expect(without).To(Equal([]string{"n00/second10", "n00/second11", "n10/first"}))
 		for _, entry := range p.Requests[0].Prepare {
 			Expect(entry.Validate()).To(Succeed())
 		}

@@ -27,6 +27,9 @@ type Wish struct {
 	Account string
 	// Key identifies the wish. It is the value of a label.
 	Key string
+	// Offered reports whether a user of a namespace asks, and not who looks after the machines: then it may fail
+	// without a word about the machine, and takes nothing from the others.
+	Offered bool
 }
 
 // NewWish returns the wish for images that are pulled with Secrets, and with those of a service account.
@@ -122,6 +125,17 @@ type Pool struct {
 	Machines []Machine
 }
 
+// Add adds a wish that the pool does not have yet. What is asked for is not only offered.
+func (one *Pool) Add(w Wish, offered bool) {
+	w.Offered = offered
+	switch i := slices.IndexFunc(one.Wishes, func(other Wish) bool { return other.Key == w.Key }); {
+	case i < 0:
+		one.Wishes = append(one.Wishes, w)
+	case !offered:
+		one.Wishes[i].Offered = false
+	}
+}
+
 // Limits of what is pulled.
 type Limits struct {
 	// PerPool and PerRegistry are how many pods may pull at once for a pool, and from a registry.
@@ -157,75 +171,137 @@ type Plan struct {
 	Again     time.Duration
 }
 
-// retryEnded is after how long a pod that has ended is replaced.
-const retryEnded = 5 * time.Minute
+const (
+	// retryEnded is after how long a pod that has ended is replaced.
+	retryEnded = 5 * time.Minute
+	// MaxWishes is how many wishes a machine has: each is a pod, and a Node runs 110 of them.
+	MaxWishes = 20
+)
+
+// pulls counts the pods that pull for wishes of one kind: of a pool, and by registry of all pools.
+type pulls struct {
+	pool     int
+	registry map[string]int
+}
+
+func (n *pulls) add(w Wish) {
+	n.pool++
+	for _, host := range w.registries() {
+		n.registry[host]++
+	}
+}
 
 // New makes a plan.
 func New(now time.Time, pools []Pool, l Limits) Plan {
 	p := Plan{Progress: map[types.UID]Progress{}}
-	perRegistry := map[string]int{}
-	for _, one := range pools {
-		for _, m := range one.Machines {
-			for _, w := range one.Wishes {
-				if pod := m.podFor(w); pod != nil && pod.pulls() {
-					count(perRegistry, w)
-				}
+	under := map[bool]*pulls{false: {registry: map[string]int{}}, true: {registry: map[string]int{}}}
+	for i := range pools {
+		pools[i].limitWishes()
+		for _, m := range pools[i].Machines {
+			for _, w := range m.pulling(pools[i].Wishes) {
+				under[w.Offered].add(w)
 			}
 		}
 	}
 	for i := range pools {
-		p.forPool(now, &pools[i], l, perRegistry)
+		p.forPool(now, &pools[i], l, under)
 	}
 	return p
 }
 
-func count(perRegistry map[string]int, w Wish) {
-	for _, host := range w.registries() {
-		perRegistry[host]++
+// limitWishes leaves as many wishes as a machine may have, and those that are offered last.
+func (one *Pool) limitWishes() {
+	one.Wishes = slices.Clone(one.Wishes)
+	slices.SortStableFunc(one.Wishes, func(a, b Wish) int {
+		switch {
+		case a.Offered == b.Offered:
+			return 0
+		case b.Offered:
+			return -1
+		}
+		return 1
+	})
+	if len(one.Wishes) <= MaxWishes {
+		return
 	}
+	if !one.Wishes[MaxWishes].Offered && one.Failure == nil {
+		one.Failure = &Failure{LimitReached, fmt.Sprintf("a machine is prepared with at most %d sets of images", MaxWishes)}
+	}
+	one.Wishes = one.Wishes[:MaxWishes]
 }
 
 // forPool decides about the machines of a pool, the oldest ones first: they have been ready for longest.
-func (p *Plan) forPool(now time.Time, one *Pool, l Limits, perRegistry map[string]int) {
+func (p *Plan) forPool(now time.Time, one *Pool, l Limits, under map[bool]*pulls) {
 	slices.SortStableFunc(one.Machines, func(a, b Machine) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID)) })
-	pulling := 0
+	under[false].pool, under[true].pool = 0, 0
 	for i := range one.Machines {
 		m := &one.Machines[i]
 		p.dropPods(now, one, m)
-		pulling += m.pulling(one.Wishes)
+		for _, w := range m.pulling(one.Wishes) {
+			under[w.Offered].pool++
+		}
 	}
 	for i := range one.Machines {
-		m := &one.Machines[i]
-		if !m.Held || len(one.Wishes) == 0 && one.Failure == nil {
-			continue
+		if m := &one.Machines[i]; m.Held && (len(one.Wishes) > 0 || one.Failure != nil) {
+			p.Progress[m.UID] = p.forMachine(now, one, m, l, under)
 		}
-		progress := Progress{Wishes: len(one.Wishes), Failure: one.Failure}
-		busy, bytes := m.pulling(one.Wishes) > 0 || l.Bytes > 0 && m.measuring(), m.bytes()
-		for _, w := range one.Wishes {
-			pod := m.podFor(w)
-			failure, refused := m.Refused[w.Key]
-			switch {
-			case pod != nil && pod.Done:
-				progress.Done++
-			case pod != nil:
-				progress.note(p.failureOf(now, pod, l))
-			case refused:
-				progress.note(&failure)
-			case l.Bytes > 0 && bytes >= l.Bytes:
-				progress.note(&Failure{LimitReached, fmt.Sprintf("the images on a machine have %d bytes already, and --preparation-bytes is %d", bytes, l.Bytes)})
-			case m.Able && !busy && pulling < l.PerPool && l.allows(perRegistry, w):
-				p.Creations = append(p.Creations, Creation{m, w})
-				count(perRegistry, w)
-				busy = true
-				pulling++
-			}
-		}
-		p.Progress[m.UID] = progress
 	}
 }
 
-func (l Limits) allows(perRegistry map[string]int, w Wish) bool {
-	return !slices.ContainsFunc(w.registries(), func(host string) bool { return perRegistry[host] >= l.PerRegistry })
+// forMachine decides about a machine in reserve, and returns how far it is.
+func (p *Plan) forMachine(now time.Time, one *Pool, m *Machine, l Limits, under map[bool]*pulls) Progress {
+	progress := Progress{Failure: one.Failure}
+	busy := map[bool]bool{}
+	for _, w := range m.pulling(one.Wishes) {
+		busy[w.Offered] = true
+	}
+	measuring := l.Bytes > 0 && m.measuring()
+	for _, w := range one.Wishes {
+		pod, bytes := m.podFor(w), m.bytes(one.Wishes, w.Offered)
+		failure, refused := m.Refused[w.Key]
+		done, missing := false, (*Failure)(nil)
+		switch {
+		case pod != nil && pod.Done:
+			done = true
+		case pod != nil:
+			missing = p.failureOf(now, pod, l)
+		case refused:
+			missing = &failure
+		case l.Bytes > 0 && bytes >= l.Bytes:
+			missing = &Failure{LimitReached, fmt.Sprintf("the images on a machine have %d bytes already, and --preparation-bytes is %d", bytes, l.Bytes)}
+		case m.Able && !busy[w.Offered] && !(w.Offered && busy[false]) && !measuring && l.allows(under[w.Offered], w):
+			p.Creations = append(p.Creations, Creation{m, w})
+			under[w.Offered].add(w)
+			busy[w.Offered] = true
+			p.makeRoom(one, m, l)
+		}
+		if w.Offered {
+			continue
+		}
+		progress.Wishes++
+		if done {
+			progress.Done++
+		}
+		progress.note(missing)
+	}
+	return progress
+}
+
+// makeRoom deletes pods for what is offered if all images of a machine have reached the limit: the kubelet may remove
+// these images then.
+func (p *Plan) makeRoom(one *Pool, m *Machine, l Limits) {
+	if l.Bytes == 0 || m.bytes(one.Wishes, true) < l.Bytes {
+		return
+	}
+	for _, w := range one.Wishes {
+		if pod := m.podFor(w); pod != nil && w.Offered {
+			p.Deletions = append(p.Deletions, *pod)
+		}
+	}
+}
+
+func (l Limits) allows(under *pulls, w Wish) bool {
+	return under.pool < l.PerPool && !slices.ContainsFunc(w.registries(), func(host string) bool { return under.registry[host] >= l.PerRegistry })
 }
 
 func (p *Progress) note(f *Failure) {
@@ -278,14 +354,14 @@ func (m *Machine) podFor(w Wish) *Pod {
 	return &m.Pods[i]
 }
 
-// pulling returns how many pods of a machine pull images that are still asked for.
-func (m *Machine) pulling(wishes []Wish) (n int) {
+// pulling returns the wishes for which a pod of a machine pulls images.
+func (m *Machine) pulling(wishes []Wish) (all []Wish) {
 	for _, w := range wishes {
 		if pod := m.podFor(w); pod != nil && pod.pulls() {
-			n++
+			all = append(all, w)
 		}
 	}
-	return n
+	return all
 }
 
 // pulls reports whether a pod is pulling: one that has failed waits for longer and longer.
@@ -295,11 +371,13 @@ func (m *Machine) measuring() bool {
 	return slices.ContainsFunc(m.Pods, func(pod Pod) bool { return pod.Measuring })
 }
 
-// bytes is the size of all images of its pods. Pods can share images.
-func (m *Machine) bytes() (sum int64) {
+// bytes is the size of the images of a machine, with those that are offered or without. Pods can share images.
+func (m *Machine) bytes(wishes []Wish, offered bool) (sum int64) {
 	all := map[string]int64{}
-	for _, pod := range m.Pods {
-		maps.Copy(all, pod.Sizes)
+	for _, w := range wishes {
+		if pod := m.podFor(w); pod != nil && (offered || !w.Offered) {
+			maps.Copy(all, pod.Sizes)
+		}
 	}
 	for _, size := range all {
 		sum += size

@@ -112,6 +112,83 @@ var _ = DescribeTable("What is done on a machine", func(m plan.Machine, wishes [
 )
 
 var _ = Describe("A plan", func() {
+	Describe("with wishes that are offered", func() {
+		offered := func(w plan.Wish) plan.Wish {
+			w.Offered = true
+			return w
+		}
+		first := func(m plan.Machine, l plan.Limits, wishes ...plan.Wish) ([]string, string) {
+			p := plan.New(now, []plan.Pool{{Wishes: wishes, Machines: []plan.Machine{m}}}, l)
+			return tell(p), progress(p, "a")
+		}
+		DescribeTable("lets them take nothing from the others", func(m plan.Machine, wishes []plan.Wish, want []string, state string) {
+			did, is := first(m, limits, wishes...)
+			Expect(did).To(Equal(want))
+			Expect(is).To(Equal(state))
+		},
+			Entry("they come last", held("a"), []plan.Wish{offered(web), job}, []string{"create batch on a"}, "0/1"),
+			Entry("they wait while another one is pulled", held("a", pod(job)), []plan.Wish{offered(web), job}, nil, "0/1"),
+			Entry("they are pulled when all others are there, and count for nothing", held("a", pod(job, done)), []plan.Wish{offered(web), job}, []string{"create shop on a"}, "1/1"),
+			Entry("they are pulled where another one fails", held("a", pod(job, failing)), []plan.Wish{offered(web), job}, []string{"create shop on a"}, "0/1 NoAccess"),
+			Entry("no other one waits for them", held("a", pod(web)), []plan.Wish{offered(web), job}, []string{"create batch on a"}, "0/1"),
+			Entry("their failure is that of who asks", held("a", pod(web, failing)), []plan.Wish{offered(web)}, nil, "0/0"),
+			Entry("they are not pulled beyond the limit", held("a", pod(job, done, sized(1000))), []plan.Wish{offered(web), job}, nil, "1/1"),
+			Entry("they make room for others", held("a", pod(web, done, sized(1000))), []plan.Wish{offered(web), job}, []string{"create batch on a", "delete shop"}, "0/1"),
+			Entry("but not as long as there is room", held("a", pod(web, done, sized(999))), []plan.Wish{offered(web), job}, []string{"create batch on a"}, "0/1"),
+		)
+
+		It("makes no room without a limit", func() {
+			unlimited := limits
+			unlimited.Bytes = 0
+			did, _ := first(held("a", pod(web, done)), unlimited, offered(web), job)
+			Expect(did).To(Equal([]string{"create batch on a"}))
+		})
+
+		It("pulls as many of them at once as of the others", func() {
+			pool := plan.Pool{Wishes: []plan.Wish{offered(web), job}, Machines: []plan.Machine{
+				held("a", pod(web)), held("b", pod(web)), held("c"), held("d"), held("e"), held("f", pod(job, done)),
+			}}
+			Expect(tell(plan.New(now, []plan.Pool{pool}, limits))).To(Equal([]string{"create batch on a", "create batch on b"}))
+			pool.Machines = pool.Machines[1:]
+			Expect(tell(plan.New(now, []plan.Pool{pool}, limits))).To(Equal([]string{"create batch on b", "create batch on c", "create shop on d"}))
+		})
+
+		It("has each wish once, and takes it for offered only if nobody else asks", func() {
+			pool := plan.Pool{}
+			pool.Add(web, true)
+			pool.Add(job, false)
+			pool.Add(web, true)
+			Expect(pool.Wishes).To(Equal([]plan.Wish{offered(web), job}))
+			pool.Add(web, false)
+			pool.Add(job, true)
+			Expect(pool.Wishes).To(Equal([]plan.Wish{web, job}))
+		})
+
+		It("prepares a machine with twenty wishes, and says if more are asked for", func() {
+			wishes := func(n int, change func(plan.Wish) plan.Wish) (all []plan.Wish) {
+				for i := range n {
+					all = append(all, change(plan.NewWish(fmt.Sprint("n", i), []string{"image"}, nil, "")))
+				}
+				return all
+			}
+			same := func(w plan.Wish) plan.Wish { return w }
+			all := wishes(plan.MaxWishes, same)
+			var pods []plan.Pod
+			for _, w := range all {
+				pods = append(pods, pod(w, done, sized(1)))
+			}
+			did, is := first(held("a", pods...), limits, all...)
+			Expect(did).To(BeEmpty())
+			Expect(is).To(Equal("20/20"))
+			did, is = first(held("a", pods...), limits, append([]plan.Wish{offered(web)}, all...)...)
+			Expect(did).To(BeEmpty())
+			Expect(is).To(Equal("20/20"))
+			did, is = first(held("a", append(pods, pod(web))...), limits, append(all, web)...)
+			Expect(did).To(Equal([]string{"delete shop"}))
+			Expect(is).To(Equal("20/20 LimitReached"))
+		})
+	})
+
 	It("waits for no sizes if there is no limit", func() {
 		unlimited := limits
 		unlimited.Bytes = 0
