@@ -44,6 +44,11 @@ var _ = Describe("A hostile user of one namespace", Ordered, func() {
 		expectNothingForStrangers(ctx)
 	})
 
+	It("who has as many images prepared as possible, and forges the pods that pull them, does not affect others", func(ctx context.Context) {
+		expectApart(ctx)
+		expectNothingForStrangers(ctx)
+	})
+
 	It("who federates thousands of the largest objects does not affect others", func(ctx context.Context) {
 		before := pids()
 		Expect(federate(ctx, 2000)).To(Succeed())

@@ -85,7 +85,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		}
 		Expect(cluster.Reset()).To(Succeed())
 	})
-	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/policies", "kubernetes/deploy/manager/access.yaml",
+	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/optional-crds", "kubernetes/policies", "kubernetes/deploy/preparation/access.yaml", "kubernetes/deploy/manager/access.yaml",
 		"kubernetes/deploy/target/access.yaml", "kubernetes/deploy/balancer/access.yaml", "kubernetes/deploy/federation-hub/access.yaml",
 		"kubernetes/deploy/federation-hub/policy.yaml", "kubernetes/deploy/federation-member/access.yaml")).To(Succeed())
 	connect(ctx)
@@ -107,7 +107,7 @@ func programs(ctx context.Context) []localcluster.Program {
 	rates := []string{"--kube-api-qps=150", "--kube-api-burst=200", "--v=2", "--leader-elect=false"}
 	return []localcluster.Program{
 		{Name: driver, Flags: rates},
-		{Name: manager, Kubeconfig: account(manager), Flags: append(rates, "--concurrent-syncs=30", "--controllers=mcm,nodegroup,release,balance")},
+		{Name: manager, Kubeconfig: account(manager), Flags: append(rates, "--concurrent-syncs=30", "--controllers=mcm,nodegroup,release,balance,reserves,capacitybuffer,preparation", "--preparation-bytes=0")},
 		{Name: balancer, Package: "./cmd/" + localcluster.Workloads, Kubeconfig: account("evenkeel-balancer"),
 			Flags: append(rates, "--controllers=balancer", "--namespace=kube-system")},
 		{Name: hub, Package: "./cmd/" + localcluster.Workloads, Kubeconfig: account("evenkeel-federatedhpa"),
