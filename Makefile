@@ -202,7 +202,7 @@ e2e-rbac: ## Compare the rights of the chart's accounts with the requests in the
 	@rm -rf $(AUDIT) && mkdir -p $(AUDIT)
 	EVENKEEL_E2E_AUDIT=$(AUDIT) go tool ginkgo --procs=4 --label-filter='!long || gardener' --timeout=15m --no-color ./test/e2e
 	go run ./test/rights/cmd -audit $(AUDIT) -excuses test/e2e/unused-rights.yaml \
-		kubernetes/deploy/manager/access.yaml kubernetes/deploy/gardener/access.yaml kubernetes/deploy/target/access.yaml kubernetes/deploy/balancer/access.yaml
+		kubernetes/deploy/manager/access.yaml kubernetes/deploy/gardener/access.yaml kubernetes/deploy/target/access.yaml kubernetes/deploy/balancer/access.yaml kubernetes/deploy/preparation/access.yaml
 
 .PHONY: e2e-rbac-federation
 e2e-rbac-federation: AUDIT = $(CURDIR)/.local/audit-federation

@@ -71,7 +71,8 @@ type Pod struct {
 	// Done reports whether all images are there, and Failure why one cannot be pulled now.
 	Done    bool
 	Failure *Failure
-	// Over reports whether it has ended, so that nothing keeps the images: it was evicted, for example.
+	// Over reports whether it has ended, so that nothing keeps the images: it was evicted, for example. Then there
+	// is a failure.
 	Over     bool
 	Deleting bool
 	// Sizes are the bytes of its images, by reference, as far as they are known.
@@ -365,7 +366,7 @@ func (m *Machine) pulling(wishes []Wish) (all []Wish) {
 }
 
 // pulls reports whether a pod is pulling: one that has failed waits for longer and longer.
-func (p *Pod) pulls() bool { return !p.Done && p.Failure == nil && !p.Over }
+func (p *Pod) pulls() bool { return !p.Done && p.Failure == nil }
 
 func (m *Machine) measuring() bool {
 	return slices.ContainsFunc(m.Pods, func(pod Pod) bool { return pod.Measuring })

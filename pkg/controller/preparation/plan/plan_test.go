@@ -92,6 +92,8 @@ var _ = DescribeTable("What is done on a machine", func(m plan.Machine, wishes [
 	Entry("all goes when it leaves the reserve, also in the middle of a pull", released("a", pod(web), pod(job, done)), []plan.Wish{web, job}, []string{"delete shop", "delete batch"}, "0/0"),
 	Entry("all goes when nobody asks", held("a", pod(web, done)), nil, []string{"delete shop"}, "0/0"),
 	Entry("one pod is enough", held("a", pod(web, done), pod(web)), []plan.Wish{web}, []string{"delete shop"}, "1/1"),
+	Entry("a pod for other images of the same namespace is not one", held("a", pod(plan.NewWish("shop", []string{"old"}, nil, ""), done)), []plan.Wish{web}, []string{"create shop on a", "delete shop"}, "0/1"),
+	Entry("what has ended goes if nobody asks for it any more", held("a", pod(job, over)), []plan.Wish{web}, []string{"create shop on a", "delete batch"}, "0/1"),
 	Entry("a pod of another namespace is not one", held("a", pod(web, done, func(p *plan.Pod) { p.Namespace = "other" })), []plan.Wish{web}, []string{"create shop on a", "delete other"}, "0/1"),
 	Entry("what is being deleted counts no more", held("a", pod(web, done, deleting)), []plan.Wish{web}, []string{"create shop on a"}, "0/1"),
 	Entry("what is being deleted is not deleted again", released("a", pod(web, deleting)), []plan.Wish{web}, nil, "0/0"),
@@ -134,6 +136,8 @@ var _ = Describe("A plan", func() {
 			Entry("their failure is that of who asks", held("a", pod(web, failing)), []plan.Wish{offered(web)}, nil, "0/0"),
 			Entry("they are not pulled beyond the limit", held("a", pod(job, done, sized(1000))), []plan.Wish{offered(web), job}, nil, "1/1"),
 			Entry("they make room for others", held("a", pod(web, done, sized(1000))), []plan.Wish{offered(web), job}, []string{"create batch on a", "delete shop"}, "0/1"),
+			Entry("only they do, and only those that are there", held("a", pod(job, done, sized(400)), pod(web, done, func(p *plan.Pod) { p.Sizes = map[string]int64{"other": 700} })), []plan.Wish{offered(web), job, plan.NewWish("third", []string{"c"}, nil, ""), offered(plan.NewWish("fourth", []string{"d"}, nil, ""))},
+				[]string{"create third on a", "delete shop"}, "1/2"),
 			Entry("but not as long as there is room", held("a", pod(web, done, sized(999))), []plan.Wish{offered(web), job}, []string{"create batch on a"}, "0/1"),
 		)
 
@@ -186,6 +190,10 @@ var _ = Describe("A plan", func() {
 			did, is = first(held("a", append(pods, pod(web))...), limits, append(all, web)...)
 			Expect(did).To(Equal([]string{"delete shop"}))
 			Expect(is).To(Equal("20/20 LimitReached"))
+			pool := plan.Pool{Wishes: append(all, web), Machines: []plan.Machine{held("a")}}
+			Expect(plan.New(now, []plan.Pool{pool}, limits).Progress["a"].Failure.Message).To(Equal("a machine is prepared with at most 20 sets of images"))
+			pool.Failure = &plan.Failure{Reason: plan.Invalid}
+			Expect(progress(plan.New(now, []plan.Pool{pool}, limits), "a")).To(Equal("0/20 Invalid"))
 		})
 	})
 
@@ -194,6 +202,39 @@ var _ = Describe("A plan", func() {
 		unlimited.Bytes = 0
 		measuring := held("a", pod(web, done, func(p *plan.Pod) { p.Measuring = true }))
 		Expect(tell(plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web, job}, Machines: []plan.Machine{measuring}}}, unlimited))).To(ConsistOf("create batch on a"))
+	})
+
+	It("says how large images are, and for how long they are pulled", func() {
+		said := func(m plan.Machine, wishes ...plan.Wish) string {
+			return plan.New(now, []plan.Pool{{Wishes: wishes, Machines: []plan.Machine{m}}}, limits).Progress["a"].Failure.Message
+		}
+		Expect(said(held("a", pod(web, done, sized(1001))), web, job)).To(Equal("the images on a machine have 1001 bytes already, and --preparation-bytes is 1000"))
+		Expect(said(held("a", pod(web, since(time.Hour))), web)).To(Equal("pod shop/p-" + web.Key + " has pulled for more than 10m0s"))
+	})
+
+	It("has a limit of one byte", func() {
+		least := limits
+		least.Bytes = 1
+		for _, m := range []plan.Machine{held("a", pod(web, done, sized(1))), held("a", pod(web, done, sized(0), func(p *plan.Pod) { p.Measuring = true }))} {
+			Expect(tell(plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web, job}, Machines: []plan.Machine{m}}}, least))).To(BeEmpty())
+		}
+	})
+
+	It("comes again when what has ended is tried again, or patience ends before", func() {
+		again := func(pods ...plan.Pod) time.Duration {
+			return plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web, job}, Machines: []plan.Machine{held("a", pods...)}}}, limits).Again
+		}
+		Expect(again(pod(web, over))).To(Equal(4 * time.Minute))
+		Expect(again(pod(web, over), pod(job, since(8*time.Minute)))).To(Equal(2 * time.Minute))
+		Expect(again(pod(web, since(8*time.Minute)), pod(job))).To(Equal(2 * time.Minute))
+		Expect(again(pod(web, over, since(time.Hour)))).To(BeNumerically("<=", time.Second))
+	})
+
+	It("looks at no machine for which nothing is asked, and at those for which it is not known", func() {
+		Expect(plan.New(now, []plan.Pool{{Machines: []plan.Machine{held("a")}}}, limits).Progress).To(BeEmpty())
+		p := plan.New(now, []plan.Pool{{Failure: &plan.Failure{Reason: plan.Invalid}, Machines: []plan.Machine{held("a")}}}, limits)
+		Expect(progress(p, "a")).To(Equal("0/0 Invalid"))
+		Expect(p.Progress["a"].Prepared()).To(BeFalse())
 	})
 
 	It("comes again when patience ends", func() {
@@ -210,7 +251,7 @@ var _ = Describe("A plan", func() {
 	})
 
 	It("has the oldest machines first", func() {
-		young := held("young")
+		young := held("0")
 		young.Created = now
 		p := plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web}, Machines: []plan.Machine{young, held("b"), held("a")}}}, limits)
 		Expect(tell(p)).To(Equal([]string{"create shop on a", "create shop on b"}))
@@ -297,6 +338,55 @@ var _ = Describe("A plan", func() {
 			p := plan.New(now, pools, limits)
 			Expect(tell(p)).To(BeEmpty())
 			all(func(m *plan.Machine) { Expect(p.Progress[m.UID].Prepared()).To(BeTrue()) })
+		}
+	})
+})
+
+var _ = Describe("A wish", func() {
+	It("is the same in any order, and another one for anything else", func() {
+		images, secrets := []string{"b", "a", "b"}, []string{"y", "x"}
+		w := plan.NewWish("n", images, secrets, "s")
+		Expect(w).To(Equal(plan.NewWish("n", []string{"a", "b"}, []string{"x", "y", "x"}, "s")))
+		Expect(images).To(Equal([]string{"b", "a", "b"}), "what it is made of stays")
+		Expect(w.Key).To(HaveLen(16))
+		for _, other := range []plan.Wish{
+			plan.NewWish("m", images, secrets, "s"), plan.NewWish("n", images[:2:2], nil, "s"), plan.NewWish("n", images[1:2], secrets, "s"), plan.NewWish("n", images, secrets, ""),
+		} {
+			Expect(other.Key).NotTo(Equal(w.Key))
+		}
+	})
+
+	DescribeTable("is pulled from the registries of its images", func(same bool, first, second string) {
+		pools := []plan.Pool{
+			{Name: "a", Wishes: []plan.Wish{plan.NewWish("a", []string{first}, nil, "")}, Machines: []plan.Machine{held("a")}},
+			{Name: "b", Wishes: []plan.Wish{plan.NewWish("b", []string{second}, nil, "")}, Machines: []plan.Machine{held("b")}},
+		}
+		created := len(plan.New(now, pools, plan.Limits{PerPool: 1, PerRegistry: 1, Patience: time.Hour}).Creations)
+		Expect(created == 1).To(Equal(same))
+	},
+		Entry("Docker's, without a host", true, "web", "library/web"),
+		Entry("Docker's, by its name", true, "shop/web", "docker.io/web"),
+		Entry("one on this computer", false, "localhost/web", "web"),
+		Entry("one with a port", false, "host:5000/web", "web"),
+		Entry("one with a domain", false, "registry.example/web", "web"),
+		Entry("the same", true, "registry.example/web", "registry.example/job/x"),
+		Entry("two", false, "registry.example/web", "other.example/web"),
+	)
+
+	It("counts once for a registry, however many images it has there", func() {
+		pool := plan.Pool{Wishes: []plan.Wish{plan.NewWish("a", []string{"web", "job"}, nil, "")}, Machines: []plan.Machine{held("a"), held("b"), held("c")}}
+		Expect(plan.New(now, []plan.Pool{pool}, plan.Limits{PerPool: 5, PerRegistry: 2, Patience: time.Hour}).Creations).To(HaveLen(2))
+	})
+
+	It("comes in its turn, and the list stays as it is", func() {
+		third := plan.NewWish("third", []string{"c"}, nil, "")
+		for _, wishes := range [][]plan.Wish{{third, web, job}, {job, third, web}} {
+			wishes[2].Offered = true
+			all := []plan.Wish{wishes[2], wishes[0], wishes[1]}
+			given := slices.Clone(all)
+			p := plan.New(now, []plan.Pool{{Wishes: given, Machines: []plan.Machine{held("a")}}}, limits)
+			Expect(p.Creations[0].Wish.Key).To(Equal(wishes[0].Key))
+			Expect(given).To(Equal(all))
 		}
 	})
 })
