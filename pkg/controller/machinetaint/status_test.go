@@ -74,7 +74,10 @@ func witnessPruned(v *machinetaint.View) {
 // devices has a Node offer a resource.
 func devices(name, amount string) machineChange {
 	return func(m *machinetaint.Machine) {
-		m.Node.Status.Allocatable = corev1.ResourceList{corev1.ResourceName(name): resource.MustParse(amount)}
+		if m.Node.Status.Allocatable == nil {
+			m.Node.Status.Allocatable = corev1.ResourceList{}
+		}
+		m.Node.Status.Allocatable[corev1.ResourceName(name)] = resource.MustParse(amount)
 	}
 }
 
@@ -140,6 +143,12 @@ var _ = DescribeTable("The report of a MachineDeployment",
 	Entry("counts only prepared machines as ready", atRest(prepares(map[types.UID]machinetaint.Preparation{"r2": {Missing: true}})), 2, 1, false, machinetaint.Preparing, complete+"; 1 of these not prepared yet"),
 	Entry("says why machines cannot be prepared", atRest(prepares(map[types.UID]machinetaint.Preparation{"r1": {Missing: true}, "r2": {Missing: true, Failure: "NoAccess: 401"}})), 2, 0, false,
 		machinetaint.PreparationFailed, complete+"; 2 of these not prepared yet: NoAccess: 401"),
+	Entry("says the first reason", atRest(prepares(map[types.UID]machinetaint.Preparation{"r1": {Missing: true, Failure: "first"}, "r2": {Missing: true, Failure: "second"}})), 2, 0, false,
+		machinetaint.PreparationFailed, complete+"; 2 of these not prepared yet: first"),
+	Entry("says the first taint", atRest(machine("r1", nodeTainted("readiness.k8s.io/a")), machine("r2", nodeTainted("readiness.k8s.io/b"))), 2, 0, false,
+		reserve.NotReady, complete+"; 2 of these wait for the taint readiness.k8s.io/a to be removed"),
+	Entry("says first that machines are missing, and then why others are not prepared", changed(fleet(2, 2, serving("s1"), serving("s2"), held("r1")), prepares(map[types.UID]machinetaint.Preparation{"r1": {Missing: true, Failure: "no"}})), 1, 0, false, reserve.Growing,
+		"2 of 2 machines serve, 1 of 2 in reserve, 1 of these ready; 1 of these not prepared yet: no"),
 	Entry("says first that machines are not ready", atRest(machine("r1", in(mcm.MachinePending)), prepares(map[types.UID]machinetaint.Preparation{"r1": {Missing: true}, "r2": {Missing: true}})), 2, 0, false,
 		reserve.NotReady, "3 of 3 machines serve, 2 of 2 in reserve, 1 of these ready; 1 of these not prepared yet"),
 	Entry("says that a machine lacks a device that others of its MachineSet have", atRest(machine("s1", devices("example.com/gpu", "8")), machine("r1", devices("example.com/gpu", "8"))), 2, 1, false,
@@ -148,9 +157,14 @@ var _ = DescribeTable("The report of a MachineDeployment",
 		machinetaint.Preparing, complete+"; 2 of these not prepared yet"),
 	Entry("says nothing of devices that it has, fewer or not", atRest(machine("s1", devices("example.com/gpu", "8")), machine("r1", devices("example.com/gpu", "1")), machine("r2", devices("example.com/gpu", "1"))), 2, 2, false,
 		reserve.Complete, complete),
+	Entry("says that it lacks one of two devices", atRest(machine("s1", devices("example.com/gpu", "8"), devices("example.com/net", "1")), machine("r1", devices("example.com/gpu", "8"), devices("example.com/net", "1")), machine("r2", devices("example.com/net", "1"))), 2, 1, false,
+		machinetaint.Preparing, complete+"; 1 of these not prepared yet"),
+	Entry("says nothing of devices that nobody has", atRest(machine("s1", devices("example.com/gpu", "0"))), 2, 2, false, reserve.Complete, complete),
+	Entry("says that a machine whose Node is not known is not prepared", atRest(machine("r1", withoutNode), prepares(map[types.UID]machinetaint.Preparation{"r1": {Missing: true}})), 2, 1, false,
+		machinetaint.Preparing, complete+"; 1 of these not prepared yet"),
 	Entry("says nothing of devices of another MachineSet", atRest(machine("s1", devices("example.com/gpu", "8"), ofSet("old"))), 2, 2, false, reserve.Complete, complete),
 	Entry("says nothing of devices of a Node that is not ready", atRest(machine("s1", devices("example.com/gpu", "8"), notReady)), 2, 2, false, reserve.Complete, complete),
-	Entry("says nothing of what only a kubelet may offer", atRest(machine("s1", devices("scheduling.kubernetes.io/x", "8")), machine("s2", devices("hugepages-2Mi", "8"))), 2, 2, false, reserve.Complete, complete),
+	Entry("says nothing of what only a kubelet may offer", atRest(machine("s1", devices("scheduling.kubernetes.io/x", "8")), machine("s2", devices("hugepages-2Mi", "8")), machine("s3", devices("kubernetes.io/batch", "8"))), 2, 2, false, reserve.Complete, complete),
 	Entry("says nothing of devices while Nodes are old", atRest(machine("s1", devices("example.com/gpu", "8")), unreachable), 2, 2, false, machinetaint.ClusterUnreachable, noAnswer+complete),
 	Entry("says what Nodes of the reserve wait for", atRest(machine("r2", nodeTainted("readiness.k8s.io/network"))), 2, 1, false, reserve.NotReady, complete+"; 1 of these wait for the taint readiness.k8s.io/network to be removed"),
 	Entry("says first that machines are missing", changed(fleet(2, 2, serving("s1"), serving("s2"), held("r1")), machine("r1", nodeTainted("readiness.k8s.io/network"))), 1, 0, false, reserve.Growing,
