@@ -79,6 +79,7 @@ func (s *spec) kubeletConfig() ([]byte, error) {
 		"enforceNodeAllocatable": []string{}, "providerID": s.ProviderID, "registerWithTaints": s.Taints,
 		"systemReserved": s.Reserved, "maxPods": s.Pods, "resolvConf": "", "nodeStatusUpdateFrequency": "5s", "syncFrequency": "10s", "shutdownGracePeriod": "0s",
 	}
+	config["evictionPressureTransitionPeriod"] = "10s"
 	if s.Disk == 0 {
 		config["evictionHard"], config["imageGCHighThresholdPercent"] = never, 100
 	}

@@ -182,4 +182,31 @@ var _ = Describe("A prepared reserve", func() {
 		p.work(ctx, 1, tiny)
 		Eventually(p.running).WithContext(ctx).Should(HaveLen(1), func() string { return p.states(ctx) })
 	})
+
+	It("keeps the images that are asked for when a disk gets full, and leaves the others to the kubelet", func(ctx context.Context) {
+		p := newPool(ctx, "pressed", 0, 1, `"capacity":{"cpu":"1","memory":"512Mi","pods":"30","ephemeral-storage":"700Mi"}`)
+		p.rests(ctx, 0, 1)
+		tags := []string{"g1", "g2", "g3", "g4", "g5"} // each takes 100 MB, and as much unpacked
+		for _, tag := range tags {
+			p.asks(ctx, `[{namespace: default, images: ["`+web(tag)+`"]}]`)
+			Eventually(p.condition).WithContext(ctx).WithTimeout(4*soon).Should(HavePrefix("1 Complete"), "%s: %s", tag, p.states(ctx))
+			Eventually(p.images).WithContext(ctx).Should(ContainElement(web(tag)))
+		}
+		Expect(p.images(ctx)).NotTo(ContainElement(web(tags[0])))
+		p.rests(ctx, 0, 1)
+	}, NodeTimeout(20*time.Minute))
 })
+
+// images are the names of those on the pool's Nodes, as these report them.
+func (p pool) images(ctx context.Context) (all []string, err error) {
+	nodes, err := p.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: corev1.LabelTopologyZone + "=" + p.name})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes.Items {
+		for _, image := range n.Status.Images {
+			all = append(all, image.Names...)
+		}
+	}
+	return all, nil
+}
