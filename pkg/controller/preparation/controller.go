@@ -71,6 +71,7 @@ type Controller struct {
 	workloads   *workloads
 	filled      []cache.DoneChecker
 	ctx         context.Context // of Run
+	begun       time.Time       // is when Run began
 
 	// What follows belongs to sync, which never runs twice at once.
 
@@ -157,7 +158,7 @@ func (c *Controller) Run(ctx context.Context) {
 	defer c.workloads.running.Wait()
 	defer c.podFactory.Shutdown()
 	defer cancel()
-	c.ctx = ctx
+	c.ctx, c.begun = ctx, c.o.Clock.Now()
 	c.podFactory.StartWithContext(ctx)
 	c.changed()
 	c.loop.Run(ctx, c.filled...)

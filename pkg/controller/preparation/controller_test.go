@@ -214,6 +214,11 @@ func (w *world) report(state corev1.ContainerState) {
 
 var running = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 
+// runningFor has run for some time.
+func runningFor(d time.Duration) corev1.ContainerState {
+	return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(time.Now().Add(d))}}
+}
+
 // metric is the value of a metric, or its values by label.
 func (w *world) metric(name string) string {
 	GinkgoHelper()
@@ -225,7 +230,7 @@ func (w *world) metric(name string) string {
 			continue
 		}
 		for _, m := range f.Metric {
-			text := fmt.Sprint(m.GetGauge().GetValue() + m.GetCounter().GetValue())
+			text := fmt.Sprint(m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetHistogram().GetSampleSum())
 			if len(m.Label) > 0 {
 				text = m.Label[0].GetValue() + " " + text
 			}
@@ -260,7 +265,8 @@ var _ = Describe("Machines in reserve", func() {
 			Expect(w.where()).To(ConsistOf("shop r1 job+registry.example/web:v1", "shop r2 job+registry.example/web:v1"))
 			Expect(w.progress("r1")).To(Equal("0/1"))
 			Expect(w.changed).To(Equal(2))
-			w.report(running)
+			w.report(runningFor(-3 * time.Second)) // two seconds after their creation
+			Expect(w.metric("evenkeel_preparation_duration_seconds")).To(Equal("4"))
 			Expect(w.changed).To(Equal(4))
 			Expect(w.progress("r1")).To(Equal("1/1"))
 			Expect(w.metric("evenkeel_preparation_pulled_bytes_total")).To(Equal("2000"))
@@ -269,6 +275,9 @@ var _ = Describe("Machines in reserve", func() {
 			before := len(w.Writes())
 			time.Sleep(time.Hour)
 			Expect(w.Writes()).To(HaveLen(before), "nothing is written at rest")
+			w.end()
+			w.start()
+			Expect(w.metric("evenkeel_preparation_duration_seconds")).To(Equal("0"), "another process has counted it")
 		})
 	})
 

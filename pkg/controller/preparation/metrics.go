@@ -3,6 +3,8 @@
 package preparation
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
@@ -13,6 +15,7 @@ type metrics struct {
 	machines *prometheus.GaugeVec
 	failures *prometheus.GaugeVec
 	bytes    prometheus.Counter
+	seconds  prometheus.Histogram
 }
 
 var failureReasons = []plan.FailureReason{
@@ -30,10 +33,13 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		bytes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "evenkeel_preparation_pulled_bytes_total", Help: "Size of the images that were prepared, as Nodes report it.",
 		}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "evenkeel_preparation_duration_seconds", Help: "How long it took to pull a set of images on a machine.", Buckets: prometheus.ExponentialBuckets(0.5, 2, 13),
+		}),
 	}
 	m.report(plan.Plan{})
 	if r != nil {
-		r.MustRegister(m.machines, m.failures, m.bytes)
+		r.MustRegister(m.machines, m.failures, m.bytes, m.seconds)
 	}
 	return m
 }
@@ -60,4 +66,5 @@ func (m *metrics) report(p plan.Plan) {
 	}
 }
 
-func (m *metrics) pulled(bytes int64) { m.bytes.Add(float64(bytes)) }
+func (m *metrics) pulled(bytes int64)          { m.bytes.Add(float64(bytes)) }
+func (m *metrics) pulledIn(took time.Duration) { m.seconds.Observe(took.Seconds()) }

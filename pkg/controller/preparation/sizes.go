@@ -48,9 +48,22 @@ func (c *Controller) sizesOf(pod *corev1.Pod) (sizes map[string]int64, measuring
 			}
 		}
 		c.sizes[pod.UID] = m
+		if started := startOf(pod); started.After(c.begun) {
+			c.metrics.pulledIn(started.Sub(pod.CreationTimestamp.Time))
+		}
 		c.loop.Add(everything)
 	}
 	return m.sizes, !m.next.IsZero()
+}
+
+// startOf returns when the container of a pod started, which is after all images are there.
+func startOf(pod *corev1.Pod) (at time.Time) {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Running != nil {
+			at = c.State.Running.StartedAt.Time
+		}
+	}
+	return at
 }
 
 // measure reads Nodes whose images are not known yet, and returns when to do so again; 0 means never.
