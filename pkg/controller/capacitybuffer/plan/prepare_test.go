@@ -51,6 +51,9 @@ var _ = Describe("The images of buffers (law 12)", func() {
 			naming("plain"), naming("off", prepared("false"), in("other")),
 		}})
 		Expect(preparations(v)).To(ConsistOf("a: shop PodTemplate/web", "b: web Deployment/web"))
+		for _, b := range v.Buffers {
+			Expect(meta.FindStatusCondition(b.Object.Status.Conditions, v1beta1.ConditionReadyForProvisioning).Message).To(Equal("the buffer asks for 1 chunk"))
+		}
 		Expect(plan.New(v).Requests).To(BeEmpty())
 		v.Buffers[0].Object.Annotations, v.Buffers[1].Object.Annotations = nil, nil
 		Expect(preparations(After(v))).To(ConsistOf("b: web Deployment/web"))
