@@ -115,6 +115,9 @@ type Machine struct {
 	Pods       []Pod
 	// Refused are wishes for which no pod could be created a moment ago, by key.
 	Refused map[string]Failure
+
+	// byWish are the pods that are not being deleted, by namespace and wish.
+	byWish map[[2]string]*Pod
 }
 
 // Pool is a MachineDeployment.
@@ -198,7 +201,9 @@ func New(now time.Time, pools []Pool, l Limits) Plan {
 	under := map[bool]*pulls{false: {registry: map[string]int{}}, true: {registry: map[string]int{}}}
 	for i := range pools {
 		pools[i].limitWishes()
-		for _, m := range pools[i].Machines {
+		for j := range pools[i].Machines {
+			m := &pools[i].Machines[j]
+			m.indexPods()
 			for _, w := range m.pulling(pools[i].Wishes) {
 				under[w.Offered].add(w)
 			}
@@ -257,8 +262,9 @@ func (p *Plan) forMachine(now time.Time, one *Pool, m *Machine, l Limits, under 
 		busy[w.Offered] = true
 	}
 	measuring := l.Bytes > 0 && m.measuring()
+	bytes := map[bool]int64{false: m.bytes(one.Wishes, false), true: m.bytes(one.Wishes, true)}
 	for _, w := range one.Wishes {
-		pod, bytes := m.podFor(w), m.bytes(one.Wishes, w.Offered)
+		pod := m.podFor(w)
 		failure, refused := m.Refused[w.Key]
 		done, missing := false, (*Failure)(nil)
 		switch {
@@ -268,13 +274,15 @@ func (p *Plan) forMachine(now time.Time, one *Pool, m *Machine, l Limits, under 
 			missing = p.failureOf(now, pod, l)
 		case refused:
 			missing = &failure
-		case l.Bytes > 0 && bytes >= l.Bytes:
-			missing = &Failure{LimitReached, fmt.Sprintf("the images on a machine have %d bytes already, and --preparation-bytes is %d", bytes, l.Bytes)}
+		case l.Bytes > 0 && bytes[w.Offered] >= l.Bytes:
+			missing = &Failure{LimitReached, fmt.Sprintf("the images on a machine have %d bytes already, and --preparation-bytes is %d", bytes[w.Offered], l.Bytes)}
 		case m.Able && !busy[w.Offered] && !(w.Offered && busy[false]) && !measuring && l.allows(under[w.Offered], w):
 			p.Creations = append(p.Creations, Creation{m, w})
 			under[w.Offered].add(w)
 			busy[w.Offered] = true
-			p.makeRoom(one, m, l)
+			if l.Bytes > 0 && bytes[true] >= l.Bytes {
+				p.makeRoom(one, m)
+			}
 		}
 		if w.Offered {
 			continue
@@ -288,12 +296,8 @@ func (p *Plan) forMachine(now time.Time, one *Pool, m *Machine, l Limits, under 
 	return progress
 }
 
-// makeRoom deletes pods for what is offered if all images of a machine have reached the limit: the kubelet may remove
-// these images then.
-func (p *Plan) makeRoom(one *Pool, m *Machine, l Limits) {
-	if l.Bytes == 0 || m.bytes(one.Wishes, true) < l.Bytes {
-		return
-	}
+// makeRoom deletes pods for what is offered, so that the kubelet may remove these images.
+func (p *Plan) makeRoom(one *Pool, m *Machine) {
 	for _, w := range one.Wishes {
 		if pod := m.podFor(w); pod != nil && w.Offered {
 			p.Deletions = append(p.Deletions, *pod)
@@ -346,14 +350,17 @@ func (p *Plan) failureOf(now time.Time, pod *Pod, l Limits) *Failure {
 	return nil
 }
 
-// podFor returns the pod for a wish; nil if there is none, or only one that is being deleted.
-func (m *Machine) podFor(w Wish) *Pod {
-	i := slices.IndexFunc(m.Pods, func(pod Pod) bool { return pod.Wish == w.Key && pod.Namespace == w.Namespace && !pod.Deleting })
-	if i < 0 {
-		return nil
+func (m *Machine) indexPods() {
+	m.byWish = map[[2]string]*Pod{}
+	for i := len(m.Pods) - 1; i >= 0; i-- { // the first of several counts
+		if pod := &m.Pods[i]; !pod.Deleting {
+			m.byWish[[2]string{pod.Namespace, pod.Wish}] = pod
+		}
 	}
-	return &m.Pods[i]
 }
+
+// podFor returns the pod for a wish; nil if there is none, or only one that is being deleted.
+func (m *Machine) podFor(w Wish) *Pod { return m.byWish[[2]string{w.Namespace, w.Key}] }
 
 // pulling returns the wishes for which a pod of a machine pulls images.
 func (m *Machine) pulling(wishes []Wish) (all []Wish) {
