@@ -32,7 +32,7 @@ func Judge(pod *corev1.Pod) (done, over bool, failure *Failure) {
 		case c.State.Running != nil:
 			return true, false, nil
 		case w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing":
-			return false, false, &Failure{reasonOf(w.Message), limited(cmp.Or(w.Message, w.Reason))}
+			return false, false, &Failure{reasonOf(w.Reason + " " + w.Message), limited(cmp.Or(w.Message, w.Reason))}
 		}
 	}
 	return false, false, nil
@@ -46,7 +46,7 @@ func reasonOf(message string) FailureReason {
 		words  []string
 	}{
 		{NoSpace, []string{"no space left", "disk quota exceeded"}},
-		{NoAccess, []string{"unauthorized", "forbidden", "authorization failed", "access denied", "no basic auth", "401", "403", "unable to retrieve some image pull secrets"}},
+		{NoAccess, []string{"unauthorized", "forbidden", "authorization failed", "access denied", "no basic auth", "unable to retrieve some image pull secrets"}},
 		{ImageNotFound, []string{"not found", "manifest unknown", "name unknown", "invalidimagename", "couldn't parse image", "invalid reference", "no match for platform"}},
 	} {
 		for _, word := range one.words {

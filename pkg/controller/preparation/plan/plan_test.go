@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -409,10 +410,37 @@ var _ = DescribeTable("What a pod's status says", func(status corev1.PodStatus, 
 	Entry("a disk is full", waiting("ErrImagePull", "write /var/lib: no space left on device, not found"), false, false, plan.NoSpace),
 	Entry("a registry is down", waiting("ErrImagePull", "dial tcp: connection refused"), false, false, plan.PullFailed),
 	Entry("there is only a reason", waiting("CreateContainerConfigError", ""), false, false, plan.PullFailed),
+	Entry("a digest has the numbers of a status", waiting("ErrImagePull", "r/x@sha256:0401403: connection reset"), false, false, plan.PullFailed),
+	Entry("containers are being made ready", waiting("PodInitializing", ""), false, false, plan.FailureReason("")),
+	Entry("a container has yet to be seen", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{}}}, false, false, plan.FailureReason("")),
 	Entry("a message is long", waiting("ErrImagePull", string(slices.Repeat([]byte("é"), 400))), false, false, plan.PullFailed),
 	Entry("it was evicted", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on resource: ephemeral-storage"}, false, true, plan.NoSpace),
 	Entry("it has ended", corev1.PodStatus{Phase: corev1.PodSucceeded}, false, true, plan.PullFailed),
 )
+
+var _ = DescribeTable("A failure is told apart by words", func(reason plan.FailureReason, messages ...string) {
+	for _, message := range messages {
+		_, _, failure := plan.Judge(&corev1.Pod{Status: waiting("ErrImagePull", message)})
+		Expect(*failure).To(Equal(plan.Failure{Reason: reason, Message: message}))
+	}
+},
+	Entry(nil, plan.NoSpace, "no space left on device", "Disk quota exceeded"),
+	Entry(nil, plan.NoAccess, "401 Unauthorized", "403 Forbidden", "authorization failed", "pull access denied", "no basic auth credentials", "Unable to retrieve some image pull secrets (x)"),
+	Entry(nil, plan.ImageNotFound, "not found", "manifest unknown", "name unknown", "couldn't parse image reference", "invalid reference format", "no match for platform in manifest"),
+	Entry(nil, plan.PullFailed, "EOF"),
+)
+
+var _ = It("A failure without a message is its reason, and a long message is cut", func() {
+	said := func(status corev1.PodStatus) plan.Failure {
+		_, _, failure := plan.Judge(&corev1.Pod{Status: status})
+		return *failure
+	}
+	Expect(said(waiting("InvalidImageName", ""))).To(Equal(plan.Failure{Reason: plan.ImageNotFound, Message: "InvalidImageName"}))
+	Expect(said(corev1.PodStatus{Phase: corev1.PodFailed, Message: "out of pods"}).Message).To(Equal("out of pods"))
+	for n, want := range map[int]string{300: strings.Repeat("x", 300), 301: strings.Repeat("x", 300) + "..."} {
+		Expect(said(waiting("ErrImagePull", strings.Repeat("x", n))).Message).To(Equal(want))
+	}
+})
 
 func waiting(reason, message string) corev1.PodStatus {
 	return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}}
