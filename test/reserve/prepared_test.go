@@ -46,7 +46,7 @@ func preparing(s machinetaint.Settings) storm.Program {
 		}
 		return manager.ProgramWith(s, func(p *manager.Process, machines *stores.Informers, nodes *target.Informers) error {
 			c, err := preparation.New(p.Core, machines, nodes, preparation.Options{
-				Target: p.Target, Image: "wait", States: states, Limits: plan.Limits{PerPool: 2, PerRegistry: 2, Bytes: 1 << 40, Patience: time.Hour},
+				Cluster: p.Control, Target: p.Target, Image: "wait", States: states, Limits: plan.Limits{PerPool: 2, PerRegistry: 2, Bytes: 1 << 40, Patience: time.Hour},
 			})
 			if err != nil {
 				return err
@@ -149,18 +149,25 @@ var _ = Describe("A hundred machines in reserve", func() {
 })
 
 var _ = Describe("Storms over machines that are prepared", func() {
-	It("end as calm weather does: no pod that pulls keeps a machine busy, or stays on one that serves or is gone", func() {
+	It("end as calm weather does, with one instance and with two: no pod that pulls keeps a machine busy, or stays on one that serves or is gone", func() {
 		storm.Seeds(suite, 2, func(seed uint64) {
 			settings := counted(seed)
 			c := inhabit(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
 			defer c.End()
-			c.process = c.Start(evenkeel, preparing(settings))
+			var processes []*storm.Process
+			if seed%4 < 2 {
+				first, second := c.Twins(evenkeel, preparing(settings))
+				processes = []*storm.Process{first, second}
+			} else {
+				processes = []*storm.Process{c.Start(evenkeel, preparing(settings))}
+			}
+			c.process = processes[0]
 			c.start()
 			c.Start("kubelets", c.actor(c.pull))
 			random := rand.New(rand.NewPCG(seed, 9))
 			g := newGuard(c)
 			c.AfterWrite(g.follow)
-			c.Storm(random, c.process)
+			c.Storm(random, processes...)
 			c.work(3)
 			c.pool(3, excess(2), bounds(fmt.Sprintf("1:%d", most)), prepared)
 			for _, kind := range random.Perm(disturbances) {

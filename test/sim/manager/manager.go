@@ -37,8 +37,8 @@ type Process struct {
 	Client     versioned.Interface
 	Core       kubernetes.Interface
 	Controller *machinedeployment.Controller
-	// Target is the probe of the target cluster.
-	Target *reachability.Cluster
+	// Control and Target are the probes of the clusters.
+	Control, Target *reachability.Cluster
 
 	ctx     context.Context
 	running sync.WaitGroup
@@ -67,7 +67,7 @@ func ProgramWith(s machinetaint.Settings, beside Neighbor) storm.Program {
 		if err != nil {
 			return err
 		}
-		p := &Process{Client: client, Core: core, Controller: c, Target: far, ctx: ctx}
+		p := &Process{Client: client, Core: core, Controller: c, Control: near, Target: far, ctx: ctx}
 		defer p.running.Wait()
 		if beside != nil {
 			if err := beside(p, machines, nodes); err != nil {
