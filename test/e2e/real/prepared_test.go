@@ -153,7 +153,7 @@ var _ = Describe("A prepared reserve", func() {
 				return "", err
 			}
 			return is.Status.ContainerStatuses[0].State.Waiting.Message, nil
-		}).WithContext(ctx).Should(ContainSubstring("401"))
+		}).WithContext(ctx).Should(ContainSubstring("no basic auth credentials"))
 	})
 
 	It("says that a registry is too slow, and is released in the middle of a pull, after which its pod starts", func(ctx context.Context) {
