@@ -117,8 +117,8 @@ func (d *deployment) isUpdatingInPlace() bool {
 }
 
 // scaleInPlace acts on a new number of replicas in an update. The newest MachineSet grows, and the oldest
-// ones shrink, since their machines would have to be updated. What is beyond replicas is the surge of the
-// newest one.
+// ones shrink, since their machines would have to be updated; machines that the reserve gives up go first,
+// whatever MachineSet they are of. What is beyond replicas is the surge of the newest one.
 func (d *deployment) scaleInPlace() {
 	outdated := false
 	for _, s := range d.deciding() {
@@ -130,15 +130,19 @@ func (d *deployment) scaleInPlace() {
 	if !outdated {
 		return
 	}
-	size := d.newest.Object.Spec.Replicas
-	surplus := sizes(d.sets()) - d.replicas() - min(size, d.surgeInPlace())
+	surplus := sizes(d.sets()) - d.replicas() - min(d.newest.Object.Spec.Replicas, d.surgeInPlace())
+	for _, s := range d.sets() {
+		spare := min(max(surplus, 0), s.Object.Spec.Replicas, d.spareIn(s))
+		d.shrinkTo(s, s.Object.Spec.Replicas-spare)
+		surplus -= spare
+	}
 	for _, s := range d.old {
 		fewer := min(max(surplus, 0), s.Object.Spec.Replicas)
 		d.shrinkTo(s, s.Object.Spec.Replicas-fewer)
 		surplus -= fewer
 	}
 	if missing := d.replicas() - sizes(d.sets()); missing > 0 {
-		d.resize(d.newest, size+missing)
+		d.resize(d.newest, d.newest.Object.Spec.Replicas+missing)
 	}
 }
 

@@ -177,3 +177,16 @@ var _ = DescribeTable("A rollout with a reserve",
 	Entry("begins: nothing goes before there is a new set", withSpares(1, newDeployment(1), of("old", 2, "rR", keptSized(2))), "new set of 1"),
 	Entry("with Recreate, lets all old ones go", withSpares(2, newDeployment(1, recreates), of("old", 3, "rRB")), "old 3 -> 0, delete old-0 (Surplus), delete old-1 (Surplus), delete old-2 (Surplus)"),
 )
+
+// updatedByHand has machines be updated in place, by people.
+func updatedByHand(d *api.MachineDeployment) { d.Spec.Strategy = manual.strategy() }
+
+var _ = DescribeTable("An update in place with a reserve",
+	func(s *spares, want string) { Expect(tale(s.decide())).To(Equal(want)) },
+	Entry("begins with nothing beside the reserve", withSpares(1, newDeployment(2, updatedByHand), of("old", 3, "rrR")), "new set of 0"),
+	Entry("has what it gets in reserve in the newest set", withSpares(2, newDeployment(3, updatedByHand), of("old", 3, "rrr", keptSized(3)), of("new", 0, "", keptSized(3))), "new 0 -> 2, new creates 2, 2 in reserve"),
+	Entry("gives up what cannot be created, and none that serves", changed(withSpares(2, newDeployment(3, updatedByHand), of("old", 3, "rrr"), of("new", 2, "CC")), wants(0)), "new 2 -> 0, delete new-0 (Surplus), delete new-1 (Surplus)"),
+	Entry("gives up one of them, whatever is applied", withSpares(2, newDeployment(3, updatedByHand), of("old", 3, "rrr"), of("new", 2, "RC")), "new 2 -> 1, delete new-1 (Surplus)"),
+	Entry("gives up machines in reserve of all sets", changed(withSpares(2, newDeployment(2, updatedByHand), of("old", 3, "rrR"), of("new", 1, "R")), wants(0)), "old 3 -> 2, new 1 -> 0, delete old-2 (Surplus), delete new-0 (Surplus)"),
+	Entry("gives up old ones if replicas fall", withSpares(1, newDeployment(2, updatedByHand), of("old", 3, "rrr", keptSized(4)), of("new", 1, "R", keptSized(4))), "old 3 -> 2, delete old-0 (Surplus)"),
+)
