@@ -136,9 +136,10 @@ func (s *spares) checkDeletions(t *rapid.T, p Plan, story []string) {
 			t.Fatalf("%s goes, closed %t, empty %t: %s\n%s", name, closed, empty, tale(p), strings.Join(story, "\n"))
 		}
 	}
+	inPlace := s.View.Deployment.Spec.Strategy.Type == mcm.InPlaceUpdateMachineDeploymentStrategyType
 	for name, reason := range deleted {
 		busy := len(s.pods[after[name].Labels[mcm.NodeLabelKey]]) > 0
-		if busy && !pool.Marked(after[name]) && reason == Surplus && idle > s.wanted() && !rollout {
+		if busy && !pool.Marked(after[name]) && reason == Surplus && idle > s.wanted() && (!rollout || inPlace) {
 			t.Fatalf("%s goes with its pods, and %d wait in reserve, of %d desired: %s\n%s", name, idle, s.wanted(), tale(p), strings.Join(story, "\n"))
 		}
 	}
@@ -279,6 +280,32 @@ var _ = Describe("Any MachineDeployment with a reserve", func() {
 			s.settleSpares(t, &story)
 			if !s.atRest() && !s.tolerated() {
 				t.Fatalf("%d and %d are wanted:\n%s", s.View.Deployment.Spec.Replicas, s.wanted(), strings.Join(story, "\n"))
+			}
+		})
+	})
+
+	It("deletes none that pods run on in an update in place while more wait in reserve than are wanted", func() {
+		rapid.Check(GinkgoTB(), func(t *rapid.T) {
+			old, spare := rapid.IntRange(1, 4).Draw(t, "old"), rapid.IntRange(0, 3).Draw(t, "spares")
+			d := newDeployment(int32(old))
+			created := rapid.StringMatching(fmt.Sprintf("[RPC]{%d}", spare)).Draw(t, "newest")
+			s := withSpares(int32(spare), d, of("old", int32(old), strings.Repeat("r", old)), of("new", int32(spare), created))
+			how := manual
+			if rapid.Bool().Draw(t, "auto") {
+				how = auto(0, rapid.IntRange(0, 2).Draw(t, "unavailable in place"))
+			}
+			s.edit(func(d *api.MachineDeployment) { d.Spec.Strategy = how.strategy() })
+			var story []string
+			for range rapid.IntRange(1, 10).Draw(t, "steps") {
+				if rapid.Bool().Draw(t, "another excess") {
+					wants(rapid.Int32Range(0, 3).Draw(t, "excess"))(s)
+				}
+				p := s.decide()
+				story = append(story, s.sketch()+" => "+tale(p))
+				s.checkDeletions(t, p, story)
+				s.carryOut(p)
+				s.turn(func(what string) bool { return rapid.Bool().Draw(t, what) })
+				s.Now = s.Now.Add(time.Second)
 			}
 		})
 	})
