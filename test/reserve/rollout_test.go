@@ -261,6 +261,7 @@ var _ = Describe("A reserve, while its template has been edited", func() {
 				for _, name := range c.selected() {
 					c.updated(name)
 				}
+				c.componentsReady()
 			}
 			c.settle()
 			Expect(c.numbers()).To(Equal("3+1 status 1/1 True Complete"))
@@ -317,6 +318,7 @@ var _ = Describe("A reserve, while its template has been edited", func() {
 			for range 4 {
 				c.updated(c.old(current)[0])
 				c.settle()
+				c.componentsReady()
 			}
 			Expect(c.old(current)).To(BeEmpty())
 			c.settle()
