@@ -60,9 +60,10 @@ var updates = []story{
 			t.faults(ctx, "outage: true")
 			t.askForReserve(ctx)
 			t.expect("the extension is content while no spare can be made", t.reconciled(ctx))
+			t.expect("all machines that wait for an update stay, and no other", t.settling(ctx, t.n))
 			t.faults(ctx, "extraBootDelay: 10m")
-			t.expect("spares boot", t.booting(ctx, spares))
-			t.expect("the extension is content while spares boot", t.reconciled(ctx))
+			t.expect("one is tried, and boots", t.booting(ctx, 1))
+			t.expect("the extension is content while it boots", t.reconciled(ctx))
 			t.faults(ctx, "")
 			t.n += spares
 			t.expect("the reserve comes up", t.settling(ctx, t.n))
