@@ -261,7 +261,6 @@ func (p *Plan) forMachine(now time.Time, one *Pool, m *Machine, l Limits, under 
 	for _, w := range m.pulling(one.Wishes) {
 		busy[w.Offered] = true
 	}
-	measuring := l.Bytes > 0 && m.measuring()
 	bytes := map[bool]int64{false: m.bytes(one.Wishes, false), true: m.bytes(one.Wishes, true)}
 	for _, w := range one.Wishes {
 		pod := m.podFor(w)
@@ -276,7 +275,7 @@ func (p *Plan) forMachine(now time.Time, one *Pool, m *Machine, l Limits, under 
 			missing = &failure
 		case l.Bytes > 0 && bytes[w.Offered] >= l.Bytes:
 			missing = &Failure{LimitReached, fmt.Sprintf("the images on a machine have %d bytes already, and --preparation-bytes is %d", bytes[w.Offered], l.Bytes)}
-		case m.Able && !busy[w.Offered] && !(w.Offered && busy[false]) && !measuring && l.allows(under[w.Offered], w):
+		case m.Able && !busy[w.Offered] && !(w.Offered && busy[false]) && (l.Bytes == 0 || !m.measuring(one.Wishes, w.Offered)) && l.allows(under[w.Offered], w):
 			p.Creations = append(p.Creations, Creation{m, w})
 			under[w.Offered].add(w)
 			busy[w.Offered] = true
@@ -375,8 +374,12 @@ func (m *Machine) pulling(wishes []Wish) (all []Wish) {
 // pulls reports whether a pod is pulling: one that has failed waits for longer and longer.
 func (p *Pod) pulls() bool { return !p.Done && p.Failure == nil }
 
-func (m *Machine) measuring() bool {
-	return slices.ContainsFunc(m.Pods, func(pod Pod) bool { return pod.Measuring })
+// measuring reports whether more of the images of a machine will be known soon, with those that are offered or without.
+func (m *Machine) measuring(wishes []Wish, offered bool) bool {
+	return slices.ContainsFunc(wishes, func(w Wish) bool {
+		pod := m.podFor(w)
+		return pod != nil && pod.Measuring && (offered || !w.Offered)
+	})
 }
 
 // bytes is the size of the images of a machine, with those that are offered or without. Pods can share images.

@@ -33,8 +33,9 @@ func pod(w plan.Wish, change ...func(*plan.Pod)) plan.Pod {
 	return p
 }
 
-func done(p *plan.Pod)     { p.Done, p.Sizes = true, map[string]int64{p.Wish: 600} }
-func deleting(p *plan.Pod) { p.Deleting = true }
+func done(p *plan.Pod)      { p.Done, p.Sizes = true, map[string]int64{p.Wish: 600} }
+func measuring(p *plan.Pod) { p.Measuring = true }
+func deleting(p *plan.Pod)  { p.Deleting = true }
 func over(p *plan.Pod) {
 	p.Over, p.Failure = true, &plan.Failure{Reason: plan.NoSpace, Message: "evicted"}
 }
@@ -107,7 +108,7 @@ var _ = DescribeTable("What is done on a machine", func(m plan.Machine, wishes [
 	}(), []plan.Wish{web}, nil, "0/1 Refused"),
 	Entry("nothing more is pulled where images have reached their limit", held("a", pod(web, done, sized(1000))), []plan.Wish{web, job}, nil, "1/2 LimitReached"),
 	Entry("but below it", held("a", pod(web, done, sized(999))), []plan.Wish{web, job}, []string{"create batch on a"}, "1/2"),
-	Entry("nothing more is pulled until it is known how large the images are", held("a", pod(web, done, func(p *plan.Pod) { p.Measuring = true })), []plan.Wish{web, job}, nil, "1/2"),
+	Entry("nothing more is pulled until it is known how large the images are", held("a", pod(web, done, measuring)), []plan.Wish{web, job}, nil, "1/2"),
 	Entry("images of two sets add up", held("a", pod(web, done), pod(job, done)), []plan.Wish{web, job, plan.NewWish("c", []string{"c"}, nil, "")}, nil, "2/3 LimitReached"),
 	Entry("an image of two sets counts once", held("a", pod(web, done, sized(600)), pod(job, done, sized(600))), []plan.Wish{web, job, plan.NewWish("c", []string{"c"}, nil, "")}, []string{"create c on a"}, "2/3"),
 	Entry("patience ends", held("a", pod(web, since(10*time.Minute))), []plan.Wish{web}, nil, "0/1 TooSlow"),
@@ -134,6 +135,8 @@ var _ = Describe("A plan", func() {
 			Entry("they are pulled when all others are there, and count for nothing", held("a", pod(job, done)), []plan.Wish{offered(web), job}, []string{"create shop on a"}, "1/1"),
 			Entry("they are pulled where another one fails", held("a", pod(job, failing)), []plan.Wish{offered(web), job}, []string{"create shop on a"}, "0/1 NoAccess"),
 			Entry("no other one waits for them", held("a", pod(web)), []plan.Wish{offered(web), job}, []string{"create batch on a"}, "0/1"),
+			Entry("no other one waits until it is known how large they are", held("a", pod(web, done, measuring)), []plan.Wish{offered(web), job}, []string{"create batch on a"}, "0/1"),
+			Entry("they wait until that is known of all", held("a", pod(job, done, measuring)), []plan.Wish{offered(web), job}, nil, "1/1"),
 			Entry("their failure is that of who asks", held("a", pod(web, failing)), []plan.Wish{offered(web)}, nil, "0/0"),
 			Entry("they are not pulled beyond the limit", held("a", pod(job, done, sized(1000))), []plan.Wish{offered(web), job}, nil, "1/1"),
 			Entry("they make room for others", held("a", pod(web, done, sized(1000))), []plan.Wish{offered(web), job}, []string{"create batch on a", "delete shop"}, "0/1"),
@@ -201,8 +204,8 @@ var _ = Describe("A plan", func() {
 	It("waits for no sizes if there is no limit", func() {
 		unlimited := limits
 		unlimited.Bytes = 0
-		measuring := held("a", pod(web, done, func(p *plan.Pod) { p.Measuring = true }))
-		Expect(tell(plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web, job}, Machines: []plan.Machine{measuring}}}, unlimited))).To(ConsistOf("create batch on a"))
+		m := held("a", pod(web, done, measuring))
+		Expect(tell(plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web, job}, Machines: []plan.Machine{m}}}, unlimited))).To(ConsistOf("create batch on a"))
 	})
 
 	It("says how large images are, and for how long they are pulled", func() {
@@ -216,7 +219,7 @@ var _ = Describe("A plan", func() {
 	It("has a limit of one byte", func() {
 		least := limits
 		least.Bytes = 1
-		for _, m := range []plan.Machine{held("a", pod(web, done, sized(1))), held("a", pod(web, done, sized(0), func(p *plan.Pod) { p.Measuring = true }))} {
+		for _, m := range []plan.Machine{held("a", pod(web, done, sized(1))), held("a", pod(web, done, sized(0), measuring))} {
 			Expect(tell(plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web, job}, Machines: []plan.Machine{m}}}, least))).To(BeEmpty())
 		}
 	})
