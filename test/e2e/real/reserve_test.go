@@ -95,7 +95,7 @@ var _ = Describe("A reserve of real machines", func() {
 		p := newPool(ctx, "attended", 0, 1, small)
 		p.agent(ctx, "early", true)
 		p.agent(ctx, "late", false)
-		early, late := pool{name: "early"}, pool{name: "late"}
+		early, late := poolOf(cluster, "early"), poolOf(cluster, "late")
 		p.rests(ctx, 0, 1)
 		reserve := p.node(ctx, "closed")
 		Eventually(early.running).WithContext(ctx).Should(values(ConsistOf(reserve)))
