@@ -9,10 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 )
-
-// preparers selects the pods that pull images.
-const preparers = v1alpha1.AnnotationPrefix + "preparation"
 
 // prepared has the images of a Deployment pulled on the machines in reserve of a zone, and ends that.
 func (s *stage) prepared(ctx context.Context) error {
@@ -20,7 +18,7 @@ func (s *stage) prepared(ctx context.Context) error {
 		return err
 	}
 	took, err := s.pollUntil(ctx, func(ctx context.Context) (string, bool, error) {
-		text, done, err := s.running(ctx, preparers, perZone)
+		text, done, err := s.running(ctx, plan.Label, perZone)
 		if err != nil || !done {
 			return text, false, err
 		}
@@ -31,7 +29,7 @@ func (s *stage) prepared(ctx context.Context) error {
 		return err
 	}
 	s.measured.took("images on two machines in reserve (kwok plays the pulls)", took)
-	if err := s.show(ctx, "get", "pods", "-l", preparers, "-o", "custom-columns=NAME:.metadata.name,IMAGE:.spec.volumes[*].image.reference,NODE:.spec.nodeName"); err != nil {
+	if err := s.show(ctx, "get", "pods", "-l", plan.Label, "-o", "custom-columns=NAME:.metadata.name,IMAGE:.spec.volumes[*].image.reference,NODE:.spec.nodeName"); err != nil {
 		return err
 	}
 	fmt.Println("\nReal kubelets have pulled the image by now: make bench-ready measures what that saves.")
@@ -39,7 +37,7 @@ func (s *stage) prepared(ctx context.Context) error {
 		return err
 	}
 	_, err = s.pollUntil(ctx, func(ctx context.Context) (string, bool, error) {
-		list, err := s.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: preparers})
+		list, err := s.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: plan.Label})
 		if err != nil {
 			return "", false, err
 		}

@@ -16,11 +16,7 @@ func generateMetricsPage(out string) error {
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(metrics.AlertsFile)
-	if err != nil {
-		return fmt.Errorf("read alerts: %w", err)
-	}
-	groups, err := metrics.ReadAlerts(text)
+	groups, err := readAlerts()
 	if err != nil {
 		return err
 	}
@@ -28,12 +24,13 @@ func generateMetricsPage(out string) error {
 	if err != nil {
 		return err
 	}
-	to := filepath.Join(out, metrics.PageFile)
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return fmt.Errorf("make folder: %w", err)
+	return writeFile(filepath.Join(out, metrics.PageFile), page)
+}
+
+func readAlerts() ([]metrics.Group, error) {
+	text, err := os.ReadFile(metrics.AlertsFile)
+	if err != nil {
+		return nil, fmt.Errorf("read alerts: %w", err)
 	}
-	if err := os.WriteFile(to, page, 0o644); err != nil {
-		return fmt.Errorf("write page of metrics: %w", err)
-	}
-	return nil
+	return metrics.ReadAlerts(text)
 }

@@ -90,11 +90,7 @@ func runPlugin(out, plugin string, request *pluginpb.CodeGeneratorRequest) error
 		return fmt.Errorf("%s", response.GetError())
 	}
 	for _, made := range response.File {
-		to := filepath.Join(out, made.GetName())
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(to, []byte(made.GetContent()), 0o644); err != nil {
+		if err := writeFile(filepath.Join(out, made.GetName()), []byte(made.GetContent())); err != nil {
 			return err
 		}
 	}

@@ -21,12 +21,8 @@ func generateReasons(out string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		to := filepath.Join(out, path)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return fmt.Errorf("make folder: %w", err)
-		}
-		if err := os.WriteFile(to, []byte(page), 0o644); err != nil {
-			return fmt.Errorf("write page: %w", err)
+		if err := writeFile(filepath.Join(out, path), []byte(page)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -19,9 +19,5 @@ func generateSeedReserves(out string) error {
 	}
 	const annotations = "  annotations:\n"
 	kept := strings.Replace(string(text), annotations, annotations+"    resources.gardener.cloud/keep-object: \"true\"\n", 1)
-	to := filepath.Join(out, seedReserves)
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(to, []byte("# Made from "+crds+" by make generate.\n"+kept), 0o644)
+	return writeFile(filepath.Join(out, seedReserves), []byte("# Made from "+crds+" by make generate.\n"+kept))
 }

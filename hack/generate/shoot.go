@@ -47,20 +47,15 @@ func generateShootMonitoring(out string) error {
 	}
 	folder := filepath.Join(out, additions)
 	return errors.Join(
-		os.MkdirAll(folder, 0o755),
-		os.WriteFile(filepath.Join(folder, "alerts.yaml"), alerts, 0o644),
-		os.WriteFile(filepath.Join(folder, "dashboard.json"), shown, 0o644),
+		writeFile(filepath.Join(folder, "alerts.yaml"), alerts),
+		writeFile(filepath.Join(folder, "dashboard.json"), shown),
 	)
 }
 
 // shootAlerts are the alerts about the manager, with the labels by which Gardener's Alertmanagers
 // send them to operators.
 func shootAlerts() ([]byte, error) {
-	text, err := os.ReadFile(metrics.AlertsFile)
-	if err != nil {
-		return nil, fmt.Errorf("read alerts: %w", err)
-	}
-	groups, err := metrics.ReadAlerts(text)
+	groups, err := readAlerts()
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,11 @@ func takeFile(to, from string) error {
 	if err != nil {
 		return err
 	}
+	return writeFile(to, content)
+}
+
+// writeFile writes a file, and makes its folder.
+func writeFile(to string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 )
 
 // prepare has images on the pool's machines in reserve.
@@ -30,7 +31,7 @@ func (p pool) pulled(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	pods, err := kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: machine.AnnotationPrefix + "preparation"})
+	pods, err := kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: plan.Label})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ var _ = Describe("In the long run, a reserve that is prepared", Label("ours", "l
 		p.patch(ctx, fmt.Sprintf(`{"metadata":{"annotations":{%q:"0:0:0"}},"spec":{"replicas":0}}`, machine.BoundsAnnotation))
 		Eventually(p.nodes).WithContext(ctx).Should(BeEmpty())
 		Eventually(func() ([]corev1.Pod, error) {
-			list, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: machine.AnnotationPrefix + "preparation"})
+			list, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: plan.Label})
 			return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !strings.HasPrefix(pod.Spec.NodeName, p.name) }), err
 		}).WithContext(ctx).Should(BeEmpty())
 		p.patch(ctx, fmt.Sprintf(`{"metadata":{"annotations":{%q:"0:4:2"}},"spec":{"replicas":1}}`, machine.BoundsAnnotation))

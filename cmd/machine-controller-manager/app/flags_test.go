@@ -28,6 +28,7 @@ import (
 
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/test/collector"
@@ -193,7 +194,7 @@ func (f *flagged) asks(images ...string) {
 // preparers are the pods that pull images.
 func (f *flagged) preparers() []corev1.Pod {
 	GinkgoHelper()
-	list, err := f.core.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{LabelSelector: api.AnnotationPrefix + "preparation"})
+	list, err := f.core.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{LabelSelector: plan.Label})
 	Expect(err).NotTo(HaveOccurred())
 	return list.Items
 }

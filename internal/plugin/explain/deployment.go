@@ -110,6 +110,9 @@ const maxDaemons = 10
 
 // lateDaemons returns the DaemonSets with a pod on each machine that works and on none that is ready in reserve.
 func lateDaemons(z overview.Zone, o overview.Objects) []string {
+	if z.Count[overview.ReserveReady] == 0 {
+		return nil
+	}
 	state := map[string]overview.State{}
 	for _, m := range z.Machines {
 		state[m.Node] = m.State
@@ -129,9 +132,6 @@ func lateDaemons(z overview.Zone, o overview.Objects) []string {
 	}
 	maps.DeleteFunc(working, func(name string, n int) bool { return n < z.Count[overview.Working] || reserve[name] })
 	names := slices.Sorted(maps.Keys(working))
-	if z.Count[overview.ReserveReady] == 0 {
-		return nil
-	}
 	return names[:min(len(names), maxDaemons)]
 }
 

@@ -127,7 +127,8 @@ func New(v View) Plan {
 		v.Memory.Applied = text
 		w = desiredReserve(v)
 	}
-	view := ruleView(v, w)
+	preparation := v.preparations()
+	view := ruleView(v, w, preparation)
 	p := Plan{Rule: restoreFirst(v, view, reserve.Decide(view))}
 	after := withNumbers(v, view, p.Rule)
 	p.Memory = Memory{
@@ -139,7 +140,7 @@ func New(v View) Plan {
 	p.Nodes = nodeChanges(v, p.Machines)
 	p.Machines = withStates(v, p.Machines, p.Nodes)
 	p.Deployment = deploymentChange(v, w, after)
-	p.Report = newReport(v, w, p.Rule)
+	p.Report = newReport(v, w, p.Rule, preparation)
 	return p
 }
 
@@ -180,7 +181,7 @@ func restoreFirst(v View, view reserve.View, rule reserve.Plan) reserve.Plan {
 }
 
 // ruleView returns the view as the reserve rule sees it.
-func ruleView(v View, w desired) reserve.View {
+func ruleView(v View, w desired, preparation func(Machine) Preparation) reserve.View {
 	d := v.Deployment
 	view := reserve.View{
 		Replicas: v.Memory.Workload(d), Waiting: v.Memory.Waiting(d), Wish: w.Wish, Min: w.min, Max: w.Max, Accounting: w.accounting, Applied: v.Memory.AppliedTo(d),
@@ -190,7 +191,7 @@ func ruleView(v View, w desired) reserve.View {
 	}
 	view.Clamped = view.Applied.Absorbed > 0 && clamped(d)
 	view.Dedicated = pool.Dedications(d, view.Replicas)
-	claims, preparation := pool.ClaimsOf(d), v.preparations()
+	claims := pool.ClaimsOf(d)
 	for _, m := range v.Machines {
 		one := reserve.MachineOf(m.Machine)
 		one.Claimed = claims.Has(one.Name, view.Replicas)

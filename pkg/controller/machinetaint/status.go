@@ -41,7 +41,7 @@ func (r Report) EventAfter(was *mcm.MachineDeploymentCondition) (kind, event str
 }
 
 // newReport describes the reserve, or what is wrong with its settings.
-func newReport(v View, w desired, rule reserve.Plan) Report {
+func newReport(v View, w desired, rule reserve.Plan, preparation func(Machine) Preparation) Report {
 	s := rule.Summary
 	r := Report{Reserve: pool.ClampInt32(s.Reserve), Ready: pool.ClampInt32(s.Ready), Reason: s.Reason, Message: s.Message}
 	if n := rule.Applied.Counted; n > 0 {
@@ -59,7 +59,7 @@ func newReport(v View, w desired, rule reserve.Plan) Report {
 	case s.Reason == reserve.NotWanted:
 		r.Silent = true
 	default:
-		r.addIncomplete(v)
+		r.addIncomplete(v, preparation)
 	}
 	if w.requested != nil {
 		r.Message += fmt.Sprintf("; Reserve %s requests %d", w.requested.Reserve, w.requested.Machines)
@@ -76,8 +76,7 @@ func newReport(v View, w desired, rule reserve.Plan) Report {
 
 // addIncomplete tells how many machines are ready by their phase and not for workload: they wait for taints to be
 // removed, or are not prepared. They do not count as ready.
-func (r *Report) addIncomplete(v View) {
-	preparation := v.preparations()
+func (r *Report) addIncomplete(v View, preparation func(Machine) Preparation) {
 	waiting, missing, taint, failure := int32(0), int32(0), "", ""
 	for _, m := range v.Machines {
 		if !m.Reserve() || !pool.Ready(m.Object.Status.CurrentStatus.Phase) {

@@ -45,14 +45,14 @@ type asking struct {
 
 // askedFor returns what the annotations of MachineDeployments and Reserves ask for.
 func (c *Controller) askedFor() (requests []request) {
-	fromReserves := c.o.Requests.read()
+	fromReserves := c.o.Requests.selections()
 	for d := range stores.All[*v1alpha1.MachineDeployment](c.deployments) {
 		one := request{deployment: d}
 		if text := pool.PrepareText(d); text != "" {
 			all, err := v1alpha1.ParsePreparations(text)
 			one.all, one.err = append(one.all, asking{preparations: all}), err
 		}
-		one.all = append(one.all, fromReserves.of(d)...)
+		one.all = append(one.all, fromReserves.askedOn(d)...)
 		requests = append(requests, one)
 	}
 	return requests

@@ -32,7 +32,7 @@ func (r *Requests) Read(reserves cache.SharedIndexInformer) error {
 	_, err := reserves.AddEventHandler(handlers.OnChange(func(was, is any) {
 		before, _ := was.(*autoscaling.Reserve)
 		after, _ := is.(*autoscaling.Reserve)
-		if asks(before) != asks(after) || asks(after) && before.Generation != after.Generation {
+		if asksForImages(before) != asksForImages(after) || asksForImages(after) && before.Generation != after.Generation {
 			r.changed()
 		}
 	}))
@@ -66,7 +66,7 @@ func (r *Requests) all() (all []*autoscaling.Reserve) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for one := range stores.All[*autoscaling.Reserve](r.reserves) {
-		if asks(one) {
+		if asksForImages(one) {
 			all = append(all, one)
 		}
 	}
@@ -74,33 +74,33 @@ func (r *Requests) all() (all []*autoscaling.Reserve) {
 	return all
 }
 
-func asks(r *autoscaling.Reserve) bool {
+func asksForImages(r *autoscaling.Reserve) bool {
 	return r != nil && len(r.Spec.Prepare) > 0 && !r.Spec.Suspend && r.DeletionTimestamp == nil
 }
 
 // Any reports whether a Reserve asks for something.
 func (r *Requests) Any() bool { return len(r.all()) > 0 }
 
-// readings are the requests of Reserves with what they select.
-type readings []reading
+// selections are the requests of Reserves with what they select.
+type selections []selection
 
-type reading struct {
+type selection struct {
 	*autoscaling.Reserve
 	selects func(*v1alpha1.MachineDeployment) bool
 }
 
-func (r *Requests) read() (all readings) {
+func (r *Requests) selections() (all selections) {
 	for _, one := range r.all() {
 		if selects, err := pool.Selection(one.Spec.Pools); err == nil {
-			all = append(all, reading{one, selects})
+			all = append(all, selection{one, selects})
 		}
 	}
 	return all
 }
 
-// of returns what Reserves ask for on the machines of a MachineDeployment.
-func (r readings) of(d *v1alpha1.MachineDeployment) (all []asking) {
-	for _, one := range r {
+// askedOn returns what Reserves ask for on the machines of a MachineDeployment.
+func (s selections) askedOn(d *v1alpha1.MachineDeployment) (all []asking) {
+	for _, one := range s {
 		if one.Namespace == d.Namespace && one.selects(d) {
 			all = append(all, asking{one.Spec.Prepare, one.Labels[v1beta1.ReserveLabel] != ""})
 		}

@@ -85,17 +85,17 @@ var kinds = map[string]struct {
 	object runtime.Object
 	client func(kubernetes.Interface) rest.Interface
 }{
-	"DaemonSet":             {&appsv1.DaemonSet{}, apps},
-	"Deployment":            {&appsv1.Deployment{}, apps},
+	"DaemonSet":             {&appsv1.DaemonSet{}, appsClient},
+	"Deployment":            {&appsv1.Deployment{}, appsClient},
 	"Job":                   {&batchv1.Job{}, func(c kubernetes.Interface) rest.Interface { return c.BatchV1().RESTClient() }},
-	"PodTemplate":           {&corev1.PodTemplate{}, core},
-	"ReplicaSet":            {&appsv1.ReplicaSet{}, apps},
-	"ReplicationController": {&corev1.ReplicationController{}, core},
-	"StatefulSet":           {&appsv1.StatefulSet{}, apps},
+	"PodTemplate":           {&corev1.PodTemplate{}, coreClient},
+	"ReplicaSet":            {&appsv1.ReplicaSet{}, appsClient},
+	"ReplicationController": {&corev1.ReplicationController{}, coreClient},
+	"StatefulSet":           {&appsv1.StatefulSet{}, appsClient},
 }
 
-func apps(c kubernetes.Interface) rest.Interface { return c.AppsV1().RESTClient() }
-func core(c kubernetes.Interface) rest.Interface { return c.CoreV1().RESTClient() }
+func appsClient(c kubernetes.Interface) rest.Interface { return c.AppsV1().RESTClient() }
+func coreClient(c kubernetes.Interface) rest.Interface { return c.CoreV1().RESTClient() }
 
 func (f *follower) setTrouble(err error) {
 	f.mu.Lock()

@@ -93,8 +93,8 @@ func forge(ctx context.Context) (forged int) {
 	return forged
 }
 
-// expectApart has the images of the hostile user prepared, beside one of the neighbour, and expects that to affect nobody else: he has as
-// many as anybody, in his own namespace, and what he forges does not count.
+// expectApart asks for images of the hostile user and of a neighbour, and expects that the hostile user affects nobody else: pods
+// that pull its images run in its own namespace, no machine has too many of them, and forged pods do not count.
 func expectApart(ctx context.Context) {
 	GinkgoHelper()
 	mayBuffer(ctx)

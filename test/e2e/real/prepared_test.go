@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 	"github.com/evenkeel/evenkeel/test/machines/registry"
 )
 
@@ -46,7 +47,7 @@ func (p pool) preparers(ctx context.Context) (all []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := p.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: machine.AnnotationPrefix + "preparation"})
+	list, err := p.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: plan.Label})
 	if err != nil {
 		return nil, err
 	}

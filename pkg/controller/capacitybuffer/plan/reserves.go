@@ -123,7 +123,7 @@ func (r *round) requests(all []holding) []Request {
 	for _, reserve := range r.byUnread() {
 		w, is := wanted[reserve.Name]
 		delete(wanted, reserve.Name)
-		if _, held := r.held[w.Pool]; is && (held || unread) {
+		if _, held := r.held[w.Pool]; held || unread {
 			w.Prepare = mergePrepared(w.Prepare, reserve.Spec.Prepare)
 		}
 		if kept := min(int(reserve.Spec.Replicas)-w.Machines, r.unread); kept > 0 {
@@ -132,7 +132,7 @@ func (r *round) requests(all []holding) []Request {
 			if name == "" {
 				continue // another client has moved its machines: they stay until buffers can be read again
 			}
-			w, is = Request{Pool: name, Machines: w.Machines + kept, Dedicated: r.keepDedicated(reserve, w.Dedicated, kept), Prepare: mergePrepared(w.Prepare, reserve.Spec.Prepare)}, true
+			w, is = Request{Pool: name, Machines: w.Machines + kept, Dedicated: r.keepDedicated(reserve, w.Dedicated, kept), Prepare: w.Prepare}, true
 		}
 		if w.Reserve = reserve; !is || !w.isMet() {
 			changes = append(changes, w)

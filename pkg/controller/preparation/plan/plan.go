@@ -182,13 +182,13 @@ const (
 	MaxWishes = 20
 )
 
-// pulls counts the pods that pull for wishes of one kind: of a pool, and by registry of all pools.
-type pulls struct {
+// pullCounts are the numbers of pods that pull for wishes of one kind: of a pool, and by registry of all pools.
+type pullCounts struct {
 	pool     int
 	registry map[string]int
 }
 
-func (n *pulls) add(w Wish) {
+func (n *pullCounts) count(w Wish) {
 	n.pool++
 	for _, host := range w.registries() {
 		n.registry[host]++
@@ -198,14 +198,14 @@ func (n *pulls) add(w Wish) {
 // New makes a plan.
 func New(now time.Time, pools []Pool, l Limits) Plan {
 	p := Plan{Progress: map[types.UID]Progress{}}
-	under := map[bool]*pulls{false: {registry: map[string]int{}}, true: {registry: map[string]int{}}}
+	under := map[bool]*pullCounts{false: {registry: map[string]int{}}, true: {registry: map[string]int{}}}
 	for i := range pools {
 		pools[i].limitWishes()
 		for j := range pools[i].Machines {
 			m := &pools[i].Machines[j]
 			m.indexPods()
 			for _, w := range m.pulling(pools[i].Wishes) {
-				under[w.Offered].add(w)
+				under[w.Offered].count(w)
 			}
 		}
 	}
@@ -237,7 +237,7 @@ func (one *Pool) limitWishes() {
 }
 
 // forPool decides about the machines of a pool, the oldest ones first: they have been ready for longest.
-func (p *Plan) forPool(now time.Time, one *Pool, l Limits, under map[bool]*pulls) {
+func (p *Plan) forPool(now time.Time, one *Pool, l Limits, under map[bool]*pullCounts) {
 	slices.SortStableFunc(one.Machines, func(a, b Machine) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID)) })
 	under[false].pool, under[true].pool = 0, 0
 	for i := range one.Machines {
@@ -255,13 +255,13 @@ func (p *Plan) forPool(now time.Time, one *Pool, l Limits, under map[bool]*pulls
 }
 
 // forMachine decides about a machine in reserve, and returns how far it is.
-func (p *Plan) forMachine(now time.Time, one *Pool, m *Machine, l Limits, under map[bool]*pulls) Progress {
+func (p *Plan) forMachine(now time.Time, one *Pool, m *Machine, l Limits, under map[bool]*pullCounts) Progress {
 	progress := Progress{Failure: one.Failure}
 	busy := map[bool]bool{}
 	for _, w := range m.pulling(one.Wishes) {
 		busy[w.Offered] = true
 	}
-	bytes := map[bool]int64{false: m.bytes(one.Wishes, false), true: m.bytes(one.Wishes, true)}
+	bytes := map[bool]int64{false: m.imageBytes(one.Wishes, false), true: m.imageBytes(one.Wishes, true)}
 	for _, w := range one.Wishes {
 		pod := m.podFor(w)
 		failure, refused := m.Refused[w.Key]
@@ -277,7 +277,7 @@ func (p *Plan) forMachine(now time.Time, one *Pool, m *Machine, l Limits, under 
 			missing = &Failure{LimitReached, fmt.Sprintf("the images on a machine have %d bytes already, and --preparation-bytes is %d", bytes[w.Offered], l.Bytes)}
 		case m.Able && !busy[w.Offered] && !(w.Offered && busy[false]) && (l.Bytes == 0 || !m.measuring(one.Wishes, w.Offered)) && l.allows(under[w.Offered], w):
 			p.Creations = append(p.Creations, Creation{m, w})
-			under[w.Offered].add(w)
+			under[w.Offered].count(w)
 			busy[w.Offered] = true
 			if l.Bytes > 0 && bytes[true] >= l.Bytes {
 				p.makeRoom(one, m)
@@ -304,7 +304,7 @@ func (p *Plan) makeRoom(one *Pool, m *Machine) {
 	}
 }
 
-func (l Limits) allows(under *pulls, w Wish) bool {
+func (l Limits) allows(under *pullCounts, w Wish) bool {
 	return under.pool < l.PerPool && !slices.ContainsFunc(w.registries(), func(host string) bool { return under.registry[host] >= l.PerRegistry })
 }
 
@@ -382,8 +382,8 @@ func (m *Machine) measuring(wishes []Wish, offered bool) bool {
 	})
 }
 
-// bytes is the size of the images of a machine, with those that are offered or without. Pods can share images.
-func (m *Machine) bytes(wishes []Wish, offered bool) (sum int64) {
+// imageBytes is the size of the images of a machine, with those that are offered or without. Pods can share images.
+func (m *Machine) imageBytes(wishes []Wish, offered bool) (sum int64) {
 	all := map[string]int64{}
 	for _, w := range wishes {
 		if pod := m.podFor(w); pod != nil && (offered || !w.Offered) {

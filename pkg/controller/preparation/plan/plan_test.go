@@ -161,7 +161,7 @@ var _ = Describe("A plan", func() {
 			Expect(tell(plan.New(now, []plan.Pool{pool}, limits))).To(Equal([]string{"create batch on b", "create batch on c", "create shop on d"}))
 		})
 
-		It("has each wish once, and takes it for offered only if nobody else asks", func() {
+		It("keeps each wish once, and counts it as offered only if nobody else asks for it", func() {
 			pool := plan.Pool{}
 			pool.Add(web, true)
 			pool.Add(job, false)
@@ -208,7 +208,7 @@ var _ = Describe("A plan", func() {
 		Expect(tell(plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web, job}, Machines: []plan.Machine{m}}}, unlimited))).To(ConsistOf("create batch on a"))
 	})
 
-	It("says how large images are, and for how long they are pulled", func() {
+	It("reports the size of images, and how long a pull takes", func() {
 		said := func(m plan.Machine, wishes ...plan.Wish) string {
 			return plan.New(now, []plan.Pool{{Wishes: wishes, Machines: []plan.Machine{m}}}, limits).Progress["a"].Failure.Message
 		}
@@ -217,10 +217,10 @@ var _ = Describe("A plan", func() {
 	})
 
 	It("has a limit of one byte", func() {
-		least := limits
-		least.Bytes = 1
+		tight := limits
+		tight.Bytes = 1
 		for _, m := range []plan.Machine{held("a", pod(web, done, sized(1))), held("a", pod(web, done, sized(0), measuring))} {
-			Expect(tell(plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web, job}, Machines: []plan.Machine{m}}}, least))).To(BeEmpty())
+			Expect(tell(plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web, job}, Machines: []plan.Machine{m}}}, tight))).To(BeEmpty())
 		}
 	})
 
