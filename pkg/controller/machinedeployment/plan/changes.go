@@ -6,6 +6,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -64,9 +65,6 @@ func withPreserveValue(m *mcm.Machine, value string) *mcm.Machine {
 		delete(m.Annotations, machineutils.PreserveMachineAnnotationKey)
 		return m
 	}
-	if m.Annotations == nil {
-		m.Annotations = map[string]string{}
-	}
-	m.Annotations[machineutils.PreserveMachineAnnotationKey] = value
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, machineutils.PreserveMachineAnnotationKey, value)
 	return m
 }

@@ -31,7 +31,7 @@ func (p *Plan) updateMachinesInPlace(d *deployment) {
 		d.shrinkTo(s, int32(s.present()))
 	}
 	switch size, old := d.newest.Object.Spec.Replicas, sizes(d.old); {
-	case size > d.replicas() || size < d.replicas() && old == 0:
+	case size > d.replicas():
 		d.resize(d.newest, d.replicas())
 	case size == d.replicas():
 		d.endOld()

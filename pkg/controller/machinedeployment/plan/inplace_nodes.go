@@ -3,7 +3,6 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -25,9 +24,7 @@ func (d *deployment) markOld() {
 	d.preferOthers()
 	for _, s := range d.old {
 		for _, m := range s.machines {
-			if node := d.nodeOf(m); node != nil && node.Labels[mcm.LabelKeyNodeCandidateForUpdate] != "true" {
-				d.labelNode(m, mcm.LabelKeyNodeCandidateForUpdate)
-			}
+			d.labelNode(m, mcm.LabelKeyNodeCandidateForUpdate)
 		}
 	}
 }
@@ -81,8 +78,7 @@ func (d *deployment) selectedNewest() (n int32) {
 // selectOf selects up to n machines of a MachineSet, by name, and returns how many: those in reserve first,
 // so that each pod moves only once. An update of a machine that is not available might never end.
 func (d *deployment) selectOf(s *set, n int32) (selected int32) {
-	serve := func(m *mcm.Machine) int { return map[bool]int{false: 1}[pool.Marked(m)] }
-	byRole := slices.SortedStableFunc(slices.Values(s.machines), func(a, b *mcm.Machine) int { return cmp.Compare(serve(a), serve(b)) })
+	byRole := slices.SortedStableFunc(slices.Values(s.machines), func(a, b *mcm.Machine) int { return falseFirst(!pool.Marked(a), !pool.Marked(b)) })
 	for _, m := range byRole {
 		node := d.nodeOf(m)
 		if selected < n && node != nil && !isSelected(node) && m.DeletionTimestamp == nil && pool.Ready(m.Status.CurrentStatus.Phase) {

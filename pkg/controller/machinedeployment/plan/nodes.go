@@ -94,7 +94,7 @@ func (d *deployment) protectFromScaleDown() {
 // serves reports whether a MachineSet has machines that pods can run on.
 func (s *set) serves() bool {
 	n := s.count()
-	return s.stored.Spec.Replicas != 0 && n.available != 0 && n.labeled != 0 && n.ready != 0
+	return s.stored.Spec.Replicas != 0 && n.labeled != 0 && n.ready != 0
 }
 
 // unprotect ends that, except for machines that are preserved, which the machine controller protects in

@@ -16,24 +16,24 @@ import (
 // candidate is a machine with what decides how early it goes, the most important first.
 type candidate struct {
 	machine *mcm.Machine
-	// preserved machines go last: first those that were preserved by themselves, then by expiry.
-	preserved, explicitly bool
-	expiry                time.Time
-	priority              int
+	// Preserved machines go last: first those that were preserved by themselves, then by expiry. Others have none.
+	explicitly bool
+	expiry     time.Time
+	priority   int
 	// Marked machines go before others, in the order of their marks.
 	unmarked bool
 	mark     time.Time
 	phase    int
 }
 
-// firstToGo returns machines in the order in which they are deleted. Names decide what
-// machine-controller-manager leaves to chance.
+// firstToGo returns machines in the order in which they are deleted. What machine-controller-manager
+// leaves to chance stays in the order in which the machines are given.
 func firstToGo(machines []*mcm.Machine, now time.Time) []*mcm.Machine {
 	candidates := make([]candidate, 0, len(machines))
 	for _, m := range machines {
 		candidates = append(candidates, newCandidate(m, now))
 	}
-	slices.SortFunc(candidates, candidate.compare)
+	slices.SortStableFunc(candidates, candidate.compare)
 	ordered := make([]*mcm.Machine, 0, len(machines))
 	for _, c := range candidates {
 		ordered = append(ordered, c.machine)
@@ -42,8 +42,8 @@ func firstToGo(machines []*mcm.Machine, now time.Time) []*mcm.Machine {
 }
 
 func newCandidate(m *mcm.Machine, now time.Time) candidate {
-	c := candidate{machine: m, preserved: pool.Preserved(m, now), priority: pool.Priority(m), phase: health[m.Status.CurrentStatus.Phase]}
-	if c.preserved {
+	c := candidate{machine: m, priority: pool.Priority(m), phase: health[m.Status.CurrentStatus.Phase]}
+	if pool.Preserved(m, now) {
 		c.explicitly, c.expiry = !isAutoPreserved(m), m.Status.CurrentStatus.PreserveExpiryTime.Time
 	}
 	mark, isMarked := markOf(m)
@@ -53,12 +53,11 @@ func newCandidate(m *mcm.Machine, now time.Time) candidate {
 
 func (c candidate) compare(d candidate) int {
 	return cmp.Or(
-		falseFirst(c.preserved, d.preserved), falseFirst(c.explicitly, d.explicitly), c.expiry.Compare(d.expiry),
+		falseFirst(c.explicitly, d.explicitly), c.expiry.Compare(d.expiry),
 		cmp.Compare(c.priority, d.priority),
 		falseFirst(c.unmarked, d.unmarked), c.mark.Compare(d.mark),
 		cmp.Compare(c.phase, d.phase),
 		c.machine.CreationTimestamp.Compare(d.machine.CreationTimestamp.Time),
-		cmp.Compare(c.machine.Name, d.machine.Name),
 	)
 }
 

@@ -122,11 +122,11 @@ func (d *deployment) status() machine.MachineDeploymentStatus {
 // found its MachineSet.
 func (d *deployment) noteBegin(after *machine.MachineDeploymentStatus) {
 	reason := reasonOf(progressing(d.stored.Status))
-	switch wasPaused := reason == paused; {
+	switch {
 	case reason == deadlinePassed:
-	case d.stored.Spec.Paused && !wasPaused:
+	case d.stored.Spec.Paused:
 		d.setProgress(after, mcm.ConditionUnknown, paused, "Deployment is paused")
-	case !d.stored.Spec.Paused && wasPaused:
+	case reason == paused:
 		d.setProgress(after, mcm.ConditionUnknown, resumed, "Deployment is resumed")
 	case reason == "" && d.newest != nil:
 		d.setProgress(after, mcm.ConditionTrue, newSetFound, fmt.Sprintf("Found new machine set %q", d.newest.Object.Name))
@@ -143,7 +143,7 @@ func (p *Plan) judgeProgress(d *deployment, after *machine.MachineDeploymentStat
 	}
 	switch reason := reasonOf(current); {
 	case after.Replicas == after.UpdatedReplicas && reason == newSetAvailable:
-	case d.isDone(after.StockMachineDeploymentStatus):
+	case d.isDone():
 		d.setProgress(after, mcm.ConditionTrue, newSetAvailable, about+" has successfully progressed.")
 	case d.hasProgressed(*after):
 		d.setProgress(after, mcm.ConditionTrue, newSetUpdated, about+" is progressing.")

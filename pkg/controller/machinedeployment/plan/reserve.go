@@ -119,7 +119,7 @@ func (s *set) surplusBesideReserve(staying []*mcm.Machine, n int) (surplus []*mc
 	}
 	takeGoing := func() {
 		for _, going := range rule.Going {
-			take(1, func(m *mcm.Machine) bool { return m.Name == going.Name && going.Why != reserve.Surplus })
+			take(n, func(m *mcm.Machine) bool { return m.Name == going.Name && going.Why != reserve.Surplus })
 		}
 	}
 	if !s.of.isReplacing() {
@@ -138,7 +138,7 @@ func (s *set) surplusBesideReserve(staying []*mcm.Machine, n int) (surplus []*mc
 	}
 	take(most, serving)
 	for _, name := range rule.Closed {
-		take(1, func(m *mcm.Machine) bool { return m.Name == name })
+		take(n, func(m *mcm.Machine) bool { return m.Name == name })
 	}
 	return surplus
 }
@@ -249,9 +249,6 @@ func (d *deployment) omitSpares(after *machine.MachineDeploymentStatus) {
 	}
 	after.UnavailableReplicas = max(0, after.UnavailableReplicas-d.unready())
 	after.FailedMachines = slices.DeleteFunc(after.FailedMachines, func(m *mcm.MachineSummary) bool { return spares[m.Name] })
-	if len(after.FailedMachines) == 0 {
-		after.FailedMachines = nil
-	}
 }
 
 // unready returns how many machines of the reserve are not ready, or not there yet.
@@ -283,10 +280,7 @@ func isStarting(m *mcm.Machine) bool {
 
 // isDone reports whether all machines are those of the newest MachineSet, and available, those included
 // that a status leaves out.
-func (d *deployment) isDone(s mcm.MachineDeploymentStatus) bool {
-	if d.kept == nil {
-		return d.isComplete(s)
-	}
+func (d *deployment) isDone() bool {
 	all, available := 0, 0
 	for _, s := range d.sets() {
 		n := s.count()
@@ -302,7 +296,7 @@ func (d *deployment) isFinished() bool {
 	if d.kept == nil {
 		return d.isComplete(status.StockMachineDeploymentStatus)
 	}
-	return d.isDone(status.StockMachineDeploymentStatus) && reasonOf(progressing(status)) == newSetAvailable
+	return d.isDone() && reasonOf(progressing(status)) == newSetAvailable
 }
 
 // reportReserve adds what the status says of the reserve.

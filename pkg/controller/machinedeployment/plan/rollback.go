@@ -81,7 +81,7 @@ func (d *deployment) findRevision() *set {
 
 // lastRevision returns the second highest revision; 0 if there is none.
 func lastRevision(all []*set) int64 {
-	revisions := []int64{0, 0}
+	revisions := []int64{0}
 	for _, s := range all {
 		revisions = append(revisions, revisionOf(s.Object))
 	}

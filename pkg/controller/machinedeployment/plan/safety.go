@@ -89,11 +89,9 @@ func (s *set) limits() (upper, lower int64) {
 	most := 2 * int64(s.stored.Spec.Replicas)
 	if d := s.Deployment; d != nil {
 		replicas := ptr.Deref(s.total, d.Spec.Replicas)
-		surge, err := intstr.GetScaledValueFromIntOrPercent(maxSurge(d), int(replicas), true)
-		if err != nil {
-			surge = 0 // there is none
-		}
-		most = max(int64(replicas)+int64(surge), int64(s.stored.Spec.Replicas)) // it has yet to be scaled down
+		// Without a surge, it is 0. A MachineSet may have more that has yet to be scaled down.
+		surge, _ := intstr.GetScaledValueFromIntOrPercent(maxSurge(d), int(replicas), true)
+		most = max(int64(replicas)+int64(surge), int64(s.stored.Spec.Replicas))
 	}
 	upper = most + int64(max(1, s.Settings.SafetyUp))
 	return upper, max(most, upper-int64(max(1, s.Settings.SafetyDown)))
@@ -120,10 +118,8 @@ func (s *set) takeUnfreeze() bool {
 			return false
 		}
 	}
+	s.Object.Annotations = without(s.Object.Annotations, Unfreeze)
 	_, asked := s.stored.Annotations[Unfreeze]
-	if asked {
-		s.Object.Annotations = without(s.Object.Annotations, Unfreeze)
-	}
 	return asked
 }
 

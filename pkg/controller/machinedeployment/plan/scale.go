@@ -22,8 +22,8 @@ func (d *deployment) isScaled() bool {
 
 // isOutdated reports whether the size of a MachineSet was decided for another number of replicas.
 func (d *deployment) isOutdated(s *set) bool {
-	desired, err := strconv.ParseInt(s.stored.Annotations[desiredAnnotation], 10, 32)
-	return err == nil && int32(desired) != d.replicas()
+	desired, err := strconv.Atoi(s.stored.Annotations[desiredAnnotation])
+	return err == nil && desired != int(d.replicas())
 }
 
 // deciding returns the MachineSets that are to have machines, or the newest one if none is.
@@ -88,9 +88,9 @@ func (d *deployment) isSaturated() bool {
 	if d.newest == nil {
 		return false
 	}
-	desired, err := strconv.Atoi(d.newest.stored.Annotations[desiredAnnotation])
 	r := d.replicas()
-	return err == nil && desired == int(r) && d.newest.Object.Spec.Replicas == r && d.newest.count().available == count(r)
+	desired := d.newest.stored.Annotations[desiredAnnotation]
+	return desired == strconv.Itoa(int(r)) && d.newest.Object.Spec.Replicas == r && d.newest.count().available == count(r)
 }
 
 func (d *deployment) isRolling() bool {
@@ -125,14 +125,11 @@ func (d *deployment) proportionOf(s *set) int32 {
 	if d.replicas() == 0 {
 		return 0
 	}
-	was, err := strconv.ParseInt(s.stored.Annotations[maxAnnotation], 10, 32)
+	was, err := strconv.Atoi(s.stored.Annotations[maxAnnotation])
 	if err != nil {
-		was = int64(d.stored.Status.Replicas)
+		was = int(d.stored.Status.Replicas)
 	}
-	if was <= 0 {
-		return size
-	}
-	return min(size, int32(math.Round(float64(size)*float64(d.allowed())/float64(was))))
+	return int32(min(float64(size), math.Round(float64(size)*float64(d.allowed())/float64(max(1, was)))))
 }
 
 // allowed is how many machines there may be in a rollout.

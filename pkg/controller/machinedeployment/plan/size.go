@@ -87,10 +87,7 @@ func (s *set) deletable() []*mcm.Machine {
 
 // surplus returns those of the machines that are beyond replicas, the first to go first.
 func (s *set) surplus(machines []*mcm.Machine) []*mcm.Machine {
-	n := min(len(machines)-int(s.Object.Spec.Replicas), Burst)
-	if n <= 0 {
-		return nil
-	}
+	n := max(0, len(machines)-int(s.Object.Spec.Replicas))
 	if s.of != nil && s.of.kept != nil {
 		return s.surplusBesideReserve(machines, n)
 	}
@@ -100,9 +97,9 @@ func (s *set) surplus(machines []*mcm.Machine) []*mcm.Machine {
 // isNamed reports whether a machine was named for deletion, no later than a client that names
 // machines changed replicas.
 func (s *set) isNamed(m *mcm.Machine) bool {
-	changed, err := time.Parse(time.RFC3339, s.Object.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime])
+	changed, _ := time.Parse(time.RFC3339, s.Object.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime]) // without it, any mark is later
 	marked, isMarked := markOf(m)
-	return err == nil && isMarked && machineutils.IsMachineTriggeredForDeletion(m) && !marked.After(changed)
+	return isMarked && machineutils.IsMachineTriggeredForDeletion(m) && !marked.After(changed)
 }
 
 func isTerminating(m *mcm.Machine) bool {

@@ -101,12 +101,11 @@ func (c *count) add(one bool) {
 	}
 }
 
+// addAll adds what the status of a MachineDeployment counts.
 func (c *counts) addAll(other counts) {
 	c.all += other.all
-	c.labeled += other.labeled
 	c.available += other.available
 	c.ready += other.ready
-	c.autoPreserved += other.autoPreserved
 	c.preserved += other.preserved
 }
 

@@ -143,9 +143,7 @@ func (d *deployment) syncNewest() {
 	s.Spec.Template.Spec.NodeTemplateSpec, s.Spec.Template.Spec.MachineConfiguration = want.Template.Spec.NodeTemplateSpec, want.Template.Spec.MachineConfiguration
 	s.Spec.Template.Spec.Class.Kind = want.Template.Spec.Class.Kind
 	d.annotateNewest(s)
-	if revision := s.Annotations[revisionAnnotation]; revision != "" {
-		d.Object.Annotations = with(d.Object.Annotations, revisionAnnotation, revision)
-	}
+	d.Object.Annotations = with(d.Object.Annotations, revisionAnnotation, s.Annotations[revisionAnnotation])
 }
 
 // annotateNewest gives the newest MachineSet the annotations of the MachineDeployment, and the highest
@@ -160,12 +158,12 @@ func (d *deployment) annotateNewest(s *mcm.MachineSet) {
 	for _, old := range d.old {
 		last = max(last, revisionOf(old.stored))
 	}
-	was, has := s.Annotations[revisionAnnotation]
+	was := s.Annotations[revisionAnnotation]
 	if revision, err := strconv.ParseInt(was, 10, 64); was != "" && (err != nil || revision > last) {
 		return
 	}
 	s.Annotations = with(s.Annotations, revisionAnnotation, strconv.FormatInt(last+1, 10))
-	if has && was != "" {
+	if was != "" {
 		history := strings.FieldsFunc(s.Annotations[revisionHistoryAnnotation], func(r rune) bool { return r == ',' })
 		history = append(history, was)
 		s.Annotations[revisionHistoryAnnotation] = strings.Join(history[max(0, len(history)-maxHistory):], ",")
