@@ -28,6 +28,12 @@ var _ = DescribeTable("A MachineSet claims",
 	Entry("O1: with its finalizer first", newSet("s", 1, without), these(running("a", orphan)), "adopt a, add finalizer"),
 )
 
+var _ = It("O5, O6: What is adopted or released says by which MachineSet", func() {
+	p := planFor(newSet("s", 1), these(running("a", orphan), running("b", relabeled)))
+	Expect(p.Claims).To(HaveLen(2))
+	Expect(p.Claims).To(HaveEach(HaveField("Set.Name", "s")))
+})
+
 var _ = It("O4: Two MachineSets do not adopt the same machine", func() {
 	s := newSet("s", 1)
 	other := newSet("t", 1, func(o *mcm.MachineSet) {
@@ -39,7 +45,7 @@ var _ = It("O4: Two MachineSets do not adopt the same machine", func() {
 })
 
 var _ = DescribeTable("The rest is decided soon after", func(s *mcm.MachineSet, machines []machineOf) {
-	Expect(planFor(s, machines).Again).To(BeNumerically("<", time.Second))
+	Expect(planFor(s, machines).Again).To(beSoon())
 },
 	Entry("claims", newSet("s", 1), these(running("a", orphan))),
 	Entry("creations", newSet("s", 1), these()),
@@ -62,6 +68,15 @@ var _ = DescribeTable("A MachineSet that is being deleted",
 	Entry("O8: goes even if it selects nothing", newSet("s", 2, goes, nothing), these(running("a")), "delete a (SetDeleted)"),
 )
 
+var _ = DescribeTable("O8: A MachineSet that is being deleted goes on to count its machines", func(change ...setChange) {
+	s := newSet("s", 2, append(change, goes)...)
+	p := New(View{Now: noon, Sets: []Set{{Object: s, Machines: objects(s, these(running("a"), machine("b", mcm.MachineTerminating, leaving)))}}})
+	Expect(p.Statuses).To(ConsistOf(And(HaveField("After.Replicas", BeEquivalentTo(2)), HaveField("After.ReadyReplicas", BeEquivalentTo(1)))))
+},
+	Entry("while it waits for them"),
+	Entry("also without the finalizer", without),
+)
+
 var _ = It("O8: All machines of a MachineSet that is being deleted go at once, however many", func() {
 	Expect(planFor(newSet("s", 300, goes), manyRunning(300)).Deletions).To(HaveLen(300))
 })
@@ -75,6 +90,7 @@ var _ = DescribeTable("An invalid MachineSet",
 		Expect(p.Statuses).To(HaveLen(1))
 		c := p.Statuses[0]
 		Expect(c.After.ObservedGeneration).To(BeZero(), "E2")
+		Expect(c.After.LastOperation.LastUpdateTime.Time).To(Equal(noon), "S28")
 		Expect(c.After.Conditions).To(ConsistOf(And(HaveField("Type", mcm.MachineSetReplicaFailure), HaveField("Status", mcm.ConditionTrue),
 			HaveField("Reason", reason), HaveField("Message", ContainSubstring(message)))))
 		Expect(c.Events).To(ConsistOf(HaveField("Reason", reason)))

@@ -47,9 +47,13 @@ var stages = map[rune]stage{
 	'e': {mcm.MachineRunning, mcm.ReadyForUpdate, bothMarks, mcm.LabelValueNodeUpdateSuccessful, false, false}, // the machine controller has yet to see it
 	'd': {mcm.MachineInPlaceUpdateSuccessful, mcm.UpdateSuccessful, bothMarks, mcm.LabelValueNodeUpdateSuccessful, false, false},
 	'D': {mcm.MachineInPlaceUpdateSuccessful, mcm.UpdateSuccessful, bothMarks, mcm.LabelValueNodeUpdateSuccessful, false, true},
+	'X': {mcm.MachineFailed, mcm.UpdateSuccessful, bothMarks, mcm.LabelValueNodeUpdateSuccessful, false, false},
+	'R': {mcm.MachineRunning, mcm.UpdateSuccessful, bothMarks, mcm.LabelValueNodeUpdateSuccessful, false, false},
+	'w': {mcm.MachineInPlaceUpdateSuccessful, mcm.UpdateSuccessful, bothMarks, "", false, false}, // without a result
 	'm': {mcm.MachineInPlaceUpdateSuccessful, mcm.UpdateSuccessful, bothMarks, mcm.LabelValueNodeUpdateSuccessful, true, false},
 	'b': {phase: mcm.MachinePending}, // has no Node yet
 	'x': {phase: mcm.MachineFailed},
+	'k': {mcm.MachineUnknown, mcm.CandidateForUpdate, []string{candidate}, "", false, false},
 	't': {mcm.MachineTerminating, mcm.SelectedForUpdate, bothMarks, "", false, true},
 	'l': {mcm.MachineRunning, mcm.CandidateForUpdate, []string{candidate}, "", false, true},
 }
@@ -156,7 +160,7 @@ func (o setOf) in(v View, age int) Set {
 
 // machine returns a machine, whose Node it adds to the view.
 func (g stage) machine(v View, s *mcm.MachineSet, name string) *mcm.Machine {
-	conditions := []corev1.NodeCondition{{Type: mcm.NodeInPlaceUpdate, Reason: g.reason}}
+	conditions := []corev1.NodeCondition{{Type: corev1.NodeReady, Reason: "KubeletReady"}, {Type: mcm.NodeInPlaceUpdate, Reason: g.reason}}
 	if g.phase != mcm.MachinePending {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name, Labels: map[string]string{}}}
 		for _, key := range g.marks {

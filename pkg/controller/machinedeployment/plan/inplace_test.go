@@ -3,7 +3,7 @@
 package plan_test
 
 import (
-	"time"
+	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
@@ -51,6 +51,10 @@ var _ = DescribeTable("Machines are selected", expectUpdate,
 	Entry("I8: not those that have no Node", int32(2), auto(0, 1), update(oldSet(2, "bb"), newestSet(0, "")), ""),
 	Entry("I8, I11: none where people do that", int32(3), manual, update(oldSet(3, "ccc"), newestSet(0, "")), ""),
 	Entry("I9: none in the place of one whose update has failed", int32(3), auto(0, 1), update(oldSet(3, "fcc"), newestSet(0, "")), ""),
+	Entry("I8: one more, beside one that is selected", int32(3), auto(0, 2), update(oldSet(3, "scc"), newestSet(0, "")), "select old-1"),
+	Entry("I8: none that does not answer", int32(3), auto(0, 2), update(oldSet(3, "kcc"), newestSet(0, "")), "select old-1"),
+	Entry("I8: one more, while one of the new set is being updated, which was an old set before", int32(4), auto(0, 2), update(oldSet(2, "cc"), newestSet(2, "ur")), "select old-0"),
+	Entry("I8: in the plan in which the update before ends", int32(3), auto(0, 1), update(oldSet(2, "cc"), newestSet(1, "R")), "finish newest-0, select old-0"),
 	Entry("I8: one that is terminating does not hold its place", int32(3), auto(0, 1), update(oldSet(2, "cct"), newestSet(1, "r")), "select old-0"),
 	Entry("I8: none while one of the new set is selected, which was an old set before", int32(3), auto(0, 1), update(oldSet(2, "cc"), newestSet(1, "s")), ""),
 	Entry("D11: one where nothing else is possible", int32(3), auto(0, 0), update(oldSet(3, "ccc"), newestSet(0, "")), "select old-0"),
@@ -67,6 +71,9 @@ var _ = DescribeTable("Machines move", expectUpdate,
 	Entry("I9: not if the update has failed", int32(3), auto(0, 1), update(oldSet(3, "fcc"), newestSet(0, "")), ""),
 	Entry("I9: nor while the machine controller does not know that it has not", int32(3), auto(0, 1), update(oldSet(3, "Fcc"), newestSet(0, "")), ""),
 	Entry("I7: not if they are leaving", int32(3), auto(0, 1), update(oldSet(3, "Dcc"), newestSet(0, "")), ""),
+	Entry("I7: before others are selected", int32(3), auto(0, 3), update(oldSet(3, "dcc"), newestSet(0, "")), "move old-0"),
+	Entry("I7: not without the result", int32(3), auto(0, 1), update(oldSet(3, "wcc"), newestSet(0, "")), ""),
+	Entry("I7: not if they have failed: those go", int32(3), auto(0, 1), update(oldSet(3, "Xcc"), newestSet(0, "")), "delete old-0"),
 	Entry("I7: if people have selected them", int32(3), manual, update(oldSet(3, "dcc"), newestSet(0, "")), "move old-0"),
 	Entry("T3: not to a set that is being deleted", int32(3), manual, update(oldSet(3, "dcc"), newestSet(0, "", goes)), ""),
 	Entry("I7: not while machines are missing", int32(3), manual, update(oldSet(2, "dc"), newestSet(0, "")), "newest 0 -> 1, newest creates 1"),
@@ -81,6 +88,9 @@ var _ = DescribeTable("Machines that have moved count", expectUpdate,
 	Entry("I3: where another set has become the new one meanwhile", int32(3), manual, update(olderSet(3, "cc"), oldSet(0, "m"), newestSet(0, "")), "older 3 -> 2, old 0 -> 1, move old-0"),
 	Entry("I3: and not in the newest set, if they have left that", int32(3), manual, update(oldSet(2, "ccm"), newestSet(1, "")), "newest 1 -> 0, old 2 -> 3, move old-2"),
 	Entry("I3: but one that is missing there is created", int32(3), manual, update(olderSet(1, ""), oldSet(1, "cm"), newestSet(1, "")), "older 1 -> 0, old 1 -> 2, count old-1, newest creates 1"),
+	Entry("I3: nor are more taken from the newest set than are missing there", int32(3), manual, update(olderSet(1, "cm"), oldSet(1, "cm"), newestSet(1, "")), "newest 1 -> 0, older 1 -> 2, old 1 -> 2, move older-1, move old-1"),
+	Entry("I3: and machines that are missing are not counted", int32(3), auto(2, 1), update(oldSet(2, "cc"), newestSet(3, "r")), "old 2 -> 1, newest creates 2, delete old-0"),
+	Entry("I6: not without the result", int32(3), manual, update(oldSet(2, "cc"), newestSet(1, "w")), ""),
 	Entry("I6: when their Nodes still have marks", int32(3), auto(0, 1), update(oldSet(2, "cc"), newestSet(1, "d")), "finish newest-0"),
 	Entry("I6: not when that update has failed", int32(3), manual, update(oldSet(2, "cc"), newestSet(1, "f")), ""),
 	Entry("I6: nor before the machine controller has seen the end, in a set that was an old one before", int32(3), manual, update(oldSet(1, "c"), newestSet(2, "UF")), ""),
@@ -109,6 +119,8 @@ var _ = DescribeTable("Replicas that change in an update, D7,", expectUpdate,
 	Entry("remove machines that are being updated first", int32(2), manual, update(oldSet(3, "ccu", sized(3)), newestSet(0, "")), "old 3 -> 2, delete old-2"),
 	Entry("let the new set shrink, if it has more", int32(1), manual, update(oldSet(1, "c", sized(3)), newestSet(2, "rr", sized(3))), "old 1 -> 0, newest 2 -> 1, delete old-0, delete newest-0"),
 	Entry("let machines move all the same", int32(3), manual, update(oldSet(2, "dc", sized(4)), newestSet(1, "r", sized(4))), "move old-0"),
+	Entry("leave nothing as surge where people update: there is none", int32(2), limits{1, 1, mcm.OrchestrationTypeManual}, update(oldSet(2, "cc", sized(3)), newestSet(1, "r", sized(3))), "old 2 -> 1, delete old-0"),
+	Entry("let all go, also the last of each set", int32(0), manual, update(oldSet(1, "c", sized(2)), newestSet(1, "r", sized(2))), "old 1 -> 0, newest 1 -> 0, delete old-0, delete newest-0"),
 	Entry("let all go", int32(0), manual, update(oldSet(2, "cc", sized(3)), newestSet(1, "r", sized(3))), "old 2 -> 0, newest 1 -> 0, delete old-0, delete old-1, delete newest-0"),
 )
 
@@ -121,6 +133,17 @@ var _ = It("D7, T13: All sets that have machines say for how many replicas they 
 	}
 })
 
+var _ = DescribeTable("T13: What keeps its size gets no record", func(replicas int32, sets []setOf, name string) {
+	v := updateOf(replicas, manual, sets...)
+	before := v.Sets[slices.IndexFunc(v.Sets, func(s Set) bool { return s.Object.Name == name })].Object
+	Expect(setChanged(v, New(v), name).Annotations).To(Equal(before.Annotations))
+},
+	Entry("a set without machines", int32(3), update(oldSet(0, "", sized(5)), newestSet(3, "rrr")), "old"),
+	Entry("an old set that has its machines", int32(3), update(oldSet(2, "cc", unrecorded), newestSet(1, "r")), "old"),
+	Entry("a new set that has no machines yet, when replicas fall", int32(2), update(oldSet(3, "ccc", sized(3)), newestSet(0, "", unrecorded)), "newest"),
+	Entry("a new set, when machines count in another one", int32(3), update(olderSet(3, "cc"), oldSet(0, "m"), newestSet(0, "", unrecorded)), "newest"),
+)
+
 var _ = It("D8: While it is paused, replicas change, and nothing else happens", func() {
 	v := updateOf(4, auto(0, 2), oldSet(2, "dc", sized(3)), newestSet(1, "r", sized(3)))
 	v.Deployment.Spec.Paused = true
@@ -131,6 +154,29 @@ var _ = It("D8: While it is paused, replicas change, and nothing else happens", 
 	v = updateOf(3, auto(0, 2), oldSet(2, "dc"), newestSet(1, "m"))
 	v.Deployment.Spec.Paused = true
 	Expect(updateSteps(New(v))).To(BeEmpty())
+	v = updateOf(3, auto(0, 2), oldSet(2, "cc"), newestSet(0, ""))
+	v.Deployment.Spec.Paused = true
+	Expect(updateSteps(New(v))).To(BeEmpty(), "not even what is missing comes")
+})
+
+var _ = DescribeTable("While it is paused,", func(replicas int32, sets []setOf, want string) {
+	v := updateOf(replicas, auto(1, 0), sets...)
+	v.Deployment.Spec.Paused = true
+	Expect(updateSteps(New(v))).To(Equal(want))
+},
+	Entry("D8, D3: the only set has replicas, and no new one is created", int32(4), update(oldSet(3, "rrr", sized(3), enabled)), "old 3 -> 4, old creates 1"),
+	Entry("D8, D3: the new set has replicas, where no old one has machines, and no surge", int32(2), update(oldSet(0, ""), newestSet(3, "rrr", sized(3))), "newest 3 -> 2, delete newest-0"),
+	Entry("D8, D4: old sets go when the new one has all", int32(3), update(oldSet(1, "c"), newestSet(3, "rrr")), "old 1 -> 0, delete old-0"),
+)
+
+var _ = It("T3: A set that is being deleted is waited for", func() {
+	Expect(New(updateOf(3, manual, oldSet(3, "dcc"), newestSet(0, "t", goes))).Again).To(BeZero())
+})
+
+var _ = It("I8: A machine whose Node is gone does not take the place of another one that is selected", func() {
+	v := updateOf(3, auto(0, 2), oldSet(3, "ccc"), newestSet(0, ""))
+	delete(v.Nodes, "node-old-0")
+	Expect(updateSteps(New(v))).To(Equal("select old-1, select old-2"))
 })
 
 var _ = It("I7: A machine moves with its labels and the owners that others have given it", func() {
@@ -138,6 +184,12 @@ var _ = It("I7: A machine moves with its labels and the owners that others have 
 	other := metav1.OwnerReference{Kind: "Other", Name: "other", UID: "other"}
 	m := v.Sets[0].Machines[0]
 	m.OwnerReferences = append(m.OwnerReferences, other)
+	old := v.Sets[0].Object
+	old.Spec.Template.Labels = map[string]string{"name": "pool", "machine-template-hash": "old", "only": "old"}
+	old.Spec.Selector.MatchLabels = old.Spec.Template.Labels
+	for _, m := range v.Sets[0].Machines {
+		m.Labels["only"] = "old"
+	}
 	p := New(v)
 	Expect(p.Machines).To(HaveLen(1))
 	after := p.Machines[0].After
@@ -148,7 +200,7 @@ var _ = It("I7: A machine moves with its labels and the owners that others have 
 	Expect(after.Spec).To(Equal(m.Spec), "with its class")
 	Expect(nodeAfter(v, p, "old-0").Spec.Unschedulable).To(BeTrue(), "no pods before critical components are awaited")
 	Expect(setChanged(v, p, "old").Labels).To(HaveKeyWithValue(machineutils.LabelKeyMachineSetScaleUpDisabled, "true"), "or a machine would be created in its place")
-	Expect(New(updateOf(2, manual, oldSet(2, "du"), newestSet(0, ""))).Again).To(BeNumerically("<", time.Second), "sizes follow soon")
+	Expect(New(updateOf(2, manual, oldSet(2, "du"), newestSet(0, ""))).Again).To(beSoon(), "sizes follow soon")
 })
 
 var _ = It("I6: A Node whose update is over loses its marks and accepts pods after critical components", func() {
@@ -163,11 +215,14 @@ var _ = It("I6: A Node whose update is over loses its marks and accepts pods aft
 	Expect(stored.Spec.Unschedulable).To(BeTrue(), "what was looked at is as it was")
 	stored.Spec.Taints = []corev1.Taint{critical, others}
 	Expect(nodeAfter(v, New(v), "newest-0").Spec.Taints).To(ConsistOf(critical, others), "each once")
+	noExecute := corev1.Taint{Key: machineutils.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoExecute}
+	stored.Spec.Taints = []corev1.Taint{noExecute}
+	Expect(nodeAfter(v, New(v), "newest-0").Spec.Taints).To(ConsistOf(noExecute, critical), "another effect is another taint")
 })
 
 var _ = It("I6: A Node is not done before its condition says so", func() {
 	v := updateOf(1, manual, newestSet(1, "d"))
-	v.Nodes["node-newest-0"].Status.Conditions[0].Reason = mcm.ReadyForUpdate
+	v.Nodes["node-newest-0"].Status.Conditions[1].Reason = mcm.ReadyForUpdate
 	Expect(New(v).Nodes).To(BeEmpty())
 })
 
@@ -234,5 +289,5 @@ var _ = DescribeTable("Two versions of a Node say the same about its update", fu
 	Entry("unless it is no candidate any more", func(n *corev1.Node) { delete(n.Labels, candidate) }, false),
 	Entry("unless it is not selected any more", func(n *corev1.Node) { delete(n.Labels, selected) }, false),
 	Entry("unless it has a result", func(n *corev1.Node) { n.Labels[result] = "failed" }, false),
-	Entry("unless the condition has another reason", func(n *corev1.Node) { n.Status.Conditions[0].Reason = mcm.UpdateSuccessful }, false),
+	Entry("unless the condition has another reason", func(n *corev1.Node) { n.Status.Conditions[1].Reason = mcm.UpdateSuccessful }, false),
 )

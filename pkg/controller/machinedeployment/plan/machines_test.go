@@ -69,11 +69,12 @@ var _ = DescribeTable("Failed machines",
 	Entry("Y1: count in any phase", newSet("s", 2, keeps(1)), these(running("a", preserve("auto-preserved")), failed("b")), "delete b (Failed)"),
 	Entry("Y2: with an unknown value are preserved", newSet("s", 1, keeps(1)), these(failed("a", preserve("perhaps"))), `change a, (preserve "auto-preserved")`),
 	Entry("Y2: with the value false are not", newSet("s", 1, keeps(1)), these(failed("a", preserve("false"))), "delete a (Failed)"),
+	Entry("Y2: are preserved, and not one that runs", newSet("s", 2, keeps(1)), these(running("a", aged(time.Minute)), failed("b")), `change b, (preserve "auto-preserved")`),
 	Entry("Y2: that are being deleted take no place", newSet("s", 2, keeps(1)), these(failed("a", leaving, aged(time.Minute)), failed("b")), `change b, (preserve "auto-preserved")`),
 	Entry("Y2: are preserved also while machines are missing", newSet("s", 3, keeps(1)), these(failed("a")), `change a, (preserve "auto-preserved"), create 2`),
 	Entry("Y3: beyond what is allowed lose the value, the oldest first", newSet("s", 2, keeps(1)),
-		these(failed("a", preserve("auto-preserved"), aged(time.Minute)), failed("b", preserve("auto-preserved"))), `change b, (preserve "")`),
-	Entry("Y3: that run lose it, too", newSet("s", 1), these(running("a", preserve("auto-preserved"))), `change a, (preserve "")`),
+		these(failed("a", preserve("auto-preserved"), aged(time.Minute)), failed("b", preserve("auto-preserved"))), "change b, (preserve no more)"),
+	Entry("Y3: that run lose it, too", newSet("s", 1), these(running("a", preserve("auto-preserved"))), "change a, (preserve no more)"),
 	Entry("Y4: are spared until their preservation expires", newSet("s", 1), these(failed("a", expires(time.Second))), ""),
 	Entry("Y4: are deleted then, whatever their value", newSet("s", 1), these(failed("a", expires(0), preserve("now"))), "delete a (Failed)"),
 	Entry("Y4: are spared with the value now", newSet("s", 1), these(failed("a", preserve("now"))), ""),
@@ -112,4 +113,11 @@ var _ = It("Y5: Without a target cluster, the machine's own value counts", func(
 
 var _ = It("Y4: A MachineSet is looked at again when a preservation expires", func() {
 	Expect(planFor(newSet("s", 2), these(failed("a", expires(time.Minute)), failed("b", expires(time.Hour)))).Again).To(Equal(time.Minute))
+	Expect(planFor(newSet("s", 1), these(running("a", expires(time.Minute)))).Again).To(BeZero(), "nothing happens then to one that runs")
+})
+
+var _ = It("Y2: A failed machine that is preserved keeps its other annotations", func() {
+	s := newSet("s", 1, keeps(1))
+	p := New(newView(s, newMachine(s, "a", mcm.MachineFailed, annotated("others", "stay"))))
+	Expect(p.Machines).To(ConsistOf(HaveField("After.Annotations", Equal(map[string]string{machineutils.PreserveMachineAnnotationKey: "auto-preserved", "others": "stay"}))))
 })

@@ -138,7 +138,11 @@ const (
 
 var _ = DescribeTable("Machines that are named for deletion",
 	func(d *api.MachineDeployment, machines []machineOf, want string) {
-		Expect(textOfPool(New(poolView(d, poolSet("class", "1", 3, machines))))).To(Equal(want))
+		p := New(poolView(d, poolSet("class", "1", 3, machines)))
+		Expect(textOfPool(p)).To(Equal(want))
+		for _, c := range p.Machines {
+			Expect(c.After).NotTo(Equal(c.Before), "what is the same is not written")
+		}
 	},
 	Entry("N1, N6: go in the plan in which replicas fall", namedPool(2, "b~"+now, now), abc(), shrinks+", delete b (Surplus)"),
 	Entry("N1: go together", namedPool(1, "b~"+now+",c~"+earlier, now), abc(), `pool-class changed "now", pool-class has 1, delete c (Surplus), delete b (Surplus)`),
@@ -176,6 +180,16 @@ var _ = DescribeTable("Machines that are named for deletion",
 	Entry("S7: stay if they are preserved and another may go", namedPool(2, "b~"+now, now), abc(running("b", expires(time.Hour))),
 		shrinks+`, delete a (Surplus), delete b (Named)`),
 )
+
+var _ = It("N3: The list goes with the last name", func() {
+	after := New(poolView(namedPool(3, "gone~"+now, now), poolSet("class", "1", 3, abc()))).Deployment.After
+	Expect(after.Annotations).NotTo(HaveKey(names))
+})
+
+var _ = It("N5: A machine that was in a reserve which is no more goes as any other", func() {
+	d := namedPool(3, "b~"+later, now)
+	Expect(textOfPool(New(poolView(d, poolSet("class", "1", 3, abc(running("b", markedNow))))))).To(Equal(`pool-class changed "now", b priority "1", b mark "later"`))
+})
 
 var _ = It("E5: Machines that are named for deletion go also while the MachineDeployment is paused", func() {
 	d := namedPool(2, "b~"+now, now)

@@ -87,6 +87,11 @@ var _ = DescribeTable("A MachineDeployment that is being deleted",
 	Entry("E4: takes no step of a rollout", newDeployment(2, ends), parts(of("old", 2, "rr", goes), of("new", 0, "", goes)), "new finalizer, delete old-0, delete old-1"),
 )
 
+var _ = It("O7: A MachineDeployment that is being deleted goes on to count its machines", func() {
+	s := reportOf(viewOf(newDeployment(3, ends), of("old", 1, "r"), of("new", 2, "rp")))
+	Expect([]int32{s.Replicas, s.UpdatedReplicas, s.ReadyReplicas}).To(Equal([]int32{3, 2, 2}))
+})
+
 var _ = It("O1: A MachineDeployment gets its finalizer, and goes on in the same plan", func() {
 	Expect(steps(New(viewOf(newDeployment(2, unfinished))))).To(Equal("add finalizer, new set of 2"))
 	Expect(steps(New(viewOf(newDeployment(2, ends, unfinished))))).To(BeEmpty())
@@ -98,7 +103,7 @@ var _ = DescribeTable("A MachineDeployment is invalid",
 	func(change deploymentChange, reason, message string) {
 		d := newDeployment(2, change, completed)
 		d.Generation++
-		v := viewOf(d, of("new", 1, "f"))
+		v := viewOf(d, of("new", 1, "f", kind("MachineClass")))
 		v.Deployment.Annotations = nil
 		p := New(v)
 		Expect(steps(p)).To(Equal("delete new-0"), "its sets go on")
@@ -117,6 +122,7 @@ var _ = DescribeTable("A MachineDeployment is invalid",
 	Entry("V1: without maxSurge", func(d *api.MachineDeployment) { d.Spec.Strategy.RollingUpdate.MaxSurge = nil }, InvalidSpec, "maxSurge"),
 	Entry("V1: without maxUnavailable", func(d *api.MachineDeployment) { d.Spec.Strategy.RollingUpdate.MaxUnavailable = nil }, InvalidSpec, "maxUnavailable"),
 	Entry("V1: with a text that is no percentage", rolls("many", "0"), InvalidSpec, "percentage"),
+	Entry("V1: with a percentage of which no number of machines is", rolls("999999999999%", "0"), InvalidSpec, "percentage"),
 	Entry("V2: with a template that it does not select", func(d *api.MachineDeployment) { d.Spec.Template.Labels["name"] = "e" }, InvalidSpec, "labels"),
 	Entry("V2: with a selector that does not select its sets", func(d *api.MachineDeployment) {
 		d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: hashLabel, Operator: metav1.LabelSelectorOpDoesNotExist}}
@@ -124,6 +130,11 @@ var _ = DescribeTable("A MachineDeployment is invalid",
 	Entry("V2: with a selector that means nothing", func(d *api.MachineDeployment) {
 		d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "name", Operator: "Near"}}
 	}, InvalidSpec, "spec.selector: "),
+	Entry("T9: with a template without labels", func(d *api.MachineDeployment) {
+		d.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "part", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+		d.Spec.Template.Labels = nil
+	}, InvalidSpec, "labels"),
+	Entry("V2: without a kind of its class", func(d *api.MachineDeployment) { d.Spec.Template.Spec.Class.Kind = "" }, InvalidSpec, "class"),
 	Entry("V2: without a class", func(d *api.MachineDeployment) { d.Spec.Template.Spec.Class.Name = "" }, InvalidSpec, "class"),
 	Entry("E3: with an empty selector", func(d *api.MachineDeployment) { d.Spec.Selector = &metav1.LabelSelector{} }, SelectingAll, "matchLabels"),
 	Entry("V4: without a selector", func(d *api.MachineDeployment) { d.Spec.Selector = nil }, SelectingAll, "matchLabels"),
@@ -143,6 +154,10 @@ var _ = Describe("E2: A MachineDeployment with an invalid set", func() {
 		v := viewOf(newDeployment(3), of("new", -1, "r"))
 		Expect(moves(New(v))).To(Equal("new -1 -> 3"))
 		Expect(sketch(rest(v))).To(Equal("new 3 (rnn)"))
+	})
+
+	It("leaves that as it is while it is invalid itself", func() {
+		Expect(moves(New(viewOf(newDeployment(-1), of("new", -1, "r"))))).To(BeEmpty())
 	})
 
 	It("counts its machines, and leaves them alone", func() {

@@ -102,11 +102,18 @@ var _ = DescribeTable("Progressing", func(d *api.MachineDeployment, sets []part,
 	Entry("P6: is not while old machines are leaving", newDeployment(2, counted(3, 2, 2), has(progressing, "True", "MachineSetUpdated", time.Hour)), parts(of("old", 0, "t"), of("new", 2, "rr")), "True MachineSetUpdated"),
 	Entry("P5: is updated when there are more new machines", newDeployment(2, counted(3, 0, 2), has(progressing, "True", "NewMachineSetCreated", time.Hour)), parts(of("old", 2, "rr"), of("new", 1, "p")), "True MachineSetUpdated"),
 	Entry("P5: or fewer old ones", newDeployment(3, counted(4, 1, 3), has(progressing, "True", "NewMachineSetCreated", time.Hour)), parts(of("old", 2, "rr"), of("new", 1, "p")), "True MachineSetUpdated"),
+	Entry("P5: when there are more new machines, also without fewer old ones", newDeployment(2, counted(2, 0, 2), has(progressing, "True", "NewMachineSetCreated", time.Hour)), parts(of("old", 2, "rr"), of("new", 1, "p")), "True MachineSetUpdated"),
+	Entry("P5: or more that are available", newDeployment(2, counted(3, 1, 2), has(progressing, "True", "NewMachineSetCreated", time.Hour)), parts(of("old", 2, "rr"), of("new", 1, "a")), "True MachineSetUpdated"),
+	Entry("P5: or more that run", newDeployment(2, counted(3, 1, 2), func(d *api.MachineDeployment) { d.Status.AvailableReplicas = 3 }, has(progressing, "True", "NewMachineSetCreated", time.Hour)), parts(of("old", 2, "rr"), of("new", 1, "r")), "True MachineSetUpdated"),
 	Entry("P5: or more that serve", newDeployment(2, counted(3, 1, 2), has(progressing, "True", "NewMachineSetCreated", time.Hour)), parts(of("old", 2, "rr"), of("new", 1, "r")), "True MachineSetUpdated"),
 	Entry("P5: stays otherwise", newDeployment(2, counted(3, 1, 2), has(progressing, "True", "NewMachineSetCreated", time.Hour)), parts(of("old", 2, "rr"), of("new", 1, "p")), "True NewMachineSetCreated"),
 	Entry("P5: stays when machines are lost", newDeployment(2, counted(3, 1, 3), has(progressing, "True", "MachineSetUpdated", time.Hour)), parts(of("old", 2, "rp"), of("new", 1, "r")), "True MachineSetUpdated"),
 	Entry("P4: stays complete when replicas change", newDeployment(4, counted(2, 2, 2), has(progressing, "True", "NewMachineSetAvailable", time.Hour)), parts(of("new", 2, "rr")), "True NewMachineSetAvailable"),
 	Entry("P4: and when machines fail", newDeployment(2, completed, has(progressing, "True", "NewMachineSetAvailable", time.Hour)), parts(of("new", 2, "pp")), "True NewMachineSetAvailable"),
+	Entry("P4: stays complete while Recreate waits for old machines", newDeployment(2, recreates, completed, has(progressing, "True", "NewMachineSetAvailable", time.Hour)), parts(of("old", 2, "rr")), "True NewMachineSetAvailable"),
+	Entry("P7: also beyond the deadline", newDeployment(2, recreates, within(60), completed, has(progressing, "True", "NewMachineSetAvailable", time.Hour)), parts(of("old", 2, "rr")), "True NewMachineSetAvailable"),
+	Entry("P6: is complete without replicas, where there are none", newDeployment(0, recreates, has(progressing, "True", "MachineSetUpdated", time.Hour)), parts(of("old", 1, "")), "True NewMachineSetAvailable"),
+	Entry("P6: is not while the only machine is an old one", newDeployment(1, counted(1, 0, 1), has(progressing, "True", "MachineSetUpdated", time.Hour)), parts(of("old", 1, "r"), of("new", 0, "")), "True MachineSetUpdated"),
 	Entry("P7: is False after the deadline", newDeployment(2, within(60), counted(3, 1, 2), has(progressing, "True", "MachineSetUpdated", time.Hour)), parts(of("old", 2, "rr"), of("new", 1, "p")), "False ProgressDeadlineExceeded"),
 	Entry("P7: not at the deadline", newDeployment(2, within(3600), counted(3, 1, 2), has(progressing, "True", "MachineSetUpdated", time.Hour)), parts(of("old", 2, "rr"), of("new", 1, "p")), "True MachineSetUpdated"),
 	Entry("P7: never without one", newDeployment(2, counted(3, 1, 2), has(progressing, "True", "MachineSetUpdated", time.Hour)), parts(of("old", 2, "rr"), of("new", 1, "p")), "True MachineSetUpdated"),
@@ -133,13 +140,42 @@ var _ = It("P9: What stands still is looked at again after the deadline", func()
 	v := viewOf(d, of("old", 2, "rr", isMarked), of("new", 1, "p"))
 	v.Settings.ProtectInRollout = false
 	Expect(New(v).Again).To(Equal(2 * time.Second))
+	d = newDeployment(2, within(3000), counted(3, 1, 2), has(progressing, "False", "ProgressDeadlineExceeded", time.Minute))
+	v = viewOf(d, of("old", 2, "rr", isMarked), of("new", 1, "p"))
+	v.Settings.ProtectInRollout = false
+	Expect(New(v).Again).To(BeZero(), "once is enough")
 })
+
+var _ = DescribeTable("P5: Progressing says about what it is", func(d *api.MachineDeployment, sets []part, want string) {
+	Expect(conditionIn(reportOf(viewOf(d, sets...)), progressing).Message).To(Equal(want))
+},
+	Entry("the new set", newDeployment(2, counted(2, 2, 1), has(progressing, "True", "MachineSetUpdated", time.Hour)), parts(of("new", 2, "rr")), `MachineSet "new" has successfully progressed.`),
+	Entry("or the MachineDeployment, where there is none", newDeployment(2, recreates, counted(3, 0, 3), has(progressing, "True", "NewMachineSetCreated", time.Hour)), parts(of("old", 2, "rr")), `Machine Deployment "d" is progressing.`),
+)
 
 var _ = It("P3: A condition that is the same stays as it is, and those of others stay", func() {
 	d := newDeployment(2, counted(2, 2, 2), has(available, "True", "MinimumReplicasAvailable", time.Hour), has("Others", "True", "Theirs", time.Hour))
 	s := reportOf(viewOf(d, of("new", 2, "rr")))
 	Expect(conditionIn(s, available)).To(Equal(d.Status.Conditions[0]))
 	Expect(conditionIn(s, "Others")).To(Equal(d.Status.Conditions[1]))
+})
+
+var _ = DescribeTable("P3: A condition that changes says since when", func(was mcm.ConditionStatus, reason string, since time.Duration) {
+	d := newDeployment(2, counted(3, 0, 2), has(progressing, was, reason, time.Hour))
+	c := conditionIn(reportOf(viewOf(d, of("old", 2, "rr"), of("new", 1, "p"))), progressing)
+	Expect(c).To(And(HaveField("Status", mcm.ConditionTrue), HaveField("Reason", "MachineSetUpdated"), HaveField("LastUpdateTime", metav1.NewTime(noon)), HaveField("LastTransitionTime", at(-since))))
+},
+	Entry("it has its status, which is not when its reason changes", mcm.ConditionTrue, "NewMachineSetCreated", time.Hour),
+	Entry("it has its status, which is when that changes", mcm.ConditionFalse, "ProgressDeadlineExceeded", time.Duration(0)),
+	Entry("it has its status, for the same reason, too", mcm.ConditionUnknown, "MachineSetUpdated", time.Duration(0)),
+)
+
+var _ = It("P1: What the status said before does not stay", func() {
+	d := newDeployment(2, paused, completed)
+	d.Status.FailedMachines = []*mcm.MachineSummary{{Name: "old-0"}}
+	s := reportOf(viewOf(d, of("old", 2, "rr")))
+	Expect(s.FailedMachines).To(BeEmpty(), "it has recovered")
+	Expect(s.UpdatedReplicas).To(BeZero(), "there is no new set")
 })
 
 var _ = It("P12: When a set is created, the status says only that", func() {
@@ -164,6 +200,10 @@ var _ = Describe("P8: ReplicaFailure", func() {
 		s := reportOf(viewOf(newDeployment(2), of("old", 2, "rr", failed("A")), of("new", 1, "p")))
 		Expect(conditionIn(s, failing).Reason).To(Equal("A"))
 	})
+	It("is nothing else that a set says", func() {
+		v := viewOf(newDeployment(2), of("new", 2, "rr", byCondition))
+		Expect(conditionIn(reportOf(v), failing)).To(BeZero())
+	})
 	It("goes when no set has it", func() {
 		s := reportOf(viewOf(newDeployment(2, has(failing, "True", "A", time.Hour)), of("new", 2, "rr")))
 		Expect(conditionIn(s, failing)).To(BeZero())
@@ -174,7 +214,7 @@ var _ = It("T5: A set that the server refuses is a condition, and an event, once
 	d := newDeployment(2, completed, has(progressing, "True", "NewMachineSetAvailable", time.Hour))
 	v := viewOf(d, of("old", 2, "rr"))
 	c := v.WithRefused("no more sets")
-	Expect(conditionIn(c.After.StockMachineDeploymentStatus, progressing)).To(And(HaveField("Status", mcm.ConditionFalse), HaveField("Reason", "MachineSetCreateError"), HaveField("Message", "no more sets")))
+	Expect(conditionIn(c.After.StockMachineDeploymentStatus, progressing)).To(And(HaveField("Status", mcm.ConditionFalse), HaveField("Reason", "MachineSetCreateError"), HaveField("Message", "no more sets"), HaveField("LastUpdateTime", metav1.NewTime(noon))))
 	Expect(c.After.UpdatedReplicas).To(BeEquivalentTo(2))
 	Expect(c.Events).To(ConsistOf(And(HaveField("Reason", "MachineSetCreateError"), HaveField("Type", "Warning"))))
 	d.Status = c.After

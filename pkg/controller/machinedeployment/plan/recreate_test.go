@@ -27,6 +27,12 @@ var _ = DescribeTable("Recreate",
 	Entry("D12: a set for a new template also without replicas", int32(0), parts(of("old", 0, "")), "new set of 0"),
 )
 
+var _ = It("C4, R12: When Recreate is complete, old sets beyond the limit go", func() {
+	sets := parts(of("old", 0, ""), of("new", 1, "r"))
+	Expect(steps(New(viewOf(newDeployment(1, recreates, keepsSets(0)), sets...)))).To(BeEmpty())
+	Expect(steps(New(viewOf(newDeployment(1, recreates, keepsSets(0), completed), sets...)))).To(Equal("delete set old"))
+})
+
 var _ = It("R7, C1: Recreate protects Nodes, and does not ask to prefer others", func() {
 	v := viewOf(newDeployment(1, recreates), of("old", 1, "r"))
 	Expect(steps(New(v))).To(Equal("old 1 -> 0, delete old-0, protect old-0"))

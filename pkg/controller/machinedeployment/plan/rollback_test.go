@@ -72,7 +72,7 @@ var _ = DescribeTable("A MachineDeployment goes back",
 		Expect(textOfRollback(p)).To(Equal(want))
 		Expect(p.Creations).To(BeEmpty())
 		Expect(p.Deletions).To(BeEmpty())
-		Expect(p.Again).To(BeNumerically("<", time.Second))
+		Expect(p.Again).To(beSoon())
 		for _, s := range p.Sets {
 			Expect(s.After.Spec.Replicas).To(Equal(s.Before.Spec.Replicas), "E6")
 		}
@@ -91,6 +91,14 @@ var _ = DescribeTable("A MachineDeployment goes back",
 	Entry("T11: from the revision that it is about to have", rollingBack("b", 4), revisions("a 3", "b 2"), same),
 	Entry("T11: to the revision before the one that it is about to have", rollingBack("b", 0), revisions("a 3", "b 2"), "take a, "+done),
 	Entry("E6: before it is scaled", rollingBack("c", 1, func(d *api.MachineDeployment) { d.Spec.Replicas = 7 }), revisions("a 1", "c 3"), "take a, "+done),
+)
+
+var _ = DescribeTable("B3: A MachineDeployment says where it did not go back to", func(to int64, sets []Set, want string) {
+	Expect(New(poolView(rollingBack("c", to), sets...)).Deployment.Events).To(ConsistOf(HaveField("Message", want)))
+},
+	Entry("a revision", int64(9), revisions("a 1", "c 3"), "No machine set has revision 9"),
+	Entry("an earlier one", int64(0), revisions("c 3"), "No machine set has an earlier revision"),
+	Entry("the template that it has", int64(3), revisions("a 1", "c 3"), "Machine set pool-c has the same template"),
 )
 
 var _ = It("E6: A MachineDeployment does not go back while it is paused", func() {
@@ -169,13 +177,13 @@ var _ = It("B1: A template without a MachineSet becomes a revision, and then the
 
 var _ = DescribeTable("R11: The taint of Nodes ends before a MachineDeployment goes back to their MachineSet",
 	func(to int64, want string) {
-		d, sets := rollingBack("c", to), revisions("a 1", "c 3")
+		d, sets := rollingBack("c", to, within(60), has(progressing, "True", "MachineSetUpdated", time.Hour)), revisions("a 1", "c 3")
 		i := map[int64]int{1: 0, 3: 1}[to]
 		sets[i] = poolSet(map[int]string{0: "a", 1: "c"}[i], fmt.Sprint(to), 1, these(running("a", onNode)), func(s *mcm.MachineSet) {
 			s.Annotations[PreferNoSchedule] = "True"
 		})
 		v := poolView(d, sets...)
-		others := corev1.Taint{Key: "others", Effect: corev1.TaintEffectNoSchedule}
+		others := corev1.Taint{Key: "others", Effect: corev1.TaintEffectPreferNoSchedule}
 		v.Nodes["node"] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 		v.Nodes["node"].Spec.Taints = []corev1.Taint{others, {Key: PreferNoSchedule, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}}
 
@@ -184,7 +192,8 @@ var _ = DescribeTable("R11: The taint of Nodes ends before a MachineDeployment g
 		Expect(p.Nodes[0].After.Spec.Taints).To(ConsistOf(others))
 		Expect(textOfRollback(p)).To(BeEmpty())
 		Expect(p.DeploymentStatus).NotTo(BeNil())
-		Expect(p.Again).To(BeNumerically("<", time.Second), "nothing else wakes it")
+		Expect(conditionOf(p, progressing)).To(Equal("True MachineSetUpdated"), "E6: it is not judged")
+		Expect(p.Again).To(beSoon(), "nothing else wakes it")
 		v.Nodes["node"] = p.Nodes[0].After
 
 		p = New(v)

@@ -47,6 +47,8 @@ var _ = DescribeTable("RollingUpdate",
 	Entry("R4: down to the last", newDeployment(2), parts(of("old", 1, "r"), of("new", 2, "rr")), "old 1 -> 0, delete old-0"),
 	Entry("R4: more new machines than replicas make no room", newDeployment(2), parts(of("old", 2, "rr"), of("new", 0, "rr")), "delete new-0, delete new-1"),
 	Entry("R4: a set that is being deleted does not serve", newDeployment(3), parts(of("a", 2, "rr", goes), of("b", 2, "rr"), of("new", 1, "r")), "delete a-0, delete a-1"),
+	Entry("T13: what keeps its size gets no record", newDeployment(2), parts(of("old", 2, "rr", unrecorded), of("new", 1, "p")), ""),
+	Entry("T3: nor does a new one that is, so that the last that serves stays", newDeployment(1), parts(of("old", 1, "r"), of("new", 1, "r", goes)), "delete new-0"),
 	Entry("T3: nor does a new one that is", newDeployment(2), parts(of("old", 1, "r"), of("new", 2, "rr", goes)), "delete new-0, delete new-1"),
 	Entry("R5: the machines that serve least go", newDeployment(2, rolls("0", "1")), parts(of("old", 2, "ru"), of("new", 0, "")), "old 2 -> 1, delete old-1"),
 	Entry("D11: one may be unavailable where nothing else is possible", newDeployment(2, rolls("0", "0")), parts(of("old", 2, "rr"), of("new", 0, "")), "old 2 -> 1, delete old-0"),
@@ -62,6 +64,10 @@ var _ = DescribeTable("RollingUpdate marks",
 	Entry("R6: each set once", newDeployment(2), parts(of("old", 2, "pp"), of("new", 1, "p")), "old is marked"),
 	Entry("R6: so no Nodes of machines that came later", newDeployment(2), parts(of("old", 2, "rr", isMarked), of("new", 1, "p")), "protect old-0, protect old-1"),
 	Entry("R8: protects none where no old machine serves", newDeployment(2), parts(of("old", 2, "uu", isMarked), of("new", 1, "u")), ""),
+	Entry("R8: nor where none runs", newDeployment(2), parts(of("old", 2, "aa", isMarked), of("new", 1, "u")), ""),
+	Entry("R8: nor where none has all labels of its template", newDeployment(2), parts(of("old", 2, "rr", isMarked, func(s *mcm.MachineSet) {
+		s.Spec.Template.Labels = map[string]string{"name": "d", hashLabel: "old", "more": "x"}
+	}), of("new", 1, "u")), ""),
 	Entry("R8: nor where the old ones are only leaving", newDeployment(2), parts(of("old", 0, "l", isMarked), of("new", 2, "rp")), ""),
 )
 
@@ -86,21 +92,40 @@ var _ = Describe("A rollout that is complete", func() {
 		Entry("R9: not before the status says so", withMarks(viewOf(newDeployment(1), of("new", 1, "r")), "node-new-0", both), ""),
 		Entry("R9: what a person has protected stays so", withMarks(viewOf(one(), of("new", 1, "r")), "node-new-0", map[string]string{scaleDown: "true"}), ""),
 		Entry("R11: Nodes of a set that was an old one are taken again", withMarks(viewOf(one(), of("new", 1, "r", isMarked)), "node-new-0", nil), "take again new-0"),
+		Entry("R11: which keeps its mark until all have been written", withMarks(viewOf(newDeployment(2, completed), of("new", 2, "rr", isMarked)), "node-new-0", nil), "take again new-0"),
 		Entry("R11: and then the mark of the set goes", viewOf(one(), of("new", 1, "r", isMarked)), "new is unmarked"),
 		Entry("R12: old sets beyond the limit go, the oldest first", viewOf(one(keepsSets(1)), of("a", 0, "", isMarked), of("b", 0, "", isMarked), of("new", 1, "r")), "delete set a"),
 		Entry("R12: all are kept without a limit", viewOf(one(), of("a", 0, "", isMarked), of("b", 0, "", isMarked), of("new", 1, "r")), ""),
 		Entry("R12: none that has machines, which uses up the limit", viewOf(one(keepsSets(1)), of("a", 0, "t", isMarked), of("b", 0, "", isMarked), of("new", 1, "r")), ""),
 		Entry("R12: nor one that is being deleted, which does not", viewOf(one(keepsSets(1)), of("a", 0, "t", isMarked, goes), of("b", 0, "", isMarked), of("c", 0, "", isMarked), of("new", 1, "r")), "delete set b"),
 		Entry("R12: a limit below none is none", viewOf(one(keepsSets(-1)), of("a", 0, "", isMarked), of("new", 1, "r")), "delete set a"),
+		Entry("R12: nor one that is to have machines", viewOf(newDeployment(1, keepsSets(0), paused), of("a", 1, "", isMarked), of("new", 1, "p")), "a creates 1"),
+		Entry("R12: not before the status is one of this generation", viewOf(newDeployment(1, keepsSets(0), completed, func(d *api.MachineDeployment) { d.Generation++ }), of("a", 0, "", isMarked), of("new", 1, "r")), ""),
+		Entry("R12: nor before it counts the new machines", viewOf(newDeployment(1, keepsSets(0), completed, func(d *api.MachineDeployment) { d.Status.UpdatedReplicas = 0 }), of("a", 0, "", isMarked), of("new", 1, "r")), ""),
+		Entry("E6: not while it is paused and to go back", viewOf(newDeployment(1, keepsSets(0), paused, func(d *api.MachineDeployment) { d.Spec.RollbackTo = &mcm.RollbackConfig{} }), of("a", 0, "", isMarked), of("new", 1, "r")), ""),
 		Entry("R12: not before the rollout is complete", viewOf(newDeployment(1, keepsSets(0)), of("a", 0, "", isMarked), of("new", 1, "r")), ""),
 		Entry("R12, D8: while it is paused, too", viewOf(newDeployment(1, keepsSets(0), paused), of("a", 0, "", isMarked), of("new", 1, "r")), "delete set a"),
 	)
+
+	It("R11: leaves what is of others on Nodes", func() {
+		v := withMarks(viewOf(one(), of("new", 1, "r", isMarked)), "node-new-0", nil)
+		theirs := []corev1.Taint{{Key: "others", Effect: corev1.TaintEffectPreferNoSchedule}, {Key: PreferNoSchedule, Effect: corev1.TaintEffectNoSchedule}}
+		node := v.Nodes["node-new-0"]
+		node.Spec.Taints = append(node.Spec.Taints, theirs...)
+		Expect(New(v).Nodes).To(ConsistOf(HaveField("After.Spec.Taints", ConsistOf(theirs))))
+	})
 
 	It("Y7: protects the Nodes of preserved machines longer", func() {
 		v := withMarks(viewOf(one(), of("new", 1, "r")), "node-new-0", both)
 		expires(3600e9)(v.Sets[0].Machines[0])
 		Expect(moves(New(v))).To(BeEmpty())
 	})
+})
+
+var _ = It("R7: Nodes are protected by an annotation, and by one that says who has set that", func() {
+	p := New(viewOf(newDeployment(2), of("old", 2, "rr", isMarked), of("new", 1, "p")))
+	Expect(p.Nodes).To(HaveLen(2))
+	Expect(p.Nodes).To(HaveEach(HaveField("After.Annotations", Equal(map[string]string{scaleDown: "true", scaleDownMCM: "true"}))))
 })
 
 var _ = It("R7: Without the flag, a rollout protects no Nodes, and ends no protection", func() {
@@ -121,5 +146,5 @@ var _ = It("Q1: A rollout goes on without a target cluster", func() {
 var _ = It("Q9: What follows from a change of Nodes is decided soon", func() {
 	p := New(viewOf(newDeployment(2), of("old", 2, "rr"), of("new", 1, "p")))
 	Expect(p.Sets).To(BeEmpty())
-	Expect(p.Again).To(BeNumerically("<", 1e9))
+	Expect(p.Again).To(beSoon())
 })

@@ -77,7 +77,7 @@ func completed(d *api.MachineDeployment) {
 	}
 }
 
-// part is a MachineSet of a MachineDeployment, with a letter for each of its machines: r is running, p pending,
+// part is a MachineSet of a MachineDeployment, with a letter for each of its machines: r is running, a available, p pending,
 // f failed, u unknown, t terminating, l leaving but not terminating yet, and n has no phase.
 type part struct {
 	name     string
@@ -91,7 +91,7 @@ func of(name string, replicas int32, machines string, change ...setChange) part 
 }
 
 var letters = map[rune]mcm.MachinePhase{
-	'r': mcm.MachineRunning, 'p': mcm.MachinePending, 'f': mcm.MachineFailed, 'u': mcm.MachineUnknown, 't': mcm.MachineTerminating, 'l': mcm.MachineRunning, 'n': "",
+	'r': mcm.MachineRunning, 'a': mcm.MachineAvailable, 'p': mcm.MachinePending, 'f': mcm.MachineFailed, 'u': mcm.MachineUnknown, 't': mcm.MachineTerminating, 'l': mcm.MachineRunning, 'n': "",
 }
 
 // object returns the MachineSet, as it is when the rollout to it or from it goes on. The class of a set has its
@@ -127,7 +127,7 @@ func viewOf(d *api.MachineDeployment, parts ...part) View {
 			if strings.ContainsRune("tl", letter) {
 				leaving(m)
 			}
-			if strings.ContainsRune("rufl", letter) {
+			if strings.ContainsRune("raufl", letter) {
 				v.Nodes["node-"+name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name}}
 			}
 			one.Machines = append(one.Machines, m)

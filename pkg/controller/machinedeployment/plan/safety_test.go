@@ -144,6 +144,7 @@ var _ = DescribeTable("A MachineSet without a MachineDeployment is frozen",
 	Entry("F6: with a condition where only a label is", newSet("s", 1, frozen), crowd{4, 0}, usual, both, ""),
 	Entry("F6: with a label where only a condition is", newSet("s", 1, byCondition), crowd{4, 0}, usual, both, "s Normal FrozeMachineSet"),
 	Entry("F6: but between the limits it is free where only a condition is, which is written last", newSet("s", 2, byCondition), crowd{5, 0}, Settings{SafetyUp: 3, SafetyDown: 3}, "", ""),
+	Entry("F6: that it is frozen is said once, though it changes", newSet("s", 1, frozenFully, without), crowd{4, 0}, usual, both, ""),
 	Entry("F8: between the limits not any more, if people ask", newSet("s", 2, frozenFully, toThaw), crowd{5, 0}, Settings{SafetyUp: 3, SafetyDown: 3}, "", "s Normal UnfrozeMachineSet"),
 	Entry("F8: anew beyond the limit, if people ask", newSet("s", 1, frozenFully, toThaw), crowd{4, 0}, usual, both, "s Normal FrozeMachineSet"),
 	Entry("F8: and the annotation goes if it is not frozen", newSet("s", 1, toThaw), crowd{1, 0}, usual, "", ""),
@@ -151,23 +152,42 @@ var _ = DescribeTable("A MachineSet without a MachineDeployment is frozen",
 	Entry("O8: nor is one frozen that goes", newSet("s", 1, goes), crowd{9, 0}, usual, "", ""),
 )
 
-var _ = DescribeTable("F2: A MachineSet whose machines have begun to leave", func(running int, since time.Duration, want string, change ...setChange) {
+var _ = DescribeTable("F2: A MachineSet whose machines have begun to leave", func(c crowd, since time.Duration, want string, change ...setChange) {
 	s := newSet("s", 1, change...)
-	v := View{Now: noon, Settings: usual, Sets: []Set{{Object: s, Machines: crowd{running, 4 - running}.of(s)}}}
-	for _, m := range v.Sets[0].Machines[running:] {
+	v := View{Now: noon, Settings: usual, Sets: []Set{{Object: s, Machines: c.of(s)}}}
+	for _, m := range v.Sets[0].Machines[c.running:] {
 		leavingFor(since)(m)
 	}
 	p := New(v)
 	Expect(freezeOf(carried(v, p).Sets[0].Object)).To(Equal(want))
-	if want == "" {
+	if want == "" && len(p.Sets) == 0 {
 		Expect(p.Again).To(Equal(time.Minute - since))
 	}
 },
-	Entry("is not frozen a moment later", 1, 20*time.Second, ""),
-	Entry("is frozen after a minute", 1, time.Minute, both),
-	Entry("is frozen at once if another is missing, which would be created", 0, 20*time.Second, both),
-	Entry("stays frozen", 1, 20*time.Second, both, frozenFully),
+	Entry("is not frozen a moment later", crowd{1, 3}, 20*time.Second, ""),
+	Entry("is not frozen before a minute is over", crowd{1, 3}, time.Minute-1, ""),
+	Entry("is frozen after a minute", crowd{1, 3}, time.Minute, both),
+	Entry("is frozen at once if the others are too many as well", crowd{4, 1}, 20*time.Second, both),
+	Entry("is frozen at once if another is missing, which would be created", crowd{0, 4}, 20*time.Second, both),
+	Entry("stays frozen", crowd{1, 3}, 20*time.Second, both, frozenFully),
+	Entry("is not frozen any more if people ask", crowd{1, 3}, 20*time.Second, "", frozenFully, toThaw),
 )
+
+var _ = It("F2: A MachineSet is not looked at again for machines that leave below the limit", func() {
+	s := newSet("s", 1)
+	v := View{Now: noon, Settings: usual, Sets: []Set{{Object: s, Machines: crowd{1, 2}.of(s)}}}
+	for _, m := range v.Sets[0].Machines[1:] {
+		leavingFor(20 * time.Second)(m)
+	}
+	Expect(New(v).Again).To(BeZero())
+})
+
+var _ = It("F2: Machines without all labels of the template do not count when they leave, either", func() {
+	s := newSet("s", 1)
+	v := View{Now: noon, Settings: usual, Sets: []Set{{Object: s, Machines: crowd{4, 0}.of(s)}}}
+	v.Sets[0].Machines = append(v.Sets[0].Machines, newMachine(s, "a", mcm.MachineTerminating, leavingFor(time.Second), func(m *mcm.Machine) { delete(m.Labels, "part") }))
+	Expect(freezeOf(carried(v, New(v)).Sets[0].Object)).To(Equal(both))
+})
 
 // usual are the defaults of the flags.
 var usual = Settings{SafetyUp: 2, SafetyDown: 1}
@@ -195,6 +215,15 @@ var _ = Describe("A MachineSet that is frozen", func() {
 	since := func(d time.Duration) OmegaMatcher {
 		return ConsistOf(And(HaveField("Type", mcm.MachineSetFrozen), HaveField("Status", mcm.ConditionTrue), HaveField("Reason", "OverShootingReplicaCount"), HaveField("LastTransitionTime", at(d))))
 	}
+
+	It("S27, F6: says of how many machines, and how many thaw it", func() {
+		const message = "There are 5 machines. No more are created until there are 3 or fewer"
+		Expect(conditionsAfter(newSet("s", 1), crowd{5, 0})).To(ConsistOf(HaveField("Message", message)))
+		Expect(conditionsAfter(newSet("s", 1, frozen), crowd{5, 0})).To(ConsistOf(HaveField("Message", message)))
+		s := newSet("s", 1)
+		p := New(View{Now: noon, Settings: usual, Sets: []Set{{Object: s, Machines: crowd{5, 0}.of(s)}}})
+		Expect(p.Sets[0].Events).To(ConsistOf(HaveField("Message", "Froze machine set s: it has 5 machines, and 4 are the limit")))
+	})
 
 	It("S27: says since when, and does not change that", func() {
 		Expect(conditionsAfter(newSet("s", 1), crowd{4, 0})).To(since(0))
@@ -360,6 +389,15 @@ var _ = Describe("A MachineDeployment that is frozen", func() {
 		s := newest(2, crowd{2, 0})
 		s.set.Annotations = map[string]string{"deployment.kubernetes.io/desired-replicas": "2"}
 		Expect(New(crowdedView(guarded(5, surging("1"), labelled), s)).Creations).To(ConsistOf(HaveField("Count", 3)))
+	})
+
+	It("F8: asks its MachineSets to unfreeze, which decide anew once they are asked", func() {
+		p := New(crowdedView(guarded(1, surging("1"), labelled, reportedFrozen, annotatedToThaw), newest(1, crowd{4, 0}, frozenFully)))
+		Expect(p.Sets).To(HaveLen(1))
+		Expect(eventsOf(p)).To(BeEmpty())
+		for _, c := range p.Statuses {
+			Expect(c.After.Conditions).To(ContainElement(HaveField("LastTransitionTime", at(-time.Hour))))
+		}
 	})
 
 	It("F6: says since when and why, as its MachineSet does, and anew when people ask to unfreeze it", func() {

@@ -30,6 +30,7 @@ var _ = DescribeTable("Replicas change",
 	Entry("D2, D3: the only set has them", newDeployment(2), 3, parts(of("new", 2, "rr")), "new 2 -> 3, new creates 1"),
 	Entry("D2, D3: fewer, too", newDeployment(2), 1, parts(of("new", 2, "rr")), "new 2 -> 1, delete new-0"),
 	Entry("D1: a set with less than none has what it has", newDeployment(2), 3, parts(of("a", -1, "", isMarked), of("new", 2, "rr")), "a -1 -> 0, new 2 -> 3, new creates 1"),
+	Entry("D1: which are the machines that are not leaving", newDeployment(3), 3, parts(of("a", -1, "rrl"), of("new", 1, "p")), "a -1 -> 2"),
 	Entry("D3: none", newDeployment(2), 0, parts(of("new", 2, "rr")), "new 2 -> 0, delete new-0, delete new-1"),
 	Entry("D3: the new set, where none has machines", newDeployment(0), 2, parts(of("a", 0, ""), of("new", 0, "")), "new 0 -> 2, new creates 2"),
 	Entry("D3: the record alone, where the size is right", newDeployment(2), 3, parts(of("new", 3, "rrr")), "new desired-replicas 3, new max-replicas 4"),
@@ -63,6 +64,18 @@ var _ = DescribeTable("Replicas change while it is paused",
 	Entry("D8, D6: all shrink in proportion", newDeployment(3, paused), 1, parts(of("old", 3, "rrr"), of("new", 1, "r")), "old 3 -> 1, new desired-replicas 1, new max-replicas 2, delete old-0, delete old-1"),
 	Entry("D8, D6: what is left by rounding is of the largest", newDeployment(5, rolls("2", "0"), paused), 2, parts(of("a", 3, "rrr"), of("b", 3, "rrr"), of("new", 1, "p")),
 		"a 3 -> 1, b 3 -> 2, new desired-replicas 2, new max-replicas 4, delete a-0, delete a-1, delete b-0"),
+	Entry("D8, D6: what is left by rounding is of the largest, wherever that stands", newDeployment(5, rolls("2", "0"), paused), 2, parts(of("a", 1, "r"), of("b", 4, "rrrr"), of("new", 2, "pp")),
+		"b 4 -> 2, new 2 -> 1, a desired-replicas 2, a max-replicas 4, delete b-0, delete b-1, delete new-0"),
+	Entry("D8, D6: what is left by rounding is of the oldest of those, also if that is the new one", newDeployment(5, rolls("2", "0"), paused), 2, parts(of("new", 3, "ppp"), of("a", 3, "rrr"), of("b", 1, "r")),
+		"revision 4, new 3 -> 1, new revision 4, new revision-history 1, a 3 -> 2, b desired-replicas 2, b max-replicas 4, delete new-0, delete new-1, delete a-0"),
+	Entry("D8, D6: all go, where none is wanted", newDeployment(3, paused), 0, parts(of("old", 3, "rrr"), of("new", 1, "r")), "old 3 -> 0, new 1 -> 0, delete old-0, delete old-1, delete old-2, delete new-0"),
+	Entry("D8, D6: also if nothing says what their sizes were decided for", newDeployment(3, paused), 0, parts(of("old", 3, "rrr", unrecorded), of("new", 1, "r", unrecorded)),
+		"old 3 -> 0, new 1 -> 0, delete old-0, delete old-1, delete old-2, delete new-0"),
+	Entry("D8, D6: from the largest, where nothing says what their sizes were decided for", newDeployment(3, paused, rolls("0", "1")), 1, parts(of("a", 1, "r", unrecorded), of("new", 3, "rrr", unrecorded)),
+		"new 3 -> 0, a desired-replicas 1, a max-replicas 1, delete new-0, delete new-1, delete new-2"),
+	Entry("D8, D4: old sets go when the new one has all", newDeployment(2, paused), 2, parts(of("old", 2, "rr"), of("new", 2, "rr")), "old 2 -> 0, delete old-0, delete old-1"),
+	Entry("D8, D4: but not while those are not available", newDeployment(2, paused), 2, parts(of("old", 1, "r"), of("new", 2, "rp")), ""),
+	Entry("D8, D3: whatever machines of others are leaving", newDeployment(0, paused), 1, parts(of("a", 0, "tt"), of("b", 0, "")), "b 0 -> 1, b creates 1"),
 	Entry("D8: nothing in other strategies", newDeployment(3, paused, recreates), 5, parts(of("old", 2, "rr"), of("new", 1, "r")), ""),
 	Entry("E5: no step of a rollout", newDeployment(3, paused), 3, parts(of("old", 3, "rrr"), of("new", 1, "r")), ""),
 )
@@ -192,3 +205,15 @@ var _ = It("D2: A MachineSet without machines keeps the number of replicas that 
 	v := viewOf(newDeployment(0), of("new", 0, "", func(s *mcm.MachineSet) { s.Annotations[desired] = "4" }))
 	Expect(New(v).Sets).To(BeEmpty())
 })
+
+var _ = DescribeTable("D11: The block of another strategy does not count", func(of mcm.MachineDeploymentStrategyType, surge, unavailable int32) {
+	d := newDeployment(9, rolls("5", "3"))
+	d.Spec.Strategy.Type = of
+	d.Spec.Strategy.InPlaceUpdate = limits{4, 0, mcm.OrchestrationTypeManual}.strategy().InPlaceUpdate
+	is, may := Bounds(d)
+	Expect([]int32{is, may}).To(Equal([]int32{surge, unavailable}))
+},
+	Entry("with RollingUpdate", mcm.RollingUpdateMachineDeploymentStrategyType, int32(5), int32(3)),
+	Entry("with InPlaceUpdate", mcm.InPlaceUpdateMachineDeploymentStrategyType, int32(0), int32(1)),
+	Entry("with Recreate", mcm.RecreateMachineDeploymentStrategyType, int32(0), int32(0)),
+)

@@ -53,6 +53,12 @@ var _ = Describe("The status of a MachineSet", func() {
 		Expect(first.OwnerRef).To(Equal("s"))
 		Expect(first.LastOperation.Description).To(Equal("no luck"))
 		Expect(statusOf(newSet("s", 1), running("a")).FailedMachines).To(BeNil())
+		Expect(statusOf(newSet("s", 1), running("a", lastFailed)).FailedMachines).To(HaveValue(HaveLen(1)))
+	})
+
+	It("S23: lists none that has recovered", func() {
+		had := func(s *mcm.MachineSet) { s.Status.FailedMachines = &[]mcm.MachineSummary{{Name: "a"}} }
+		Expect(statusOf(newSet("s", 1, had), running("a")).FailedMachines).To(BeNil())
 	})
 
 	It("S24: counts the failed ones that are preserved, or were", func() {
@@ -69,6 +75,15 @@ var _ = Describe("The status of a MachineSet", func() {
 		Expect(s.ObservedGeneration).To(BeEquivalentTo(3))
 	})
 
+	It("S28, P3: keeps what others have written", func() {
+		theirs := mcm.MachineSetCondition{Type: "Theirs", Status: mcm.ConditionTrue}
+		s := statusOf(newSet("s", 0, func(s *mcm.MachineSet) {
+			s.Status.Conditions, s.Status.LastOperation.Description = []mcm.MachineSetCondition{theirs}, "as before"
+		}))
+		Expect(s.Conditions).To(ConsistOf(theirs))
+		Expect(s.LastOperation.Description).To(Equal("as before"))
+	})
+
 	It("S28: is not written for its time alone", func() {
 		v := newView(newSet("s", 1), objects(newSet("s", 1), these(running("a")))...)
 		v.Now = noon.Add(time.Hour)
@@ -81,6 +96,7 @@ var _ = Describe("The status of a MachineSet", func() {
 		Expect(differs).To(BeTrue())
 		want := mcm.MachineSetCondition{Type: mcm.MachineSetReplicaFailure, Status: mcm.ConditionTrue, Reason: FailedCreate, Message: "quota", LastTransitionTime: at(0)}
 		Expect(c.After.Conditions).To(ConsistOf(want))
+		Expect(c.Set).To(BeIdenticalTo(v.Sets[0].Object))
 
 		s := v.Sets[0].Object.DeepCopy()
 		s.Status = c.After

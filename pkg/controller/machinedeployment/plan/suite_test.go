@@ -4,6 +4,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,9 @@ func TestMain(m *testing.M) { laws.Main(m, 1000) }
 
 // noon is when views are observed; machines are an hour old unless they are as old as stated.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// beSoon matches times after which the rest is decided: not never, and not at once.
+func beSoon() OmegaMatcher { return And(BeNumerically(">", 0), BeNumerically("<", time.Second)) }
 
 func at(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(d)) }
 
@@ -160,7 +164,7 @@ func text(p Plan) string {
 		say("change %s", c.Before.Name)
 		value, is := c.After.Annotations[machineutils.PreserveMachineAnnotationKey]
 		if was := c.Before.Annotations[machineutils.PreserveMachineAnnotationKey]; was != value {
-			say("(preserve %q)", map[bool]string{true: value, false: ""}[is])
+			say("(preserve %s)", map[bool]string{true: strconv.Quote(value), false: "no more"}[is])
 		}
 	}
 	for _, c := range p.Creations {

@@ -82,7 +82,7 @@ var _ = It("T2: A new set has all of the template, and what identifies it", func
 	Expect(s.Labels).To(Equal(map[string]string{"name": "d", hashLabel: hash}))
 	Expect(s.OwnerReferences).To(ConsistOf(*metav1.NewControllerRef(d, mcm.SchemeGroupVersion.WithKind("MachineDeployment"))))
 	Expect(s.Finalizers).To(ConsistOf(Finalizer), "O1")
-	Expect(s.Annotations).To(And(HaveKeyWithValue("owner", "b"), HaveKeyWithValue(revision, "1")))
+	Expect(s.Annotations).To(And(HaveKeyWithValue("owner", "b"), HaveKeyWithValue(revision, "1"), Not(HaveKey(history))))
 	Expect(s.Spec.MinReadySeconds).To(BeEquivalentTo(7))
 	Expect(s.Spec.AutoPreserveFailedMachineMax).To(BeEquivalentTo(1))
 	Expect(s.Spec.Selector.MatchLabels).To(Equal(map[string]string{"name": "d", hashLabel: hash}))
@@ -188,6 +188,8 @@ var _ = DescribeTable("T11, T12: The revision of the new set", func(sets []part,
 	Expect(steps(New(viewOf(newDeployment(1, paused), sets...)))).To(Equal(want))
 },
 	Entry("is beyond those of others, and the MachineDeployment has it", parts(of("old", 1, "r", atRevision("7")), of("new", 0, "", atRevision("3"))), "revision 8, new revision 8, new revision-history 3"),
+	Entry("is beyond one that is as high", parts(of("old", 1, "r", atRevision("7")), of("new", 0, "", atRevision("7"))), "revision 8, new revision 8, new revision-history 7"),
+	Entry("is a decimal number", parts(of("old", 1, "r", atRevision("10")), of("new", 0, "", atRevision("9"))), "revision 11, new revision 11, new revision-history 9"),
 	Entry("stays if it is", parts(of("old", 1, "r", atRevision("7")), of("new", 0, "", atRevision("9"))), ""),
 	Entry("is the first where there is none", parts(of("new", 1, "r", atRevision(""))), "revision 1, new revision 1"),
 	Entry("ignores what is no number", parts(of("old", 1, "r", atRevision("x")), of("new", 0, "", atRevision("1"))), ""),
@@ -262,6 +264,11 @@ var _ = Describe("T14: A set without a hash", func() {
 		Expect(s.Object.Spec.Selector.MatchLabels).To(HaveKey(hashLabel))
 		Expect(s.Machines).To(HaveLen(2))
 		Expect(s.Machines).To(HaveEach(HaveField("Labels", HaveKeyWithValue(hashLabel, s.Object.Labels[hashLabel]))))
+	})
+
+	It("is not one that selects by it", func() {
+		unlabeled := func(s *mcm.MachineSet) { s.Labels = map[string]string{"name": "d"} }
+		Expect(New(viewOf(newDeployment(1), of("new", 1, "r", unlabeled))).Sets).To(BeEmpty())
 	})
 
 	It("does not get it while it is being deleted, or invalid", func() {
