@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 )
@@ -65,6 +66,8 @@ var _ = DescribeTable("The status of a MachineDeployment with a reserve counts",
 		"3 machines, 3 updated, 3 ready, 3 available, 0 not; 0 of 2 in reserve ready", "True", "False NotReady"),
 	Entry("one that boots and serves, and what is not available for it", withSpares(1, newDeployment(3), of("new", 4, "rrpP")),
 		"3 machines, 3 updated, 2 ready, 2 available, 1 not; 0 of 1 in reserve ready", "False", "False NotReady"),
+	Entry("one that boots and serves, also while all in reserve are ready", changed(withSpares(2, newDeployment(3), of("new", 5, "rrpRR")), unreachable),
+		"5 machines, 5 updated, 4 ready, 4 available, 1 not; 2 of 2 in reserve ready", "False", "Unknown ClusterUnreachable"),
 	Entry("one in reserve that is Unknown", withSpares(2, newDeployment(2), of("new", 4, "rrRU")),
 		"4 machines, 4 updated, 3 ready, 3 available, 0 not; 1 of 2 in reserve ready", "True", "False NotReady"),
 	Entry("none in reserve that failed when it was created, nor its failure", changed(withSpares(2, newDeployment(2), of("new", 4, "rrRF")), to("new-3", failedToCome)),
@@ -116,6 +119,8 @@ var _ = Describe("The status of a MachineDeployment with a reserve", func() {
 		ended := func(letters string) *spares {
 			s := withSpares(1, newDeployment(1, keepsSets(0)), of("gone", 0, "", isMarked), of("old", 0, letters, isMarked), of("new", 2, "rR", isMarked))
 			s.View.Deployment.Status = statusAfter(s)
+			s.View.Deployment.Status.Conditions[1].Reason = "MachineSetUpdated"
+			Expect(s.decide().SetDeletions).To(BeEmpty(), "the status has yet to say so")
 			s.View.Deployment.Status.Conditions[1].Reason = "NewMachineSetAvailable"
 			Expect(s.View.Deployment.Status.Conditions[1].Type).To(Equal(mcm.MachineDeploymentProgressing))
 			return s
@@ -180,12 +185,14 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		s.edit(func(d *api.MachineDeployment) {
 			d.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"new": "yes"}
 		})
+		first := s.decide()
 		for range 3 {
 			s.carryOut(s.decide())
 		}
 		Expect(s.decide().IsEmpty()).To(BeTrue())
 		m := s.machine("new-1")
 		Expect(pool.Marked(m)).To(BeTrue())
+		Expect(first.Machines).To(ConsistOf(HaveField("After.Spec.NodeTemplateSpec", m.Spec.NodeTemplateSpec), HaveField("After.Spec.NodeTemplateSpec", s.machine("new-0").Spec.NodeTemplateSpec)), "in one write")
 		Expect(m.Spec.NodeTemplateSpec.Labels).To(HaveKeyWithValue("new", "yes"))
 		Expect(m.Spec.NodeTemplateSpec.Spec.Taints).To(ConsistOf(HaveField("Key", api.ReserveTaintKey)))
 		Expect(s.machine("new-0").Spec.NodeTemplateSpec.Spec.Taints).To(BeEmpty())
@@ -199,7 +206,35 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		Expect(tale(p)).To(Equal("new 3 -> 2, delete new-2 (Surplus)"))
 		Expect(p.Deployment.After.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "2"), "until that is seen leaving")
 		s.carryOut(p)
-		Expect(s.decide().Deployment.After.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "1"))
+		after := s.decide().Deployment
+		Expect(after.After.Annotations).To(HaveKeyWithValue(api.AppliedExcessAnnotation, "1"))
+		Expect(after.Events).To(ConsistOf(HaveField("Message", "Applied excess reduced from 2 to 1")))
+	})
+
+	It("changes Nodes for it beside all other writes, since pods may wait for them, and those of a rollout after these", func() {
+		urgent := map[string]bool{}
+		for _, c := range withSpares(1, newDeployment(3), of("old", 2, "rR"), of("new", 2, "r")).decide().Nodes {
+			urgent[c.Before.Name] = c.Urgent
+		}
+		Expect(urgent).To(Equal(map[string]bool{"node-old-0": false, "node-old-1": true, "node-new-0": false}))
+	})
+
+	It("leaves who has applied which field as it is, where it restores none", func() {
+		s := withSpares(1, newDeployment(2), of("new", 3, "rrR"))
+		s.edit(func(d *api.MachineDeployment) {
+			d.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "gitops", Operation: metav1.ManagedFieldsOperationApply}}
+		})
+		for range 3 {
+			s.carryOut(s.decide())
+		}
+		Expect(s.View.Deployment.ManagedFields).To(ConsistOf(HaveField("Manager", "gitops")))
+	})
+
+	It("counts what it is to have, those in reserve included, where machines could not be created", func() {
+		v := withSpares(2, newDeployment(2), of("new", 4, "rrRRrR")).view()
+		v.Settings.SafetyUp, v.Settings.SafetyDown = 2, 1
+		c, _ := v.WithFailure(v.Sets[0], Failure{FailedCreate, "quota"})
+		Expect(c.After.Conditions).To(ConsistOf(HaveField("Type", mcm.MachineSetReplicaFailure)), "it is not frozen")
 	})
 
 	It("creates machines with the mark of now", func() {

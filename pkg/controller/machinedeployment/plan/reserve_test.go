@@ -103,6 +103,7 @@ var _ = DescribeTable("A MachineDeployment with a reserve",
 	Entry("shrinks the reserve no further than pods let it", changed(withSpares(3, newDeployment(1), of("new", 4, "rBRB")), wants(0)), "new 4 -> 3, delete new-2 (Surplus)"),
 	Entry("shrinks the reserve no further than to Nodes that are open", changed(withSpares(2, newDeployment(1), of("new", 3, "rOR")), wants(0)), "new 3 -> 2, delete new-2 (Surplus)"),
 	Entry("shrinks by one that serves where replicas fall, the one that goes first", changed(withSpares(2, newDeployment(2), of("new", 5, "rrrRR", keptSized(5))), to("new-1", priority("1"))), "new 5 -> 4, delete new-1 (Surplus)"),
+	Entry("shrinks by one that serves where replicas fall, the one that goes first, though another one boots", changed(withSpares(1, newDeployment(2), of("new", 4, "rrpR", keptSized(4))), to("new-0", priority("1"))), "new 4 -> 3, delete new-0 (Surplus)"),
 	Entry("shrinks by one that serves where replicas fall, whatever goes first in reserve", changed(withSpares(2, newDeployment(2), of("new", 5, "rrrRR", keptSized(5))), to("new-3", priority("1"))), "new 5 -> 4, delete new-0 (Surplus)"),
 	Entry("shrinks by none that is preserved in reserve", changed(withSpares(2, newDeployment(1), of("new", 3, "rRR")), to("new-2", expires(time.Hour)), wants(1)), "new 3 -> 2, delete new-1 (Surplus)"),
 	Entry("shrinks by both where both fall", changed(withSpares(2, newDeployment(1), of("new", 4, "rrRR", keptSized(4))), wants(1)), "new 4 -> 2, delete new-3 (Surplus), delete new-0 (Surplus)"),
@@ -114,6 +115,7 @@ var _ = DescribeTable("A MachineDeployment with a reserve",
 	Entry("puts an empty machine into the reserve where too many serve", withSpares(2, newDeployment(2), of("new", 4, "rreR")), "new-2 enters"),
 	Entry("puts no busy one there", withSpares(2, newDeployment(2), of("new", 4, "rrrR")), ""),
 	Entry("drains one of them after a while", changed(withSpares(2, newDeployment(2), of("new", 4, "rrrR")), lasting(10*time.Minute)), "delete new-2 (Drained)"),
+	Entry("drains one of them beside one that is too many in all", changed(withSpares(2, newDeployment(2), of("new", 4, "rrrrR")), lasting(time.Hour)), "delete new-0 (Surplus), delete new-3 (Drained)"),
 	Entry("drains none before", changed(withSpares(2, newDeployment(2), of("new", 4, "rrrR")), lasting(10*time.Minute-1)), ""),
 	Entry("lets one serve that pods run on although it is in reserve", changed(withSpares(2, newDeployment(2), of("new", 4, "rrRR")), func(s *spares) { s.occupy("node-new-3", fixture.Pod("late", evictable)) }), "new-3 leaves"),
 	Entry("lets nothing serve in place of one that a client names: replicas are restored", withSpares(1, newDeployment(1, func(d *api.MachineDeployment) {
@@ -159,11 +161,15 @@ var _ = DescribeTable("A rollout with a reserve",
 	Entry("deletes first what is Unknown in reserve", withSpares(1, newDeployment(2), of("old", 3, "rrU"), of("new", 1, "R")), "old 3 -> 2, delete old-2 (Surplus)"),
 	Entry("deletes first what boots in reserve, also if it was created to serve", changed(withSpares(1, newDeployment(2), of("old", 3, "rrp"), of("new", 1, "R")), to("old-2", markedNow)), "old 3 -> 2, delete old-2 (Surplus)"),
 	Entry("deletes none of that while the cluster does not answer", changed(withSpares(1, newDeployment(2), of("old", 3, "rrp"), of("new", 1, "R")), to("old-2", markedNow), unreachable), "old 3 -> 2, delete old-0 (Surplus)"),
+	Entry("deletes what was never created, also while the cluster does not answer", changed(withSpares(1, newDeployment(2), of("old", 3, "rrC"), of("new", 1, "R")), unreachable), "old 3 -> 2, delete old-2 (Surplus)"),
+	Entry("deletes first what is not ready and serves, also while the cluster does not answer", changed(withSpares(1, newDeployment(2), of("old", 4, "rrpR"), of("new", 1, "R")), unreachable), "old 4 -> 2, delete old-2 (Surplus), delete old-0 (Surplus)"),
 	Entry("waits for the last machine until its Node is closed", withSpares(1, newDeployment(1), of("old", 0, "O"), of("new", 2, "rR")), ""),
 	Entry("takes those that are too many in reserve from the set that has them", changed(withSpares(2, newDeployment(2), of("old", 3, "rRR"), of("new", 2, "rp", keptSized(4))), wants(1)), "old 3 -> 2, delete old-2 (Surplus)"),
 	Entry("takes those that are too many in reserve from the set that has them, though it is smaller", changed(withSpares(2, newDeployment(3), of("old", 4, "rrrr"), of("new", 2, "RR", keptSized(5))), wants(1)), "old 4 -> 3, new 2 -> 1, delete old-0 (Surplus), delete new-1 (Surplus)"),
 	Entry("takes those that serve too many in proportion", withSpares(1, newDeployment(2), of("old", 4, "rrrR"), of("new", 2, "rR", keptSized(5))), "old 4 -> 2, new 2 -> 1, delete old-0 (Surplus), delete old-1 (Surplus), delete new-1 (Surplus)"),
 	Entry("lets none go that workload needs in place of a new one in reserve whose Node is not seen", changed(withSpares(1, newDeployment(2), of("old", 1, "r"), of("new", 1, "rR", keptSized(2))), wants(0), unseen("new-1")), "delete new-1 (Surplus)"),
+	Entry("lets none go that workload needs in place of such a one, though an old one is leaving", changed(withSpares(1, newDeployment(2), of("old", 1, "rl"), of("new", 1, "rR", keptSized(2))), wants(0), unseen("new-1")), "delete new-1 (Surplus)"),
+	Entry("needs none for one that is leaving", changed(withSpares(1, newDeployment(4), of("old", 2, "rr"), of("new", 2, "rrl", keptSized(4))), wants(0)), ""),
 	Entry("lets none go that workload needs in place of an old one in reserve that must stay", changed(withSpares(1, newDeployment(4), of("old", 1, "B"), of("new", 3, "rrrr", keptSized(4))), wants(0)), "old 1 -> 0, new 3 -> 4, delete old-0 (Surplus)"),
 	Entry("lets those go that workload does not need, beside such a one", changed(withSpares(1, newDeployment(2), of("old", 1, "r"), of("new", 1, "rrR", keptSized(2))), wants(0), unseen("new-2")), "delete new-0 (Surplus), delete new-2 (Surplus)"),
 	Entry("names what a client has named", changed(withSpares(1, newDeployment(2), of("old", 2, "rr"), of("new", 2, "rR", keptSized(4))), to("old-1", priority("1"))), "old 2 -> 1, delete old-1 (Surplus)"),
@@ -177,6 +183,11 @@ var _ = DescribeTable("A rollout with a reserve",
 	Entry("begins: nothing goes before there is a new set", withSpares(1, newDeployment(1), of("old", 2, "rR", keptSized(2))), "new set of 1"),
 	Entry("with Recreate, lets all old ones go", withSpares(2, newDeployment(1, recreates), of("old", 3, "rRB")), "old 3 -> 0, delete old-0 (Surplus), delete old-1 (Surplus), delete old-2 (Surplus)"),
 )
+
+var _ = It("An update in place with a reserve selects machines in reserve first, so that each pod moves only once", func() {
+	updated := func(d *api.MachineDeployment) { d.Spec.Strategy = auto(0, 1).strategy() }
+	Expect(updateSteps(withSpares(1, newDeployment(2, updated), of("old", 3, "rrR"), of("new", 0, "")).decide())).To(ContainSubstring("select old-2"))
+})
 
 // updatedByHand has machines be updated in place, by people.
 func updatedByHand(d *api.MachineDeployment) { d.Spec.Strategy = manual.strategy() }
