@@ -16,8 +16,8 @@
 //
 // A mutant that no test can kill because it changes nothing observable is equivalent. The file
 // equivalent.txt lists these with a reason each; an entry that matches no mutant any more is an
-// error. Not made at all are mutants that never can be seen: factors that change places, and numbers
-// that are returned with an error.
+// error. Not made at all are mutants that never can be seen: factors that change places, two values
+// that are compared and do, and numbers that are returned with an error.
 //
 // The kinds, and the class that each belongs to. The first class is what common mutation tools offer.
 //

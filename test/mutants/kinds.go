@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -214,11 +215,14 @@ func (m *mutator) arguments(call *ast.CallExpr) {
 	}
 }
 
-// commutative reports whether the order of a function's first two arguments does not matter.
-func (m *mutator) commutative(f ast.Expr) bool {
-	name := m.fullName(f)
-	return name == "math/bits.Add64" || name == "math/bits.Mul64"
+// commuting are functions for which the order of the first two arguments does not matter.
+var commuting = []string{
+	"math/bits.Add64", "math/bits.Mul64",
+	"(k8s.io/apimachinery/third_party/forked/golang/reflect.Equalities).DeepEqual",
+	"github.com/evenkeel/evenkeel/internal/requeue.Sooner",
 }
+
+func (m *mutator) commutative(f ast.Expr) bool { return slices.Contains(commuting, m.fullName(f)) }
 
 // fullName returns the name of a function of another package, such as "cmp.Or"; empty for others.
 func (m *mutator) fullName(f ast.Expr) string {

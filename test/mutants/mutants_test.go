@@ -110,6 +110,19 @@ func TestWhatNoTestCouldSeeIsNoMutant(t *testing.T) {
 	}
 }
 
+func TestWhatIsComparedMayChangePlaces(t *testing.T) {
+	p, err := Load("../..", "./pkg/controller/machinedeployment/plan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mutants, _ := Mutate(p)
+	for _, m := range mutants {
+		if m.Kind == "arguments" && (strings.HasPrefix(m.Before, "equality.Semantic.DeepEqual(") || strings.HasPrefix(m.Before, "requeue.Sooner(")) {
+			t.Errorf("made %s", m)
+		}
+	}
+}
+
 func TestMutantMeetsTheSpecsThatReachItTheFastestFirst(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes")
 	note := func(text string, took time.Duration, reached string) string {
