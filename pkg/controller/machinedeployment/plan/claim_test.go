@@ -52,6 +52,17 @@ var _ = DescribeTable("The rest is decided soon after", func(s *mcm.MachineSet, 
 	Entry("deletions", newSet("s", 1), these(failed("a"))),
 )
 
+var _ = DescribeTable("The rest of what a MachineDeployment needs is decided soon after", func(replicas int32, sets []part, want string) {
+	p := New(viewOf(newDeployment(replicas), sets...))
+	Expect(steps(p)).To(Equal(want))
+	Expect(p.Again).To(beSoon())
+},
+	Entry("it has adopted a set", int32(1), parts(of("new", 1, "", orphanSet)), "adopt new"),
+	Entry("it has created one", int32(1), parts(), "new set of 1"),
+	Entry("one has another size", int32(2), parts(of("old", 2, "a", isMarked), of("new", 1, "a")), "old 2 -> 1"),
+	Entry("a Node has changed", int32(1), parts(of("old", 1, "r"), of("new", 1, "p")), "avoid old-0, protect old-0"),
+)
+
 var _ = DescribeTable("A MachineSet that is being deleted",
 	func(s *mcm.MachineSet, machines []machineOf, want string) {
 		Expect(text(planFor(s, machines))).To(Equal(want))
