@@ -122,9 +122,6 @@ func (d *deployment) shrink(active []*set, fewer int32) {
 // the last number that was allowed.
 func (d *deployment) proportionOf(s *set) int32 {
 	size := s.Object.Spec.Replicas
-	if d.replicas() == 0 {
-		return 0
-	}
 	was, err := strconv.Atoi(s.stored.Annotations[maxAnnotation])
 	if err != nil {
 		was = int(d.stored.Status.Replicas)
