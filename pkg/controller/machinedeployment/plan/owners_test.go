@@ -82,6 +82,9 @@ var _ = DescribeTable("A MachineDeployment that is being deleted",
 	Entry("O7: loses its finalizer when they are gone", newDeployment(2, ends), parts(), "remove finalizer"),
 	Entry("E4: deletes nothing without the finalizer", newDeployment(2, ends, unfinished), parts(of("new", 2, "r")), "new creates 1"),
 	Entry("E2: goes if it is invalid", newDeployment(2, ends, func(d *api.MachineDeployment) { d.Spec.Strategy.RollingUpdate = nil }), parts(of("new", 2, "rr")), "delete set new"),
+	Entry("E2: also without the block of its strategy", newDeployment(2, ends, func(d *api.MachineDeployment) {
+		d.Spec.Strategy = mcm.MachineDeploymentStrategy{Type: mcm.InPlaceUpdateMachineDeploymentStrategyType}
+	}), parts(of("new", 2, "rr")), "delete set new"),
 	Entry("E3: goes if it selects everything", newDeployment(2, ends, func(d *api.MachineDeployment) { d.Spec.Selector = nil }), parts(of("new", 2, "rr")), "delete set new"),
 	Entry("E2: goes if a set is invalid", newDeployment(2, ends), parts(of("new", 2, "rr", nothing)), "delete set new"),
 	Entry("E4: takes no step of a rollout", newDeployment(2, ends), parts(of("old", 2, "rr", goes), of("new", 0, "", goes)), "new finalizer, delete old-0, delete old-1"),

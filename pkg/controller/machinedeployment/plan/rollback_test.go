@@ -177,7 +177,7 @@ var _ = It("B1: A template without a MachineSet becomes a revision, and then the
 
 var _ = DescribeTable("R11: The taint of Nodes ends before a MachineDeployment goes back to their MachineSet",
 	func(to int64, want string) {
-		d, sets := rollingBack("c", to, within(60), has(progressing, "True", "MachineSetUpdated", time.Hour)), revisions("a 1", "c 3")
+		d, sets := rollingBack("c", to, within(60), counted(9, 9, 9), has(progressing, "True", "MachineSetUpdated", time.Hour)), revisions("a 1", "c 3")
 		i := map[int64]int{1: 0, 3: 1}[to]
 		sets[i] = poolSet(map[int]string{0: "a", 1: "c"}[i], fmt.Sprint(to), 1, these(running("a", onNode)), func(s *mcm.MachineSet) {
 			s.Annotations[PreferNoSchedule] = "True"

@@ -102,6 +102,8 @@ var _ = Describe("A rollout that is complete", func() {
 		Entry("R12: nor one that is to have machines", viewOf(newDeployment(1, keepsSets(0), paused), of("a", 1, "", isMarked), of("new", 1, "p")), "a creates 1"),
 		Entry("R12: not before the status is one of this generation", viewOf(newDeployment(1, keepsSets(0), completed, func(d *api.MachineDeployment) { d.Generation++ }), of("a", 0, "", isMarked), of("new", 1, "r")), ""),
 		Entry("R12: nor before it counts the new machines", viewOf(newDeployment(1, keepsSets(0), completed, func(d *api.MachineDeployment) { d.Status.UpdatedReplicas = 0 }), of("a", 0, "", isMarked), of("new", 1, "r")), ""),
+		Entry("R12: nor before it counts no other ones", viewOf(newDeployment(1, keepsSets(0), completed, func(d *api.MachineDeployment) { d.Status.Replicas = 2 }), of("a", 0, "", isMarked), of("new", 1, "r")), ""),
+		Entry("R12: nor before it counts those as available", viewOf(newDeployment(1, keepsSets(0), completed, func(d *api.MachineDeployment) { d.Status.AvailableReplicas = 0 }), of("a", 0, "", isMarked), of("new", 1, "r")), ""),
 		Entry("E6: not while it is paused and to go back", viewOf(newDeployment(1, keepsSets(0), paused, func(d *api.MachineDeployment) { d.Spec.RollbackTo = &mcm.RollbackConfig{} }), of("a", 0, "", isMarked), of("new", 1, "r")), ""),
 		Entry("R12: not before the rollout is complete", viewOf(newDeployment(1, keepsSets(0)), of("a", 0, "", isMarked), of("new", 1, "r")), ""),
 		Entry("R12, D8: while it is paused, too", viewOf(newDeployment(1, keepsSets(0), paused), of("a", 0, "", isMarked), of("new", 1, "r")), "delete set a"),

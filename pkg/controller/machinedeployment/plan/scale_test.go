@@ -208,13 +208,13 @@ var _ = It("D2: A MachineSet without machines keeps the number of replicas that 
 })
 
 var _ = DescribeTable("D11: The block of another strategy does not count", func(of mcm.MachineDeploymentStrategyType, surge, unavailable int32) {
-	d := newDeployment(9, rolls("5", "3"))
+	d := newDeployment(9, rolls("5", "0"))
 	d.Spec.Strategy.Type = of
-	d.Spec.Strategy.InPlaceUpdate = limits{4, 0, mcm.OrchestrationTypeManual}.strategy().InPlaceUpdate
+	d.Spec.Strategy.InPlaceUpdate = limits{4, 2, mcm.OrchestrationTypeManual}.strategy().InPlaceUpdate
 	is, may := Bounds(d)
 	Expect([]int32{is, may}).To(Equal([]int32{surge, unavailable}))
 },
-	Entry("with RollingUpdate", mcm.RollingUpdateMachineDeploymentStrategyType, int32(5), int32(3)),
-	Entry("with InPlaceUpdate", mcm.InPlaceUpdateMachineDeploymentStrategyType, int32(0), int32(1)),
+	Entry("with RollingUpdate", mcm.RollingUpdateMachineDeploymentStrategyType, int32(5), int32(0)),
+	Entry("with InPlaceUpdate", mcm.InPlaceUpdateMachineDeploymentStrategyType, int32(0), int32(2)),
 	Entry("with Recreate", mcm.RecreateMachineDeploymentStrategyType, int32(0), int32(0)),
 )
