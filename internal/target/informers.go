@@ -20,6 +20,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -156,6 +157,21 @@ func (i *Informers) Jobs() cache.SharedIndexInformer {
 
 var jobsRule = access.Rule{
 	Cluster: "target", Resource: batchv1.Resource("jobs"), Without: "Reserve machines are not released for pods that a Job has yet to create",
+}
+
+// PodGroupsServed is the kind of [Informers.PodGroups], which many clusters do not serve.
+var PodGroupsServed = schedulingv1alpha2.SchemeGroupVersion.WithResource("podgroups")
+
+// PodGroups returns the informer of PodGroups, which waits while the process lacks the right to read
+// them. Request it only where they are served.
+func (i *Informers) PodGroups() cache.SharedIndexInformer {
+	return access.Informer(i.factory.InformerFor, i.rights, podGroupsRule, &schedulingv1alpha2.PodGroup{}, func(c kubernetes.Interface) access.Reader[*schedulingv1alpha2.PodGroupList] {
+		return c.SchedulingV1alpha2().PodGroups(corev1.NamespaceAll)
+	})
+}
+
+var podGroupsRule = access.Rule{
+	Cluster: "target", Resource: PodGroupsServed.GroupResource(), Without: "Reserve machines are not released for pods of a PodGroup",
 }
 
 func placement(item any) ([]string, error) {

@@ -14,6 +14,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -77,10 +78,10 @@ var _ = Describe("Informers", func() {
 
 	It("keep of each object only what its transform keeps", func(ctx SpecContext) {
 		large := metav1.ObjectMeta{Namespace: "default", Name: "large", Annotations: map[string]string{"large": strings.Repeat("x", 256<<10-1)}}
-		core := fake.NewClientset(&corev1.Pod{ObjectMeta: large}, &policyv1.PodDisruptionBudget{ObjectMeta: large}, &appsv1.DaemonSet{ObjectMeta: large}, &appsv1.ReplicaSet{ObjectMeta: large}, &batchv1.Job{ObjectMeta: large})
+		core := fake.NewClientset(&corev1.Pod{ObjectMeta: large}, &policyv1.PodDisruptionBudget{ObjectMeta: large}, &appsv1.DaemonSet{ObjectMeta: large}, &appsv1.ReplicaSet{ObjectMeta: large}, &batchv1.Job{ObjectMeta: large}, &schedulingv1alpha2.PodGroup{ObjectMeta: large})
 		i := target.New(core, nil)
 		DeferCleanup(i.Shutdown)
-		for _, informer := range []cache.SharedIndexInformer{i.Pods(), i.Budgets(), i.DaemonSets(), i.ReplicaSets(), i.Jobs()} {
+		for _, informer := range []cache.SharedIndexInformer{i.Pods(), i.Budgets(), i.DaemonSets(), i.ReplicaSets(), i.Jobs(), i.PodGroups()} {
 			i.Start(ctx)
 			Expect(cache.WaitFor(ctx, "", informer.HasSyncedChecker())).To(BeTrue())
 			Expect(informer.GetStore().List()).To(ConsistOf(HaveField("ObjectMeta.Annotations", BeEmpty())))

@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,8 @@ func Strip(item any) (any, error) {
 		return stripReplicaSet(o), nil
 	case *batchv1.Job:
 		return stripJob(o), nil
+	case *schedulingv1alpha2.PodGroup:
+		return stripPodGroup(o), nil
 	case *corev1.PersistentVolumeClaim:
 		return stripClaim(o), nil
 	case *corev1.PersistentVolume:
@@ -167,6 +170,19 @@ func stripJob(job *batchv1.Job) *batchv1.Job {
 		if c.Status == corev1.ConditionTrue {
 			slim.Status.Conditions = []batchv1.JobCondition{{Type: c.Type, Status: c.Status}}
 		}
+	}
+	return slim
+}
+
+// stripPodGroup keeps how many pods start together, and whether the group has other rules.
+func stripPodGroup(group *schedulingv1alpha2.PodGroup) *schedulingv1alpha2.PodGroup {
+	slim := &schedulingv1alpha2.PodGroup{ObjectMeta: identity(group)}
+	slim.Spec.SchedulingPolicy = group.Spec.SchedulingPolicy
+	if group.Spec.SchedulingConstraints != nil {
+		slim.Spec.SchedulingConstraints = &schedulingv1alpha2.PodGroupSchedulingConstraints{}
+	}
+	if len(group.Spec.ResourceClaims) > 0 {
+		slim.Spec.ResourceClaims = []schedulingv1alpha2.PodGroupResourceClaim{{}}
 	}
 	return slim
 }

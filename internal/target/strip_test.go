@@ -13,6 +13,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -288,6 +289,19 @@ var _ = Describe("What is kept", func() {
 		want.Annotations, want.Spec.Template = nil, corev1.PodTemplateSpec{}
 		want.Status.CompletedIndexes, want.Status.Conditions = "", []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
 		Expect(slim).To(Equal(want))
+	})
+
+	It("of a PodGroup is how many of its pods start together, and whether it has other rules", func() {
+		group := &schedulingv1alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "g", UID: "u", Annotations: map[string]string{"a": huge}}}
+		group.Spec.SchedulingPolicy.Gang = &schedulingv1alpha2.GangSchedulingPolicy{MinCount: 3}
+		want := group.DeepCopy()
+		want.Annotations = nil
+		Expect(strip(GinkgoT(), group)).To(Equal(want))
+		group.Spec.SchedulingConstraints = &schedulingv1alpha2.PodGroupSchedulingConstraints{Topology: []schedulingv1alpha2.TopologyConstraint{{Key: huge}}}
+		group.Spec.ResourceClaims = []schedulingv1alpha2.PodGroupResourceClaim{{Name: huge}, {Name: huge}}
+		group.Status.Conditions = []metav1.Condition{{Message: huge}}
+		want.Spec.SchedulingConstraints, want.Spec.ResourceClaims = &schedulingv1alpha2.PodGroupSchedulingConstraints{}, []schedulingv1alpha2.PodGroupResourceClaim{{}}
+		Expect(strip(GinkgoT(), group)).To(Equal(want))
 	})
 
 	DescribeTable("of a DaemonSet is its pod, and whether its priority is the system's", func(class, want string) {

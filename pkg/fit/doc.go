@@ -32,6 +32,7 @@
 //	frugal      of one group, no more machines are opened than first-fit-decreasing opens, by largest part, CPU or memory
 //	bounded     no group opens more machines than its limit
 //	order-free  the order of nodes and pods in the input decides only ties
+//	together    if fewer pods have a place than must have one, none has, and the room is as it was
 //	affordable  the work of a packing is limited, by a constant and by the room there is, whatever waits
 //	total       no input, even a malformed one, causes a panic or an endless loop
 //

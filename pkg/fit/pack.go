@@ -32,6 +32,9 @@ type Demand struct {
 	Pods []*Pod
 	// Uncreated are pods that will be created.
 	Uncreated []Uncreated
+	// Least is how many of the pods must have a place. If there is room for fewer, no pod has one, and
+	// no machine is opened. For the pods of a group that the scheduler starts together, or not at all.
+	Least int
 	// Interrupted is called now and then. If it returns true, the packing ends with its results so
 	// far; nil never interrupts.
 	Interrupted func() bool
@@ -81,6 +84,9 @@ func Pack(r *Room, d Demand, groups []Group) Packing {
 	k.settle()
 	if k.waiting() {
 		k.release()
+	}
+	if d.Least > 0 {
+		k.keepTogether(d.Least)
 	}
 	return k.result()
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	requests "k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/utils/ptr"
 )
 
 // Pod contains what matters for a pod's place, read once. It never changes, and can be kept while
@@ -86,7 +87,7 @@ func (p *Pod) Located(lookups *Lookups) *Pod {
 	}
 	located := *p
 	located.volumes, located.cost = volumes, p.cost+len(volumes)
-	if err != nil && p.Unclear == "" {
+	if err != nil && p.clearAlone() {
 		located.Unclear = err.Error()
 	}
 	sum := sha256.Sum256([]byte(fmt.Sprintf("%s%q%s", p.Shape(), located.Unclear, strings.Join(volumeNames(volumes), "\x00"))))
@@ -124,8 +125,6 @@ func exotic(pod *corev1.Pod) error {
 		return errors.New("it " + pod.Annotations[unmovable])
 	case len(pod.Spec.ResourceClaims) > 0:
 		return fmt.Errorf("it claims devices")
-	case pod.Spec.SchedulingGroup != nil:
-		return fmt.Errorf("it is scheduled together with a group of pods")
 	}
 	for i := range pod.Spec.Tolerations {
 		switch pod.Spec.Tolerations[i].Operator {
@@ -134,7 +133,36 @@ func exotic(pod *corev1.Pod) error {
 			return fmt.Errorf("it tolerates taints by comparing numbers")
 		}
 	}
+	if pod.Spec.SchedulingGroup != nil {
+		return errors.New(inGroup)
+	}
 	return nil
+}
+
+// inGroup is why a pod of a scheduling group is unclear, if nothing else makes it unclear.
+const inGroup = "it is scheduled together with a group of pods"
+
+// clearAlone reports whether it can be decided where the pod can run, apart from the other pods of its
+// scheduling group.
+func (p *Pod) clearAlone() bool { return p.Unclear == "" || p.Unclear == inGroup }
+
+// Member returns the pod as one that can be decided about although it belongs to a scheduling group.
+// It is for callers who know the group, and pack its pods together; see [Demand.Least].
+func (p *Pod) Member() *Pod {
+	if p.Unclear != inGroup {
+		return p
+	}
+	member := *p
+	member.Unclear = ""
+	return &member
+}
+
+// Group returns the name of the pod's scheduling group, in its namespace; empty if it has none.
+func (p *Pod) Group() string {
+	if g := p.Object.Spec.SchedulingGroup; g != nil {
+		return ptr.Deref(g.PodGroupName, "")
+	}
+	return ""
 }
 
 // Shape is the same for pods that are interchangeable. It is expensive, and is computed on first
@@ -148,8 +176,13 @@ func (p *Pod) Shape() string {
 
 func (p *Pod) describe() string {
 	s := &p.Object.Spec
+	unclear := p.Unclear
+	if unclear == inGroup { // as of a member
+		unclear = ""
+	}
 	text, _ := json.Marshal(struct { // all of it can be encoded
 		Unclear, Namespace string
+		Group              *corev1.PodSchedulingGroup `json:",omitempty"`
 		Priority           int32
 		Labels, Selector   map[string]string
 		Affinity           *corev1.Affinity
@@ -158,7 +191,7 @@ func (p *Pod) describe() string {
 		Needs              needs
 		Ports              []port
 	}{
-		p.Unclear, p.Object.Namespace, p.Priority(), p.Object.Labels, s.NodeSelector, required(s), s.Tolerations,
+		unclear, p.Object.Namespace, s.SchedulingGroup, p.Priority(), p.Object.Labels, s.NodeSelector, required(s), s.Tolerations,
 		hardConstraints(s.TopologySpreadConstraints), p.needs, p.ports,
 	})
 	sum := sha256.Sum256(text) // short, because it is compared often

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Limits on what is read of one pod, whatever its author wrote. Common pods stay far below them.
@@ -147,6 +148,9 @@ func outline(pod *corev1.Pod) *corev1.Pod {
 	if policy := pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
 		slim.Spec.PreemptionPolicy = policy
 	}
+	if group := pod.Spec.SchedulingGroup; group != nil {
+		slim.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To(truncateName(ptr.Deref(group.PodGroupName, "")))}
+	}
 	slim.Status = corev1.PodStatus{Phase: pod.Status.Phase, NominatedNodeName: pod.Status.NominatedNodeName}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		slim.Spec.SchedulingGates = pod.Spec.SchedulingGates[:1:1]
@@ -176,9 +180,6 @@ func copyRules(pod, slim *corev1.Pod) {
 	to.TopologySpreadConstraints = hardConstraints(from.TopologySpreadConstraints)
 	if len(from.ResourceClaims) > 0 {
 		to.ResourceClaims = []corev1.PodResourceClaim{{}}
-	}
-	if from.SchedulingGroup != nil {
-		to.SchedulingGroup = &corev1.PodSchedulingGroup{}
 	}
 }
 

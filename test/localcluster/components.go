@@ -31,6 +31,9 @@ func (c *Cluster) binary(component string) string {
 	return filepath.Join(binDir(c.options.Root), controlPlaneBinary)
 }
 
+// featureGates turn on PodGroups, whose pods kube-scheduler starts together.
+const featureGates = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+
 func (c *Cluster) componentArgs(component string) []string {
 	args := map[string]func() []string{
 		Etcd:              c.etcdArgs,
@@ -80,6 +83,7 @@ func (c *Cluster) apiServerArgs() []string {
 		"--service-account-signing-key-file=" + accounts.keyFile, "--service-account-key-file=" + accounts.certFile,
 		"--etcd-servers=" + c.baseURL(etcdClientPort), "--etcd-cafile=" + c.keys.etcd.files.certFile,
 		"--etcd-certfile=" + c.keys.etcdClient.certFile, "--etcd-keyfile=" + c.keys.etcdClient.keyFile,
+		featureGates, "--runtime-config=scheduling.k8s.io/v1alpha2=true",
 	}
 	if !c.options.hasComponent(ControllerManager) {
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
@@ -108,7 +112,7 @@ func (c *Cluster) controllerManagerArgs() []string {
 	)
 }
 
-func (c *Cluster) schedulerArgs() []string { return c.clientArgs(Scheduler) }
+func (c *Cluster) schedulerArgs() []string { return append(c.clientArgs(Scheduler), featureGates) }
 
 // clientArgs are the flags that kube-controller-manager and kube-scheduler have in common.
 func (c *Cluster) clientArgs(component string) []string {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -147,6 +148,11 @@ var Shapes = []Resource{
 	{Group: "batch", Version: "v1", Name: "jobs", Kind: "Job", Type: &batchv1.Job{}, Namespaced: true, Status: true, Generation: true, Unconditional: true},
 	{Version: "v1", Name: "podtemplates", Kind: "PodTemplate", Type: &corev1.PodTemplate{}, Namespaced: true, Generation: true, Unconditional: true},
 	{Version: "v1", Name: "resourcequotas", Kind: "ResourceQuota", ShortNames: []string{"quota"}, Type: &corev1.ResourceQuota{}, Namespaced: true, Status: true, Unconditional: true},
+}
+
+// PodGroups are groups of pods that start together.
+var PodGroups = Resource{
+	Group: "scheduling.k8s.io", Version: "v1alpha2", Name: "podgroups", Kind: "PodGroup", Type: &schedulingv1alpha2.PodGroup{}, Namespaced: true, Status: true, Generation: true,
 }
 
 var podScale = &Scale{SpecReplicas: "spec.replicas", StatusReplicas: "status.replicas", Selector: "spec.selector"}

@@ -10,10 +10,15 @@ import (
 
 	machinev1alpha1 "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/connect/machines"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/release"
 	releaseplan "github.com/evenkeel/evenkeel/pkg/controller/release/plan"
@@ -74,8 +79,11 @@ func (p *process) runRelease(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make target client: %w", err)
 	}
+	events := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
+	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: core.CoreV1().Events("")})
+	defer events.Shutdown()
 	informers := release.Informers{Machines: p.caches.machines, Target: p.caches.target}
-	c, err := release.New(ours.MachineV1alpha1(), informers, p.Recorder, p.options.Release.options(p, core.CoreV1()))
+	c, err := release.New(ours.MachineV1alpha1(), informers, p.Recorder, p.options.Release.options(p, core, events.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: p.Name})))
 	if err != nil {
 		return unlessEnding(ctx, err)
 	}
@@ -93,7 +101,11 @@ func (o *ReleaseOptions) settings(zones *BalanceOptions) releaseplan.Settings {
 	}
 }
 
-func (o *ReleaseOptions) options(p *process, pods corev1client.PodsGetter) release.Options {
+// podGroupsRetry is how often the API server is asked for PodGroups, after a pod has named one, while
+// it does not serve them.
+const podGroupsRetry = 10 * time.Minute
+
+func (o *ReleaseOptions) options(p *process, core kubernetes.Interface, events record.EventRecorder) release.Options {
 	return release.Options{
 		Settings: o.settings(&p.options.Balance),
 		Raised: func(ctx context.Context, d *v1alpha1.MachineDeployment) {
@@ -101,7 +113,10 @@ func (o *ReleaseOptions) options(p *process, pods corev1client.PodsGetter) relea
 				c.ObserveUpdate(ctx, d)
 			}
 		},
-		Pods:    pods,
+		PodGroupsServed: func(ctx context.Context) bool {
+			return connect.AwaitKind(ctx, core.Discovery(), target.PodGroupsServed, podGroupsRetry, func() {})
+		},
+		GroupRecorder: events, Pods: core.CoreV1(),
 		Control: p.clusters.control, Target: p.clusters.target,
 		Registerer: p.registry,
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/plugin/read"
+	"github.com/evenkeel/evenkeel/internal/target"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
@@ -180,6 +181,7 @@ func (c Clients) readTarget(r *reading) {
 	listInto(r, c.Target, appsv1.SchemeGroupVersion.WithResource("daemonsets"), "", &r.o.Daemons)
 	listInto(r, c.Target, appsv1.SchemeGroupVersion.WithResource("replicasets"), "", &r.o.ReplicaSets)
 	listInto(r, c.Target, batchv1.SchemeGroupVersion.WithResource("jobs"), "", &r.o.Jobs)
+	listInto(r, c.Target, target.PodGroupsServed, "", &r.o.PodGroups)
 	listInto(r, c.Target, buffersResource, "", &r.o.Buffers)
 }
 

@@ -68,6 +68,11 @@ type Options struct {
 	// Raised is called with each MachineDeployment whose replicas were raised, as it is after that;
 	// optional.
 	Raised func(context.Context, *v1alpha1.MachineDeployment)
+	// PodGroupsServed waits until the target cluster serves PodGroups, and reports false if its context
+	// ends before that. If nil, they are assumed to be served.
+	PodGroupsServed func(context.Context) bool
+	// GroupRecorder writes events about PodGroups, if set.
+	GroupRecorder record.EventRecorder
 	// Pods writes nominations for dedicated machines; nil writes none.
 	Pods corev1client.PodsGetter
 	// Control and Target report whether the two clusters answer. If nil, they are assumed to
@@ -95,6 +100,9 @@ type Controller struct {
 	podCache podCache
 	filled   []cache.DoneChecker
 	optional []cache.DoneChecker
+	groups   podGroups
+	// groupRecorder writes events about PodGroups.
+	groupRecorder record.EventRecorder
 	// informers are those of the target cluster.
 	informers *target.Informers
 	// tried contains the shapes of waiting pods that the scheduler has found no node for, at the
@@ -110,6 +118,7 @@ type Controller struct {
 	refusals refusals
 	refused  refusedRaises
 	claimed  plan.Claimed
+	said     shortages
 	// rested is when the next decision may begin: as long after the last one as that took, so that
 	// half of the time is left for others.
 	rested time.Time
@@ -126,6 +135,9 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 	if o.Patience == 0 {
 		o.Patience = plan.DefaultPatience
 	}
+	if o.PodGroupsServed == nil {
+		o.PodGroupsServed = func(context.Context) bool { return true }
+	}
 	if o.Raised == nil {
 		o.Raised = func(context.Context, *v1alpha1.MachineDeployment) {}
 	}
@@ -134,6 +146,10 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 		metrics: newMetrics(o.Registerer), informers: informers.Target, control: o.Control, target: o.Target, refusals: refusals{}, refused: refusedRaises{}, claimed: plan.Claimed{}, bursts: plan.Bursts{},
 	}
 	c.loop = loop.New("release", c.sync, loop.Options{Workers: 1, Clock: o.Clock})
+	if c.groupRecorder = o.GroupRecorder; c.groupRecorder == nil {
+		c.groupRecorder = &record.FakeRecorder{}
+	}
+	c.groups.served, c.groups.wanted = o.PodGroupsServed, make(chan struct{})
 	c.podCache.lookups = c.stores.storage.Lookups()
 	if err := c.attach(informers); err != nil {
 		c.loop.Discard()
@@ -204,6 +220,7 @@ func (c *Controller) Run(ctx context.Context) {
 			c.somethingChanged(nil, nil)
 		}
 	})
+	waiting.Go(func() { c.readPodGroups(ctx) })
 	c.loop.Run(ctx, c.filled...)
 }
 
@@ -246,7 +263,7 @@ func (c *Controller) clusterError() error {
 // forgetPods forgets what was known of waiting pods.
 func (c *Controller) forgetPods() {
 	c.tried.Store(nil)
-	c.memory = nil
+	c.memory, c.said = nil, nil
 	c.metrics.decided(plan.Plan{}, 0)
 }
 
@@ -277,6 +294,7 @@ func (c *Controller) decide(ctx context.Context) error {
 	c.rested = c.clock.Now().Add(min(took, maxPause))
 	c.metrics.decided(p, took)
 	klog.FromContext(ctx).V(4).Info("Looked at waiting pods", "pods", len(v.Waiting)+v.Beyond, "counting", len(p.Pods), "raises", len(p.Raises), "took", took)
+	c.recordShortages(p.Shortages)
 	return errors.Join(c.withdrawNominations(ctx), c.nominate(ctx, p.Nominations), c.applyRaises(ctx, p))
 }
 

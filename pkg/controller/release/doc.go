@@ -14,12 +14,12 @@
 // than replicas require, and removes the marks of as many reserve machines, from the Node first.
 //
 // Watches: pods, Nodes, DaemonSets, ReplicaSets, claims, volumes, storage classes and drivers of
-// the target cluster, and Jobs once a pod of one waits; MachineDeployments, MachineSets, Machines
+// the target cluster, and Jobs and PodGroups once a pod of one waits; MachineDeployments, MachineSets, Machines
 // and MachineClasses of the control cluster.
 //
 // Writes: spec.replicas of MachineDeployments with bounds, together with the annotation
 // applied-replicas if that is set, and claimed if machines are dedicated; status.nominatedNodeName of
-// pods that dedicated machines are claimed for; events.
+// pods that dedicated machines are claimed for; events of MachineDeployments and of PodGroups.
 //
 // Never: a MachineDeployment without bounds, because no autoscaler would lower its replicas again;
 // replicas above max; any other field of a pod; a Node or a Machine.
@@ -53,4 +53,8 @@
 //     for its Node before it opens, and again if they lose the nomination before that, unless
 //     refusals show that the right is missing. A nomination for a Node that is gone, or in reserve
 //     and not claimed, does not count.
+//  10. Machines are released for as many pods of a PodGroup as start together, or for none. Groups come
+//     by priority and age, each before pods of the same priority that start alone. If the choice of
+//     nodes matters, a group gets machines only if its pods have room in several orders and by several
+//     preferences.
 package release

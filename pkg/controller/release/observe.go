@@ -63,6 +63,7 @@ func (c *Controller) observe(now time.Time) plan.View {
 		v.Waiting = append(v.Waiting, c.podCache.podWith(pod, lookups))
 	}
 	v.Uncreated = c.countUncreated(v.Waiting, all, now)
+	v.Groups = c.groupsOf(v.Waiting, all)
 	v.Nodes = make([]plan.Node, 0, len(nodes))
 	for _, node := range nodes {
 		v.Nodes = append(v.Nodes, plan.Node{Object: node, Pods: running.podsOn(node.Name)})

@@ -10,8 +10,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
@@ -25,7 +27,8 @@ type Preview struct {
 	c     *Controller
 	clock *still.Clock
 	// slim contains the stripped pods, by the given ones.
-	slim map[*corev1.Pod]*corev1.Pod
+	slim   map[*corev1.Pod]*corev1.Pod
+	groups cache.Indexer
 }
 
 // Objects are everything that the preview reads. None of them is changed.
@@ -45,6 +48,7 @@ type Objects struct {
 
 	ReplicaSets []*appsv1.ReplicaSet
 	Jobs        []*batchv1.Job
+	PodGroups   []*schedulingv1alpha2.PodGroup
 }
 
 // NewPreview returns a preview without objects.
@@ -59,6 +63,8 @@ func NewPreview(s plan.Settings) (*Preview, error) {
 		return nil, err
 	}
 	p.c.stores.jobs = p.c.informers.Jobs().GetIndexer()
+	p.groups = p.c.informers.PodGroups().GetIndexer()
+	p.c.groups.store.Store(&p.groups)
 	p.c.stores.storage.DriversKnown = func() bool { return true }
 	p.c.Run(still.EndedContext())
 	return p, nil
@@ -77,7 +83,7 @@ func (p *Preview) SetObjects(o Objects, now time.Time) error {
 		still.Replace(s.pods, pods), still.Replace(s.nodes, o.Nodes), still.Replace(s.storage.Claims, o.Claims),
 		still.Replace(s.storage.Volumes, o.Volumes), still.Replace(s.storage.Classes, o.Classes), still.Replace(s.storage.Drivers, o.Drivers),
 		still.Replace(s.daemons, daemons), still.Replace(s.replicaSets, o.ReplicaSets),
-		still.Replace(s.jobs, o.Jobs),
+		still.Replace(s.jobs, o.Jobs), still.Replace(p.groups, o.PodGroups),
 	)
 }
 

@@ -55,6 +55,7 @@ var (
 
 // served are the kinds that are watched.
 var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, []sim.Resource{
+	sim.PodGroups,
 	{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Kind: "StorageClass", Type: &storagev1.StorageClass{}},
 	{Group: "storage.k8s.io", Version: "v1", Name: "csidrivers", Kind: "CSIDriver", Type: &storagev1.CSIDriver{}},
 })
@@ -71,7 +72,7 @@ func controller(o Options, seen ...func(*Controller)) storm.Program {
 		machines.Start(ctx)
 		nodes.Pods()
 		nodes.Start(ctx)
-		o.Pods = core.CoreV1()
+		o.Pods, o.GroupRecorder = core.CoreV1(), &world.Recorder{Core: core}
 		c, err := New(ours.MachineV1alpha1(), Informers{Machines: machines, Target: nodes}, &world.Recorder{Core: core}, o)
 		if err != nil {
 			return err

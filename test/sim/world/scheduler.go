@@ -12,9 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // Scheduler binds pods that wait, the oldest first, to the Node that takes them and has most CPU
@@ -50,7 +52,7 @@ func (s Scheduler) Reconcile(ctx context.Context, core kubernetes.Interface, _ v
 		}
 	}
 	var errs []error
-	waiting := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool {
+	waiting := slices.DeleteFunc(slices.Clone(pods.Items), func(p corev1.Pod) bool {
 		if pool.IsNodeAgent(&p) {
 			return true
 		}
@@ -66,8 +68,18 @@ func (s Scheduler) Reconcile(ctx context.Context, core kubernetes.Interface, _ v
 		return true
 	})
 	slices.SortStableFunc(waiting, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	grouped := map[string][]corev1.Pod{}
 	for _, p := range waiting {
-		errs = append(errs, r.bind(ctx, &p))
+		if name := groupOf(&p); name == "" {
+			errs = append(errs, r.bind(ctx, &p))
+		} else {
+			grouped[name] = append(grouped[name], p)
+		}
+	}
+	for _, p := range waiting {
+		if members := grouped[groupOf(&p)]; len(members) > 0 && members[0].Name == p.Name {
+			errs = append(errs, r.bindGroup(ctx, members, pods.Items))
+		}
 	}
 	if s.Occupied != nil {
 		s.Occupied(r.occupied)
@@ -99,20 +111,78 @@ func (r schedulingRound) isDraining(name string) bool {
 
 // bind binds a pod, or reports that it waits.
 func (r schedulingRound) bind(ctx context.Context, p *corev1.Pod) error {
-	pods := r.core.CoreV1().Pods(p.Namespace)
 	r.free[p.Status.NominatedNodeName] += r.cpuRequest(p)
 	if name := r.chooseNode(p); name != "" {
 		r.free[name] -= r.cpuRequest(p)
-		r.occupied[name] = true
-		return pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: name}}, metav1.CreateOptions{})
+		return r.bindTo(ctx, p, name)
 	}
 	r.free[p.Status.NominatedNodeName] -= r.cpuRequest(p)
+	return r.report(ctx, p)
+}
+
+func (r schedulingRound) bindTo(ctx context.Context, p *corev1.Pod, name string) error {
+	r.occupied[name] = true
+	return r.core.CoreV1().Pods(p.Namespace).Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: name}}, metav1.CreateOptions{})
+}
+
+// report reports that a pod waits.
+func (r schedulingRound) report(ctx context.Context, p *corev1.Pod) error {
 	if len(p.Status.Conditions) > 0 || r.NoStatus {
 		return nil
 	}
 	MarkUnschedulable(p)
-	_, err := pods.UpdateStatus(ctx, p, metav1.UpdateOptions{})
+	_, err := r.core.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{})
 	return err
+}
+
+// groupOf returns the namespace and the name of a pod's group; empty if it has none.
+func groupOf(p *corev1.Pod) string {
+	if p.Spec.SchedulingGroup == nil {
+		return ""
+	}
+	return p.Namespace + "/" + ptr.Deref(p.Spec.SchedulingGroup.PodGroupName, "")
+}
+
+// bindGroup binds the pods of a group that wait if there is room for enough of them at once. Before
+// enough exist, it reports nothing.
+func (r schedulingRound) bindGroup(ctx context.Context, waiting, all []corev1.Pod) error {
+	group, err := r.core.SchedulingV1alpha2().PodGroups(waiting[0].Namespace).Get(ctx, *waiting[0].Spec.SchedulingGroup.PodGroupName, metav1.GetOptions{})
+	if err != nil {
+		return written.IgnoreNotFound(err)
+	}
+	bound, least := 0, 0
+	if gang := group.Spec.SchedulingPolicy.Gang; gang != nil {
+		least = int(gang.MinCount)
+	}
+	for i := range all {
+		if groupOf(&all[i]) == groupOf(&waiting[0]) && all[i].Spec.NodeName != "" {
+			bound++
+		}
+	}
+	if bound+len(waiting) < least {
+		return nil
+	}
+	places := map[int]string{}
+	for i := range waiting {
+		if name := r.chooseNode(&waiting[i]); name != "" {
+			r.free[name] -= r.cpuRequest(&waiting[i])
+			places[i] = name
+		}
+	}
+	starts := bound+len(places) >= least
+	var errs []error
+	for i := range waiting {
+		name := places[i]
+		switch {
+		case name != "" && starts:
+			errs = append(errs, r.bindTo(ctx, &waiting[i], name))
+			continue
+		case name != "":
+			r.free[name] += r.cpuRequest(&waiting[i])
+		}
+		errs = append(errs, r.report(ctx, &waiting[i]))
+	}
+	return errors.Join(errs...)
 }
 
 // chooseNode returns the Node that a pod is nominated for, else the one with most CPU left, of those

@@ -15,27 +15,32 @@ import (
 // maxOwners is how many owners of dedicated machines are considered.
 const maxOwners = 64
 
-// packPods finds machines for pods (law 9): the pods of each owner of dedicated machines come
-// first, on these. Then all that have no place yet are packed onto the machines that are for all
-// pods. Pods that do not exist yet cannot be nominated, so no dedicated machine is opened for them.
-func (r *round) packPods(all fit.Demand) {
-	r.setSimilar()
-	room := fit.NewRoom(r.nodes)
+// packPods finds machines for pods that may start alone (law 9): the pods of each owner of dedicated
+// machines come first, on these. Then all that have no place yet are packed onto the machines that are
+// for all pods. Pods that do not exist yet cannot be nominated, so no dedicated machine is opened for
+// them.
+func (r *round) packPods(room *fit.Room, all fit.Demand, budget int) {
 	owners := r.owners()
 	for _, owner := range owners {
 		theirs := demandOf(all, owner)
-		if countPods(theirs) == 0 {
+		if countPods(theirs, nil) == 0 {
 			continue
 		}
-		theirs.Budget = fit.MaxWork / len(owners)
+		theirs.Budget = budget / len(owners)
 		groups := r.groupsOf(owner)
 		packing := fit.Pack(room, theirs, groups)
-		r.record(owner, groups, packing)
+		r.record(owner, groups, packing, false)
 		all = without(all, owner, packing)
 	}
+	all.Budget = budget
 	groups := r.groupsOf("")
 	packing := fit.Pack(room, all, groups)
-	r.record("", groups, packing)
+	r.record("", groups, packing, false)
+	r.recordUnplaced(packing)
+}
+
+// recordUnplaced decides the outcome of each pod that has no place.
+func (r *round) recordUnplaced(packing fit.Packing) {
 	for _, p := range packing.Left {
 		r.plan.Pods[p.Name()] = NoReserve
 		if p.Unclear != "" {
@@ -45,7 +50,6 @@ func (r *round) packPods(all fit.Demand) {
 	for _, p := range packing.Unfinished {
 		r.plan.Pods[p.Name()] = BeyondBounds
 	}
-	r.finish()
 }
 
 // placeNominated places the pods that are nominated for machines which their owners have claimed, and
@@ -94,6 +98,7 @@ func (r *round) groupsOf(owner v1alpha1.Owner) []fit.Group {
 		if g.owner == owner {
 			if raise := r.raises[g.Name]; raise != nil {
 				g.Limit, g.Size = max(0, g.Limit-raise.By), g.Size+raise.By
+				g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), func(node string) bool { return r.opened[node] != nil })
 			}
 			all = append(all, g.Group)
 		}
@@ -133,8 +138,9 @@ func without(all fit.Demand, owner v1alpha1.Owner, packing fit.Packing) fit.Dema
 	return left
 }
 
-// record turns a packing into raises, and decides the outcome of each pod that has a place.
-func (r *round) record(owner v1alpha1.Owner, groups []fit.Group, packing fit.Packing) {
+// record turns a packing into raises, and decides the outcome of each pod that has a place. Pods that
+// start together wait until there is room for all of them.
+func (r *round) record(owner v1alpha1.Owner, groups []fit.Group, packing fit.Packing, together bool) {
 	for g, n := range packing.Opened {
 		for _, node := range groups[g].Nodes[:n] {
 			r.release(groups[g].Name, node)
@@ -145,6 +151,9 @@ func (r *round) record(owner v1alpha1.Owner, groups []fit.Group, packing fit.Pac
 			raise.Uncreated += n
 		}
 	}
+	waits := together && slices.ContainsFunc(packing.Places, func(p fit.Place) bool {
+		return r.opened[p.Node] != nil || r.roles[p.Node].kind == coming
+	})
 	for _, place := range packing.Places {
 		name := place.Pod.Name()
 		raise := r.opened[place.Node]
@@ -152,7 +161,7 @@ func (r *round) record(owner v1alpha1.Owner, groups []fit.Group, packing fit.Pac
 		case raise != nil:
 			r.plan.Pods[name] = Released
 			raise.For = append(raise.For, name)
-			if owner != "" {
+			if owner != "" && r.roles[place.Node].kept {
 				raise.Nominations = append(raise.Nominations, Nomination{Pod: place.Pod, Node: place.Node})
 			}
 		case r.roles[place.Node].kind == coming:
@@ -160,6 +169,8 @@ func (r *round) record(owner v1alpha1.Owner, groups []fit.Group, packing fit.Pac
 			if owner != "" && r.roles[place.Node].claimedBy == owner {
 				r.plan.Nominations = append(r.plan.Nominations, Nomination{Pod: place.Pod, Node: place.Node})
 			}
+		case waits:
+			r.plan.Pods[name] = HasRoom
 		default:
 			r.plan.Pods[name] = HasRoom
 			r.remember(place.Pod)

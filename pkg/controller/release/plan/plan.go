@@ -51,7 +51,9 @@ type Plan struct {
 	Pods map[string]Outcome
 	// Beyond is how many other pods count, and were not considered.
 	Beyond int
-	Memory Memory
+	// Shortages are what gangs lack that the reserve cannot hold, of the most important ones.
+	Shortages []Shortage
+	Memory    Memory
 	// Again is the time until the next decision without an event; 0 means never.
 	Again time.Duration
 }
@@ -80,17 +82,21 @@ type Nomination struct {
 
 // New decides how many machines each pool releases.
 func New(v View) Plan {
-	r := &round{View: v, plan: Plan{Pods: map[string]Outcome{}, Beyond: v.Beyond, Memory: Memory{}}, roles: make(map[string]nodeRole, len(v.Nodes)), raises: map[string]*Raise{}, opened: map[string]*Raise{}, nominated: map[string][]*fit.Pod{}}
-	demand := r.demand()
-	if r.podCount = countPods(demand); r.podCount == 0 {
+	r := &round{
+		View: v, plan: Plan{Pods: map[string]Outcome{}, Beyond: v.Beyond, Memory: Memory{}}, gangs: map[string]*gang{},
+		roles: make(map[string]nodeRole, len(v.Nodes)), raises: map[string]*Raise{}, opened: map[string]*Raise{}, nominated: map[string][]*fit.Pod{},
+	}
+	alone, gangs := r.demand()
+	if r.podCount = countPods(alone, gangs); r.podCount == 0 {
 		return r.plan
 	}
 	for _, p := range v.Pools {
 		r.classify(p)
 	}
-	demand.Pods = r.placeNominated(demand.Pods)
+	alone.Pods = r.placeNominated(alone.Pods)
+	gangs = r.placeNominatedGangs(gangs)
 	r.buildNodes()
-	r.packPods(demand)
+	r.packAll(alone, gangs)
 	return r.plan
 }
 
@@ -98,6 +104,8 @@ func New(v View) Plan {
 type round struct {
 	View
 	plan Plan
+	// gangs are the waiting pods that start together, by namespace/name of their group.
+	gangs map[string]*gang
 	// podCount is how many pods count.
 	podCount int
 	// roles are those of the pools' nodes, by name.
@@ -114,13 +122,18 @@ type round struct {
 	readyNodes map[string]*corev1.Node
 }
 
-// demand returns the pods that count. They include pods that the scheduler has not tried yet, if it
-// found no node for a similar one, or if it has chosen a node for them, where they take room.
-func (r *round) demand() fit.Demand {
+// demand returns the pods that count, those that may start alone and gangs. The former include pods
+// that the scheduler has not tried yet, if it found no node for a similar one, or if it has chosen a
+// node for them, where they take room.
+func (r *round) demand() (fit.Demand, []*gang) {
 	looked := map[string]bool{}
 	var untried, all []*fit.Pod
 	for _, p := range r.Waiting {
 		counts, tried := r.Settings.Evaluate(p.Object)
+		if counts && r.addToGang(p, tried) {
+			continue
+		}
+		p = r.member(p)
 		switch {
 		case !counts:
 		case !tried:
@@ -132,10 +145,13 @@ func (r *round) demand() fit.Demand {
 			all = append(all, p)
 		}
 	}
-	all, beyond := limitShapes(all)
+	gangs := r.triedGangs()
+	all, beyond := limitShapes(withPodsOf(gangs, all))
 	for _, p := range beyond {
 		r.plan.Pods[p.Name()], looked[p.Shape()] = BeyondBounds, false
 	}
+	gangs = r.limitGangs(gangs, beyond)
+	all = slices.DeleteFunc(all, r.isInGang)
 	d := fit.Demand{Uncreated: r.uncreatedPods(all), Interrupted: r.Interrupted}
 	for _, p := range untried {
 		if looked[p.Shape()] || p.AwaitsVolume() {
@@ -143,13 +159,16 @@ func (r *round) demand() fit.Demand {
 		}
 	}
 	d.Pods = all
-	return d
+	return d, gangs
 }
 
 // countPods returns how many pods there are and will be. Beyond MaxPods it does not count on: only
 // machines that boot for replicas are compared with it, and so many never boot at once.
-func countPods(d fit.Demand) int {
+func countPods(d fit.Demand, gangs []*gang) int {
 	n := len(d.Pods)
+	for _, g := range gangs {
+		n += len(g.pods)
+	}
 	for _, u := range d.Uncreated {
 		n = min(n+u.Count, MaxPods)
 	}

@@ -28,6 +28,8 @@ type View struct {
 	Nominated map[types.UID]string
 	// Uncreated is what the ReplicaSets and Jobs of waiting pods have yet to create, by UID.
 	Uncreated map[types.UID]Uncreated
+	// Groups are the groups of waiting pods that are known, by namespace/name.
+	Groups map[string]PodGroup
 	// Nodes are all Nodes.
 	Nodes []Node
 	// Daemons would run on every machine that they fit, the most important first.

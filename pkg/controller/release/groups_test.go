@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/pool"
+	. "github.com/evenkeel/evenkeel/test/builders/release"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
+	"github.com/evenkeel/evenkeel/test/sim/world"
+)
+
+// group creates a PodGroup of which so many pods start together.
+func (c *cluster) group(name string, least int32) {
+	GinkgoHelper()
+	g := &schedulingv1alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	g.Spec.SchedulingPolicy.Gang = &schedulingv1alpha2.GangSchedulingPolicy{MinCount: least}
+	world.Create(c.core.SchedulingV1alpha2().PodGroups(ns), g)
+}
+
+// gang creates a PodGroup with so many pods, which all start together.
+func (c *cluster) gang(name string, pods int, milli int64, change ...func(*corev1.Pod)) {
+	GinkgoHelper()
+	c.group(name, int32(pods))
+	c.create(fresh(pods, name, milli, append(change, member(name))...)...)
+}
+
+// member makes a pod one of a group.
+func member(group string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Labels["gang"] = group
+		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To(group)}
+	}
+}
+
+// halves are the groups of which some pods have a Node and others have none, as in "g: 2 of 3".
+func (c *cluster) halves() (all []string) {
+	pods, bound := map[string]int{}, map[string]int{}
+	for _, p := range c.pods() {
+		if name := p.Labels["gang"]; name != "" {
+			pods[name]++
+			if p.Spec.NodeName != "" {
+				bound[name]++
+			}
+		}
+	}
+	for name, n := range pods {
+		if bound[name] > 0 && bound[name] < n {
+			all = append(all, fmt.Sprintf("%s: %d of %d", name, bound[name], n))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+var _ = Describe("A PodGroup", func() {
+	It("gets machines for all of its pods with one write, and causes none at rest", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.gang("g", 3, 4000)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=4"))
+			Expect(c.waiting()).To(BeZero())
+			Expect(c.writes(0)).To(Equal([]string{"patch machinedeployments a"}))
+		})
+	})
+
+	It("gets machines once the reserve has enough of them, and nothing before that", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.gang("g", 3, 4000)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"))
+			Expect(c.waiting()).To(Equal(3))
+			short := "ReserveTooSmall: For 3 pods to start together, the reserve lacks 1 machine of MachineDeployment " + ns + "/a (zone a)"
+			Expect(c.events()).To(Equal([]string{short}))
+			Expect(c.writes(0)).To(BeEmpty(), "it was said once")
+			c.patch("a", `{"spec":{"excessReplicas":3}}`)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=4"))
+			Expect(c.waiting()).To(BeZero())
+		})
+	})
+
+	It("gets machines once it exists, after its pods", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.create(Pods(3, "g", 4000, member("g"))...)
+			c.create(Pod("other", 4000, InZone("b"))) // has the groups read
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"))
+			c.group("g", 3)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=4"))
+		})
+	})
+
+	It("is left to the autoscaler where the cluster serves no PodGroups, also as they come later", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			o, asked := usual, make(chan struct{})
+			o.PodGroupsServed = func(ctx context.Context) bool {
+				close(asked)
+				<-ctx.Done()
+				return false
+			}
+			c.Start("release", controller(o))
+			c.settle()
+			Expect(asked).NotTo(BeClosed(), "no pod has named one")
+			c.gang("g", 3, 4000)
+			c.settle()
+			Expect(asked).To(BeClosed())
+			Expect(c.replicas()).To(Equal("a=1"))
+		})
+	})
+
+	It("gets what is missing if some of its pods are deleted and come again", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 4, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.gang("g", 3, 4000)
+			c.settle()
+			Expect(c.core.CoreV1().Pods(ns).Delete(context.Background(), "g-0", metav1.DeleteOptions{GracePeriodSeconds: new(int64)})).To(Succeed())
+			c.create(Pod("filler", 4000))
+			c.settle()
+			c.create(fresh(1, "again", 4000, member("g"))...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=5"))
+			Expect(c.waiting()).To(BeZero())
+		})
+	})
+})
+
+var _ = Describe("Storms over groups", func() {
+	It("never leave half of one at rest, and help each that the reserve can hold", func() {
+		storm.Seeds(suite, everyAnswer, func(seed uint64) {
+			random := rand.New(rand.NewPCG(seed, 7))
+			c := inhabit(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
+			defer c.End()
+			c.Require(struckByAccounts...)
+			c.Latency(time.Millisecond)
+			within, counts := c.audited(few), accountsOf(seed)
+			bounds := fmt.Sprintf("1:%d", few)
+			c.grow("a", 1, 4, bounds, counted(counts.first))
+			c.grow("b", 1, 1+random.IntN(3), bounds, counted(counts.first))
+			p := c.Start("release", controller(patient))
+			c.settle()
+			c.Storm(random, p)
+			for step := range 16 {
+				if step == 5 {
+					c.account(counts.then)
+				}
+				if random.IntN(2) == 0 {
+					c.gang(fmt.Sprintf("g%d", step), 1+random.IntN(4), []int64{1000, 2000, 4000}[random.IntN(3)])
+				} else {
+					c.disturb(random, p, step)
+				}
+				time.Sleep(time.Duration(random.IntN(80)) * time.Second)
+				within.verdict()
+			}
+			c.Calm()
+			within.rest()
+			Expect(c.halves()).To(BeEmpty())
+			c.expectReserve(few, counts.then)
+			for _, d := range c.deployments() {
+				Expect(c.waiting() == 0 || int(pool.Requested(&d)) > few-4).To(BeTrue(), "%d wait, %s", c.waiting(), c.workload())
+			}
+			before := len(c.Writes())
+			time.Sleep(2 * time.Hour)
+			Expect(c.writes(before)).To(BeEmpty())
+		})
+	})
+})
