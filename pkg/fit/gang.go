@@ -15,6 +15,13 @@ func (k *packer) keepTogether(least int) {
 	}
 }
 
+func (k *packer) podCount() (n int) {
+	for _, s := range k.shapes {
+		n += s.podCount()
+	}
+	return n
+}
+
 func (k *packer) placedCount() (n int) {
 	for _, s := range k.shapes {
 		n += s.placed
@@ -28,11 +35,15 @@ func (k *packer) choiceMatters() bool {
 	return len(k.shapes) > 1 || slices.ContainsFunc(k.shapes, func(s *shape) bool { return s.like.ruleCount() > 0 })
 }
 
-// trials is how many ways of choosing nodes are tried.
-const trials = 24
+const (
+	// maxTrials is how many ways of choosing nodes are tried, and minTrials how many for a large group.
+	maxTrials, minTrials = 64, 2
+	// trialWork is how many comparisons all trials take, if these are more than the least.
+	trialWork = MaxWork / 4
+)
 
 // holdsHowever reports whether enough pods have a place if the scheduler takes other nodes than the
-// packing does: it places one pod after the other, by its own preferences, and moves none again. If
+// packing does: it places one pod after the other, in an order that is not known, and moves none again. If
 // a trial leaves pods over, another machine is opened for them. A packing that passes all trials is
 // restored, with the machines that were opened meanwhile.
 func (k *packer) holdsHowever(least int) bool {
@@ -44,16 +55,15 @@ func (k *packer) holdsHowever(least int) bool {
 		}
 	}
 	t := trial{packer: k, whole: map[int]stock{}}
-	for i := range trials {
+	for i := range maxTrials {
 		t.begin(i)
+		if i >= minTrials && i*len(t.slots)*k.podCount() > trialWork {
+			break
+		}
 		for !t.places(least) {
-			k.tryWaiting()
-			g := k.bestGroup()
-			if g < 0 {
+			if !t.openMore(least) {
 				return false
 			}
-			k.undoTo(t.opened)
-			k.openSlot(put{slot: k.room.number[k.groups[g].Nodes[k.opened[g]]], group: g})
 			t.begin(i)
 		}
 		k.undoTo(t.opened)
@@ -100,6 +110,28 @@ func (t *trial) places(least int) bool {
 	return t.placedCount() >= least
 }
 
+// openMore opens machines for the pods that are left over, and reports whether enough pods have a place
+// then. Only the machines remain.
+func (t *trial) openMore(least int) bool {
+	before := len(t.steps)
+	for t.waiting() {
+		t.tryWaiting()
+		g := t.bestGroup()
+		if g < 0 {
+			break
+		}
+		t.openMachine(g)
+	}
+	enough, more := t.placedCount() >= least, slices.Clone(t.steps[before:])
+	t.undoTo(t.opened)
+	for _, step := range more {
+		if step.shape == nil {
+			t.openSlot(step)
+		}
+	}
+	return enough
+}
+
 // pods returns the shape of each pod in an order in which the scheduler may look at them: those
 // of higher priority first.
 func (t *trial) pods() (all []*shape) {
@@ -114,23 +146,17 @@ func (t *trial) pods() (all []*shape) {
 	return all
 }
 
-// choose returns the slot for the next pod of a shape, or -1 if none has room: the emptiest, the
-// fullest, or any.
+// choose returns the slot for the next pod of a shape, or -1 if none has room. In every other trial,
+// that is the fullest one, as a scheduler prefers it that packs pods, else the emptiest.
 func (t *trial) choose(s *shape) int {
-	best, most, seen := -1, 0.0, 0
+	best, most := -1, 0.0
 	for _, i := range t.slots {
 		if !t.nextFits(s, i) {
 			continue
 		}
-		seen++
 		score := t.emptiness(i)
-		switch t.number % 3 {
-		case 1:
+		if t.number%2 == 1 {
 			score = -score
-		case 2:
-			if score = most; t.random.next(seen) == 0 {
-				best = i
-			}
 		}
 		if best < 0 || score > most {
 			best, most = i, score

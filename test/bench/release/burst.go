@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
@@ -43,6 +44,8 @@ func (b *bench) burst(ctx context.Context, pods int, s start, w way) ([]time.Dur
 		create = b.createJob
 	case noOwner:
 		create = b.createBare
+	case aGroup:
+		create = b.createGroup
 	}
 	if err := create(ctx, pods, s); err != nil {
 		return nil, err
@@ -110,6 +113,16 @@ func (b *bench) createBare(ctx context.Context, pods int, s start) error {
 	return nil
 }
 
+// createGroup makes a PodGroup whose pods start together, and a Job of it.
+func (b *bench) createGroup(ctx context.Context, pods int, s start) error {
+	group := &schedulingv1alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("burst-%d", b.bursts)}}
+	group.Spec.SchedulingPolicy.Gang = &schedulingv1alpha2.GangSchedulingPolicy{MinCount: int32(pods)}
+	if _, err := b.kube.SchedulingV1alpha2().PodGroups(namespace).Create(ctx, group, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return b.createJobOf(ctx, pods, s, &corev1.PodSchedulingGroup{PodGroupName: &group.Name})
+}
+
 // createSet makes a ReplicaSet, as whoever needs many pods does, and has kube-controller-manager
 // make them.
 func (b *bench) createSet(ctx context.Context, pods int, s start) error {
@@ -128,9 +141,13 @@ func (b *bench) createSet(ctx context.Context, pods int, s start) error {
 
 // createJob makes a Job whose pods may all run at once.
 func (b *bench) createJob(ctx context.Context, pods int, s start) error {
+	return b.createJobOf(ctx, pods, s, nil)
+}
+
+func (b *bench) createJobOf(ctx context.Context, pods int, s start, group *corev1.PodSchedulingGroup) error {
 	name := fmt.Sprintf("burst-%d", b.bursts)
 	pod := workload(name, s.zone, s.priority, fmt.Sprint(b.bursts))
-	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	pod.Spec.RestartPolicy, pod.Spec.SchedulingGroup = corev1.RestartPolicyNever, group
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: batchv1.JobSpec{
@@ -163,7 +180,7 @@ func (b *bench) clear(ctx context.Context, label string, c creator) error {
 	switch c {
 	case aReplicaSet:
 		err = b.kube.AppsV1().ReplicaSets(namespace).Delete(ctx, name, metav1.DeleteOptions{})
-	case aJob:
+	case aJob, aGroup:
 		err = b.kube.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
 	}
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	ownedPool, employedPool, ownerlessPool, autoscaledPool = "owned", "employed", "ownerless", "autoscaled"
-	barePool                                               = "unreserved"
+	ownedPool, employedPool, ownerlessPool, groupedPool, autoscaledPool = "owned", "employed", "ownerless", "grouped", "autoscaled"
+	barePool                                                            = "unreserved"
 )
 
 // reserves are those of the pools that have one: what all rounds take, since nothing goes back
 // between them.
-var reserves = map[string]int{ownedPool: 70, employedPool: 70, ownerlessPool: 70, autoscaledPool: 40}
+var reserves = map[string]int{ownedPool: 70, employedPool: 70, ownerlessPool: 70, groupedPool: 70, autoscaledPool: 40}
 
 // prepare makes nodes and pools, and waits until the reserve is ready.
 func (b *bench) prepare(ctx context.Context, boot time.Duration) error {

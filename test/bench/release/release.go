@@ -50,6 +50,7 @@ var sizes = []size{{1, 10}, {10, 6}, {largest, 5}}
 // New defines the flags of the benchmark and returns the benchmark.
 func New(flags *flag.FlagSet) func(context.Context) error {
 	boot := flags.Duration("boot", 10*time.Second, "boot time of a machine that is not in reserve")
+	creators := flags.String("creator", "", "measure only pods of this creator, as a row names it, such as \"pods of a Job\"; empty measures all")
 	only := flags.Int("pods", 0, "measure only bursts of this size; 0 measures all sizes")
 	traced := flags.Bool("traces", false, "also show how long each step of a release takes, from the manager's traces")
 	return func(ctx context.Context) error {
@@ -64,6 +65,7 @@ func New(flags *flag.FlagSet) func(context.Context) error {
 			}
 			defer b.traces.Stop()
 		}
+		b.only = creator(*creators)
 		return b.run(ctx, *boot)
 	}
 }
@@ -74,6 +76,8 @@ type bench struct {
 	kube    kubernetes.Interface
 	ours    versioned.Interface
 	bursts  int
+	// only is the creator of the pods that are measured; empty for all.
+	only creator
 	// traces receives the manager's traces; nil if they are not wanted.
 	traces *collector.Collector
 }
@@ -100,6 +104,8 @@ const (
 	aJob        creator = "pods of a Job"
 	// The final number of pods without an owner is not known while they are created.
 	noOwner creator = "pods without owner"
+	// The pods of a group start together.
+	aGroup creator = "pods of a PodGroup"
 )
 
 // start describes the pods of a burst.
@@ -165,8 +171,12 @@ func (b *bench) compare(ctx context.Context) error {
 		{b.floor(), b.instant(ownedPool)},
 		{createdBy(aJob, b.floor()), createdBy(aJob, b.instant(employedPool))},
 		{createdBy(noOwner, b.floor()), createdBy(noOwner, b.instant(ownerlessPool))},
+		{createdBy(aGroup, b.floor()), createdBy(aGroup, b.instant(groupedPool))},
 		{b.preemption()}, {b.unprepared()},
 	} {
+		if b.only != "" && ways[0].creator != b.only {
+			continue
+		}
 		if err := b.measure(ctx, &t, ways...); err != nil {
 			return err
 		}
