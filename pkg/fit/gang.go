@@ -133,7 +133,8 @@ func (t *trial) openMore(least int) bool {
 }
 
 // pods returns the shape of each pod in an order in which the scheduler may look at them: those
-// of higher priority first.
+// of higher priority first. The first trials have the small ones come before the large ones, which is
+// the worst for most groups.
 func (t *trial) pods() (all []*shape) {
 	for _, s := range t.shapes {
 		all = append(all, slices.Repeat([]*shape{s}, s.podCount())...)
@@ -142,7 +143,13 @@ func (t *trial) pods() (all []*shape) {
 		j := t.random.next(i + 1)
 		all[i], all[j] = all[j], all[i]
 	}
-	slices.SortStableFunc(all, func(a, b *shape) int { return cmp.Compare(b.like.Priority(), a.like.Priority()) })
+	slices.SortStableFunc(all, func(a, b *shape) int {
+		order := cmp.Compare(b.like.Priority(), a.like.Priority())
+		if order == 0 && t.number < minTrials {
+			order = cmp.Compare(a.size, b.size)
+		}
+		return order
+	})
 	return all
 }
 

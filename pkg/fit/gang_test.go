@@ -50,6 +50,7 @@ var _ = DescribeTable("Pods that start together",
 	Entry("have another machine if the scheduler may place the small ones apart", 3, 3, "g-0: p-0, g-1: q-0 q-1", 3, many(1, "p", "cpu=4"), many(2, "q", "cpu=2")),
 	Entry("have none if there is no other machine", 2, 3, "left: p-0 q-0 q-1", 0, many(1, "p", "cpu=4"), many(2, "q", "cpu=2")),
 	Entry("need no other machine if the scheduler places the large one first", 2, 3, "g-0: p-0, g-1: q-0 q-1", 2, many(1, "p", "cpu=4", important(1)), many(2, "q", "cpu=2")),
+	Entry("have none if a scheduler that packs pods may take the only place of one of them", 1, 2, "left: p-0 q-0", 0, many(1, "p", "cpu=1"), many(1, "q", "cpu=1", selecting(hostname, "s"))),
 	Entry("need no other machine if those that may have no place need none", 2, 2, "g-0: p-0, g-1: q-0 q-1", 2, many(1, "p", "cpu=4"), many(2, "q", "cpu=2")),
 )
 
