@@ -34,7 +34,7 @@ func members(pods ...[]*Pod) (all []*Pod) {
 var _ = DescribeTable("Pods that start together",
 	func(machines, least int, want string, opened int, pods ...[]*Pod) {
 		nodes, g := reserve("g", machines)
-		nodes = append(nodes, open(node("s", has("cpu=1")))...)
+		nodes = append(nodes, on(node("s", has("cpu=2")), pod("r", "cpu=1")))
 		p := Pack(NewRoom(nodes), Demand{Pods: members(pods...), Least: least}, []Group{g})
 		Expect(where(p)).To(Equal(want))
 		Expect(p.Opened).To(Equal([]int{opened}))
