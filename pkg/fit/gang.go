@@ -186,8 +186,11 @@ func (t *trial) emptiness(i int) float64 {
 // sequence is a sequence of numbers without a pattern, which is the same each time.
 type sequence uint64
 
-// next returns a number from 0 to n-1.
+// next returns a number from 0 to n-1, by the method that is known as SplitMix64.
 func (s *sequence) next(n int) int {
-	*s = *s*6364136223846793005 + 1442695040888963407
-	return int(*s>>33) % n
+	*s += 0x9e3779b97f4a7c15
+	z := uint64(*s)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return int((z ^ z>>31) % uint64(n))
 }
