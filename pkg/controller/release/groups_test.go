@@ -82,20 +82,36 @@ var _ = Describe("A PodGroup", func() {
 
 	It("gets machines once the reserve has enough of them, and nothing before that", func() {
 		play(func(c *cluster) {
-			c.grow("a", 1, 2, "1:10")
+			c.grow("a", 1, 1, "1:10")
 			c.Start("release", controller(usual))
 			c.settle()
 			c.gang("g", 3, 4000)
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=1"))
 			Expect(c.waiting()).To(Equal(3))
-			short := "ReserveTooSmall: For 3 pods to start together, the reserve lacks 1 machine of MachineDeployment " + ns + "/a (zone a)"
-			Expect(c.events()).To(Equal([]string{short}))
+			lacks := func(machines string) string {
+				return "ReserveTooSmall: For 3 pods to start together, the reserve lacks " + machines + " of MachineDeployment " + ns + "/a (zone a)"
+			}
+			Expect(c.events()).To(Equal([]string{lacks("2 machines")}))
+			c.patch("a", `{"spec":{"excessReplicas":2}}`)
+			c.settle()
+			Expect(c.events()).To(Equal([]string{lacks("2 machines"), lacks("1 machine")}))
 			Expect(c.writes(0)).To(BeEmpty(), "it was said once")
 			c.patch("a", `{"spec":{"excessReplicas":3}}`)
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=4"))
 			Expect(c.waiting()).To(BeZero())
+		})
+	})
+
+	It("of a single pod gets a machine, although groups are read only once it waits", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 1, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.gang("g", 1, 4000)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"))
 		})
 	})
 

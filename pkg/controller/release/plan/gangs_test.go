@@ -100,6 +100,9 @@ var _ = DescribeTable("A group of pods",
 
 	Entry("gets machines that are dedicated to its owner, and others", "a+3(a-1 a-2 a-3)", "Released:3",
 		tell().pool("a", 1, 3, 10, dedicated("default/Job/j", 2)).full().group("g", 3).waits(Pods(3, "p", 4000, of("g"), RunBy("default", "Job", "j"))...)),
+	Entry("gets machines for the pods that are not nominated for claimed ones yet", "a+1(a-2)", "Coming:1 Released:1",
+		tell().pool("a", 1, 2, 10, dedicated("default", 1), replicas(2), claimedFor("default", "a-1")).full().group("g", 2).
+			nominatedFor("a-1", Pod("p", 4000, of("g"))).waits(Pod("q", 4000, of("g")))),
 	Entry("gets no machine that is dedicated to the owner of some of its pods", "", "NoReserve:3",
 		tell().pool("a", 1, 3, 10, dedicated("default/Job/j", 2)).full().group("g", 3).
 			waits(Pods(2, "p", 4000, of("g"), RunBy("default", "Job", "j"))...).waits(Pod("q", 4000, of("g")))),
@@ -162,6 +165,8 @@ var _ = DescribeTable("A plan says of a group that the reserve cannot hold",
 		tell().pool("a", 1, 3, 3).full().group("g", 3).waits(Pods(3, "p", 4000, of("g"))...)),
 	Entry("machines of two pools", "default/g: For 2 pods to start together, the reserve lacks 1 machine of MachineDeployment default/a (zone a) and 1 machine of MachineDeployment default/b (zone b)",
 		tell().pool("a", 1, 0, 10).pool("b", 1, 0, 10).full().group("g", 2).waits(Pod("p", 4000, of("g"), InZone("a")), Pod("q", 4000, of("g"), InZone("b")))),
+	Entry("machines of one of two pools", "default/g: For 2 pods to start together, the reserve lacks 1 machine of MachineDeployment default/b (zone b)",
+		tell().pool("a", 1, 1, 10).pool("b", 1, 0, 10).full().group("g", 2).waits(Pod("p", 4000, of("g"), InZone("a")), Pod("q", 4000, of("g"), InZone("b")))),
 	Entry("the devices that its pods request", "default/g: For 1 pod to start together, the reserve lacks 1 machine of MachineDeployment default/a (zone a, example.com/gpu: 8)",
 		tell().pool("a", 1, 0, 10, sample(func(n *corev1.Node) { n.Status.Allocatable["example.com/gpu"] = resource.MustParse("8") })).full().group("g", 1).
 			waits(Pod("p", 1000, of("g"), func(p *corev1.Pod) {
