@@ -11,6 +11,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -146,7 +147,10 @@ func generateClients(staged string, groups []string) error {
 	if err := describeCopied(staged); err != nil {
 		return fmt.Errorf("describe copied fields: %w", err)
 	}
-	return setApart(staged, "autoscaling.x-k8s.io_capacitybuffers.yaml")
+	return errors.Join(
+		setApart(staged, "autoscaling.x-k8s.io_capacitybuffers.yaml"),
+		setApart(staged, "autoscaling.x-k8s.io_provisioningrequests.yaml"),
+	)
 }
 
 // workloads are the groups of evenkeel-workloads. Their clientset beside the whole one does not contain the types of

@@ -159,6 +159,29 @@ var jobsRule = access.Rule{
 	Cluster: "target", Resource: batchv1.Resource("jobs"), Without: "Reserve machines are not released for pods that a Job has yet to create",
 }
 
+// PodTemplates returns the informer of PodTemplates, which waits while the process lacks the right to
+// read them. Do not wait for it: see [Informers.PodTemplatesUnknown].
+func (i *Informers) PodTemplates() cache.SharedIndexInformer {
+	return access.Informer(i.factory.InformerFor, i.rights, podTemplatesRule, &corev1.PodTemplate{}, func(c kubernetes.Interface) access.Reader[*corev1.PodTemplateList] {
+		return c.CoreV1().PodTemplates(corev1.NamespaceAll)
+	})
+}
+
+// PodTemplatesUnknown returns why PodTemplates are not known; empty if they are.
+func (i *Informers) PodTemplatesUnknown() string {
+	switch {
+	case i.PodTemplates().HasSynced():
+		return ""
+	case i.rights.Lacks(podTemplatesRule):
+		return podTemplatesRule.String()
+	}
+	return "PodTemplates have not been read yet"
+}
+
+var podTemplatesRule = access.Rule{
+	Cluster: "target", Resource: corev1.Resource("podtemplates"), Without: "No machines are booked for ProvisioningRequests",
+}
+
 // PodGroupsServed is the kind of [Informers.PodGroups], which many clusters do not serve.
 var PodGroupsServed = schedulingv1alpha2.SchemeGroupVersion.WithResource("podgroups")
 

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -37,6 +39,8 @@ func Strip(item any) (any, error) {
 		return stripReplicaSet(o), nil
 	case *batchv1.Job:
 		return stripJob(o), nil
+	case *corev1.PodTemplate:
+		return stripPodTemplate(o), nil
 	case *schedulingv1alpha2.PodGroup:
 		return stripPodGroup(o), nil
 	case *corev1.PersistentVolumeClaim:
@@ -88,6 +92,9 @@ func StripPod(pod *corev1.Pod) *corev1.Pod {
 		if exists {
 			metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, value)
 		}
+	}
+	if name := machine.RequestOf(pod); name != "" {
+		metav1.SetMetaDataAnnotation(&slim.ObjectMeta, provisioningv1.ConsumeAnnotation, bounded(name))
 	}
 	keepEviction(slim, pod)
 	return slim
@@ -172,6 +179,16 @@ func stripJob(job *batchv1.Job) *batchv1.Job {
 		}
 	}
 	return slim
+}
+
+// stripPodTemplate keeps the pod as package fit reads it.
+func stripPodTemplate(template *corev1.PodTemplate) *corev1.PodTemplate {
+	t := &template.Template
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: template.Namespace, Labels: t.Labels, Annotations: t.Annotations}, Spec: *t.Spec.DeepCopy()}
+	pod.Spec.NodeName = ""
+	fit.CompleteSpec(&pod.Spec)
+	pod = fit.Slim(pod)
+	return &corev1.PodTemplate{ObjectMeta: identity(template), Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}, Spec: pod.Spec}}
 }
 
 // stripPodGroup keeps how many pods start together, and whether the group has other rules.

@@ -25,6 +25,7 @@ var Parts = []Part{
 	{"manager", "process", nil, []string{"manager/process.yaml"}},
 	{"gardener", "access", []string{"gardener.enabled=true"}, []string{"manager/gardener.yaml"}},
 	{"preparation", "access", []string{"manager.controllers={preparation}"}, []string{"manager/preparation.yaml", "target/preparation.yaml"}},
+	{"booking", "access", []string{"manager.controllers={booking}"}, []string{"manager/booking.yaml", "target/booking.yaml"}},
 	{"target", "access", nil, []string{"target/roles.yaml"}},
 	{"target-account", "access", onlyPart("targetAccess"), []string{"target/account.yaml"}},
 	{"metrics-reader", "access", nil, []string{"metrics-reader.yaml"}},

@@ -33,6 +33,7 @@ import (
 	workloadinformers "github.com/evenkeel/evenkeel/pkg/client/informers/workloads"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balancer"
+	"github.com/evenkeel/evenkeel/pkg/controller/booking"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment"
@@ -73,7 +74,7 @@ func everything() *recorder {
 		registry: &recorder{Registry: prometheus.NewPedanticRegistry()}, events: record.NewFakeRecorder(1), ended: ended,
 		client: evenkeel.NewForConfigOrDie(nowhere), core: kubernetes.NewForConfigOrDie(nowhere), stock: stock.NewForConfigOrDie(nowhere), workload: workloads.NewForConfigOrDie(nowhere),
 	}
-	for _, register := range []func(){h.reachability, h.machinedeployment, h.nodegroup, h.release, h.balance, h.reserves, h.preparation, h.buffers, h.balancer, h.federatedhpa} {
+	for _, register := range []func(){h.reachability, h.machinedeployment, h.nodegroup, h.release, h.balance, h.reserves, h.preparation, h.buffers, h.bookings, h.balancer, h.federatedhpa} {
 		h.machines, h.target = stores.New(h.client, fixture.Namespace), target.New(h.core, nil)
 		h.ours, h.control = ours.NewSharedInformerFactory(h.client, 0), informers.NewSharedInformerFactory(h.core, 0)
 		h.watched = workloadinformers.NewSharedInformerFactory(h.workload, 0)
@@ -147,6 +148,16 @@ func (h *house) buffers() {
 			Buffers: h.ours.CapacityBuffer().V1beta1().CapacityBuffers().Informer(), Reserves: h.ours.Autoscaling().V1alpha1().Reserves().Informer(),
 			Machines: h.machines, Target: h.target, Shapes: capacitybuffer.NewShapes(nil, nil),
 		}, capacitybuffer.Options{Registerer: h.registry})
+	Expect(err).NotTo(HaveOccurred())
+	c.Run(h.ended)
+}
+
+func (h *house) bookings() {
+	c, err := booking.New(booking.Clients{Requests: h.client.ProvisioningRequestV1(), Reserves: h.client.AutoscalingV1alpha1()},
+		booking.Informers{
+			Requests: h.ours.ProvisioningRequest().V1().ProvisioningRequests().Informer(), Reserves: h.ours.Autoscaling().V1alpha1().Reserves().Informer(),
+			Machines: h.machines, Target: h.target,
+		}, booking.Options{Registerer: h.registry})
 	Expect(err).NotTo(HaveOccurred())
 	c.Run(h.ended)
 }

@@ -20,6 +20,7 @@ var parts = []part{
 	{"reserves", "Reserves", "spec/reserve.md"},
 	{"preparation", "Preparation", "prepared.md"},
 	{"capacitybuffer", "Capacity buffers", "capacity-buffers.md"},
+	{"booking", "Bookings", "jobs.md"},
 	{"release", "Release", "release.md"},
 	{"balance", "Zones", "zones.md"},
 	{"nodegroup", "Node groups", "autoscaler.md"},

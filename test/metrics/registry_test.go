@@ -133,7 +133,7 @@ var _ = Describe("The list of metrics", func() {
 			}
 		}
 		Expect(begun).To(Equal(map[string]int{
-			"evenkeel_reserve_writes_total": 4, "evenkeel_release_raises_total": 1, "evenkeel_reserves_writes_total": 2, "evenkeel_capacitybuffer_writes_total": 2, "evenkeel_balancer_writes_total": 4,
+			"evenkeel_reserve_writes_total": 4, "evenkeel_release_raises_total": 1, "evenkeel_reserves_writes_total": 2, "evenkeel_booking_writes_total": 2, "evenkeel_capacitybuffer_writes_total": 2, "evenkeel_balancer_writes_total": 4,
 		}), "clusters of a federation are not known before")
 	})
 

@@ -23,6 +23,7 @@ import (
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	bufferv1beta1 "github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/pool"
@@ -195,6 +196,12 @@ var buffersRule = access.Rule{
 	Without: "CapacityBuffers have no effect. They also need the right to update capacitybuffers/status",
 }
 
+// requestsRule is the right to read ProvisioningRequests.
+var requestsRule = access.Rule{
+	Cluster: "target", Resource: provisioningv1.SchemeGroupVersion.WithResource("provisioningrequests").GroupResource(),
+	Without: "ProvisioningRequests have no effect. They also need the right to update provisioningrequests/status",
+}
+
 // readReserves has a factory read the Reserves of a namespace once the process has the right.
 func readReserves(factory evenkeelinformers.SharedInformerFactory, rights *access.Rights, namespace string) (cache.SharedIndexInformer, error) {
 	informer := access.Informer(factory.InformerFor, rights, reservesRule(namespace), &autoscalingv1alpha1.Reserve{},
@@ -209,6 +216,14 @@ func readBuffers(factory evenkeelinformers.SharedInformerFactory, rights *access
 	return access.Informer(factory.InformerFor, rights, buffersRule, &bufferv1beta1.CapacityBuffer{},
 		func(c evenkeel.Interface) access.Reader[*bufferv1beta1.CapacityBufferList] {
 			return c.CapacityBufferV1beta1().CapacityBuffers(metav1.NamespaceAll)
+		})
+}
+
+// readRequests has a factory read ProvisioningRequests once the process has the right.
+func readRequests(factory evenkeelinformers.SharedInformerFactory, rights *access.Rights) cache.SharedIndexInformer {
+	return access.Informer(factory.InformerFor, rights, requestsRule, &provisioningv1.ProvisioningRequest{},
+		func(c evenkeel.Interface) access.Reader[*provisioningv1.ProvisioningRequestList] {
+			return c.ProvisioningRequestV1().ProvisioningRequests(metav1.NamespaceAll)
 		})
 }
 

@@ -58,14 +58,22 @@ func (p *process) runBuffers(ctx context.Context) error {
 // withdrawBuffers deletes what is left of buffers when it is called for the second time: an API
 // server that begins to serve may not show all kinds at once.
 func withdrawBuffers(ctx context.Context, reserves autoscalingclient.ReserveInterface) func() {
-	misses := 0
-	return func() {
-		if misses++; misses != 2 {
-			return
-		}
-		if err := capacitybuffer.Withdraw(ctx, reserves); err != nil && ctx.Err() == nil {
-			misses = 1 // once more
+	return atSecondTime(func() error {
+		err := capacitybuffer.Withdraw(ctx, reserves)
+		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Deleting the Reserves of CapacityBuffers")
+		}
+		return err
+	})
+}
+
+// atSecondTime returns a function that acts when it is called for the second time, and again after an
+// error.
+func atSecondTime(act func() error) func() {
+	calls := 0
+	return func() {
+		if calls++; calls == 2 && act() != nil {
+			calls = 1
 		}
 	}
 }

@@ -193,6 +193,7 @@ var controllers = []controller{
 	{name: balanceName, run: (*process).runBalance},
 	{name: reservesName, run: (*process).runReserves},
 	{name: buffersName, run: (*process).runBuffers},
+	{name: bookingName, run: (*process).runBooking},
 	{name: preparationName, run: (*process).runPreparation},
 }
 

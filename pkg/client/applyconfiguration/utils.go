@@ -9,11 +9,13 @@ import (
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	v1beta1 "github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	v1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/autoscaling/v1alpha1"
 	applyconfigurationbalancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/balancer/v1alpha1"
 	capacitybufferv1beta1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/capacitybuffer/v1beta1"
 	internal "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/internal"
 	applyconfigurationmachinev1alpha1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/machine/v1alpha1"
+	provisioningrequestv1 "github.com/evenkeel/evenkeel/pkg/client/applyconfiguration/provisioningrequest/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	managedfields "k8s.io/apimachinery/pkg/util/managedfields"
@@ -62,6 +64,18 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &autoscalingv1alpha1.ScaleTargetReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Unreachable"):
 		return &autoscalingv1alpha1.UnreachableApplyConfiguration{}
+
+		// Group=autoscaling.x-k8s.io, Version=v1
+	case v1.SchemeGroupVersion.WithKind("PodSet"):
+		return &provisioningrequestv1.PodSetApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("ProvisioningRequest"):
+		return &provisioningrequestv1.ProvisioningRequestApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("ProvisioningRequestSpec"):
+		return &provisioningrequestv1.ProvisioningRequestSpecApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("ProvisioningRequestStatus"):
+		return &provisioningrequestv1.ProvisioningRequestStatusApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("Reference"):
+		return &provisioningrequestv1.ReferenceApplyConfiguration{}
 
 		// Group=autoscaling.x-k8s.io, Version=v1beta1
 	case v1beta1.SchemeGroupVersion.WithKind("CapacityBuffer"):

@@ -8,27 +8,18 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	"github.com/evenkeel/evenkeel/pkg/controller/internal/ownreserves"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // Withdraw deletes what this controller has created, if there can be no buffers any more.
 func Withdraw(ctx context.Context, reserves autoscalingclient.ReserveInterface) error {
-	all, err := reserves.List(ctx, metav1.ListOptions{LabelSelector: plan.OwnLabel})
-	if err != nil {
-		return fmt.Errorf("list reserves of buffers: %w", err)
-	}
-	var errs []error
-	for i := range all.Items {
-		errs = append(errs, remove(ctx, reserves, &all.Items[i]))
-	}
-	return errors.Join(errs...)
+	return ownreserves.DeleteAll(ctx, reserves, plan.OwnLabel)
 }
 
 // apply writes Reserves. One that cannot be written does not delay the others.
@@ -42,34 +33,13 @@ func (c *Controller) apply(ctx context.Context, p plan.Plan) error {
 	return errors.Join(errs...)
 }
 
-func (c *Controller) request(ctx context.Context, r plan.Request) (err error) {
-	reserves, after := c.clients.Reserves.Reserves(c.options.Namespace), r.After(c.options.Namespace)
-	var answer *autoscaling.Reserve
-	switch {
-	case after == nil:
-		return remove(ctx, reserves, r.Reserve)
-	case r.Reserve == nil:
-		answer, err = reserves.Create(ctx, after, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			return nil // the cache does not show it yet, and will
-		}
-	default:
-		answer, err = reserves.Update(ctx, after, metav1.UpdateOptions{})
-	}
-	if err != nil {
-		return written.IgnoreNotFound(fmt.Errorf("write reserve %s: %w", r.Name(), err))
+func (c *Controller) request(ctx context.Context, r plan.Request) error {
+	answer, err := ownreserves.Replace(ctx, c.clients.Reserves.Reserves(c.options.Namespace), r.Reserve, r.After(c.options.Namespace))
+	if answer == nil {
+		return err
 	}
 	c.written.Record(answer)
 	klog.FromContext(ctx).V(2).Info("Requested machines for chunks", "machineDeployment", r.Pool, "reserve", answer.Name, "machines", r.Machines)
-	return nil
-}
-
-func remove(ctx context.Context, reserves autoscalingclient.ReserveInterface, r *autoscaling.Reserve) error {
-	err := reserves.Delete(ctx, r.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID, ResourceVersion: &r.ResourceVersion}})
-	if err != nil {
-		return written.IgnoreNotFound(fmt.Errorf("delete reserve %s: %w", r.Name, err))
-	}
-	klog.FromContext(ctx).V(2).Info("No chunk needs a Reserve any more", "reserve", r.Name)
 	return nil
 }
 

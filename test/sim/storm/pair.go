@@ -17,7 +17,7 @@ import (
 var ofTarget = []string{
 	"nodes", "pods", "persistentvolumes", "persistentvolumeclaims", "poddisruptionbudgets", "volumeattachments", "storageclasses",
 	"csidrivers", "deployments", "replicasets", "statefulsets", "daemonsets", "horizontalpodautoscalers",
-	"replicationcontrollers", "jobs", "podtemplates", "podgroups", "resourcequotas", "capacitybuffers", "rollouts",
+	"replicationcontrollers", "jobs", "podtemplates", "podgroups", "resourcequotas", "capacitybuffers", "provisioningrequests", "rollouts",
 }
 
 // ofBoth contains the kinds that every cluster stores.

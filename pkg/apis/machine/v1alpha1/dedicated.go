@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 )
 
 // Owner is who may use a dedicated machine: namespaces ("shop") and workloads
@@ -30,6 +33,14 @@ func (o Owner) Owns(pod *corev1.Pod) bool {
 	return false
 }
 
+// RequestKind is the kind of an owner that is a ProvisioningRequest: it owns the pods that name it.
+const RequestKind = "ProvisioningRequest"
+
+// RequestOf returns the name of the ProvisioningRequest whose machines a pod uses; empty if it uses none.
+func RequestOf(pod *corev1.Pod) string {
+	return cmp.Or(pod.Annotations[provisioningv1.ConsumeAnnotation], pod.Annotations[provisioningv1.OldConsumeAnnotation])
+}
+
 // withoutReplicaSets are the kinds that run their pods without ReplicaSets. A Deployment of the same
 // name is another workload.
 var withoutReplicaSets = []string{"CronJob", "DaemonSet", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"}
@@ -38,6 +49,8 @@ var withoutReplicaSets = []string{"CronJob", "DaemonSet", "Job", "ReplicaSet", "
 func runBy(pod *corev1.Pod, kind, name string) bool {
 	c := metav1.GetControllerOfNoCopy(pod)
 	switch {
+	case kind == RequestKind:
+		return RequestOf(pod) == name
 	case c == nil:
 		return false
 	case c.Kind == kind:

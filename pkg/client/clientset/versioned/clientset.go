@@ -12,6 +12,7 @@ import (
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/balancer/v1alpha1"
 	capacitybufferv1beta1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/capacitybuffer/v1beta1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	provisioningrequestv1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/provisioningrequest/v1"
 	discovery "k8s.io/client-go/discovery"
 	rest "k8s.io/client-go/rest"
 	flowcontrol "k8s.io/client-go/util/flowcontrol"
@@ -23,6 +24,7 @@ type Interface interface {
 	BalancerV1alpha1() balancerv1alpha1.BalancerV1alpha1Interface
 	CapacityBufferV1beta1() capacitybufferv1beta1.CapacityBufferV1beta1Interface
 	MachineV1alpha1() machinev1alpha1.MachineV1alpha1Interface
+	ProvisioningRequestV1() provisioningrequestv1.ProvisioningRequestV1Interface
 }
 
 // Clientset contains the clients for groups.
@@ -32,6 +34,7 @@ type Clientset struct {
 	balancerV1alpha1      *balancerv1alpha1.BalancerV1alpha1Client
 	capacityBufferV1beta1 *capacitybufferv1beta1.CapacityBufferV1beta1Client
 	machineV1alpha1       *machinev1alpha1.MachineV1alpha1Client
+	provisioningRequestV1 *provisioningrequestv1.ProvisioningRequestV1Client
 }
 
 // AutoscalingV1alpha1 retrieves the AutoscalingV1alpha1Client
@@ -52,6 +55,11 @@ func (c *Clientset) CapacityBufferV1beta1() capacitybufferv1beta1.CapacityBuffer
 // MachineV1alpha1 retrieves the MachineV1alpha1Client
 func (c *Clientset) MachineV1alpha1() machinev1alpha1.MachineV1alpha1Interface {
 	return c.machineV1alpha1
+}
+
+// ProvisioningRequestV1 retrieves the ProvisioningRequestV1Client
+func (c *Clientset) ProvisioningRequestV1() provisioningrequestv1.ProvisioningRequestV1Interface {
+	return c.provisioningRequestV1
 }
 
 // Discovery retrieves the DiscoveryClient
@@ -114,6 +122,10 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 	if err != nil {
 		return nil, err
 	}
+	cs.provisioningRequestV1, err = provisioningrequestv1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 
 	cs.DiscoveryClient, err = discovery.NewDiscoveryClientForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
@@ -139,6 +151,7 @@ func New(c rest.Interface) *Clientset {
 	cs.balancerV1alpha1 = balancerv1alpha1.New(c)
 	cs.capacityBufferV1beta1 = capacitybufferv1beta1.New(c)
 	cs.machineV1alpha1 = machinev1alpha1.New(c)
+	cs.provisioningRequestV1 = provisioningrequestv1.New(c)
 
 	cs.DiscoveryClient = discovery.NewDiscoveryClient(c)
 	return &cs

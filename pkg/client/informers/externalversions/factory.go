@@ -16,6 +16,7 @@ import (
 	capacitybuffer "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/capacitybuffer"
 	internalinterfaces "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/internalinterfaces"
 	machine "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/machine"
+	provisioningrequest "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions/provisioningrequest"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -318,6 +319,7 @@ type SharedInformerFactory interface {
 	Balancer() balancer.Interface
 	CapacityBuffer() capacitybuffer.Interface
 	Machine() machine.Interface
+	ProvisioningRequest() provisioningrequest.Interface
 }
 
 func (f *sharedInformerFactory) Autoscaling() autoscaling.Interface {
@@ -334,4 +336,8 @@ func (f *sharedInformerFactory) CapacityBuffer() capacitybuffer.Interface {
 
 func (f *sharedInformerFactory) Machine() machine.Interface {
 	return machine.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) ProvisioningRequest() provisioningrequest.Interface {
+	return provisioningrequest.New(f, f.namespace, f.tweakListOptions)
 }

@@ -11,6 +11,7 @@ import (
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	v1beta1 "github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	v1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	cache "k8s.io/client-go/tools/cache"
 )
@@ -50,6 +51,10 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		// Group=autoscaling.x-k8s.io, Version=v1beta1
 	case v1beta1.SchemeGroupVersion.WithResource("capacitybuffers"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.CapacityBuffer().V1beta1().CapacityBuffers().Informer()}, nil
+
+		// Group=autoscaling.x-k8s.io, Version=v1
+	case v1.SchemeGroupVersion.WithResource("provisioningrequests"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.ProvisioningRequest().V1().ProvisioningRequests().Informer()}, nil
 
 		// Group=balancer.x-k8s.io, Version=v1alpha1
 	case balancerv1alpha1.SchemeGroupVersion.WithResource("balancers"):

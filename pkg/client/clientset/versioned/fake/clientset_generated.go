@@ -14,6 +14,8 @@ import (
 	fakecapacitybufferv1beta1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/capacitybuffer/v1beta1/fake"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	fakemachinev1alpha1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/machine/v1alpha1/fake"
+	provisioningrequestv1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/provisioningrequest/v1"
+	fakeprovisioningrequestv1 "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/provisioningrequest/v1/fake"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -105,4 +107,9 @@ func (c *Clientset) CapacityBufferV1beta1() capacitybufferv1beta1.CapacityBuffer
 // MachineV1alpha1 retrieves the MachineV1alpha1Client
 func (c *Clientset) MachineV1alpha1() machinev1alpha1.MachineV1alpha1Interface {
 	return &fakemachinev1alpha1.FakeMachineV1alpha1{Fake: &c.Fake}
+}
+
+// ProvisioningRequestV1 retrieves the ProvisioningRequestV1Client
+func (c *Clientset) ProvisioningRequestV1() provisioningrequestv1.ProvisioningRequestV1Interface {
+	return &fakeprovisioningrequestv1.FakeProvisioningRequestV1{Fake: &c.Fake}
 }

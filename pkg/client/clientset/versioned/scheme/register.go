@@ -9,6 +9,7 @@ import (
 	balancerv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	capacitybufferv1beta1 "github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machinev1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	provisioningrequestv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +25,7 @@ var localSchemeBuilder = runtime.SchemeBuilder{
 	balancerv1alpha1.AddToScheme,
 	capacitybufferv1beta1.AddToScheme,
 	machinev1alpha1.AddToScheme,
+	provisioningrequestv1.AddToScheme,
 }
 
 // AddToScheme adds all types of this clientset into the given scheme. This allows composition

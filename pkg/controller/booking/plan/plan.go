@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides which machines of the reserve are booked for ProvisioningRequests, and what
+// the status of each request says. It decides from a View, which contains all objects that matter at
+// one instant, and returns a Plan. It is pure: it has no client, no context, no logger and no clock.
+// Package booking collects the View, carries out the Plan, and lists the laws.
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/internal/plural"
+	"github.com/evenkeel/evenkeel/internal/requeue"
+	"github.com/evenkeel/evenkeel/internal/turns"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
+	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
+)
+
+const (
+	// DefaultBooking is for how long machines are booked, as with cluster-autoscaler, and maxBooking the
+	// longest time that a request can ask for.
+	DefaultBooking, maxBooking = 10 * time.Minute, 24 * time.Hour
+	// maxBookings is how many requests are decided about. Namespaces take turns, each with its oldest
+	// first.
+	maxBookings = 200
+	// maxPerPool is how many requests can book machines of the same MachineDeployment, beside other owners
+	// of machines there.
+	maxPerPool = machine.MaxDedications / 2
+)
+
+// New decides about all requests.
+func New(v View) Plan {
+	r := &round{View: v, free: map[string]int{}, booked: map[string][]machine.Dedication{}}
+	slices.SortFunc(r.Pools, func(a, b Pool) int { return cmp.Compare(a.Deployment.Name, b.Deployment.Name) })
+	var waiting []Request
+	for _, request := range r.Requests {
+		if request.is(provisioningv1.ConditionProvisioned) && !request.ended() {
+			r.keep(request)
+		} else if !request.ended() {
+			waiting = append(waiting, request)
+		}
+	}
+	r.countFree()
+	for i, request := range inTurns(waiting) {
+		r.decide(request, i < maxBookings)
+	}
+	slices.SortFunc(r.plan.Decisions, func(a, b Decision) int {
+		return cmp.Or(cmp.Compare(a.Request.Namespace, b.Request.Namespace), cmp.Compare(a.Request.Name, b.Request.Name))
+	})
+	r.plan.Changes = r.changes()
+	return r.plan
+}
+
+// inTurns returns requests in the order in which they count: the oldest of each namespace, then the
+// second of each, and so on.
+func inTurns(all []Request) []Request {
+	all = slices.SortedFunc(slices.Values(all), func(a, b Request) int {
+		x, y := a.Object, b.Object
+		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
+	})
+	return turns.ByNamespace(all, func(r Request) string { return r.Object.Namespace })
+}
+
+// round is a plan in progress.
+type round struct {
+	View
+	plan Plan
+	// free is how many machines of each MachineDeployment are ready and not dedicated to an owner.
+	free map[string]int
+	// booked are the machines that are booked of each MachineDeployment.
+	booked map[string][]machine.Dedication
+}
+
+// OwnerOf returns the owner that machines are dedicated to which are booked for a request.
+func OwnerOf(r *provisioningv1.ProvisioningRequest) machine.Owner {
+	return machine.Owner(r.Namespace + "/" + machine.RequestKind + "/" + r.Name)
+}
+
+func (r Request) is(condition string) bool {
+	return meta.IsStatusConditionTrue(r.Object.Status.Conditions, condition)
+}
+
+func (r Request) ended() bool {
+	return r.is(provisioningv1.ConditionFailed) || r.is(provisioningv1.ConditionBookingExpired)
+}
+
+// keep keeps what is booked for a request that has been provisioned, without the machines that run its
+// pods by now, until the booking expires.
+func (r *round) keep(request Request) {
+	o := request.Object
+	d := Decision{Request: o, Left: map[string]int{}}
+	before, all := machinesOf(o, leftDetail), machinesOf(o, bookedDetail)
+	for _, p := range r.Pools {
+		name := p.Deployment.Name
+		if n := min(before[name], all[name]-p.Used[keyOf(o)]); n > 0 {
+			d.Left[name] = n
+		}
+	}
+	since := meta.FindStatusCondition(o.Status.Conditions, provisioningv1.ConditionProvisioned).LastTransitionTime.Time
+	length := request.bookingTime()
+	if left := since.Add(length).Sub(r.Now); left > 0 {
+		r.plan.Again = requeue.Sooner(r.plan.Again, left)
+		for name, n := range d.Left {
+			r.book(name, o, n)
+		}
+	} else {
+		d.Conditions = []Condition{{Type: provisioningv1.ConditionBookingExpired, Holds: true, Reason: "BookingExpired", Message: fmt.Sprintf("Machines were booked for %v", length)}}
+		d.Left = map[string]int{}
+	}
+	r.plan.Decisions = append(r.plan.Decisions, d)
+}
+
+func keyOf(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
+
+func (r *round) book(name string, o *provisioningv1.ProvisioningRequest, machines int) {
+	r.booked[name] = append(r.booked[name], machine.Dedication{Owner: OwnerOf(o), Machines: int32(machines)})
+}
+
+// countFree counts the machines that can be booked: those that are ready, without those that are
+// dedicated to others or booked already.
+func (r *round) countFree() {
+	own := map[machine.Owner]bool{}
+	for _, request := range r.Requests {
+		own[OwnerOf(request.Object)] = true
+	}
+	for _, p := range r.Pools {
+		if p.Node == nil || p.Taken || p.Deployment.DeletionTimestamp != nil || pool.Drained(p.Deployment) {
+			continue
+		}
+		n := p.Ready
+		for _, d := range pool.Dedications(p.Deployment, int(pool.Requested(p.Deployment))) {
+			if !own[d.Owner] {
+				n -= int(d.Machines)
+			}
+		}
+		for _, d := range r.booked[p.Deployment.Name] {
+			n -= int(d.Machines)
+		}
+		r.free[p.Deployment.Name] = max(0, n)
+	}
+}
+
+// decide books machines for a request that waits, for all of its pods or for none. It is provisioned
+// once the machines are dedicated to it, so that no other pod takes them.
+func (r *round) decide(request Request, counts bool) {
+	o := request.Object
+	d := Decision{Request: o, Conditions: []Condition{{Type: provisioningv1.ConditionAccepted, Holds: true, Reason: "Accepted", Message: "Evenkeel books machines of the reserve"}}}
+	var machines map[string]int
+	why := "at most " + strconv.Itoa(maxBookings) + " requests are decided about, and namespaces take turns"
+	if counts {
+		machines, why = r.machinesFor(request)
+	}
+	for name, n := range machines {
+		r.free[name] -= n
+		r.book(name, o, n)
+	}
+	switch {
+	case len(machines) > 0 && r.dedicated(o, machines):
+		d.Booked, d.Left = machines, machines
+		d.provisioned(true, "CapacityIsProvisioned", "Machines are booked for all pods: "+textOf(machines))
+		r.plan.Again = requeue.Sooner(r.plan.Again, request.bookingTime())
+	case len(machines) > 0:
+		d.provisioned(false, "CapacityIsFound", "Machines are being booked for all pods: "+textOf(machines))
+	default:
+		d.provisioned(false, "CapacityIsNotFound", why)
+		r.failInTime(&d, request)
+	}
+	r.plan.Decisions = append(r.plan.Decisions, d)
+}
+
+func (d *Decision) provisioned(holds bool, why, message string) {
+	d.Conditions = append(d.Conditions, Condition{Type: provisioningv1.ConditionProvisioned, Holds: holds, Reason: why, Message: message})
+}
+
+// failInTime has a request fail that is not to wait any longer.
+func (r *round) failInTime(d *Decision, request Request) {
+	fail := func(why string) {
+		d.Conditions = append(d.Conditions, Condition{Type: provisioningv1.ConditionFailed, Holds: true, Reason: "CapacityIsNotFound", Message: why})
+	}
+	if request.Object.Spec.Parameters[provisioningv1.NoRetryParameter] == "true" {
+		fail("The reserve cannot serve the request, and the parameter " + provisioningv1.NoRetryParameter + " is true")
+		return
+	}
+	seconds, set := request.seconds(provisioningv1.ValidUntilParameter)
+	if !set {
+		return
+	}
+	left := request.Object.CreationTimestamp.Add(seconds).Sub(r.Now)
+	if left > 0 {
+		r.plan.Again = requeue.Sooner(r.plan.Again, left)
+		return
+	}
+	fail(fmt.Sprintf("The reserve could not serve the request within %v", seconds))
+}
+
+// seconds returns a parameter that is a number of seconds. A value that is none counts as not set.
+func (r Request) seconds(name string) (time.Duration, bool) {
+	n, err := strconv.Atoi(string(r.Object.Spec.Parameters[name]))
+	if err != nil || n <= 0 {
+		return 0, false
+	}
+	return min(time.Duration(min(n, int(maxBooking.Seconds())))*time.Second, maxBooking), true
+}
+
+func (r Request) bookingTime() time.Duration {
+	if length, set := r.seconds(provisioningv1.BookingParameter); set {
+		return length
+	}
+	return DefaultBooking
+}
+
+// dedicated reports whether MachineDeployments show that machines are dedicated to a request.
+func (r *round) dedicated(o *provisioningv1.ProvisioningRequest, machines map[string]int) bool {
+	for _, p := range r.Pools {
+		n := machines[p.Deployment.Name]
+		if n == 0 {
+			continue
+		}
+		if !slices.ContainsFunc(pool.Dedications(p.Deployment, int(pool.Requested(p.Deployment))), func(d machine.Dedication) bool {
+			return d.Owner == OwnerOf(o) && int(d.Machines) >= n
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// machinesFor returns how many machines of each MachineDeployment hold all pods of a request, or why
+// the free ones do not.
+func (r *round) machinesFor(request Request) (map[string]int, string) {
+	o := request.Object
+	switch {
+	case request.Lacks != "":
+		return nil, request.Lacks
+	case len(OwnerOf(o)) > machine.MaxOwnerLength:
+		return nil, "The names of the namespace and of the request are too long"
+	}
+	demand, total := fit.Demand{Budget: 4 * fit.MaxWork}, 0
+	for i, set := range o.Spec.PodSets {
+		if request.Templates[i] == nil {
+			return nil, fmt.Sprintf("PodTemplate %s does not exist in namespace %s", set.PodTemplateRef.Name, o.Namespace)
+		}
+		pod := fit.Read(podOf(request.Templates[i]), true)
+		if pod.Unclear != "" {
+			return nil, fmt.Sprintf("It cannot be decided where a pod of PodTemplate %s can run: %s", set.PodTemplateRef.Name, pod.Unclear)
+		}
+		for range max(0, set.Count) {
+			demand.Pods = append(demand.Pods, pod)
+		}
+		if total += int(max(0, set.Count)); total > maxPods {
+			return nil, fmt.Sprintf("The request is for more than %d pods", maxPods)
+		}
+	}
+	demand.Least = total
+	nodes, groups, poolOf := r.freeMachines(total)
+	packing := fit.Pack(fit.NewRoom(nodes), demand, groups)
+	if len(packing.Places) < total {
+		return nil, r.shortage(packing, groups, total)
+	}
+	used := map[string]bool{}
+	for _, place := range packing.Places { // a pod that tolerates the taint of the reserve opens no machine
+		used[place.Node] = true
+	}
+	for i, n := range packing.Opened {
+		for _, node := range groups[i].Nodes[:n] {
+			used[node] = true
+		}
+	}
+	machines := map[string]int{}
+	for node := range used {
+		machines[poolOf[node]]++
+	}
+	return machines, ""
+}
+
+// maxPods is how many pods a request can be for.
+const maxPods = 5000
+
+// podOf returns a pod of a template as the API server would complete it.
+func podOf(template *corev1.PodTemplate) *corev1.Pod {
+	t := &template.Template
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: template.Namespace, Name: template.Name, Labels: t.Labels, Annotations: t.Annotations}, Spec: *t.Spec.DeepCopy()}
+	pod.Spec.NodeName, pod.Spec.SchedulingGates, pod.Spec.SchedulingGroup = "", nil, nil
+	fit.CompleteSpec(&pod.Spec)
+	return pod
+}
+
+// shortage says why the free machines do not hold all pods.
+func (r *round) shortage(packing fit.Packing, groups []fit.Group, pods int) string {
+	if len(packing.Unfinished) > 0 {
+		return "There are too many different pods to find a place for each"
+	}
+	free := 0
+	for _, g := range groups {
+		free += g.Limit
+	}
+	return fmt.Sprintf("The reserve does not hold all of %s: %s ready and not booked", plural.Of(pods, "pod"), plural.Of(free, "machine"))
+}
+
+// freeMachines returns the machines that can be booked, at most a number of each MachineDeployment, and
+// the MachineDeployments of their nodes.
+func (r *round) freeMachines(most int) (nodes []fit.Node, groups []fit.Group, poolOf map[string]string) {
+	poolOf = map[string]string{}
+	for _, p := range r.Pools {
+		name := p.Deployment.Name
+		n := min(r.free[name], most)
+		if n <= 0 || len(r.booked[name]) >= maxPerPool {
+			continue
+		}
+		g := fit.Group{Name: name, Limit: n}
+		daemons := r.daemonsOn(spareNode(p, 0))
+		for i := range n {
+			node := spareNode(p, i)
+			node.Pods = daemons
+			nodes, g.Nodes = append(nodes, node), append(g.Nodes, node.Object.Name)
+			poolOf[node.Object.Name] = name
+		}
+		groups = append(groups, g)
+	}
+	return nodes, groups, poolOf
+}
+
+// spareNode returns a machine in reserve, as a Node.
+func spareNode(p Pool, i int) fit.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s/%d", p.Deployment.Name, i), Labels: maps.Clone(p.Node.Labels)}, Status: p.Node.Status}
+	if _, ok := n.Labels[corev1.LabelHostname]; ok {
+		n.Labels[corev1.LabelHostname] = n.Name
+	}
+	n.Spec.Taints = append(slices.DeleteFunc(slices.Clone(p.Node.Spec.Taints), pool.IsReserveTaint), corev1.Taint{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule})
+	return fit.Node{Object: n, Without: []string{machine.ReserveTaintKey}, Closed: true}
+}
+
+// daemonsOn returns the pods of DaemonSets that start on a node, as far as there is room.
+func (r *round) daemonsOn(n fit.Node) (all []*fit.Pod) {
+	n.Closed = false
+	room := fit.NewRoom([]fit.Node{n})
+	for _, p := range r.Daemons {
+		if room.Ask(p, n.Object.Name) == fit.Fits {
+			room.Put(p, n.Object.Name)
+			all = append(all, p)
+		}
+	}
+	return all
+}
