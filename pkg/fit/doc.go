@@ -14,7 +14,8 @@
 // These count: requests of every resource, including extended ones, and the number of pods; host
 // ports; node selector and required node affinity; taints and tolerations; the topology of volumes
 // that are bound, or that will be created where the pod runs; required pod affinity and
-// anti-affinity, including those of running pods; hard topology spread.
+// anti-affinity, including those of running pods; hard topology spread; and claims to devices, if
+// [Lookups.Devices] knows them, see package devices.
 //
 // If these do not decide the matter, the package does not guess: the pod is [Undecided] on every
 // node, and [Pod.Unclear] says why. Preferences do not count: they only affect which of the fitting
@@ -26,7 +27,7 @@
 //
 //	sound       if the answer is [Fits], the pod breaks none of these rules on that node, with the pods that are there
 //	complete    if the answer is an obstacle, that obstacle alone keeps the scheduler from choosing the node
-//	undone      [Room.Put] and then [Room.Remove] leave a room that gives the same answers
+//	undone      [Room.Put] and then [Room.Remove] leave a room that gives the same answers, and the same devices
 //	packed      every pod of a packing has one place that fits; the others fit nowhere that may be opened
 //	lean        a machine is opened only for pods that fit nothing open, and every opened machine has a pod
 //	frugal      of one group, no more machines are opened than first-fit-decreasing opens, by largest part, CPU or memory

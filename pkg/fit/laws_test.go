@@ -22,6 +22,9 @@ func law(name string, check func(t *rapid.T, nodes []Node, groups []Group, waiti
 	return It(name, func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			nodes, groups, waiting := drawCluster(t)
+			if rapid.Bool().Draw(t, "with devices") {
+				equip(t, nodes, waiting)
+			}
 			check(t, nodes, groups, waiting)
 		})
 	})

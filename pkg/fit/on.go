@@ -24,6 +24,8 @@ const (
 	Tainted Obstacle = "Tainted"
 	// VolumeElsewhere: a volume that cannot be used there.
 	VolumeElsewhere Obstacle = "VolumeElsewhere"
+	// AllocatedElsewhere: a device that the pod has, and that cannot be used there.
+	AllocatedElsewhere Obstacle = "AllocatedElsewhere"
 	// PortTaken: a host port.
 	PortTaken Obstacle = "PortTaken"
 	// Lonely: the pods that it must be together with are not there.
@@ -32,6 +34,8 @@ const (
 	Repelled Obstacle = "Repelled"
 	// Uneven: the pod would exceed the maximum skew, or the node lacks the label.
 	Uneven Obstacle = "Uneven"
+	// NoDevices: too few free devices that its claims allow.
+	NoDevices Obstacle = "NoDevices"
 )
 
 // On considers a node as if no pods ran there, and no other node existed. Taints with any of the
@@ -42,7 +46,11 @@ func On(p *Pod, node *corev1.Node, without ...string) Obstacle {
 	if p.Unclear == "" && !free.fits(p.needs) {
 		return Full
 	}
-	return Suits(p, node, without...)
+	o := Suits(p, node, without...)
+	if o == Fits && p.claims != nil {
+		return p.claims.Possible(node)
+	}
+	return o
 }
 
 // Suits is [On] for a node with room for everything.
@@ -65,6 +73,9 @@ func (p *Pod) obstacleOn(node *corev1.Node, taints []corev1.Taint) Obstacle {
 		if !v.reaches(node) {
 			return VolumeElsewhere
 		}
+	}
+	if p.claims != nil && !p.claims.Reaches(node) {
+		return AllocatedElsewhere
 	}
 	return Fits
 }

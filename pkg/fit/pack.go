@@ -139,7 +139,7 @@ func (k *packer) gather(d Demand) {
 		s.pods = append(s.pods, p)
 	}
 	for _, u := range d.Uncreated {
-		if u.Like.Unclear == "" && u.Count > 0 {
+		if u.Like.Unclear == "" && u.Like.repeatable() && u.Count > 0 {
 			s := of(uncreated, u.Like)
 			s.uncreated = min(s.uncreated+min(u.Count, maxAmount), maxAmount)
 		}

@@ -31,6 +31,7 @@ type Pod struct {
 	ports    []port
 	required nodeaffinity.RequiredNodeAffinity
 	volumes  []volume
+	claims   Claims
 	// together and apart are required affinity and anti-affinity.
 	together, apart []term
 	spread          []spread
@@ -50,13 +51,13 @@ func NewPod(pod *corev1.Pod, lookups *Lookups) *Pod {
 	return p.Located(lookups)
 }
 
-// Read reads a pod without its volumes; see [Pod.Located].
+// Read reads a pod without its volumes and devices; see [Pod.Located].
 func Read(pod *corev1.Pod, waits bool) *Pod {
 	if _, reason := bounded(pod); reason != "" {
 		pod = Slim(pod)
 	}
 	p := &Pod{Object: pod, needs: needsOf(pod), ports: portsOf(pod)}
-	var errs [4]error
+	var errs [6]error
 	p.together, p.apart, errs[1] = termsOf(pod)
 	if !waits && pod.Spec.NodeName != "" { // only what matters to other pods
 		p.together = nil
@@ -68,7 +69,7 @@ func Read(pod *corev1.Pod, waits bool) *Pod {
 		p.unread, errs[0] = true, errors.New("it "+reason)
 	}
 	if waits {
-		errs[3] = exotic(pod)
+		errs[3], errs[4], errs[5] = exotic(pod), claimsUnread(pod), grouped(pod)
 	}
 	for _, err := range errs {
 		if err != nil && p.Unclear == "" {
@@ -79,18 +80,23 @@ func Read(pod *corev1.Pod, waits bool) *Pod {
 	return p
 }
 
-// Located returns the pod with the constraints of its volumes as they are now.
+// Located returns the pod with the constraints of its volumes and claims as they are now.
 func (p *Pod) Located(lookups *Lookups) *Pod {
 	volumes, err := lookups.volumesOf(p.Object)
-	if len(volumes) == 0 && err == nil {
+	located := *p
+	located.claim(lookups.Devices)
+	if len(volumes) == 0 && err == nil && located.claims == nil && located.Unclear == p.Unclear {
 		return p
 	}
-	located := *p
 	located.volumes, located.cost = volumes, p.cost+len(volumes)
-	if err != nil && p.clearAlone() {
+	if err != nil && located.clearAlone() {
 		located.Unclear = err.Error()
 	}
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%s%q%s", p.Shape(), located.Unclear, strings.Join(volumeNames(volumes), "\x00"))))
+	text := fmt.Sprintf("%s%q%s", p.Shape(), located.Unclear, strings.Join(volumeNames(volumes), "\x00"))
+	if located.claims != nil {
+		text += "\x00\x00" + located.claims.Shape()
+	}
+	sum := sha256.Sum256([]byte(text))
 	located.shape = string(sum[:])
 	return &located
 }
@@ -120,11 +126,8 @@ func (p *Pod) ruleCount() int { return len(p.together) + len(p.apart) + len(p.sp
 
 // exotic returns an error if the scheduler places the pod by rules that this package does not know.
 func exotic(pod *corev1.Pod) error {
-	switch {
-	case pod.Annotations[unmovable] != "":
-		return errors.New("it " + pod.Annotations[unmovable])
-	case len(pod.Spec.ResourceClaims) > 0:
-		return fmt.Errorf("it claims devices")
+	if reason := pod.Annotations[unmovable]; reason != "" {
+		return errors.New("it " + reason)
 	}
 	for i := range pod.Spec.Tolerations {
 		switch pod.Spec.Tolerations[i].Operator {
@@ -133,14 +136,18 @@ func exotic(pod *corev1.Pod) error {
 			return fmt.Errorf("it tolerates taints by comparing numbers")
 		}
 	}
-	if pod.Spec.SchedulingGroup != nil {
-		return errors.New(inGroup)
-	}
 	return nil
 }
 
 // inGroup is why a pod of a scheduling group is unclear, if nothing else makes it unclear.
 const inGroup = "it is scheduled together with a group of pods"
+
+func grouped(pod *corev1.Pod) error {
+	if pod.Spec.SchedulingGroup != nil {
+		return errors.New(inGroup)
+	}
+	return nil
+}
 
 // clearAlone reports whether it can be decided where the pod can run, apart from the other pods of its
 // scheduling group.

@@ -105,7 +105,8 @@ var _ = It("If several things cannot be decided, the first one is reported, and 
 		spread(zone, 1, "p", func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = malformed }))
 	Expect(read(p).Unclear).To(Equal("its topology spread over " + zone + " is malformed"))
 	p.Spec.TopologySpreadConstraints = nil
-	Expect(read(p).Unclear).To(Equal("it claims devices"))
+	Expect(NewPod(p, cluster{}.lookups()).Unclear).To(Equal("it claims devices"))
+	Expect(read(p).Unclear).To(Equal("its claim gpu is of a kind that is not known here"))
 	p.Spec.ResourceClaims = nil
 	Expect(read(p).Unclear).To(Equal("its claim none does not exist"))
 })

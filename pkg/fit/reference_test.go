@@ -58,6 +58,7 @@ func (r reference) obstacles(p *corev1.Pod, n *corev1.Node, without ...string) [
 	for i := range p.Spec.TopologySpreadConstraints {
 		add(!r.even(p, n, p.Spec.TopologySpreadConstraints, i), Uneven)
 	}
+	add(r.unequipped(p, n), NoDevices)
 	return all
 }
 

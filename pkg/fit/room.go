@@ -32,6 +32,8 @@ type Room struct {
 	upkeep int
 	// jealous is how many pods affect others by their own rules.
 	jealous int
+	// allocations are the devices that pods would get.
+	allocations map[request]Allocation
 	// work grows by about one for each comparison.
 	work int
 }
@@ -47,6 +49,7 @@ type slot struct {
 	// jealous are its pods with anti-affinity.
 	jealous []*Pod
 	ports   []port
+	grants  grants
 	// at contains the node's own obstacle for pods, open and closed, by the number of their shape,
 	// as an index of suitabilities.
 	at [2][]uint8
@@ -54,11 +57,11 @@ type slot struct {
 
 // suitabilities are the obstacles that a node itself can be; the first one stands for a shape that
 // has not been asked about.
-var suitabilities = []Obstacle{Undecided, Fits, Elsewhere, Tainted, VolumeElsewhere}
+var suitabilities = []Obstacle{Undecided, Fits, Elsewhere, Tainted, VolumeElsewhere, AllocatedElsewhere}
 
 // NewRoom returns a room with these nodes, which must have different names.
 func NewRoom(nodes []Node) *Room {
-	r := &Room{number: make(map[string]int, len(nodes)), kinds: map[string]int{}}
+	r := &Room{number: make(map[string]int, len(nodes)), kinds: map[string]int{}, allocations: map[request]Allocation{}}
 	slots := make([]slot, len(nodes))
 	for i, n := range nodes {
 		r.number[n.Object.Name] = i
@@ -72,6 +75,9 @@ func NewRoom(nodes []Node) *Room {
 		}
 		r.jealous += len(s.jealous)
 		r.slots = append(r.slots, s)
+		for _, p := range n.Pods {
+			r.take(p, i, MaxWork-r.work)
+		}
 	}
 	return r
 }
@@ -117,7 +123,7 @@ func (r *Room) obstacleWithin(p *Pod, i, limit int) (o Obstacle, ok bool) {
 		return Full, true
 	}
 	kind := r.shapeNumber(p)
-	if o, ok := r.nodeObstacle(s, p, kind, limit); o != Fits {
+	if o, ok = r.nodeObstacle(s, p, kind, limit); o != Fits {
 		return o, ok
 	}
 	r.work += len(p.ports) * len(s.ports)
@@ -132,7 +138,12 @@ func (r *Room) obstacleWithin(p *Pod, i, limit int) (o Obstacle, ok bool) {
 		return Undecided, false
 	}
 	r.work += work
-	return r.tallyFor(p, kind).obstacle(p, i, s), true
+	o = r.tallyFor(p, kind).obstacle(p, i, s)
+	if o != Fits || p.claims == nil {
+		return o, true
+	}
+	a := r.allocate(p, i, limit)
+	return a.Obstacle, !a.Unfinished
 }
 
 // shapeNumber returns the number of the shape of a pod.
@@ -181,6 +192,7 @@ func (r *Room) Remove(p *Pod, node string) {
 
 func (r *Room) addPod(p *Pod, i int) {
 	r.slots[i].addPod(p)
+	r.take(p, i, math.MaxInt)
 	r.recount(p, i, 1)
 }
 
@@ -219,6 +231,7 @@ func (r *Room) remove(p *Pod, i int) {
 		s.jealous = slices.Delete(s.jealous, at, at+1)
 	}
 	s.free.reserve(p.needs, -1)
+	s.grants.remove(p)
 	if len(p.ports) > 0 {
 		s.ports, r.work = nil, r.work+len(s.ports)
 		for _, q := range s.pods {

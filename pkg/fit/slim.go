@@ -27,6 +27,8 @@ const (
 	// MaxClaims and MaxHostPorts are numbers of volumes and of host ports.
 	MaxClaims    = 64
 	MaxHostPorts = 64
+	// MaxResourceClaims is a number of claims to devices.
+	MaxResourceClaims = 16
 	// MaxBytes is the size of everything that is kept of one pod, in protobuf.
 	MaxBytes = 8 << 10
 )
@@ -113,6 +115,7 @@ func bounded(pod *corev1.Pod) (slim *corev1.Pod, reason string) {
 		{rulesOf(s), MaxRules, "pod affinity terms and topology spread constraints"},
 		{len(s.Tolerations), MaxTolerations, "tolerations"},
 		{len(s.Volumes), MaxClaims, "claims"},
+		{max(len(s.ResourceClaims), len(slim.Status.ResourceClaimStatuses)), MaxResourceClaims, "claims to devices"},
 		{len(s.Containers[0].Ports), MaxHostPorts, "host ports"},
 		{bytes + slim.Size(), MaxBytes, "bytes that decide where it may run"},
 	} {
@@ -178,9 +181,7 @@ func copyRules(pod, slim *corev1.Pod) {
 	to.NodeSelector, to.Tolerations = from.NodeSelector, from.Tolerations
 	to.Volumes = claims(from.Volumes)
 	to.TopologySpreadConstraints = hardConstraints(from.TopologySpreadConstraints)
-	if len(from.ResourceClaims) > 0 {
-		to.ResourceClaims = []corev1.PodResourceClaim{{}}
-	}
+	to.ResourceClaims, slim.Status.ResourceClaimStatuses = from.ResourceClaims, pod.Status.ResourceClaimStatuses
 }
 
 // hardConstraints returns the constraints that keep a pod from nodes.

@@ -40,7 +40,7 @@ func fullPod() *corev1.Pod {
 		SchedulerName: "scheduler", Priority: ptr.To[int32](7), ServiceAccountName: "any", NodeSelector: map[string]string{zone: "a"},
 		Tolerations:     []corev1.Toleration{{Key: "colour", Operator: corev1.TolerationOpExists}},
 		SchedulingGates: []corev1.PodSchedulingGate{{Name: "one"}, {Name: "two"}},
-		ResourceClaims:  []corev1.PodResourceClaim{{Name: "claim"}}, SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: ptr.To("group")},
+		ResourceClaims:  []corev1.PodResourceClaim{{Name: "claim", ResourceClaimTemplateName: ptr.To("gpu")}}, SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: ptr.To("group")},
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{
 			{MaxSkew: 1, TopologyKey: zone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector},
 			{MaxSkew: 1, TopologyKey: hostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: selector},
@@ -74,7 +74,8 @@ func fullPod() *corev1.Pod {
 		},
 	}
 	p.Status = corev1.PodStatus{
-		Phase: corev1.PodPending, NominatedNodeName: "n", PodIP: "10.1.1.1",
+		ResourceClaimStatuses: []corev1.PodResourceClaimStatus{{Name: "claim", ResourceClaimName: ptr.To("full-gpu")}},
+		Phase:                 corev1.PodPending, NominatedNodeName: "n", PodIP: "10.1.1.1",
 		Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionFalse},
 			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "any"},
@@ -189,6 +190,9 @@ var numerous = map[string]struct {
 			}
 		})
 	}},
+	"claims to devices": {MaxResourceClaims, func(n int) *corev1.Pod {
+		return pod("p", "", wishing(slices.Repeat([]string{"one"}, n)...))
+	}},
 	"host ports": {MaxHostPorts, func(n int) *corev1.Pod {
 		p := pod("p", "")
 		for i := range n {
@@ -283,6 +287,7 @@ var excessive = map[string]func(p *corev1.Pod){
 	"containers": func(p *corev1.Pod) {
 		p.Spec.Containers = slices.Repeat(p.Spec.Containers, 10000)
 	},
+	"claims to devices": wishing(slices.Repeat([]string{"one"}, 5000)...),
 	"requests": func(p *corev1.Pod) {
 		for i := range 5000 {
 			p.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprint("example.com/r", i))] = resource.MustParse("1")
@@ -310,6 +315,9 @@ var _ = Describe("A slim pod", func() {
 	It("answers as the pod does", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			nodes, _, waiting := drawCluster(t)
+			if rapid.Bool().Draw(t, "with devices") {
+				equip(t, nodes, waiting)
+			}
 			whole, slim, movable := NewRoom(nodes), NewRoom(nodes), NewRoom(nodes)
 			for _, p := range waiting {
 				p.Spec.InitContainers = []corev1.Container{{Name: "first", Resources: corev1.ResourceRequirements{Requests: amounts("cpu=2")}}}

@@ -86,8 +86,12 @@ func pod(name, requests string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// read is a pod as one that waits, in a cluster without volumes.
-func read(p *corev1.Pod) *Pod { return NewPod(p, cluster{}.lookups()) }
+// read is a pod as one that waits, in a cluster without volumes, and with the devices of all rows.
+func read(p *corev1.Pod) *Pod {
+	lookups := cluster{}.lookups()
+	lookups.Devices = stocked
+	return NewPod(p, lookups)
+}
 
 func reads(pods ...*corev1.Pod) []*Pod {
 	var all []*Pod

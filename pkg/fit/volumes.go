@@ -14,12 +14,15 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// Lookups find what a pod's volumes refer to. Each returns nil for an object that does not exist.
+// Lookups find what a pod's volumes and claims refer to. Each function returns nil for an object that
+// does not exist.
 type Lookups struct {
 	Claim  func(namespace, name string) *corev1.PersistentVolumeClaim
 	Volume func(name string) *corev1.PersistentVolume
 	Class  func(name string) *storagev1.StorageClass
 	Driver func(name string) *storagev1.CSIDriver
+	// Devices decides about claims to devices. If it is nil, pods with claims are undecided.
+	Devices Devices
 
 	// parsed contains what was parsed, by the object that contains it; nil remembers nothing.
 	parsed map[any]parsing

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package devices decides about claims to devices (dynamic resource allocation, resource.k8s.io/v1)
+// for package fit, with the scheduler's own allocator.
+//
+// An [Inventory] is made from what the API server lists: slices, classes, claims and templates.
+// [Inventory.Claimed] reads the claims of a waiting pod. The result chooses devices on a node, beside
+// those that are taken, or says that there are too few.
+//
+// A claim that is allocated already keeps the pod on the nodes where its devices can be used. A claim
+// that will be made from a template is read from the template. Devices of allocated claims are taken,
+// whichever pods use them. A machine that boots offers what another one does; see [Like].
+//
+// The answers are those of a scheduler of Kubernetes 1.36 with its default features. Taints that
+// DeviceTaintRules add to devices are not known.
+//
+// # What is left alone
+//
+// [Inventory.Claimed] returns an error for a pod with a claim that
+//
+//   - is missing, is being deleted, belongs to another pod, or is of a missing class or template
+//   - is not allocated, and is shared with other waiting pods
+//   - has admin access, requests a part of a device's capacity, or has a part that is not known here
+//   - waits for conditions of its devices, or is reserved for as many pods as can be
+//   - exceeds a limit: see [MaxRequests] and the other limits
+//
+// and for a pod that requests an extended resource that devices of a class provide.
+//
+// On a node, the answer is undecided if the allocator
+//
+//   - chooses a device that is not of that node alone, that several claims can share, that has binding
+//     conditions, that takes part of the node's own resources, or that shares counters with devices of
+//     other nodes
+//   - finds too few devices while a driver is replacing the slices of a pool
+//   - returns an error, as for a selector that reads an attribute that a device does not have
+//   - needs more work than [MaxWork]
+//
+// The package keeps no state, reads no clock and logs nothing. Only [Selectors] remember something:
+// what they compiled.
+package devices
