@@ -47,6 +47,32 @@ func BenchmarkPack(b *testing.B) {
 	}
 }
 
+// BenchmarkPackDevices is the same, where each machine has eight devices and each pod claims one, two or some.
+func BenchmarkPackDevices(b *testing.B) {
+	nodes, groups, pods := benchCluster(500, 1000, false)
+	for _, n := range nodes[:len(nodes)-1000] {
+		row("aaaaaaaa")(n.Object)
+	}
+	for i, p := range pods {
+		wishing([]string{"one", "two", "pair", "either"}[i%20%4])(p.Object)
+		pods[i] = read(p.Object)
+	}
+	opened, work := 0, 0
+	b.ReportAllocs()
+	for b.Loop() {
+		p := pack(NewRoom(nodes), pods, groups)
+		opened, work = 0, p.Work
+		for _, n := range p.Opened {
+			opened += n
+		}
+		if len(p.Left)+len(p.Unfinished) > 0 {
+			b.Fatalf("%d pods left, %d unfinished", len(p.Left), len(p.Unfinished))
+		}
+	}
+	b.ReportMetric(float64(opened), "machines")
+	b.ReportMetric(float64(work), "work")
+}
+
 func benchCluster(waiting, serving int, restrict bool) (nodes []Node, groups []Group, pods []*Pod) {
 	for g := range 6 {
 		n, group := reserve(fmt.Sprintf("g%d", g), 34, in(string(rune('a'+g%3))), has("cpu=16 memory=64Gi pods=110"))

@@ -144,7 +144,7 @@ var _ = Describe("A choice of devices", func() {
 	It("leaves those alone that are taken", func() {
 		c := of(has("n", 3), template("t", wants(1)))
 		Expect(ask(c, pod("p", "t"), gpus(0, 2)...).Devices).To(Equal(gpus(1)))
-		Expect(ask(c, pod("p", "t"), gpus(0, 1, 2)...).Obstacle).To(Equal(fit.NoDevices))
+		Expect(ask(c, pod("p", "t"), gpus(0, 1, 2)...)).To(Equal(fit.Allocation{Obstacle: fit.NoDevices, Work: 1}), "without the allocator")
 	})
 
 	It("leaves parts alone that share a counter with those that are taken", func() {
