@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
@@ -82,12 +83,35 @@ var _ = DescribeTable("Devices of node n for a claim",
 	})), wants(1), nil),
 	Entry("parts of one", of(parts(3)...), wants(2), []fit.Device{"gpu.example.com/n/part-0", "gpu.example.com/n/part-1"}),
 	Entry("too many parts of one", of(parts(3)...), wants(3), nil),
+	Entry("parts of one of which another claim shares a part", of(append(parts(3), func(c *cluster) {
+		part := &c.Slices[0].Spec.Devices[0]
+		part.AllowMultipleAllocations = ptr.To(true)
+		ofModel("shared")(part)
+	}, claim("c", wants(1), allocated("n", "part-0"), func(c *resourceapi.ResourceClaim) {
+		c.Status.Allocation.Devices.Results[0].ShareID = ptr.To[types.UID]("share")
+	}))...), wants(2, selecting(ofModelA)), nil),
 	Entry("parts of one that another claim has a part of", of(append(parts(3), claim("c", wants(1), allocated("n", "part-0")))...), wants(2), nil),
 	Entry("two of the same name are of no use", of(slice("n", []resourceapi.Device{device("gpu-0"), device("gpu-0")})), wants(1), nil),
 	Entry("not one that all nodes can use, if there is one of the node alone", of(has("n", 1), everywhere("zzz")), wants(1), gpus(0)),
+	Entry("the alternative that needs fewer", of(has("n", 1)), alternatives(2, 1), gpus(0)),
+	Entry("the alternative that needs more, as it comes first", of(has("n", 2)), alternatives(2, 1), gpus(0, 1)),
+	Entry("no alternative", of(has("n", 1)), alternatives(2, 3), nil),
 	Entry("one that can be shared, twice", odd(func(d *resourceapi.Device) { d.AllowMultipleAllocations = ptr.To(true) }), wants(2), nil),
 	Entry("none that all nodes can use is free", of(everywhere("all"), claim("c", wants(1), allocatedFrom("all"))), wants(1), nil),
 )
+
+// alternatives is a spec that requests as many devices as the first of these numbers that there are.
+func alternatives(numbers ...int64) resourceapi.ResourceClaimSpec {
+	return spec(func(s *resourceapi.ResourceClaimSpec) {
+		r := resourceapi.DeviceRequest{Name: "r"}
+		for i, n := range numbers {
+			r.FirstAvailable = append(r.FirstAvailable, resourceapi.DeviceSubRequest{
+				Name: fmt.Sprint("s", i), DeviceClassName: "gpu", AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: n,
+			})
+		}
+		s.Devices.Requests = []resourceapi.DeviceRequest{r}
+	})
+}
 
 // everywhere is a device that all nodes can use.
 func everywhere(pool string, change ...func(*resourceapi.ResourceSliceSpec)) func(*cluster) {
@@ -129,6 +153,10 @@ var _ = DescribeTable("Nothing is decided about node n",
 		c.Slices[0].Spec.Pool.ResourceSliceCount, c.Slices[1].Spec.Pool.ResourceSliceCount = 3, 3
 	})...), wants(1), "kind that is not decided"),
 	Entry("while a slice is missing", of(slice("n", nil, func(s *resourceapi.ResourceSliceSpec) { s.Pool.ResourceSliceCount = 2 })), wants(1), "replacing"),
+	Entry("while slices disagree, and the first one says that all are there", of(slice("n", []resourceapi.Device{device("gpu-7")}, func(s *resourceapi.ResourceSliceSpec) { s.Pool.ResourceSliceCount = 2 }), has("n", 2)), wants(1), "replacing"),
+	Entry("with a device of a pool that is not of the node alone", of(slice("n", []resourceapi.Device{device("gpu-7")}, func(s *resourceapi.ResourceSliceSpec) {
+		s.Pool.ResourceSliceCount = 2
+	}), everywhere("n", func(s *resourceapi.ResourceSliceSpec) { s.Pool.ResourceSliceCount = 2 })), wants(1), "kind that is not decided"),
 	Entry("while slices disagree", of(has("n", 2), slice("n", nil, func(s *resourceapi.ResourceSliceSpec) { s.Pool.ResourceSliceCount = 2 })), wants(1), "replacing"),
 	Entry("where a selector fails", of(has("n", 1)), wants(1, selecting(`device.attributes["gpu.example.com"].none == "a"`)), "no such key"),
 	Entry("where a selector is malformed", of(has("n", 1)), wants(1, selecting(`device.`)), "cannot be compiled"),
@@ -151,6 +179,13 @@ var _ = Describe("A choice of devices", func() {
 		c := of(append(parts(4), template("t", wants(1)))...)
 		Expect(ask(c, pod("p", "t"), "gpu.example.com/n/part-0").Devices).To(Equal([]fit.Device{"gpu.example.com/n/part-1"}))
 		Expect(ask(c, pod("p", "t"), "gpu.example.com/n/part-0", "gpu.example.com/n/part-1").Obstacle).To(Equal(fit.NoDevices))
+	})
+
+	It("does not ask the allocator where only other nodes of a pool have enough", func() {
+		pool := func(s *resourceapi.ResourceSliceSpec) { s.Pool.Name, s.Pool.ResourceSliceCount = "pool", 2 }
+		c := of(slice("n", []resourceapi.Device{device("gpu-0")}, pool), slice("m", []resourceapi.Device{device("gpu-1"), device("gpu-2")}, pool), template("t", wants(2)), template("u", wants(1)))
+		Expect(ask(c, pod("p", "t"))).To(Equal(fit.Allocation{Obstacle: fit.NoDevices, Work: 1}))
+		Expect(ask(c, pod("p", "u")).Devices).To(Equal([]fit.Device{"gpu.example.com/pool/gpu-0"}))
 	})
 
 	It("knows pools with slashes in their names", func() {
@@ -219,6 +254,19 @@ var _ = Describe("A choice of devices", func() {
 		}
 		Expect(work()).To(BeNumerically(">", 15_000))
 		Expect(work()).To(BeNumerically("<", 2_000))
+	})
+
+	It("counts each evaluation of a selector, and each step of a search", func() {
+		work := func(spec resourceapi.ResourceClaimSpec) int {
+			c, selectors := of(has("n", 4), template("t", spec)), NewSelectors()
+			claims, err := New(c.Listing, selectors).Claimed(pod("p", "t"))
+			Expect(err).NotTo(HaveOccurred())
+			claims.Allocate(node("n"), nil, math.MaxInt)
+			return claims.Allocate(node("n"), nil, math.MaxInt).Work
+		}
+		one := work(wants(1))
+		Expect(work(wants(1, selecting(ofModelA))) - one).To(BeNumerically("~", 300, 20))
+		Expect(work(wants(2))-one).To(BeNumerically("~", 300+12*5, 20), "one more device, and one more step")
 	})
 
 	It("has no more work than its bound, whatever is asked for", func() {

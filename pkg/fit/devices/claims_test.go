@@ -231,6 +231,19 @@ var _ = Describe("What is kept of a claim", func() {
 		}
 	})
 
+	It("is who has it, and of an allocation what tells who else can have a device", func() {
+		whole := full(allocated("n", "gpu-0"), func(c *resourceapi.ResourceClaim) {
+			r := &c.Status.Allocation.Devices.Results[0]
+			r.AdminAccess, r.ShareID, r.BindingConditions = ptr.To(true), ptr.To[types.UID]("share"), []string{"Ready"}
+			r.ConsumedCapacity = map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse("1Gi")}
+			r.Request, c.ResourceVersion = "", "7"
+		})
+		slim := Slim(whole)
+		Expect(slim.Status.Allocation).To(Equal(whole.Status.Allocation))
+		Expect(slim.Status.ReservedFor).To(Equal(whole.Status.ReservedFor))
+		Expect([]string{slim.Namespace, slim.Name, string(slim.UID), slim.ResourceVersion}).To(Equal([]string{"default", "c", "c", "7"}))
+	})
+
 	It("is neither annotations, labels, configuration, nor the spec once it is allocated", func() {
 		slim := Slim(full(allocated("n", "gpu-0")))
 		Expect(slim.Annotations).To(BeEmpty())

@@ -129,7 +129,9 @@ func addAllocated(all *structured.AllocatedState, claim *resourceapi.ResourceCla
 			all.AllocatedDevices.Insert(id)
 		default:
 			all.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, r.ShareID))
-			all.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, r.ConsumedCapacity))
+			if r.ConsumedCapacity != nil {
+				all.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, r.ConsumedCapacity))
+			}
 		}
 	}
 }
