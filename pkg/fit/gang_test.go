@@ -65,10 +65,18 @@ var _ = Describe("A pod of a group", func() {
 	})
 
 	It("stays undecided for any other reason", func() {
-		p := read(pod("p", "", of("g"), func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} }))
-		Expect(p.Member().Unclear).To(Equal("it claims devices"))
+		p := read(pod("p", "", of("g"), func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: ptr.To("c")}} }))
+		Expect(p.Member().Unclear).To(Equal("its claim c does not exist"))
 		late := Read(pod("p", "", of("g"), claiming("missing")), true).Located(cluster{}.lookups())
 		Expect(late.Member().Unclear).To(ContainSubstring("missing"))
+	})
+
+	It("is decided among its group if it is known what it claims", func() {
+		lookups := cluster{}.lookups()
+		lookups.Devices = costly(1)
+		p := NewPod(pod("p", "", of("g"), byName("c")), lookups)
+		Expect(On(p, node("n"))).To(Equal(Undecided))
+		Expect(On(p.Member(), node("n"))).To(Equal(Fits))
 	})
 
 	It("has a shape that other groups do not share, whether it is read as a member before or after that", func() {

@@ -261,7 +261,7 @@ var _ = DescribeTable("A request that is not served says why",
 	Entry(nil, "The reserve does not hold all of 4 pods: 3 machines ready and not booked", tell().pool("a", 3).template("t", "4").request("r", "t", 4)),
 	Entry(nil, "PodTemplate t does not exist in namespace jobs", tell().pool("a", 3).request("r", "t", 4)),
 	Entry(nil, "It cannot be decided where a pod of PodTemplate t can run: it claims devices", tell().pool("a", 3).template("t", "1", func(s *corev1.PodSpec) {
-		s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
+		s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("c")}}
 	}).request("r", "t", 4)),
 	Entry(nil, "The request is for more than 5000 pods", tell().pool("a", 3).template("t", "1").request("r", "t", 5001)),
 	Entry(nil, "a right is missing", func() *story {
