@@ -141,6 +141,9 @@ func generateClients(staged string, groups []string) error {
 	}); err != nil {
 		return err
 	}
+	if err := sortGeneric(staged); err != nil {
+		return fmt.Errorf("sort generic informers: %w", err)
+	}
 	if err := run("controller-gen", []string{"crd", "paths=./" + apis + "/...", "output:crd:dir=" + crds}); err != nil {
 		return err
 	}

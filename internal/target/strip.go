@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -20,6 +21,7 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/fit/devices"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
@@ -39,6 +41,10 @@ func Strip(item any) (any, error) {
 		return stripReplicaSet(o), nil
 	case *batchv1.Job:
 		return stripJob(o), nil
+	case *resourceapi.ResourceClaim:
+		return devices.Slim(o), nil
+	case *resourceapi.ResourceClaimTemplate:
+		return devices.SlimTemplate(o), nil
 	case *corev1.PodTemplate:
 		return stripPodTemplate(o), nil
 	case *schedulingv1alpha2.PodGroup:

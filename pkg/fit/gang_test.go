@@ -65,7 +65,9 @@ var _ = Describe("A pod of a group", func() {
 	})
 
 	It("stays undecided for any other reason", func() {
-		p := read(pod("p", "", of("g"), func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: ptr.To("c")}} }))
+		p := read(pod("p", "", of("g"), func(p *corev1.Pod) {
+			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: ptr.To("c")}}
+		}))
 		Expect(p.Member().Unclear).To(Equal("its claim c does not exist"))
 		late := Read(pod("p", "", of("g"), claiming("missing")), true).Located(cluster{}.lookups())
 		Expect(late.Member().Unclear).To(ContainSubstring("missing"))

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -153,6 +154,14 @@ var Shapes = []Resource{
 // PodGroups are groups of pods that start together.
 var PodGroups = Resource{
 	Group: "scheduling.k8s.io", Version: "v1alpha2", Name: "podgroups", Kind: "PodGroup", Type: &schedulingv1alpha2.PodGroup{}, Namespaced: true, Status: true, Generation: true,
+}
+
+// Devices are what decides about claims to devices.
+var Devices = []Resource{
+	{Group: "resource.k8s.io", Version: "v1", Name: "resourceslices", Kind: "ResourceSlice", Type: &resourceapi.ResourceSlice{}, Generation: true},
+	{Group: "resource.k8s.io", Version: "v1", Name: "deviceclasses", Kind: "DeviceClass", Type: &resourceapi.DeviceClass{}, Generation: true},
+	{Group: "resource.k8s.io", Version: "v1", Name: "resourceclaims", Kind: "ResourceClaim", Type: &resourceapi.ResourceClaim{}, Namespaced: true, Status: true, Generation: true},
+	{Group: "resource.k8s.io", Version: "v1", Name: "resourceclaimtemplates", Kind: "ResourceClaimTemplate", Type: &resourceapi.ResourceClaimTemplate{}, Namespaced: true, Generation: true},
 }
 
 var podScale = &Scale{SpecReplicas: "spec.replicas", StatusReplicas: "status.replicas", Selector: "spec.selector"}

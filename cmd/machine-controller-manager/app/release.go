@@ -101,9 +101,9 @@ func (o *ReleaseOptions) settings(zones *BalanceOptions) releaseplan.Settings {
 	}
 }
 
-// podGroupsRetry is how often the API server is asked for PodGroups, after a pod has named one, while
-// it does not serve them.
-const podGroupsRetry = 10 * time.Minute
+// onDemandRetry is how often the API server is asked for a kind that a pod has named, while it does not
+// serve it.
+const onDemandRetry = 10 * time.Minute
 
 func (o *ReleaseOptions) options(p *process, core kubernetes.Interface, events record.EventRecorder) release.Options {
 	return release.Options{
@@ -114,7 +114,10 @@ func (o *ReleaseOptions) options(p *process, core kubernetes.Interface, events r
 			}
 		},
 		PodGroupsServed: func(ctx context.Context) bool {
-			return connect.AwaitKind(ctx, core.Discovery(), target.PodGroupsServed, podGroupsRetry, func() {})
+			return connect.AwaitKind(ctx, core.Discovery(), target.PodGroupsServed, onDemandRetry, func() {})
+		},
+		DevicesServed: func(ctx context.Context) bool {
+			return connect.AwaitKind(ctx, core.Discovery(), target.DevicesServed, onDemandRetry, func() {})
 		},
 		GroupRecorder: events, Pods: core.CoreV1(),
 		Control: p.clusters.control, Target: p.clusters.target,

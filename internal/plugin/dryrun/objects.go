@@ -14,6 +14,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,6 +67,10 @@ type Objects struct {
 	ReplicaSets    []*appsv1.ReplicaSet
 	Jobs           []*batchv1.Job
 	PodGroups      []*schedulingv1alpha2.PodGroup
+	Slices         []*resourceapi.ResourceSlice
+	DeviceClasses  []*resourceapi.DeviceClass
+	DeviceClaims   []*resourceapi.ResourceClaim
+	ClaimTemplates []*resourceapi.ResourceClaimTemplate
 	Buffers        []*v1beta1.CapacityBuffer
 	// References are what these refer to, and Referenced changes of it.
 	References capacitybuffer.References

@@ -15,6 +15,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -182,6 +183,11 @@ func (c Clients) readTarget(r *reading) {
 	listInto(r, c.Target, appsv1.SchemeGroupVersion.WithResource("replicasets"), "", &r.o.ReplicaSets)
 	listInto(r, c.Target, batchv1.SchemeGroupVersion.WithResource("jobs"), "", &r.o.Jobs)
 	listInto(r, c.Target, target.PodGroupsServed, "", &r.o.PodGroups)
+	devices := resourceapi.SchemeGroupVersion.WithResource
+	listInto(r, c.Target, devices("resourceslices"), "", &r.o.Slices)
+	listInto(r, c.Target, devices("deviceclasses"), "", &r.o.DeviceClasses)
+	listInto(r, c.Target, devices("resourceclaims"), "", &r.o.DeviceClaims)
+	listInto(r, c.Target, devices("resourceclaimtemplates"), "", &r.o.ClaimTemplates)
 	listInto(r, c.Target, buffersResource, "", &r.o.Buffers)
 }
 

@@ -252,6 +252,7 @@ func (w *world) lookAtPods() error {
 		Deployments: w.deployments.sorted(), Sets: w.sets.sorted(), Machines: w.machines.sorted(), MachineClasses: w.still.Classes,
 		Pods: w.pods.sorted(), Nodes: w.nodes.sorted(), Claims: w.still.Claims, Volumes: w.still.Volumes,
 		Classes: w.still.storageClasses(), Drivers: w.still.Drivers, Daemons: w.still.Daemons, ReplicaSets: w.still.ReplicaSets, Jobs: w.still.Jobs, PodGroups: w.still.PodGroups,
+		Slices: w.still.Slices, DeviceClasses: w.still.DeviceClasses, DeviceClaims: w.still.DeviceClaims, ClaimTemplates: w.still.ClaimTemplates,
 	}, w.now)
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/fit/devices"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -68,9 +69,10 @@ type Options struct {
 	// Raised is called with each MachineDeployment whose replicas were raised, as it is after that;
 	// optional.
 	Raised func(context.Context, *v1alpha1.MachineDeployment)
-	// PodGroupsServed waits until the target cluster serves PodGroups, and reports false if its context
-	// ends before that. If nil, they are assumed to be served.
-	PodGroupsServed func(context.Context) bool
+	// PodGroupsServed and DevicesServed wait until the target cluster serves PodGroups, or what decides about
+	// claims to devices, and report false if their context ends before that. If nil, they are assumed to be
+	// served.
+	PodGroupsServed, DevicesServed func(context.Context) bool
 	// GroupRecorder writes events about PodGroups, if set.
 	GroupRecorder record.EventRecorder
 	// Pods writes nominations for dedicated machines; nil writes none.
@@ -100,7 +102,8 @@ type Controller struct {
 	podCache podCache
 	filled   []cache.DoneChecker
 	optional []cache.DoneChecker
-	groups   podGroups
+	groups   onDemand
+	devices  deviceKinds
 	// groupRecorder writes events about PodGroups.
 	groupRecorder record.EventRecorder
 	// informers are those of the target cluster.
@@ -135,8 +138,10 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 	if o.Patience == 0 {
 		o.Patience = plan.DefaultPatience
 	}
-	if o.PodGroupsServed == nil {
-		o.PodGroupsServed = func(context.Context) bool { return true }
+	for _, served := range []*func(context.Context) bool{&o.PodGroupsServed, &o.DevicesServed} {
+		if *served == nil {
+			*served = func(context.Context) bool { return true }
+		}
 	}
 	if o.Raised == nil {
 		o.Raised = func(context.Context, *v1alpha1.MachineDeployment) {}
@@ -150,6 +155,7 @@ func New(client machineclient.MachineDeploymentsGetter, informers Informers, rec
 		c.groupRecorder = &record.FakeRecorder{}
 	}
 	c.groups.served, c.groups.wanted = o.PodGroupsServed, make(chan struct{})
+	c.devices.served, c.devices.wanted, c.devices.selectors = o.DevicesServed, make(chan struct{}), devices.NewSelectors()
 	c.podCache.lookups = c.stores.storage.Lookups()
 	if err := c.attach(informers); err != nil {
 		c.loop.Discard()
@@ -220,7 +226,15 @@ func (c *Controller) Run(ctx context.Context) {
 			c.somethingChanged(nil, nil)
 		}
 	})
-	waiting.Go(func() { c.readPodGroups(ctx) })
+	waiting.Go(func() {
+		c.readOnDemand(ctx, &c.groups, func() []cache.SharedIndexInformer { return []cache.SharedIndexInformer{c.informers.PodGroups()} })
+	})
+	waiting.Go(func() {
+		c.readOnDemand(ctx, &c.devices.onDemand, func() []cache.SharedIndexInformer {
+			c.devices.Devices = c.informers.Devices()
+			return c.devices.All()
+		})
+	})
 	c.loop.Run(ctx, c.filled...)
 }
 

@@ -14,7 +14,8 @@
 // than replicas require, and removes the marks of as many reserve machines, from the Node first.
 //
 // Watches: pods, Nodes, DaemonSets, ReplicaSets, claims, volumes, storage classes and drivers of
-// the target cluster, and Jobs and PodGroups once a pod of one waits; MachineDeployments, MachineSets, Machines
+// the target cluster, Jobs and PodGroups once a pod of one waits, and what decides about devices once a
+// pod that claims some waits; MachineDeployments, MachineSets, Machines
 // and MachineClasses of the control cluster.
 //
 // Writes: spec.replicas of MachineDeployments with bounds, together with the annotation

@@ -3,49 +3,13 @@
 package release
 
 import (
-	"context"
-	"sync"
-	"sync/atomic"
-
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
-	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
-
-// podGroups reads PodGroups once a pod of one waits. Many clusters do not serve them.
-type podGroups struct {
-	// served waits until they are served, and reports false if its context ends before that.
-	served func(context.Context) bool
-	once   sync.Once
-	wanted chan struct{}
-	store  atomic.Pointer[cache.Indexer]
-}
-
-// readPodGroups starts to read PodGroups once they are wanted and served.
-func (c *Controller) readPodGroups(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-c.groups.wanted:
-	}
-	if !c.groups.served(ctx) {
-		return
-	}
-	informer := c.informers.PodGroups()
-	if _, err := informer.AddEventHandler(handlers.OnChange(c.somethingChanged)); err != nil { // it has been stopped
-		klog.FromContext(ctx).V(2).Info("Not reading PodGroups", "err", err)
-		return
-	}
-	store := informer.GetIndexer()
-	c.groups.store.Store(&store)
-	c.informers.Start(ctx)
-}
 
 // groupsOf returns the groups of waiting pods, as far as they are known.
 func (c *Controller) groupsOf(waiting []*fit.Pod, all []*cachedPod) map[string]plan.PodGroup {
@@ -58,9 +22,7 @@ func (c *Controller) groupsOf(waiting []*fit.Pod, all []*cachedPod) map[string]p
 	if len(names) == 0 {
 		return nil
 	}
-	c.groups.once.Do(func() { close(c.groups.wanted) })
-	store := c.groups.store.Load()
-	if store == nil {
+	if !c.groups.want() {
 		return nil
 	}
 	bound := map[string]int{}
@@ -71,7 +33,7 @@ func (c *Controller) groupsOf(waiting []*fit.Pod, all []*cachedPod) map[string]p
 	}
 	groups := make(map[string]plan.PodGroup, len(names))
 	for name := range names {
-		if group := stores.Find[schedulingv1alpha2.PodGroup](*store, name); group != nil {
+		if group := stores.Find[schedulingv1alpha2.PodGroup](c.informers.PodGroups().GetIndexer(), name); group != nil {
 			groups[name] = plan.PodGroupOf(group, bound[name])
 		}
 	}
@@ -85,7 +47,7 @@ type shortages map[string]string
 func (c *Controller) recordShortages(all []plan.Shortage) {
 	said := shortages{}
 	for _, s := range all {
-		group := stores.Find[schedulingv1alpha2.PodGroup](*c.groups.store.Load(), s.Group)
+		group := stores.Find[schedulingv1alpha2.PodGroup](c.informers.PodGroups().GetIndexer(), s.Group)
 		if group == nil {
 			continue
 		}

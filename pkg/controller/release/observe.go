@@ -59,6 +59,7 @@ func (c *Controller) observe(now time.Time) plan.View {
 	important := plan.MostImportant(waiting, plan.MaxPods)
 	v.Beyond = len(waiting) - len(important)
 	lookups := c.podCache.lookups.Remembering() // thousands of pods may claim the same volumes
+	lookups.Devices = c.inventory(waiting)
 	for _, pod := range important {
 		v.Waiting = append(v.Waiting, c.podCache.podWith(pod, lookups))
 	}

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +50,11 @@ type Objects struct {
 	ReplicaSets []*appsv1.ReplicaSet
 	Jobs        []*batchv1.Job
 	PodGroups   []*schedulingv1alpha2.PodGroup
+
+	Slices         []*resourceapi.ResourceSlice
+	DeviceClasses  []*resourceapi.DeviceClass
+	DeviceClaims   []*resourceapi.ResourceClaim
+	ClaimTemplates []*resourceapi.ResourceClaimTemplate
 }
 
 // NewPreview returns a preview without objects.
@@ -63,8 +69,9 @@ func NewPreview(s plan.Settings) (*Preview, error) {
 		return nil, err
 	}
 	p.c.stores.jobs = p.c.informers.Jobs().GetIndexer()
-	p.groups = p.c.informers.PodGroups().GetIndexer()
-	p.c.groups.store.Store(&p.groups)
+	p.groups, p.c.devices.Devices = p.c.informers.PodGroups().GetIndexer(), p.c.informers.Devices()
+	p.c.groups.complete.Store(true)
+	p.c.devices.complete.Store(true)
 	p.c.stores.storage.DriversKnown = func() bool { return true }
 	p.c.Run(still.EndedContext())
 	return p, nil
@@ -73,17 +80,21 @@ func NewPreview(s plan.Settings) (*Preview, error) {
 // SetObjects replaces the objects of the preview.
 func (p *Preview) SetObjects(o Objects, now time.Time) error {
 	p.clock.Set(now)
-	s := &p.c.stores
+	s, kinds := &p.c.stores, p.c.devices.Devices
 	pods := p.stripPods(o.Pods)
-	daemons, err := target.StripAll(o.Daemons)
+	daemons, errDaemons := target.StripAll(o.Daemons)
+	claims, errClaims := target.StripAll(o.DeviceClaims)
+	templates, errTemplates := target.StripAll(o.ClaimTemplates)
 	return errors.Join(
-		err,
+		errDaemons, errClaims, errTemplates,
 		still.Replace(s.deployments, o.Deployments), still.Replace(s.sets, o.Sets),
 		still.Replace(s.machines, o.Machines), still.Replace(s.machineClasses, o.MachineClasses),
 		still.Replace(s.pods, pods), still.Replace(s.nodes, o.Nodes), still.Replace(s.storage.Claims, o.Claims),
 		still.Replace(s.storage.Volumes, o.Volumes), still.Replace(s.storage.Classes, o.Classes), still.Replace(s.storage.Drivers, o.Drivers),
 		still.Replace(s.daemons, daemons), still.Replace(s.replicaSets, o.ReplicaSets),
 		still.Replace(s.jobs, o.Jobs), still.Replace(p.groups, o.PodGroups),
+		still.Replace(kinds.Slices.GetIndexer(), o.Slices), still.Replace(kinds.Classes.GetIndexer(), o.DeviceClasses),
+		still.Replace(kinds.Claims.GetIndexer(), claims), still.Replace(kinds.Templates.GetIndexer(), templates),
 	)
 }
 

@@ -54,7 +54,7 @@ var (
 )
 
 // served are the kinds that are watched.
-var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, []sim.Resource{
+var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, sim.Devices, []sim.Resource{
 	sim.PodGroups,
 	{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Kind: "StorageClass", Type: &storagev1.StorageClass{}},
 	{Group: "storage.k8s.io", Version: "v1", Name: "csidrivers", Kind: "CSIDriver", Type: &storagev1.CSIDriver{}},

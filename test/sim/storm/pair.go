@@ -18,6 +18,7 @@ var ofTarget = []string{
 	"nodes", "pods", "persistentvolumes", "persistentvolumeclaims", "poddisruptionbudgets", "volumeattachments", "storageclasses",
 	"csidrivers", "deployments", "replicasets", "statefulsets", "daemonsets", "horizontalpodautoscalers",
 	"replicationcontrollers", "jobs", "podtemplates", "podgroups", "resourcequotas", "capacitybuffers", "provisioningrequests", "rollouts",
+	"resourceslices", "deviceclasses", "resourceclaims", "resourceclaimtemplates",
 }
 
 // ofBoth contains the kinds that every cluster stores.

@@ -48,13 +48,13 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 	case v1alpha1.SchemeGroupVersion.WithResource("reserves"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Autoscaling().V1alpha1().Reserves().Informer()}, nil
 
-		// Group=autoscaling.x-k8s.io, Version=v1beta1
-	case v1beta1.SchemeGroupVersion.WithResource("capacitybuffers"):
-		return &genericInformer{resource: resource.GroupResource(), informer: f.CapacityBuffer().V1beta1().CapacityBuffers().Informer()}, nil
-
 		// Group=autoscaling.x-k8s.io, Version=v1
 	case v1.SchemeGroupVersion.WithResource("provisioningrequests"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.ProvisioningRequest().V1().ProvisioningRequests().Informer()}, nil
+
+		// Group=autoscaling.x-k8s.io, Version=v1beta1
+	case v1beta1.SchemeGroupVersion.WithResource("capacitybuffers"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.CapacityBuffer().V1beta1().CapacityBuffers().Informer()}, nil
 
 		// Group=balancer.x-k8s.io, Version=v1alpha1
 	case balancerv1alpha1.SchemeGroupVersion.WithResource("balancers"):

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/fit/devices"
 )
 
 // Outcome is what a decision means for a waiting pod.
@@ -255,5 +256,6 @@ func nodeLike(sample *corev1.Node, name string) *corev1.Node {
 	if _, ok := n.Labels[corev1.LabelHostname]; ok {
 		n.Labels[corev1.LabelHostname] = name
 	}
+	devices.Like(n, sample.Name)
 	return n
 }
