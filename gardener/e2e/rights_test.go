@@ -93,6 +93,14 @@ func managerExcuses(onSeed, inShoot string) (all []rights.Excuse) {
 			all = append(all, rights.Excuse{Account: account, Resource: resource, Verb: "list", Reason: olderServers, Sometimes: true})
 		}
 	}
+	for _, resource := range []string{
+		"resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io", "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io", "podgroups.scheduling.k8s.io",
+	} {
+		for _, verb := range []string{"list", "watch"} {
+			all = append(all, rights.Excuse{Account: inShoot, Resource: resource, Verb: verb,
+				Reason: "Read once a pod that waits claims devices or belongs to a PodGroup; the other end-to-end specs play this."})
+		}
+	}
 	return append(all, rights.Excuse{Account: inShoot, Resource: "pods/status", Verb: "patch", Sometimes: true,
 		Reason: "A pod is nominated for a machine that is kept for its workload; the other end-to-end specs play this."})
 }

@@ -74,13 +74,16 @@ func named(namespace, name string, labels map[string]string) metav1.ObjectMeta {
 }
 
 // rightsInShoot lets the account of machine-controller-manager release machines for all pods,
-// including those with volumes that do not exist yet, and for one workload alone. With
+// including those with volumes that do not exist yet, those that claim devices or start together, and
+// for one workload alone. With
 // CapacityBuffers, it can also serve these.
 func rightsInShoot(buffers bool) (map[string][]byte, error) {
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: roleName},
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"storageclasses", "csidrivers"}, Verbs: []string{"list", "watch"}},
+			{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceslices", "deviceclasses", "resourceclaims", "resourceclaimtemplates"}, Verbs: []string{"list", "watch"}},
+			{APIGroups: []string{"scheduling.k8s.io"}, Resources: []string{"podgroups"}, Verbs: []string{"list", "watch"}},
 			{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}},
 		},
 	}

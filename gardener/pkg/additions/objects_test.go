@@ -202,7 +202,9 @@ var _ = Describe("Additions", func() {
 		ours, subject := grantsOf(ctx, c, Name)
 		granted, account := grantsOf(ctx, c, "shoot-core-machine-controller-manager")
 		Expect(subject).To(Equal(account))
-		Expect(ours).To(ConsistOf("list storageclasses", "watch storageclasses", "list csidrivers", "watch csidrivers", "patch pods/status"), "law 3")
+		Expect(ours).To(ConsistOf("list storageclasses", "watch storageclasses", "list csidrivers", "watch csidrivers", "patch pods/status",
+			"list resourceslices", "watch resourceslices", "list deviceclasses", "watch deviceclasses", "list resourceclaims", "watch resourceclaims",
+			"list resourceclaimtemplates", "watch resourceclaimtemplates", "list podgroups", "watch podgroups"), "law 3")
 		for _, right := range ours {
 			Expect(granted).NotTo(ContainElement(right))
 		}

@@ -196,6 +196,8 @@ var _ = DescribeTable("A plan",
 	Entry("none if one is missing (1)", "", "r: "+missing, tell().pool("a", 3).template("t", "4").request("r", "t", 4)),
 	Entry("none if one of two pod sets has no room (1)", "", "r: "+missing,
 		tell().pool("a", 1).pool("b", 0).template("t", "4", inZone("a")).template("u", "4", inZone("b")).request("r", "t", 1, also("u", 1))),
+	Entry("none if the scheduler may place small pods so that a large one has no room (1)", "", "r: "+missing,
+		tell().pool("a", 2).template("t", "4").template("u", "2").request("r", "t", 1, also("u", 2))),
 	Entry("beside what DaemonSets take", "a: r=2", "r: "+found, func() *story {
 		s := tell().pool("a", 3).template("t", "2").request("r", "t", 2)
 		d := fixture.Pod("d")
@@ -225,7 +227,7 @@ var _ = DescribeTable("A plan",
 	Entry("booked as they were, also if it would be different now (2)", "a: r=2", "r: Provisioned booked[a=2] left[a=2]",
 		tell().pool("a", 0).pool("b", 5).template("t", "1").request("r", "t", 2, provisioned(time.Minute, "a=2"))),
 	Entry("less by those that run its pods (2)", "a: r=1", "r: Provisioned booked[a=3] left[a=1]",
-		tell().pool("a", 1, used("r", 2)).template("t", "4").request("r", "t", 3, provisioned(time.Minute, "a=3"))),
+		tell().pool("a", 1, used("r", 2)).reserve("a", 3, "jobs/ProvisioningRequest/r=3").template("t", "4").request("r", "t", 3, provisioned(time.Minute, "a=3"))),
 	Entry("not more again when its pods are gone (2)", "a: r=1", "r: Provisioned booked[a=3] left[a=1]",
 		tell().pool("a", 3).template("t", "4").request("r", "t", 3, provisioned(time.Minute, "a=3"), left("a=1"))),
 	Entry("none if all are in use (2)", "no provisioning-requests.a", "r: Provisioned booked[a=2] left[]",

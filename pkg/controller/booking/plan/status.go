@@ -64,7 +64,7 @@ func machinesOf(o *provisioningv1.ProvisioningRequest, detail string) map[string
 	machines := map[string]int{}
 	for word := range strings.FieldsSeq(string(o.Status.ProvisioningClassDetails[detail])) {
 		name, count, _ := strings.Cut(word, "=")
-		if n, err := strconv.Atoi(count); err == nil && n > 0 {
+		if n, err := strconv.Atoi(count); err == nil {
 			machines[name] = n
 		}
 	}
