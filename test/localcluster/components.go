@@ -109,6 +109,7 @@ func (c *Cluster) controllerManagerArgs() []string {
 		// Each controller first fetches a token. At the default of 20 requests per second, that
 		// alone takes four seconds.
 		"--kube-api-qps=200", "--kube-api-burst=400",
+		featureGates,
 	)
 }
 
