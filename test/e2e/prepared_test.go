@@ -87,6 +87,7 @@ var _ = Describe("A reserve that is prepared", Label("ours"), func() {
 		p.prepared(ctx, "none")
 		p.newImage(ctx, "none:2")
 		p.prepared(ctx, "none:2")
+		kubectl(ctx, "rollout", "status", "deployment", "work-"+p.name, "--timeout=2m") // else its last old pod needs a machine, too
 		p.moreWork(ctx, 3)
 		p.rests(ctx, 3, 3, "Complete")
 		p.prepared(ctx, "none:2")
