@@ -112,6 +112,11 @@ var _ = Describe("A CapacityBuffer", Label("ours"), func() {
 		Eventually(p.buffered).WithContext(ctx).Should(Equal("3 True Complete"))
 		p.rests(ctx, 7, 3, "Complete")
 
+		By("scaling the buffer as any workload")
+		kubectl(ctx, "scale", "capacitybuffer", p.name, "--replicas=4")
+		Eventually(p.buffered).WithContext(ctx).Should(Equal("4 True Complete"))
+		p.rests(ctx, 7, 4, "Complete")
+
 		By("deleting the buffer")
 		Expect(machines.CapacityBufferV1beta1().CapacityBuffers(namespace).Delete(ctx, p.name, metav1.DeleteOptions{})).To(Succeed())
 		p.settles(ctx, 7)

@@ -54,6 +54,7 @@ const (
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=cb
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Strategy",type=string,JSONPath=`.spec.provisioningStrategy`,description="Who provisions the buffer, and how."
 // +kubebuilder:printcolumn:name="Chunks",type=integer,JSONPath=`.status.replicas`,description="Chunks that the buffer asks room for."
