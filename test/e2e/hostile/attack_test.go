@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -111,6 +114,17 @@ func balancing(name string, i int) *balancers.Balancer {
 
 // waiting are pods that say as much as a pod may, each in another way.
 var waiting = []func(p *corev1.Pod){
+	func(p *corev1.Pod) {
+		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To(recent(p.Name, groups))}
+	},
+	func(p *corev1.Pod) {
+		for i := range 32 {
+			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{Name: fmt.Sprint("claim", i), ResourceClaimTemplateName: ptr.To(recent(p.Name, templates))})
+		}
+	},
+	func(p *corev1.Pod) {
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "claim", ResourceClaimTemplateName: ptr.To(recent(p.Name, templates))}}
+	},
 	func(p *corev1.Pod) { p.Annotations = map[string]string{"a": text} },
 	func(*corev1.Pod) {},
 	func(p *corev1.Pod) {
@@ -151,8 +165,36 @@ func apart(terms int) *corev1.PodAntiAffinity {
 	return a
 }
 
+// Places of kinds in others that pods name.
+const groups, templates = 0, 1
+
+// recent returns the name of the last object of a kind that was created before a pod.
+func recent(pod string, kind int) string {
+	i, _ := strconv.Atoi(strings.TrimPrefix(pod, "x"))
+	round := 8 * len(others)
+	return fmt.Sprint("x", max(0, i-8*kind)/round*round+8*kind)
+}
+
 // others are objects of the other kinds that are watched.
 var others = []func(ctx context.Context, name string, i int) error{
+	func(ctx context.Context, name string, _ int) error {
+		g := &schedulingv1alpha2.PodGroup{ObjectMeta: annotated(name)}
+		g.Spec.SchedulingPolicy.Gang = &schedulingv1alpha2.GangSchedulingPolicy{MinCount: 2}
+		_, err := user.SchedulingV1alpha2().PodGroups(hostile).Create(ctx, g, metav1.CreateOptions{})
+		return err
+	},
+	func(ctx context.Context, name string, _ int) error {
+		t := &resourceapi.ResourceClaimTemplate{ObjectMeta: annotated(name)}
+		for i := range 32 {
+			request := &resourceapi.ExactDeviceRequest{DeviceClassName: "any", AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1}
+			for n := range 32 {
+				request.Selectors = append(request.Selectors, resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{Expression: fmt.Sprintf("device.driver.matches('(a+)+%s%d-%d')", name, i, n)}})
+			}
+			t.Spec.Spec.Devices.Requests = append(t.Spec.Spec.Devices.Requests, resourceapi.DeviceRequest{Name: fmt.Sprint("r", i), Exactly: request})
+		}
+		_, err := user.ResourceV1().ResourceClaimTemplates(hostile).Create(ctx, t, metav1.CreateOptions{})
+		return err
+	},
 	func(ctx context.Context, name string, _ int) error {
 		c := claim(name)
 		c.ObjectMeta = annotated(name)

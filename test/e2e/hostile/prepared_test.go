@@ -25,15 +25,18 @@ import (
 // image is that of the neighbour, and evil the beginning of those of the hostile user.
 const image, evil = "neighbour", "evil-"
 
-// mayBuffer lets the hostile user create CapacityBuffers in a namespace.
-func mayBuffer(ctx context.Context) {
+// mayCreate lets the hostile user create objects in the namespace that the admin role does not include: CapacityBuffers and
+// PodGroups.
+func mayCreate(ctx context.Context) {
 	GinkgoHelper()
-	_, err := kube.RbacV1().Roles(hostile).Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "buffer"}, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{v1beta1.GroupName}, Resources: []string{"capacitybuffers"}, Verbs: []string{"create"},
-	}}}, metav1.CreateOptions{})
+	_, err := kube.RbacV1().Roles(hostile).Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "create"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{v1beta1.GroupName}, Resources: []string{"capacitybuffers"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"scheduling.k8s.io"}, Resources: []string{"podgroups"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceclaimtemplates"}, Verbs: []string{"create"}},
+	}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	_, err = kube.RbacV1().RoleBindings(hostile).Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "buffer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "buffer"},
+		ObjectMeta: metav1.ObjectMeta{Name: "create"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "create"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: stranger}},
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -97,7 +100,6 @@ func forge(ctx context.Context) (forged int) {
 // that pull its images run in its own namespace, no machine has too many of them, and forged pods do not count.
 func expectApart(ctx context.Context) {
 	GinkgoHelper()
-	mayBuffer(ctx)
 	_, err := ours.MachineV1alpha1().MachineDeployments(namespace).Patch(ctx, pool, types.MergePatchType,
 		fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"[{namespace: %s, images: [%s]}]"}}}`, machine.PrepareAnnotation, namespace, image), metav1.PatchOptions{})
 	Expect(err).NotTo(HaveOccurred())

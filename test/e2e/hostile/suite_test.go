@@ -130,6 +130,7 @@ func connect(ctx context.Context) {
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	join(ctx)
+	mayCreate(ctx)
 	config.Impersonate = rest.ImpersonationConfig{UserName: stranger, Groups: []string{"system:authenticated"}}
 	federating = versioned.NewForConfigOrDie(config)
 	config = rest.CopyConfig(config)
