@@ -94,13 +94,7 @@ func isOfTemplate(pod *corev1.Pod, set *appsv1.DaemonSet) bool {
 
 // templatePod returns a pod of a DaemonSet as the API server completes it.
 func templatePod(set *appsv1.DaemonSet) *corev1.Pod {
-	template := &set.Spec.Template
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name, Labels: template.Labels, Annotations: template.Annotations},
-		Spec:       *template.Spec.DeepCopy(),
-	}
-	fit.CompleteSpec(&pod.Spec)
-	return pod
+	return fit.TemplatePod(set.Namespace, set.Name, &set.Spec.Template)
 }
 
 // daemonTolerations are the tolerations that every pod of a DaemonSet gets.

@@ -13,8 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit/devices"
 )
 
-// DevicesServed is one of the kinds of [Informers.Devices], which older clusters do not serve.
-var DevicesServed = resourceapi.SchemeGroupVersion.WithResource("resourceslices")
+// SlicesResource is one of those that [Informers.Devices] reads, which older clusters do not serve.
+var SlicesResource = resourceapi.SchemeGroupVersion.WithResource("resourceslices")
 
 // Devices are the informers of what decides about claims to devices. Each waits while the process lacks
 // the right to read its kind.

@@ -182,8 +182,8 @@ var podTemplatesRule = access.Rule{
 	Cluster: "target", Resource: corev1.Resource("podtemplates"), Without: "No machines are booked for ProvisioningRequests",
 }
 
-// PodGroupsServed is the kind of [Informers.PodGroups], which many clusters do not serve.
-var PodGroupsServed = schedulingv1alpha2.SchemeGroupVersion.WithResource("podgroups")
+// PodGroupsResource is what [Informers.PodGroups] reads, which many clusters do not serve.
+var PodGroupsResource = schedulingv1alpha2.SchemeGroupVersion.WithResource("podgroups")
 
 // PodGroups returns the informer of PodGroups, which waits while the process lacks the right to read
 // them. Request it only where they are served.
@@ -194,7 +194,7 @@ func (i *Informers) PodGroups() cache.SharedIndexInformer {
 }
 
 var podGroupsRule = access.Rule{
-	Cluster: "target", Resource: PodGroupsServed.GroupResource(), Without: "Reserve machines are not released for pods of a PodGroup",
+	Cluster: "target", Resource: PodGroupsResource.GroupResource(), Without: "Reserve machines are not released for pods of a PodGroup",
 }
 
 func placement(item any) ([]string, error) {

@@ -189,10 +189,8 @@ func stripJob(job *batchv1.Job) *batchv1.Job {
 
 // stripPodTemplate keeps the pod as package fit reads it.
 func stripPodTemplate(template *corev1.PodTemplate) *corev1.PodTemplate {
-	t := &template.Template
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: template.Namespace, Labels: t.Labels, Annotations: t.Annotations}, Spec: *t.Spec.DeepCopy()}
+	pod := fit.TemplatePod(template.Namespace, "", &template.Template)
 	pod.Spec.NodeName = ""
-	fit.CompleteSpec(&pod.Spec)
 	pod = fit.Slim(pod)
 	return &corev1.PodTemplate{ObjectMeta: identity(template), Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}, Spec: pod.Spec}}
 }

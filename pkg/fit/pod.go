@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	requests "k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/utils/ptr"
@@ -252,6 +253,16 @@ func clashes(a, b []port) bool {
 		}
 	}
 	return false
+}
+
+// TemplatePod returns a pod of a template as the API server completes it, before it has a node.
+func TemplatePod(namespace, name string, template *corev1.PodTemplateSpec) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: template.Labels, Annotations: template.Annotations},
+		Spec:       *template.Spec.DeepCopy(),
+	}
+	CompleteSpec(&pod.Spec)
+	return pod
 }
 
 // CompleteSpec sets in the spec of a template what the API server sets in a pod of it, and not in

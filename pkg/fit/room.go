@@ -183,6 +183,19 @@ func (r *Room) Put(p *Pod, node string) {
 	}
 }
 
+// Fill returns those of the pods that there is room for on a node, each beside the ones before it.
+func Fill(n Node, pods []*Pod) (all []*Pod) {
+	n.Closed = false
+	room := NewRoom([]Node{n})
+	for _, p := range pods {
+		if room.Ask(p, n.Object.Name) == Fits {
+			room.Put(p, n.Object.Name)
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // Remove undoes the last Put of a pod on a node.
 func (r *Room) Remove(p *Pod, node string) {
 	if i, ok := r.number[node]; ok {

@@ -51,6 +51,12 @@ func HasReserveTaint(taints []corev1.Taint) bool {
 	return slices.ContainsFunc(taints, IsReserveTaint)
 }
 
+// AddReserveTaint gives a Node the reserve taint in place of any that it has. Its list of taints may be
+// shared, and is not changed.
+func AddReserveTaint(n *corev1.Node) {
+	n.Spec.Taints = append(slices.DeleteFunc(slices.Clone(n.Spec.Taints), IsReserveTaint), corev1.Taint{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule})
+}
+
 // NodeReady reports whether pods can be bound to a Node. A Node that has just become ready is still
 // tainted for a moment.
 func NodeReady(n *corev1.Node) bool {

@@ -28,6 +28,15 @@ func SampleNode(s Snapshot) *corev1.Node {
 	return &complete
 }
 
+// NodeLike returns a Node that has the same room for pods as a sample, and a name of its own.
+func NodeLike(sample *corev1.Node, name string) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: maps.Clone(sample.Labels)}, Spec: corev1.NodeSpec{Taints: sample.Spec.Taints}, Status: sample.Status}
+	if _, ok := n.Labels[corev1.LabelHostname]; ok {
+		n.Labels[corev1.LabelHostname] = name
+	}
+	return n
+}
+
 // described returns what the MachineClass says that a machine offers; nil if it says nothing.
 func (s *Snapshot) described() corev1.ResourceList {
 	if s.Class == nil || s.Class.NodeTemplate == nil {

@@ -5,82 +5,27 @@ package app
 import (
 	"context"
 	"fmt"
-	"time"
-
-	"k8s.io/klog/v2"
 
 	"github.com/evenkeel/evenkeel/internal/connect"
-	"github.com/evenkeel/evenkeel/internal/connect/machines"
 	"github.com/evenkeel/evenkeel/internal/handlers"
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	bufferv1beta1 "github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
-	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
-	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
-	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // buffersName names the controller that keeps room for the chunks of CapacityBuffers.
 const buffersName = "capacitybuffer"
 
-// buffersRetry is how often the API servers are asked for Reserves and CapacityBuffers while they
-// do not serve them.
-const buffersRetry = 30 * time.Second
-
 // runBuffers keeps room for the chunks of CapacityBuffers, once there is one of Evenkeel's strategy
 // or something is left of one.
 func (p *process) runBuffers(ctx context.Context) error {
-	if p.target == nil {
-		<-ctx.Done() // there are no pods to keep room for
-		return nil
-	}
-	control, err := machines.Evenkeel(p.control)
-	if err != nil {
-		return fmt.Errorf("make client for reserves: %w", err)
-	}
-	targets, err := machines.Evenkeel(p.target)
-	if err != nil {
-		return fmt.Errorf("make client for capacity buffers: %w", err)
-	}
-	if !connect.AwaitKind(ctx, control.Discovery(), autoscalingv1alpha1.SchemeGroupVersion.WithResource("reserves"), buffersRetry, func() {}) {
-		return nil
-	}
-	awaitReserveRights(ctx, p.rights, control, p.options.Namespace)
-	reserves := control.AutoscalingV1alpha1().Reserves(p.options.Namespace)
-	if !connect.AwaitKind(ctx, targets.Discovery(), bufferv1beta1.SchemeGroupVersion.WithResource("capacitybuffers"), buffersRetry, withdrawBuffers(ctx, reserves)) {
-		return nil
-	}
-	return p.keepRoom(ctx, control, targets)
-}
-
-// withdrawBuffers deletes what is left of buffers when it is called for the second time: an API
-// server that begins to serve may not show all kinds at once.
-func withdrawBuffers(ctx context.Context, reserves autoscalingclient.ReserveInterface) func() {
-	return atSecondTime(func() error {
-		err := capacitybuffer.Withdraw(ctx, reserves)
-		if err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Deleting the Reserves of CapacityBuffers")
-		}
-		return err
-	})
-}
-
-// atSecondTime returns a function that acts when it is called for the second time, and again after an
-// error.
-func atSecondTime(act func() error) func() {
-	calls := 0
-	return func() {
-		if calls++; calls == 2 && act() != nil {
-			calls = 1
-		}
-	}
+	return p.runAsking(ctx, bufferv1beta1.SchemeGroupVersion.WithResource("capacitybuffers"), capacitybuffer.Withdraw, p.keepRoom)
 }
 
 func (p *process) keepRoom(ctx context.Context, control, targets evenkeel.Interface) error {
-	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(targets, 0, evenkeelinformers.WithTransform(capacitybuffer.StripBuffer), evenkeelinformers.WithTweakListOptions(written.ListStored))
-	asked := evenkeelinformers.NewSharedInformerFactoryWithOptions(control, 0, evenkeelinformers.WithNamespace(p.options.Namespace), evenkeelinformers.WithTweakListOptions(written.ListStored))
+	objects, asked := asking(control, targets, p.options.Namespace, capacitybuffer.StripBuffer)
 	buffers := readBuffers(objects, p.rights)
 	reserves, err := readReserves(asked, p.rights, p.options.Namespace)
 	if err != nil {

@@ -114,10 +114,10 @@ func (o *ReleaseOptions) options(p *process, core kubernetes.Interface, events r
 			}
 		},
 		PodGroupsServed: func(ctx context.Context) bool {
-			return connect.AwaitKind(ctx, core.Discovery(), target.PodGroupsServed, onDemandRetry, func() {})
+			return connect.AwaitKind(ctx, core.Discovery(), target.PodGroupsResource, onDemandRetry, func() {})
 		},
 		DevicesServed: func(ctx context.Context) bool {
-			return connect.AwaitKind(ctx, core.Discovery(), target.DevicesServed, onDemandRetry, func() {})
+			return connect.AwaitKind(ctx, core.Discovery(), target.SlicesResource, onDemandRetry, func() {})
 		},
 		GroupRecorder: events, Pods: core.CoreV1(),
 		Control: p.clusters.control, Target: p.clusters.target,

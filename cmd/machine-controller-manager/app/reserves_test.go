@@ -23,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/running"
@@ -131,7 +132,7 @@ var _ = Describe("The controller of CapacityBuffers", Serial, func() {
 			_, err := reserves.Create(ctx, r, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())
 		}
-		withdraw := withdrawBuffers(ctx, reserves)
+		withdraw := withdrawing(ctx, reserves, capacitybuffer.Withdraw)
 		names := func() (all []string) {
 			list, err := reserves.List(ctx, metav1.ListOptions{})
 			Expect(err).NotTo(HaveOccurred())

@@ -182,7 +182,7 @@ func (c Clients) readTarget(r *reading) {
 	listInto(r, c.Target, appsv1.SchemeGroupVersion.WithResource("daemonsets"), "", &r.o.Daemons)
 	listInto(r, c.Target, appsv1.SchemeGroupVersion.WithResource("replicasets"), "", &r.o.ReplicaSets)
 	listInto(r, c.Target, batchv1.SchemeGroupVersion.WithResource("jobs"), "", &r.o.Jobs)
-	listInto(r, c.Target, target.PodGroupsServed, "", &r.o.PodGroups)
+	listInto(r, c.Target, target.PodGroupsResource, "", &r.o.PodGroups)
 	devices := resourceapi.SchemeGroupVersion.WithResource
 	listInto(r, c.Target, devices("resourceslices"), "", &r.o.Slices)
 	listInto(r, c.Target, devices("deviceclasses"), "", &r.o.DeviceClasses)

@@ -53,7 +53,7 @@ func (c *Controller) admit(ctx context.Context, name string) (again time.Duratio
 		}
 		klog.FromContext(ctx).Info("Removing the registration taint of a node that no machine names", "node", name)
 	case pool.Marked(m) && !pool.HasReserveTaint(after.Spec.Taints):
-		after.Spec.Taints = append(after.Spec.Taints, corev1.Taint{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule})
+		pool.AddReserveTaint(after)
 	}
 	c.memory.forgetStranger(node.UID)
 	return 0, newApplication(c, plan.View{}).changeNode(ctx, plan.NodeChange{Before: node, After: after})

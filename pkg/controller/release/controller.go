@@ -121,7 +121,8 @@ type Controller struct {
 	refusals refusals
 	refused  refusedRaises
 	claimed  plan.Claimed
-	said     shortages
+	// said is what was last said about groups that lack machines, by namespace/name.
+	said map[string]string
 	// rested is when the next decision may begin: as long after the last one as that took, so that
 	// half of the time is left for others.
 	rested time.Time

@@ -34,7 +34,7 @@ func (o *onDemand) want() bool {
 	return o.complete.Load()
 }
 
-// readOnDemand reads kinds once they are wanted and served. The informers are requested then.
+// readOnDemand waits until kinds are wanted and served, and then requests and starts their informers.
 func (c *Controller) readOnDemand(ctx context.Context, o *onDemand, informers func() []cache.SharedIndexInformer) {
 	select {
 	case <-ctx.Done():

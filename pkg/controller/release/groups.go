@@ -31,21 +31,18 @@ func (c *Controller) groupsOf(waiting []*fit.Pod, all []*cachedPod) map[string]p
 			bound[name]++
 		}
 	}
-	groups := make(map[string]plan.PodGroup, len(names))
+	groups, store := make(map[string]plan.PodGroup, len(names)), c.informers.PodGroups().GetIndexer()
 	for name := range names {
-		if group := stores.Find[schedulingv1alpha2.PodGroup](c.informers.PodGroups().GetIndexer(), name); group != nil {
+		if group := stores.Find[schedulingv1alpha2.PodGroup](store, name); group != nil {
 			groups[name] = plan.PodGroupOf(group, bound[name])
 		}
 	}
 	return groups
 }
 
-// shortages are what was last said about groups that lack machines, by namespace/name.
-type shortages map[string]string
-
 // recordShortages says what groups lack, each time that it changes.
 func (c *Controller) recordShortages(all []plan.Shortage) {
-	said := shortages{}
+	said := map[string]string{}
 	for _, s := range all {
 		group := stores.Find[schedulingv1alpha2.PodGroup](c.informers.PodGroups().GetIndexer(), s.Group)
 		if group == nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
-// group creates a PodGroup of which so many pods start together.
+// group creates a PodGroup that starts once this many pods can start together.
 func (c *cluster) group(name string, least int32) {
 	GinkgoHelper()
 	g := &schedulingv1alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name}}

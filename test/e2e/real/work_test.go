@@ -46,7 +46,7 @@ func (p pool) work(ctx context.Context, replicas int32, image string) {
 	p.workWith(ctx, replicas, image, "600m")
 }
 
-// workWith runs that many pods, each of which requests this much CPU.
+// workWith runs this many pods, each of which requests this much CPU.
 func (p pool) workWith(ctx context.Context, replicas int32, image, cpu string) {
 	GinkgoHelper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Spec: appsv1.DeploymentSpec{

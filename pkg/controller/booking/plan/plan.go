@@ -9,7 +9,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -210,7 +209,7 @@ func (r Request) seconds(name string) (time.Duration, bool) {
 	if err != nil || n <= 0 {
 		return 0, false
 	}
-	return min(time.Duration(min(n, int(maxBooking.Seconds())))*time.Second, maxBooking), true
+	return time.Duration(min(n, int(maxBooking.Seconds()))) * time.Second, true
 }
 
 func (r Request) bookingTime() time.Duration {
@@ -251,7 +250,7 @@ func (r *round) machinesFor(request Request) (map[string]int, string) {
 		if request.Templates[i] == nil {
 			return nil, fmt.Sprintf("PodTemplate %s does not exist in namespace %s", set.PodTemplateRef.Name, o.Namespace)
 		}
-		pod := fit.Read(podOf(request.Templates[i]), true)
+		pod := fit.Read(templatePod(request.Templates[i]), true)
 		if pod.Unclear != "" {
 			return nil, fmt.Sprintf("It cannot be decided where a pod of PodTemplate %s can run: %s", set.PodTemplateRef.Name, pod.Unclear)
 		}
@@ -287,12 +286,10 @@ func (r *round) machinesFor(request Request) (map[string]int, string) {
 // maxPods is how many pods a request can be for.
 const maxPods = 5000
 
-// podOf returns a pod of a template as the API server would complete it.
-func podOf(template *corev1.PodTemplate) *corev1.Pod {
-	t := &template.Template
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: template.Namespace, Name: template.Name, Labels: t.Labels, Annotations: t.Annotations}, Spec: *t.Spec.DeepCopy()}
+// templatePod returns a pod of a template as one that waits, alone.
+func templatePod(template *corev1.PodTemplate) *corev1.Pod {
+	pod := fit.TemplatePod(template.Namespace, template.Name, &template.Template)
 	pod.Spec.NodeName, pod.Spec.SchedulingGates, pod.Spec.SchedulingGroup = "", nil, nil
-	fit.CompleteSpec(&pod.Spec)
 	return pod
 }
 
@@ -319,7 +316,7 @@ func (r *round) freeMachines(most int) (nodes []fit.Node, groups []fit.Group, po
 			continue
 		}
 		g := fit.Group{Name: name, Limit: n}
-		daemons := r.daemonsOn(spareNode(p, 0))
+		daemons := fit.Fill(spareNode(p, 0), r.Daemons)
 		for i := range n {
 			node := spareNode(p, i)
 			node.Pods = daemons
@@ -333,23 +330,7 @@ func (r *round) freeMachines(most int) (nodes []fit.Node, groups []fit.Group, po
 
 // spareNode returns a machine in reserve, as a Node.
 func spareNode(p Pool, i int) fit.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s/%d", p.Deployment.Name, i), Labels: maps.Clone(p.Node.Labels)}, Status: p.Node.Status}
-	if _, ok := n.Labels[corev1.LabelHostname]; ok {
-		n.Labels[corev1.LabelHostname] = n.Name
-	}
-	n.Spec.Taints = append(slices.DeleteFunc(slices.Clone(p.Node.Spec.Taints), pool.IsReserveTaint), corev1.Taint{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule})
+	n := pool.NodeLike(p.Node, fmt.Sprintf("%s/%d", p.Deployment.Name, i))
+	pool.AddReserveTaint(n)
 	return fit.Node{Object: n, Without: []string{machine.ReserveTaintKey}, Closed: true}
-}
-
-// daemonsOn returns the pods of DaemonSets that start on a node, as far as there is room.
-func (r *round) daemonsOn(n fit.Node) (all []*fit.Pod) {
-	n.Closed = false
-	room := fit.NewRoom([]fit.Node{n})
-	for _, p := range r.Daemons {
-		if room.Ask(p, n.Object.Name) == fit.Fits {
-			room.Put(p, n.Object.Name)
-			all = append(all, p)
-		}
-	}
-	return all
 }

@@ -4,8 +4,6 @@ package plan
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"reflect"
 	"slices"
 
@@ -21,18 +19,10 @@ const (
 	OwnLabel = "autoscaling.evenkeel.dev/provisioning-requests"
 
 	namePrefix = "provisioning-requests."
-	maxName    = 253
 )
 
 // ReserveName is the name of the Reserve that holds what is booked in a MachineDeployment.
-func ReserveName(deployment string) string {
-	name := namePrefix + deployment
-	if len(name) > maxName {
-		sum := sha256.Sum256([]byte(deployment))
-		return namePrefix + hex.EncodeToString(sum[:])
-	}
-	return name
-}
+func ReserveName(deployment string) string { return autoscaling.ReserveNameFor(namePrefix, deployment) }
 
 // Name is the name of the Reserve.
 func (c Change) Name() string {

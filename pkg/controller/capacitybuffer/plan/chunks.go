@@ -109,12 +109,8 @@ func chunkOf(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec) *
 
 // CompletedPod returns a pod of a template as the API server would complete it.
 func CompletedPod(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "chunk", Labels: template.Labels, Annotations: template.Annotations},
-		Spec:       *template.Spec.DeepCopy(),
-	}
+	pod := fit.TemplatePod(namespace, "chunk", template)
 	pod.Spec.NodeName, pod.Spec.SchedulingGates = "", nil
-	fit.CompleteSpec(&pod.Spec)
 	return pod
 }
 

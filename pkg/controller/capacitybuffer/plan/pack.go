@@ -5,11 +5,8 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
@@ -79,7 +76,7 @@ func (v *View) newSite(p Pool, limit int) site {
 		s.current, s.dedicated = int(max(0, r.Spec.Replicas)), dedications(r)
 		s.blocked = s.blocked || slices.ContainsFunc(r.Status.Pools, func(p autoscaling.ReservePoolStatus) bool { return p.Blocked })
 	}
-	s.daemons = v.daemonsOn(s.reserveNode(0))
+	s.daemons = fit.Fill(s.reserveNode(0), v.Daemons)
 	return s
 }
 
@@ -113,33 +110,16 @@ func poolLabel(name string) string { return v1beta1.PoolAnnotation + "/" + name 
 
 // reserveNode returns a machine in reserve, as a Node.
 func (s *site) reserveNode(i int) fit.Node {
-	n := &corev1.Node{ObjectMeta: s.Node.ObjectMeta, Status: s.Node.Status}
-	n.Name, n.Labels = fmt.Sprintf("%s/%d", s.Deployment.Name, i), maps.Clone(s.Node.Labels)
+	n := pool.NodeLike(s.Node, fmt.Sprintf("%s/%d", s.Deployment.Name, i))
+	pool.AddReserveTaint(n)
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
-	}
-	if _, ok := n.Labels[corev1.LabelHostname]; ok {
-		n.Labels[corev1.LabelHostname] = n.Name
 	}
 	n.Labels[poolLabel(s.Deployment.Name)] = ""
 	if name := pool.WorkerPoolOf(s.Deployment); name != "" {
 		n.Labels[poolLabel(name)] = ""
 	}
-	n.Spec.Taints = append(slices.DeleteFunc(slices.Clone(s.Node.Spec.Taints), pool.IsReserveTaint), corev1.Taint{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule})
 	return fit.Node{Object: n, Without: []string{machine.ReserveTaintKey}, Closed: true, Pods: s.daemons}
-}
-
-// daemonsOn returns the pods of DaemonSets that start on a node, as far as there is room.
-func (v *View) daemonsOn(n fit.Node) (all []*fit.Pod) {
-	n.Closed = false
-	room := fit.NewRoom([]fit.Node{n})
-	for _, p := range v.Daemons {
-		if room.Ask(p, n.Object.Name) == fit.Fits {
-			room.Put(p, n.Object.Name)
-			all = append(all, p)
-		}
-	}
-	return all
 }
 
 // packWork bounds the work of one packing of all classes; see [fit.MaxWork].

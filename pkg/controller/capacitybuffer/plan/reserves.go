@@ -4,8 +4,6 @@ package plan
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"reflect"
 	"slices"
@@ -24,19 +22,11 @@ const (
 	OwnLabel = v1beta1.ReserveLabel
 
 	namePrefix = "capacity-buffers."
-	maxName    = 253
 )
 
 // ReserveName is the name of the Reserve that holds the chunks of all buffers in a
 // MachineDeployment.
-func ReserveName(deployment string) string {
-	name := namePrefix + deployment
-	if len(name) > maxName {
-		sum := sha256.Sum256([]byte(deployment))
-		return namePrefix + hex.EncodeToString(sum[:])
-	}
-	return name
-}
+func ReserveName(deployment string) string { return autoscaling.ReserveNameFor(namePrefix, deployment) }
 
 // NewReserve returns this Reserve.
 func NewReserve(namespace string, r Request) *autoscaling.Reserve {

@@ -8,7 +8,6 @@
 package plan
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/fit/devices"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Outcome is what a decision means for a waiting pod.
@@ -238,24 +238,19 @@ func (r *round) missingDaemons(n Node) []*fit.Pod {
 			there[key{p.Object.Namespace, owner.UID}] = true
 		}
 	}
-	var all []*fit.Pod
-	room := fit.NewRoom([]fit.Node{{Object: n.Object, Pods: n.Pods, Without: reserveTaint}})
+	var missing []*fit.Pod
 	for _, d := range r.Daemons {
-		if !there[key{d.Pod.Object.Namespace, d.Owner}] && room.Ask(d.Pod, n.Object.Name) == fit.Fits {
-			room.Put(d.Pod, n.Object.Name)
-			all = append(all, d.Pod)
+		if !there[key{d.Pod.Object.Namespace, d.Owner}] {
+			missing = append(missing, d.Pod)
 		}
 	}
-	return all
+	return fit.Fill(fit.Node{Object: n.Object, Pods: n.Pods, Without: reserveTaint}, missing)
 }
 
-// nodeLike returns a node that has the same room for pods as a sample, and a name of its own.
+// nodeLike returns a node that has the same room for pods and the same devices as a sample, and a name of
+// its own.
 func nodeLike(sample *corev1.Node, name string) *corev1.Node {
-	n := &corev1.Node{Spec: corev1.NodeSpec{Taints: sample.Spec.Taints}, Status: sample.Status}
-	n.Name, n.Labels = name, maps.Clone(sample.Labels)
-	if _, ok := n.Labels[corev1.LabelHostname]; ok {
-		n.Labels[corev1.LabelHostname] = name
-	}
+	n := pool.NodeLike(sample, name)
 	devices.Like(n, sample.Name)
 	return n
 }

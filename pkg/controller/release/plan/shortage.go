@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/internal/plural"
-	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 const (
@@ -59,7 +59,7 @@ func (r *round) shortageOf(name string, g *gang) Shortage {
 		if sample := pools[group.Name].Sample; sample != nil {
 			for n := range min(len(g.pods), maxLacking) {
 				added := nodeLike(sample, fmt.Sprintf("%s/lacking/%d", group.Name, n))
-				added.Spec.Taints = append(slices.Clone(added.Spec.Taints), corev1.Taint{Key: v1alpha1.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule})
+				pool.AddReserveTaint(added)
 				nodes = append(nodes, fit.Node{Object: added, Closed: true, Without: reserveTaint, Pods: r.missingDaemons(Node{Object: added})})
 				group.Nodes = append(group.Nodes, added.Name)
 			}
