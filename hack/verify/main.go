@@ -31,7 +31,7 @@ var checks = []check{
 	{"rooms", "see CONTRIBUTING.md", strays},
 	{"paths in documents", "correct the document", func() ([]string, error) { return deadPaths(os.DirFS(".")) }},
 	{"glossary", "explain a word on the page that uses it", longGlossary},
-	{"go.mod and go.sum", "run: go mod tidy", func() ([]string, error) { return output("go", "mod", "tidy", "-diff") }},
+	{"go.mod and go.sum", "run: go mod tidy, here and in gardener", untidy},
 	{"versions of modules", "require the same version in each of these go.mod files", differingVersions},
 	{"generated code", "run: make generate", generatedDiff},
 	{"go vet", "", func() ([]string, error) { return output("go", "vet", "./...") }},
@@ -99,6 +99,19 @@ func run(chosen []check) bool {
 		}
 	}
 	return !failed
+}
+
+// untidy checks gardener too: it imports the packages of this module, so what they need is in its go.sum as well.
+func untidy() ([]string, error) {
+	var wrong []string
+	for _, module := range []string{".", "gardener"} {
+		diff, err := output("go", "-C", module, "mod", "tidy", "-diff")
+		if err != nil {
+			return nil, err
+		}
+		wrong = append(wrong, diff...)
+	}
+	return wrong, nil
 }
 
 // output runs a command that prints what is wrong, and nothing where all is well.
