@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/kueue"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
@@ -102,6 +103,8 @@ func StripPod(pod *corev1.Pod) *corev1.Pod {
 	if name := machine.RequestOf(pod); name != "" {
 		metav1.SetMetaDataAnnotation(&slim.ObjectMeta, provisioningv1.ConsumeAnnotation, bounded(name))
 	}
+	group, pods := kueue.Group(pod)
+	kueue.SetGroup(slim, bounded(group), pods)
 	keepEviction(slim, pod)
 	return slim
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
+	"github.com/evenkeel/evenkeel/internal/kueue"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
@@ -289,6 +290,25 @@ var _ = Describe("What is kept", func() {
 		want.Annotations, want.Spec.Template = nil, corev1.PodTemplateSpec{}
 		want.Status.CompletedIndexes, want.Status.Conditions = "", []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
 		Expect(slim).To(Equal(want))
+	})
+
+	It("of a pod that Kueue admits with others is the name of its group, and how many they are", func() {
+		const name, count = "kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/pod-group-total-count"
+		for _, pod := range []metav1.ObjectMeta{
+			{Labels: map[string]string{name: "g"}, Annotations: map[string]string{count: "3", "a": huge}},
+			{Annotations: map[string]string{name: "g", count: "3"}},
+			{Labels: map[string]string{name: "other"}, Annotations: map[string]string{name: "g", count: "3"}},
+		} {
+			group, pods := kueue.Group(target.StripPod(&corev1.Pod{ObjectMeta: pod, Spec: corev1.PodSpec{Containers: make([]corev1.Container, 1)}}))
+			Expect(group).To(Equal("g"))
+			Expect(pods).To(Equal(3))
+		}
+		for _, annotations := range []map[string]string{{}, {count: "x"}, {count: "0"}, {count: "3", "kueue.x-k8s.io/pod-group-fast-admission": "true"}, {count: "3", "kueue.x-k8s.io/pod-group-serving": "true"}} {
+			group, _ := kueue.Group(target.StripPod(&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{name: "g"}, Annotations: annotations}, Spec: corev1.PodSpec{Containers: make([]corev1.Container, 1)},
+			}))
+			Expect(group).To(BeEmpty())
+		}
 	})
 
 	It("of a PodGroup is how many of its pods start together, and whether it has other rules", func() {

@@ -46,6 +46,19 @@ func member(group string) func(*corev1.Pod) {
 	}
 }
 
+// admitted makes a pod one of a group of so many that Kueue admits.
+func admitted(group string, pods string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Labels["kueue.x-k8s.io/pod-group-name"] = group
+		p.Annotations = map[string]string{"kueue.x-k8s.io/pod-group-total-count": pods}
+	}
+}
+
+// gated makes a pod wait for its queue.
+func gated(p *corev1.Pod) {
+	p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
+}
+
 // halves are the groups of which some pods have a Node and others have none, as in "g: 2 of 3".
 func (c *cluster) halves() (all []string) {
 	pods, bound := map[string]int{}, map[string]int{}
@@ -204,6 +217,66 @@ var _ = Describe("Storms over groups", func() {
 			before := len(c.Writes())
 			time.Sleep(2 * time.Hour)
 			Expect(c.writes(before)).To(BeEmpty())
+		})
+	})
+})
+
+var _ = Describe("A group of pods that Kueue admits", func() {
+	It("gets machines once all of its pods are admitted, and none before that", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.create(Pods(2, "g", 4000, admitted("g", "3"))...)
+			c.create(Pod("late", 4000, admitted("g", "3"), gated))
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"))
+			world.Patch(c.core.CoreV1().Pods(ns), "late", `{"spec":{"schedulingGates":null}}`)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=4"))
+			Expect(c.waiting()).To(BeZero())
+		})
+	})
+
+	It("gets none while the reserve has too few, which an event on a pod says", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.create(Pods(3, "g", 4000, admitted("g", "3"))...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"))
+			Expect(c.events()).To(Equal([]string{"ReserveTooSmall: For 3 pods to start together, the reserve lacks 1 machine of MachineDeployment " + ns + "/a (zone a)"}))
+		})
+	})
+
+	It("starts again with the pods that have not succeeded", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 1, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			for name, phase := range map[string]string{"done": "Succeeded", "broken": "Failed"} {
+				c.create(Pod(name, 4000, admitted("g", "3"), func(p *corev1.Pod) { p.Spec.NodeName = "gone" }))
+				c.patchPod(name, `{"status":{"phase":"`+phase+`"}}`)
+			}
+			c.create(Pods(2, "again", 4000, admitted("g", "3"))...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"), "one machine is too few for two pods")
+			c.patch("a", `{"spec":{"excessReplicas":2}}`)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=3"))
+			Expect(c.waiting()).To(BeZero())
+		})
+	})
+
+	It("is served pod by pod if Kueue admits it before all of them exist", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.create(Pods(2, "g", 4000, admitted("g", "3"), func(p *corev1.Pod) { p.Annotations["kueue.x-k8s.io/pod-group-fast-admission"] = "true" })...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=3"))
 		})
 	})
 })

@@ -10,6 +10,7 @@ import (
 
 	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 
+	"github.com/evenkeel/evenkeel/internal/kueue"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
@@ -37,6 +38,13 @@ func PodGroupOf(g *schedulingv1alpha2.PodGroup, bound int) PodGroup {
 	return is
 }
 
+// PodGroupOfKueue reads a group of pods that Kueue admits together from the oldest of those that wait. Of
+// the others, a number have a Node or have succeeded.
+func PodGroupOfKueue(p *fit.Pod, others int) PodGroup {
+	_, least := kueue.Group(p.Object)
+	return PodGroup{Created: p.Object.CreationTimestamp.Time, Least: least, Bound: others}
+}
+
 // gang is the waiting pods of a group that start together, or not at all.
 type gang struct {
 	pods []*fit.Pod
@@ -56,10 +64,14 @@ func (g *gang) priority() int32 {
 	return slices.MaxFunc(g.pods, func(a, b *fit.Pod) int { return cmp.Compare(a.Priority(), b.Priority()) }).Priority()
 }
 
-// GroupName returns the namespace and the name of the group of a pod; empty if it has none.
+// GroupName returns the namespace and the name of the PodGroup of a pod, or with a prefix of the group
+// of pods that Kueue admits with it; empty if it has none.
 func GroupName(p *fit.Pod) string {
 	if name := p.Group(); name != "" {
 		return p.Object.Namespace + "/" + name
+	}
+	if name, _ := kueue.Group(p.Object); name != "" {
+		return p.Object.Namespace + "/kueue:" + name
 	}
 	return ""
 }

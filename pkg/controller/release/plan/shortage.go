@@ -27,6 +27,8 @@ type Shortage struct {
 	// Group is its namespace/name, and Pods is how many pods have to start together.
 	Group string
 	Pods  int
+	// Member is one of these pods.
+	Member *corev1.Pod
 	// Lacking are machines beside those that can be released; empty if no number of machines suffices.
 	Lacking []Lacking
 }
@@ -44,7 +46,7 @@ type Lacking struct {
 
 // shortageOf finds out which machines a gang lacks, by adding machines to the reserve of each pool.
 func (r *round) shortageOf(name string, g *gang) Shortage {
-	s := Shortage{Group: name, Pods: g.least}
+	s := Shortage{Group: name, Pods: g.least, Member: g.pods[0].Object}
 	nodes := slices.DeleteFunc(slices.Clone(r.nodes), func(n fit.Node) bool { return r.opened[n.Object.Name] != nil })
 	groups := r.groupsOf("")
 	pools := map[string]Pool{}
