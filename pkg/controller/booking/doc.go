@@ -14,7 +14,7 @@
 // Reserves, MachineDeployments, MachineSets, Machines and MachineClasses of the control cluster.
 //
 // Writes: the Reserves that it has created, and the status of requests of the class
-// evenkeel.dev/reserved.
+// reserved.evenkeel.dev.
 //
 // Never: a request of another class; a Reserve without its label; the spec of a request; a pod.
 //

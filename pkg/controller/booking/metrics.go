@@ -19,7 +19,7 @@ type metrics struct {
 	requests cache.Indexer
 }
 
-var requestsMetric = prometheus.NewDesc("evenkeel_booking_requests", "ProvisioningRequests of the class evenkeel.dev/reserved, by state (Waiting, Provisioned, Failed, Expired).", []string{"state"}, nil)
+var requestsMetric = prometheus.NewDesc("evenkeel_booking_requests", "ProvisioningRequests of the class reserved.evenkeel.dev, by state (Waiting, Provisioned, Failed, Expired).", []string{"state"}, nil)
 
 func newMetrics(r prometheus.Registerer, requests cache.Indexer) *metrics {
 	m := &metrics{requests: requests, writes: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ClassReserved is the provisioning class of the requests that Evenkeel serves: machines are booked
 // from the reserve, for all pods or for none.
-const ClassReserved = "evenkeel.dev/reserved"
+const ClassReserved = "reserved.evenkeel.dev"
 
 // Parameters of requests of the class [ClassReserved].
 const (
@@ -73,9 +73,10 @@ type ProvisioningRequestSpec struct {
 	// +listType=atomic
 	PodSets []PodSet `json:"podSets"`
 
-	// ProvisioningClassName is who provisions machines, and how. "evenkeel.dev/reserved" books them from
+	// ProvisioningClassName is who provisions machines, and how. "reserved.evenkeel.dev" books them from
 	// the reserve.
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	ProvisioningClassName string `json:"provisioningClassName"`
 
 	// Parameters of the provisioning class.

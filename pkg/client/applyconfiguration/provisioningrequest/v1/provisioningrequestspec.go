@@ -15,7 +15,7 @@ import (
 type ProvisioningRequestSpecApplyConfiguration struct {
 	// PodSets are the pods.
 	PodSets []PodSetApplyConfiguration `json:"podSets,omitempty"`
-	// ProvisioningClassName is who provisions machines, and how. "evenkeel.dev/reserved" books them from
+	// ProvisioningClassName is who provisions machines, and how. "reserved.evenkeel.dev" books them from
 	// the reserve.
 	ProvisioningClassName *string `json:"provisioningClassName,omitempty"`
 	// Parameters of the provisioning class.
