@@ -46,6 +46,8 @@ const (
 	DecideAgain
 	// RemindNames repeats the deletion of named machines.
 	RemindNames
+	// TogetherOnly releases machines for the pods of a group together.
+	TogetherOnly
 )
 
 // direction is how a number changes.

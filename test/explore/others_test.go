@@ -51,6 +51,23 @@ var _ = Describe("Every interleaving of those who raise replicas", func() {
 	)
 })
 
+var _ = Describe("Every interleaving of two groups of pods that need the same reserve", func() {
+	DescribeTable("keeps the laws and comes to rest", func(m Gangs) {
+		m.Faults = 2 * *faults // pods that come are among them
+		expectLaws(NewGangs(m))
+	},
+		Entry("with machines for one of them", Gangs{Sizes: [2]int{2, 2}, Spare: 2, Max: 4}),
+		Entry("with a machine too few for both", Gangs{Sizes: [2]int{2, 2}, Spare: 3, Max: 4}),
+		Entry("with a smaller one", Gangs{Sizes: [2]int{3, 1}, Spare: 3, Max: 4}),
+		Entry("with a small maximum", Gangs{Sizes: [2]int{2, 1}, Spare: 2, Max: 3}),
+	)
+
+	DescribeTable("breaks a law without each guard and promise", func(m Gangs, law string) { expectBroken(NewGangs(m), law) },
+		Entry("of versions", Gangs{Sizes: [2]int{2, 2}, Spare: 2, Max: 4, Faults: 2, Unguarded: GuardVersion}, "I9"),
+		Entry("of pods that start together", Gangs{Sizes: [2]int{2, 2}, Spare: 3, Max: 4, Faults: 2, Unguarded: TogetherOnly}, "G1"),
+	)
+})
+
 var _ = Describe("Every interleaving of removals by an autoscaler", func() {
 	DescribeTable("keeps the laws and comes to rest", func(m Removals) {
 		m.Faults += *faults
