@@ -49,6 +49,17 @@ var _ = Describe("A hostile user of one namespace", Ordered, func() {
 		expectNothingForStrangers(ctx)
 	})
 
+	It("who has 10,000 pods start in groups, each with a claim to a device, does not affect others", func(ctx context.Context) {
+		before := pids()
+		regroup(ctx, 10_000)
+		byHand, released := measure(ctx, 10*time.Second)
+		report("beside 10,000 groups and claims", byHand, released)
+		expectHalf("beside 10,000 groups and claims")
+		Expect(pids()).To(Equal(before), "none has died")
+		expectNothingForStrangers(ctx)
+		disband(ctx)
+	})
+
 	It("who federates thousands of the largest objects does not affect others", func(ctx context.Context) {
 		before := pids()
 		Expect(federate(ctx, 2000)).To(Succeed())

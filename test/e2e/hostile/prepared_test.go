@@ -32,7 +32,7 @@ func mayCreate(ctx context.Context) {
 	_, err := kube.RbacV1().Roles(hostile).Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "create"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{v1beta1.GroupName}, Resources: []string{"capacitybuffers"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"scheduling.k8s.io"}, Resources: []string{"podgroups"}, Verbs: []string{"create"}},
-		{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceclaimtemplates"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"resource.k8s.io"}, Resources: []string{"resourceclaims", "resourceclaimtemplates"}, Verbs: []string{"create"}},
 	}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	_, err = kube.RbacV1().RoleBindings(hostile).Create(ctx, &rbacv1.RoleBinding{
