@@ -117,7 +117,7 @@ test-tools: ## Run the tests of the release and mutation tools (separate modules
 ##@ Search for faults (each takes hours)
 
 # What nightly runs.
-NIGHT = storms laws soak explore mutants test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-rbac-federation e2e-federation-long e2e-parity e2e-docs e2e-nodegroup e2e-autoscaler e2e-gardener e2e-hostile
+NIGHT = storms laws soak explore mutants test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-rbac-federation e2e-federation-long e2e-parity e2e-kueue e2e-docs e2e-nodegroup e2e-autoscaler e2e-gardener e2e-hostile
 # Real machines need root.
 REAL := $(if $(filter 0,$(shell id -u)),e2e-real)
 
@@ -127,7 +127,7 @@ nightly: ## Run these and all long tests one after the other, with one result li
 	@go run ./test/nightly $(NIGHT) $(REAL)
 
 STORMS ?= 300
-STORMY = ./test/sim/storm ./test/reserve ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/capacitybuffer \
+STORMY = ./test/sim/storm ./test/reserve ./pkg/controller/balance ./pkg/controller/balancer ./pkg/controller/booking ./pkg/controller/capacitybuffer \
 	./pkg/controller/federatedhpa ./pkg/controller/machinedeployment ./pkg/controller/release ./pkg/controller/reserves ./pkg/provider/nodegroup
 
 .PHONY: storms
@@ -194,6 +194,11 @@ e2e-stock: ## Run the specs that do not need Evenkeel against stock machine-cont
 e2e-parity: ## Compare the API writes of Evenkeel without an excess, and what they lead to, with those of the stock binary
 	@$(UP) build
 	go test -count=1 -timeout=30m ./test/e2e/parity -ginkgo.v -ginkgo.no-color
+
+.PHONY: e2e-kueue
+e2e-kueue: ## Run Jobs in the queues of an unmodified Kueue (the first build takes minutes)
+	@$(UP) build
+	go test -count=1 -timeout=40m ./test/e2e/kueue -ginkgo.v -ginkgo.no-color
 
 .PHONY: e2e-rbac
 e2e-rbac: AUDIT = $(CURDIR)/.local/audit
