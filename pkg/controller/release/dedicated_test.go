@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 	. "github.com/evenkeel/evenkeel/test/builders/release"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
@@ -31,11 +32,12 @@ import (
 var _ = Describe("The controller with dedicated machines", func() {
 	const forWeb = "default/Deployment/web=4"
 	web := RunBy(ns, "Deployment", "web")
-	grown := func(c *cluster, change ...func(*v1alpha1.MachineDeployment)) {
+	grownFor := func(c *cluster, owner string, change ...func(*v1alpha1.MachineDeployment)) {
 		c.grow("a", 1, 6, "1:12", append(change, func(d *v1alpha1.MachineDeployment) {
-			d.Annotations[v1alpha1.DedicatedAnnotation] = forWeb
+			d.Annotations[v1alpha1.DedicatedAnnotation] = owner
 		})...)
 	}
+	grown := func(c *cluster, change ...func(*v1alpha1.MachineDeployment)) { grownFor(c, forWeb, change...) }
 	// released is a cluster of such a pool whose release controller has started.
 	released := func(body func(c *cluster)) {
 		play(func(c *cluster) {
@@ -225,7 +227,8 @@ var _ = Describe("The controller with dedicated machines", func() {
 		})
 	})
 
-	It("leaves strangers none in a storm, and its owner none short", func() { // law 9
+	// law 9
+	DescribeTable("leaves strangers none in a storm, and its owner none short", func(owner string, owned func(*corev1.Pod)) {
 		storm.Seeds(suite, everyAnswer, func(seed uint64) {
 			c := inhabit(storm.NewApart(sim.Options{Seed: seed, Resources: served}))
 			defer c.End()
@@ -233,7 +236,7 @@ var _ = Describe("The controller with dedicated machines", func() {
 			random := rand.New(rand.NewPCG(seed, 3))
 			c.Latency(time.Millisecond)
 			within, counts := c.audited(12), accountsOf(seed)
-			grown(c, counted(counts.first))
+			grownFor(c, owner, counted(counts.first))
 			p := c.Start("release", controller(patient))
 			c.settle()
 			c.Storm(random, p)
@@ -246,7 +249,7 @@ var _ = Describe("The controller with dedicated machines", func() {
 				if random.IntN(2) == 0 {
 					p.CrashFor(time.Duration(random.IntN(5000)) * time.Millisecond)
 				}
-				c.create(fresh(1, fmt.Sprintf("web%d", i), 4000, web)...)
+				c.create(fresh(1, fmt.Sprintf("web%d", i), 4000, owned)...)
 				time.Sleep(time.Duration(random.IntN(20)) * time.Second)
 			}
 			c.Calm()
@@ -258,7 +261,12 @@ var _ = Describe("The controller with dedicated machines", func() {
 			time.Sleep(2 * time.Hour)
 			Expect(c.writes(before)).To(BeEmpty())
 		})
-	})
+	},
+		Entry("if that is a workload", forWeb, web),
+		Entry("if that is a ProvisioningRequest", "default/ProvisioningRequest/nightly=4", func(p *corev1.Pod) {
+			p.Annotations = map[string]string{provisioningv1.ConsumeAnnotation: "nightly"}
+		}),
+	)
 
 	It("ends the same, wherever it is killed", func() {
 		for _, seed := range []uint64{2, 3} {
