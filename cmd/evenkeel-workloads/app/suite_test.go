@@ -22,7 +22,7 @@ func TestApp(t *testing.T) {
 }
 
 // eventually is how long a test waits for what takes milliseconds.
-const eventually = 20 * time.Second
+const eventually = time.Minute
 
 func parsed(arguments ...string) *Options {
 	o := NewOptions()

@@ -158,7 +158,7 @@ var _ = Describe("Picking controllers", func() {
 })
 
 // eventually is how long a test waits for what takes milliseconds.
-const eventually = 20 * time.Second
+const eventually = time.Minute
 
 var client = http.Client{Timeout: 2 * time.Second}
 
