@@ -21,6 +21,7 @@ import (
 	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
@@ -39,6 +40,8 @@ type Overview struct {
 	Federated []Federated `json:"federated"`
 	// Buffers are the CapacityBuffers with Evenkeel's strategy, sorted by namespace and name.
 	Buffers []Buffer `json:"buffers,omitempty"`
+	// Requests are the ProvisioningRequests of Evenkeel's class, sorted by namespace and name.
+	Requests []Request `json:"requests,omitempty"`
 	// PodsWaiting is how many pods the scheduler found no node for; -1 if pods could not be read.
 	PodsWaiting int `json:"podsWaiting"`
 	// Troubles are the problems, the worst first.
@@ -263,9 +266,10 @@ type Objects struct {
 	Reserves    []*autoscaling.Reserve
 
 	// Objects of the target cluster.
-	Buffers []*v1beta1.CapacityBuffer
-	Nodes   []*corev1.Node
-	Pods    []*corev1.Pod
+	Buffers  []*v1beta1.CapacityBuffer
+	Requests []*provisioningv1.ProvisioningRequest
+	Nodes    []*corev1.Node
+	Pods     []*corev1.Pod
 	// NodesUnknown and PodsUnknown report whether these could not be read, MachinesUnknown whether
 	// MachineDeployments, MachineSets or Machines could not.
 	NodesUnknown, PodsUnknown, MachinesUnknown bool
@@ -303,7 +307,7 @@ func New(o Objects) Overview {
 	r := newReading(o)
 	v := Overview{
 		At: o.At, Pools: r.pools(), Reserves: r.reserves(), Balancers: r.balancers(), Federated: r.federated(),
-		Buffers:     r.buffers(),
+		Buffers: r.buffers(), Requests: r.requests(),
 		PodsWaiting: r.waitingPods(), Missing: slices.Clone(o.Missing),
 	}
 	v.Troubles = r.troubles()

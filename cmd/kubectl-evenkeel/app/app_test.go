@@ -41,7 +41,7 @@ var _ = Describe("The command line", func() {
 		Entry(nil, `unknown command "xyzzy": see kubectl evenkeel --help`, "xyzzy"),
 		Entry(nil, `--output "xml" is invalid: use json, yaml, wide`, "status", "-o", "xml"),
 		Entry(nil, `unknown command "more" for "kubectl evenkeel status"`, "status", "more"),
-		Entry(nil, `unknown kind "node": use machine, machinedeployment, balancer, fhpa, reserve or capacitybuffer`, "explain", "node", "n"),
+		Entry(nil, `unknown kind "node": use machine, machinedeployment, balancer, fhpa, reserve, capacitybuffer or provisioningrequest`, "explain", "node", "n"),
 		Entry(nil, `which machine? Specify its name`, "explain", "machine"),
 		Entry(nil, `which balancer? Specify its name`, "explain", "balancers/"),
 		Entry(nil, `machine "x": not found; this is the namespace of the kubeconfig; use -n for another one, or -A for all`, "explain", "machine", "x"),
@@ -160,7 +160,7 @@ var _ = Describe("Completion", func() {
 	}
 
 	It("offers kinds, then the names that are there now, then nothing", func() {
-		Expect(complete("explain", "")).To(Equal([]string{"machine", "machinedeployment", "balancer", "fhpa", "reserve", "capacitybuffer"}))
+		Expect(complete("explain", "")).To(Equal([]string{"machine", "machinedeployment", "balancer", "fhpa", "reserve", "capacitybuffer", "provisioningrequest"}))
 		Expect(complete("explain", "mcd", "")).To(Equal([]string{"pool-a", "pool-b"}))
 		Expect(complete("explain", "machine", "pool-a")).To(ContainElements("pool-a-serves", "pool-a-waits"))
 		Expect(complete("explain", "machine", "pool-a-waits", "")).To(BeEmpty())

@@ -34,14 +34,15 @@ var subjects = []subject{
 		func(o overview.Objects) []string { return namesOf(o.Federated) }, false},
 	{[]string{"reserve", "reserves", "rsv"}, explain.Reserve, func(o overview.Objects) []string { return namesOf(o.Reserves) }, false},
 	{[]string{"capacitybuffer", "capacitybuffers", "cb"}, explain.Buffer, func(o overview.Objects) []string { return namesOf(o.Buffers) }, true},
+	{[]string{"provisioningrequest", "provisioningrequests", "provreq", "provreqs"}, explain.Request, func(o overview.Objects) []string { return namesOf(o.Requests) }, true},
 }
 
 func newExplain(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain machine|machinedeployment|balancer|fhpa|reserve|capacitybuffer NAME",
+		Use:   "explain machine|machinedeployment|balancer|fhpa|reserve|capacitybuffer|provisioningrequest NAME",
 		Short: "Explain the state of an object, and what happens next",
-		Long: `Explain the state of a machine, a MachineDeployment, a Balancer, a FederatedHorizontalPodAutoscaler, a Reserve or
-a CapacityBuffer: the numbers and the law behind it, and what happens next and when.
+		Long: `Explain the state of a machine, a MachineDeployment, a Balancer, a FederatedHorizontalPodAutoscaler, a Reserve,
+a CapacityBuffer or a ProvisioningRequest: the numbers and the law behind it, and what happens next and when.
 
 The command applies the controllers' own rules to the present objects. Except for pools and --drain-reserve, it assumes default
 flags.`,
@@ -84,7 +85,7 @@ func subjectOf(name string) (subject, error) {
 	name, _, _ = strings.Cut(strings.ToLower(name), ".")
 	i := slices.IndexFunc(subjects, func(s subject) bool { return slices.Contains(s.names, name) })
 	if i < 0 {
-		return subject{}, fmt.Errorf("unknown kind %q: use machine, machinedeployment, balancer, fhpa, reserve or capacitybuffer", name)
+		return subject{}, fmt.Errorf("unknown kind %q: use machine, machinedeployment, balancer, fhpa, reserve, capacitybuffer or provisioningrequest", name)
 	}
 	return subjects[i], nil
 }

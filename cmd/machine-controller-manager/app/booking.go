@@ -55,7 +55,7 @@ func (p *process) bookMachines(ctx context.Context, control, targets evenkeel.In
 func isRequest(item any) bool {
 	switch o := item.(type) {
 	case *provisioningv1.ProvisioningRequest:
-		return booking.Reserved(o)
+		return o.Reserved()
 	case *autoscalingv1alpha1.Reserve:
 		return o.Labels[plan.OwnLabel] != ""
 	}

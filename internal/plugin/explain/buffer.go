@@ -4,7 +4,6 @@ package explain
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,15 +18,7 @@ import (
 
 // Buffer explains a CapacityBuffer.
 func Buffer(o overview.Objects, name string) (Account, error) {
-	// Buffers are in namespaces of the target cluster, which -n does not choose.
-	all, base := o.Buffers, name
-	if namespace, rest, both := strings.Cut(name, "/"); both {
-		all, base = slices.DeleteFunc(slices.Clone(all), func(b *v1beta1.CapacityBuffer) bool { return b.Namespace != namespace }), rest
-	}
-	b, err := findObject(all, "capacitybuffer", base, o)
-	if errors.Is(err, ErrAmbiguous) {
-		return Account{}, fmt.Errorf("%w by NAMESPACE/%s", err, base)
-	}
+	b, err := findInTarget(o.Buffers, "capacitybuffer", name, o)
 	if err != nil {
 		return Account{}, err
 	}

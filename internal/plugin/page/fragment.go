@@ -65,6 +65,9 @@ func (d *drawer) everything(o overview.Overview, past history) {
 	if len(o.Buffers) > 0 {
 		d.render("buffers", "buffers", o.Buffers)
 	}
+	if len(o.Requests) > 0 {
+		d.render("requests", "requests", o.Requests)
+	}
 	d.render("read", "read", o.At)
 }
 

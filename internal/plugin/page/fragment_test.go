@@ -62,6 +62,16 @@ var _ = Describe("The fragments", func() {
 		Expect(draws(world(noon, 3, 2), view{})).NotTo(HaveKey("buffers"))
 	})
 
+	It("say what is booked for requests, and what they lack", func() {
+		o := world(noon, 3, 2)
+		o.Requests = []overview.Request{
+			{Namespace: "shop", Name: "nightly", Pods: 3, Booked: "pool-z1=2", Left: "pool-z1=1", Ready: overview.Condition{Status: "True", Reason: "Provisioned", Message: "all"}},
+			{Namespace: "shop", Name: "large", Pods: 40, Ready: overview.Condition{Status: "False", Reason: "Waiting", Message: "too few machines"}},
+		}
+		Expect(draws(o, view{})["requests"]).To(And(ContainSubstring("<td>Provisioned</td>"), ContainSubstring("<td>pool-z1=2</td><td>pool-z1=1</td>"), ContainSubstring("too few machines"), Not(ContainSubstring(">all<"))))
+		Expect(draws(world(noon, 3, 2), view{})).NotTo(HaveKey("requests"))
+	})
+
 	It("say what Reserves want and have, and what they lack", func() {
 		o := world(noon, 3, 2)
 		o.Reserves = []overview.Reserve{
@@ -147,6 +157,7 @@ func hostile() overview.Overview {
 		Balancers: []overview.Balancer{{Namespace: attack, Name: attack, Policy: attack, Targets: []overview.Target{{Name: attack, Why: attack}}}},
 		Federated: []overview.Federated{{Namespace: attack, Name: attack, Workload: attack, Clusters: []overview.Cluster{{Name: attack}}}},
 		Reserves:  []overview.Reserve{{Namespace: attack, Name: attack, Active: []string{attack}, Ready: overview.Condition{Status: "False", Reason: attack, Message: attack}}},
+		Requests:  []overview.Request{{Namespace: attack, Name: attack, Booked: attack, Left: attack, Ready: overview.Condition{Status: "False", Reason: attack, Message: attack}}},
 		Buffers:   []overview.Buffer{{Namespace: attack, Name: attack, Shape: attack, Dedicated: attack, Ready: overview.Condition{Status: "False", Reason: attack, Message: attack}}},
 	}
 }

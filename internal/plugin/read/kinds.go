@@ -16,6 +16,7 @@ import (
 	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 )
 
 // The kinds of whose absence something would be concluded.
@@ -87,6 +88,11 @@ func (c Clusters) kinds() []kind {
 		buffers.optional = true
 		all = append(all, buffers)
 	}
+	if c.Requests != nil {
+		requests := newKind("provisioningrequests", false, &provisioningv1.ProvisioningRequest{}, c.Requests.ProvisioningRequests(""))
+		requests.optional = true
+		all = append(all, requests)
+	}
 	return all
 }
 
@@ -109,6 +115,8 @@ func collect(o *overview.Objects, item any) {
 		o.Reserves = append(o.Reserves, item)
 	case *v1beta1.CapacityBuffer:
 		o.Buffers = append(o.Buffers, item)
+	case *provisioningv1.ProvisioningRequest:
+		o.Requests = append(o.Requests, item)
 	case *corev1.Node:
 		o.Nodes = append(o.Nodes, item)
 	case *corev1.Pod:

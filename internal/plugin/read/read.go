@@ -30,6 +30,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	bufferclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/capacitybuffer/v1beta1"
+	requestclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/provisioningrequest/v1"
 )
 
 // Clusters are the clusters to read.
@@ -40,6 +41,8 @@ type Clusters struct {
 	Target  kubernetes.Interface
 	// Buffers are the CapacityBuffers of the target cluster; nil leaves them out.
 	Buffers bufferclient.CapacityBuffersGetter
+	// Requests are the ProvisioningRequests of the target cluster; nil leaves them out.
+	Requests requestclient.ProvisioningRequestsGetter
 	// Namespace of the control cluster to read; empty for all.
 	Namespace string
 	Clock     clock.PassiveClock
@@ -62,6 +65,9 @@ func New(control, target *rest.Config, namespace string) (Clusters, error) {
 		return Clusters{}, fmt.Errorf("connect to the target cluster: %w", err)
 	}
 	if c.Buffers, err = bufferclient.NewForConfig(withoutRateLimit(target)); err != nil {
+		return Clusters{}, fmt.Errorf("connect to the target cluster: %w", err)
+	}
+	if c.Requests, err = requestclient.NewForConfig(withoutRateLimit(target)); err != nil {
 		return Clusters{}, fmt.Errorf("connect to the target cluster: %w", err)
 	}
 	return c, nil

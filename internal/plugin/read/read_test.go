@@ -19,6 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/overview"
 	. "github.com/evenkeel/evenkeel/internal/plugin/read"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 )
@@ -143,6 +144,21 @@ var _ = Describe("A look", func() {
 			Expect(o.Buffers).To(HaveLen(2))
 			o = once(s, s.clusters(refusing(s.ConfigFor("reader"), "capacitybuffers", http.StatusForbidden)))
 			Expect(o.Missing).To(Equal([]string{"capacitybuffers: no rights to list them"}))
+			Expect(o.PodsUnknown).To(BeFalse())
+		})
+	})
+
+	It("reads ProvisioningRequests of all namespaces of the target cluster", func() {
+		play(everything(), func(s scene) {
+			for _, namespace := range []string{"shop", "ci"} {
+				r := &provisioningv1.ProvisioningRequest{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}}
+				_, err := s.ours.ProvisioningRequestV1().ProvisioningRequests(namespace).Create(s, r, metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			o := once(s, s.clusters(s.ConfigFor("reader")))
+			Expect(o.Requests).To(HaveLen(2))
+			o = once(s, s.clusters(refusing(s.ConfigFor("reader"), "provisioningrequests", http.StatusForbidden)))
+			Expect(o.Missing).To(Equal([]string{"provisioningrequests: no rights to list them"}))
 			Expect(o.PodsUnknown).To(BeFalse())
 		})
 	})

@@ -43,6 +43,7 @@ func everything() []sim.Resource {
 		{Group: "autoscaling.evenkeel.dev", Version: "v1alpha1", Name: "federatedhorizontalpodautoscalers", Kind: "FederatedHorizontalPodAutoscaler", Namespaced: true, Status: true},
 		{Group: "autoscaling.evenkeel.dev", Version: "v1alpha1", Name: "reserves", Kind: "Reserve", Namespaced: true, Status: true},
 		{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Name: "capacitybuffers", Kind: "CapacityBuffer", Namespaced: true, Status: true},
+		{Group: "autoscaling.x-k8s.io", Version: "v1", Name: "provisioningrequests", Kind: "ProvisioningRequest", Namespaced: true, Status: true},
 	})
 }
 

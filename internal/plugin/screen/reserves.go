@@ -57,6 +57,31 @@ func (s Style) buffers(v overview.Overview) []string {
 	return s.conditionLines("CAPACITY BUFFERS", all)
 }
 
+// requests shows each ProvisioningRequest in a line, as buffers does.
+func (s Style) requests(v overview.Overview) []string {
+	if len(v.Requests) == 0 {
+		return nil
+	}
+	all := make([]conditioned, len(v.Requests))
+	for i, r := range v.Requests {
+		all[i] = conditioned{r.Namespace + "/" + r.Name, requestText(r), r.Ready}
+	}
+	return s.conditionLines("PROVISIONING REQUESTS", all)
+}
+
+func requestText(r overview.Request) string {
+	text := plural.Of(r.Pods, "pod")
+	switch {
+	case r.Ready.Status == "True" && r.Left != "":
+		text += ", booked: " + Sanitize(r.Left)
+	case r.Ready.Status == "True":
+		text += ", all booked machines are used"
+	case r.Ready.Message != "":
+		text += ": " + Sanitize(r.Ready.Message)
+	}
+	return text
+}
+
 // conditioned is the line of an object with a condition Ready: its name, the reason and a text.
 type conditioned struct {
 	name, text string

@@ -16,7 +16,7 @@ import (
 func Status(v overview.Overview, s Style) []string {
 	s.Width = max(s.Width, Narrowest)
 	lines := []string{s.titleLine(v)}
-	for _, section := range [][]string{s.poolLines(v), s.reserves(v), s.balancers(v), s.federated(v), s.buffers(v), s.troubles(v), s.missing(v), s.legend(v)} {
+	for _, section := range [][]string{s.poolLines(v), s.reserves(v), s.balancers(v), s.federated(v), s.buffers(v), s.requests(v), s.troubles(v), s.missing(v), s.legend(v)} {
 		if len(section) > 0 {
 			lines = append(append(lines, ""), section...)
 		}
@@ -145,9 +145,9 @@ const mostTroubles = 20
 func (s Style) troubles(v overview.Overview) []string {
 	switch {
 	case len(v.Troubles) > 0:
-	case len(v.Pools)+len(v.Reserves)+len(v.Balancers)+len(v.Federated)+len(v.Buffers) == 0 && s.Spaces:
+	case len(v.Pools)+len(v.Reserves)+len(v.Balancers)+len(v.Federated)+len(v.Buffers)+len(v.Requests) == 0 && s.Spaces:
 		return []string{"No objects found in any namespace."}
-	case len(v.Pools)+len(v.Reserves)+len(v.Balancers)+len(v.Federated)+len(v.Buffers) == 0:
+	case len(v.Pools)+len(v.Reserves)+len(v.Balancers)+len(v.Federated)+len(v.Buffers)+len(v.Requests) == 0:
 		return []string{"No objects found in this namespace; use -A for all namespaces."}
 	default:
 		return []string{s.colorize(green, "No problems found.")}

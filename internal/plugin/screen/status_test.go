@@ -113,6 +113,12 @@ func anyOverview(t *rapid.T) overview.Overview {
 			Ready: overview.Condition{Status: "False", Reason: noise(t, "reason"), Message: noise(t, "message")},
 		})
 	}
+	for range few("requests") {
+		v.Requests = append(v.Requests, overview.Request{
+			Namespace: noise(t, "space"), Name: noise(t, "request"), Pods: rapid.IntRange(0, 2147483647).Draw(t, "pods"), Booked: noise(t, "booked"), Left: noise(t, "left"),
+			Ready: overview.Condition{Status: rapid.SampledFrom([]string{"True", "False"}).Draw(t, "status"), Reason: noise(t, "reason"), Message: noise(t, "message")},
+		})
+	}
 	for range few("reserves") {
 		v.Reserves = append(v.Reserves, overview.Reserve{
 			Namespace: noise(t, "space"), Name: noise(t, "reserve"), Active: []string{noise(t, "schedule")}, Wanted: rapid.IntRange(0, 2147483647).Draw(t, "wanted"),

@@ -4,7 +4,6 @@ package booking
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
@@ -43,26 +42,13 @@ func (m *metrics) Describe(into chan<- *prometheus.Desc) { into <- requestsMetri
 
 // Collect implements prometheus.Collector.
 func (m *metrics) Collect(into chan<- prometheus.Metric) {
-	states := map[string]int{"Waiting": 0, "Provisioned": 0, "Failed": 0, "Expired": 0}
+	states := map[string]int{provisioningv1.StateWaiting: 0, provisioningv1.StateProvisioned: 0, provisioningv1.StateFailed: 0, provisioningv1.StateExpired: 0}
 	for _, r := range stores.List[*provisioningv1.ProvisioningRequest](m.requests) {
-		if Reserved(r) {
-			states[stateOf(r)]++
+		if r.Reserved() {
+			states[r.State()]++
 		}
 	}
 	for state, n := range states {
 		into <- prometheus.MustNewConstMetric(requestsMetric, prometheus.GaugeValue, float64(n), state)
 	}
-}
-
-func stateOf(r *provisioningv1.ProvisioningRequest) string {
-	is := func(condition string) bool { return meta.IsStatusConditionTrue(r.Status.Conditions, condition) }
-	switch {
-	case is(provisioningv1.ConditionFailed):
-		return "Failed"
-	case is(provisioningv1.ConditionBookingExpired):
-		return "Expired"
-	case is(provisioningv1.ConditionProvisioned):
-		return "Provisioned"
-	}
-	return "Waiting"
 }

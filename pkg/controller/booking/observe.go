@@ -24,7 +24,7 @@ func (c *Controller) observe() plan.View {
 	v := plan.View{Now: c.options.Clock.Now()}
 	lacks := c.unknown()
 	for _, o := range stores.List[*provisioningv1.ProvisioningRequest](c.requests) {
-		if Reserved(o) && o.DeletionTimestamp == nil {
+		if o.Reserved() && o.DeletionTimestamp == nil {
 			v.Requests = append(v.Requests, c.request(c.statuses.Newest(o), lacks))
 		}
 	}
@@ -84,11 +84,6 @@ func (c *Controller) nodesInUse() map[string]map[string]bool {
 	return using
 }
 
-// Reserved reports whether Evenkeel serves a request.
-func Reserved(r *provisioningv1.ProvisioningRequest) bool {
-	return r.Spec.ProvisioningClassName == provisioningv1.ClassReserved
-}
-
 // StripRequest is the transform for the informer of requests. It keeps only the name of a request of
 // another class.
 func StripRequest(item any) (any, error) {
@@ -100,7 +95,7 @@ func StripRequest(item any) (any, error) {
 		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Generation: o.Generation,
 		CreationTimestamp: o.CreationTimestamp, DeletionTimestamp: o.DeletionTimestamp,
 	}}
-	if Reserved(o) {
+	if o.Reserved() {
 		slim.Spec, slim.Status = o.Spec, o.Status
 	}
 	return slim, nil

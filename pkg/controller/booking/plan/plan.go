@@ -99,22 +99,20 @@ func (r Request) ended() bool {
 func (r *round) keep(request Request) {
 	o := request.Object
 	d := Decision{Request: o, Left: map[string]int{}}
-	before, all := machinesOf(o, leftDetail), machinesOf(o, bookedDetail)
+	before, all := machinesOf(o, provisioningv1.LeftDetail), machinesOf(o, provisioningv1.BookedDetail)
 	for _, p := range r.Pools {
 		name := p.Deployment.Name
 		if n := min(before[name], all[name]-p.Used[keyOf(o)]); n > 0 {
 			d.Left[name] = n
 		}
 	}
-	since := meta.FindStatusCondition(o.Status.Conditions, provisioningv1.ConditionProvisioned).LastTransitionTime.Time
-	length := request.bookingTime()
-	if left := since.Add(length).Sub(r.Now); left > 0 {
+	if left := BookedUntil(o).Sub(r.Now); left > 0 {
 		r.plan.Again = requeue.Sooner(r.plan.Again, left)
 		for name, n := range d.Left {
 			r.book(name, o, n)
 		}
 	} else {
-		d.Conditions = []Condition{{Type: provisioningv1.ConditionBookingExpired, Holds: true, Reason: "BookingExpired", Message: fmt.Sprintf("Machines were booked for %v", length)}}
+		d.Conditions = []Condition{{Type: provisioningv1.ConditionBookingExpired, Holds: true, Reason: "BookingExpired", Message: fmt.Sprintf("Machines were booked for %v", bookingTime(o))}}
 		d.Left = map[string]int{}
 	}
 	r.plan.Decisions = append(r.plan.Decisions, d)
@@ -168,7 +166,7 @@ func (r *round) decide(request Request, counts bool) {
 	case len(machines) > 0 && r.dedicated(o, machines):
 		d.Booked, d.Left = machines, machines
 		d.provisioned(true, "CapacityIsProvisioned", "Machines are booked for all pods: "+textOf(machines))
-		r.plan.Again = requeue.Sooner(r.plan.Again, request.bookingTime())
+		r.plan.Again = requeue.Sooner(r.plan.Again, bookingTime(o))
 	case len(machines) > 0:
 		d.provisioned(false, "CapacityIsFound", "Machines are being booked for all pods: "+textOf(machines))
 	default:
@@ -191,29 +189,43 @@ func (r *round) failInTime(d *Decision, request Request) {
 		fail("The reserve cannot serve the request, and the parameter " + provisioningv1.NoRetryParameter + " is true")
 		return
 	}
-	seconds, set := request.seconds(provisioningv1.ValidUntilParameter)
-	if !set {
+	until, limited := WaitsUntil(request.Object)
+	if !limited {
 		return
 	}
-	left := request.Object.CreationTimestamp.Add(seconds).Sub(r.Now)
-	if left > 0 {
+	if left := until.Sub(r.Now); left > 0 {
 		r.plan.Again = requeue.Sooner(r.plan.Again, left)
 		return
 	}
-	fail(fmt.Sprintf("The reserve could not serve the request within %v", seconds))
+	fail(fmt.Sprintf("The reserve could not serve the request within %v", until.Sub(request.Object.CreationTimestamp.Time)))
+}
+
+// WaitsUntil returns when a request fails that has not been served; false if it waits until it is deleted.
+func WaitsUntil(o *provisioningv1.ProvisioningRequest) (time.Time, bool) {
+	length, limited := seconds(o, provisioningv1.ValidUntilParameter)
+	return o.CreationTimestamp.Add(length), limited
+}
+
+// BookedUntil returns how long machines are booked for a request that has been provisioned.
+func BookedUntil(o *provisioningv1.ProvisioningRequest) time.Time {
+	since := o.CreationTimestamp
+	if c := meta.FindStatusCondition(o.Status.Conditions, provisioningv1.ConditionProvisioned); c != nil {
+		since = c.LastTransitionTime
+	}
+	return since.Add(bookingTime(o))
 }
 
 // seconds returns a parameter that is a number of seconds. A value that is none counts as not set.
-func (r Request) seconds(name string) (time.Duration, bool) {
-	n, err := strconv.Atoi(string(r.Object.Spec.Parameters[name]))
+func seconds(o *provisioningv1.ProvisioningRequest, name string) (time.Duration, bool) {
+	n, err := strconv.Atoi(string(o.Spec.Parameters[name]))
 	if err != nil || n <= 0 {
 		return 0, false
 	}
 	return time.Duration(min(n, int(maxBooking.Seconds()))) * time.Second, true
 }
 
-func (r Request) bookingTime() time.Duration {
-	if length, set := r.seconds(provisioningv1.BookingParameter); set {
+func bookingTime(o *provisioningv1.ProvisioningRequest) time.Duration {
+	if length, set := seconds(o, provisioningv1.BookingParameter); set {
 		return length
 	}
 	return DefaultBooking

@@ -16,13 +16,6 @@ import (
 	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 )
 
-// Details of a request: the machines that were booked for it, and those of them that do not run its
-// pods yet, as in "pool-a=2 pool-b=1".
-const (
-	bookedDetail = "evenkeel.dev/booked"
-	leftDetail   = "evenkeel.dev/left"
-)
-
 // After returns the request of a decision with its new status. A condition keeps its time if its
 // status does not change.
 func (d Decision) After(now time.Time) *provisioningv1.ProvisioningRequest {
@@ -36,8 +29,8 @@ func (d Decision) After(now time.Time) *provisioningv1.ProvisioningRequest {
 			Type: c.Type, Status: status, Reason: c.Reason, Message: c.Message, ObservedGeneration: after.Generation, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
-	d.setDetail(after, bookedDetail, d.Booked)
-	d.setDetail(after, leftDetail, d.Left)
+	d.setDetail(after, provisioningv1.BookedDetail, d.Booked)
+	d.setDetail(after, provisioningv1.LeftDetail, d.Left)
 	return after
 }
 
