@@ -103,9 +103,9 @@ func keepsRoom(ctx context.Context) {
 	By("a user creates a buffer")
 	createBuffer(ctx)
 	holds(1)
-	Expect(bufferCondition(ctx, "Provisioning").Reason).To(Equal("MachinesRequested"))
 	Eventually(s.reserveReady).WithContext(ctx).Should(HaveField("Status", metav1.ConditionTrue))
 	Eventually(bufferCondition).WithArguments(ctx, "Ready").Should(HaveField("Status", metav1.ConditionTrue))
+	Expect(bufferCondition(ctx, "Provisioning").Reason).To(Equal("FitsExistingCapacity"))
 
 	By("the user wants more room, then none, then some again")
 	setChunks(ctx, 60)

@@ -88,12 +88,17 @@ func (p pool) nodesOf(ctx context.Context, label string) (nodes []string, err er
 
 // buffered is the number of chunks of the pool's buffer, and why it is ready or not.
 func (p pool) buffered(ctx context.Context) (string, error) {
+	return p.bufferIs(ctx, v1beta1.ConditionReady)
+}
+
+// bufferIs is the number of chunks of the pool's buffer, and one of its conditions.
+func (p pool) bufferIs(ctx context.Context, kind string) (string, error) {
 	b, err := machines.CapacityBufferV1beta1().CapacityBuffers(namespace).Get(ctx, p.name, metav1.GetOptions{})
-	ready := meta.FindStatusCondition(b.Status.Conditions, v1beta1.ConditionReady)
-	if err != nil || ready == nil {
+	is := meta.FindStatusCondition(b.Status.Conditions, kind)
+	if err != nil || is == nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d %s %s", ptr.Deref(b.Status.Replicas, -1), ready.Status, ready.Reason), nil
+	return fmt.Sprintf("%d %s %s", ptr.Deref(b.Status.Replicas, -1), is.Status, is.Reason), nil
 }
 
 var _ = Describe("A CapacityBuffer", Label("ours"), func() {
@@ -120,6 +125,17 @@ var _ = Describe("A CapacityBuffer", Label("ours"), func() {
 		By("deleting the buffer")
 		Expect(machines.CapacityBufferV1beta1().CapacityBuffers(namespace).Delete(ctx, p.name, metav1.DeleteOptions{})).To(Succeed())
 		p.settles(ctx, 7)
+	})
+
+	It("tells Kueue when pods can start, and when they cannot", func(ctx context.Context) {
+		p := newPool(ctx, "kueue", 1, withBounds("1:2"))
+		p.work(ctx, 1)
+		p.buffer(ctx, 0)
+		Eventually(p.bufferIs).WithContext(ctx).WithArguments(v1beta1.ConditionProvisioning).Should(Equal("0 False BufferEmpty"))
+		kubectl(ctx, "scale", "capacitybuffer", p.name, "--replicas=1")
+		Eventually(p.bufferIs).WithContext(ctx).WithArguments(v1beta1.ConditionProvisioning).Should(Equal("1 True FitsExistingCapacity"))
+		kubectl(ctx, "scale", "capacitybuffer", p.name, "--replicas=2")
+		Eventually(p.bufferIs).WithContext(ctx).WithArguments(v1beta1.ConditionProvisioning).Should(Equal("2 False RequiresNewCapacity"), "max allows one")
 	})
 
 	It("keeps dedicated machines from a burst of other pods, and its own pods run on them at once", func(ctx context.Context) {

@@ -90,7 +90,7 @@ var _ = Describe("A forecast of CapacityBuffers", func() {
 		Expect(text).To(Equal(`CapacityBuffer shop/web: moving (room for 0 of 6 chunks is ready in z1, z2)
   ReadyForProvisioning: True, AttributesSetSuccessfully: the buffer asks for 6 chunks
   LimitedByQuotas: False, NotLimited: ResourceQuotas leave room for all chunks
-  Provisioning: True, MachinesRequested: machines are requested for 6 chunks in z1, z2
+  Provisioning: False, RequiresNewCapacity: room for 0 of 6 chunks is ready in z1, z2
 Reserve default/capacity-buffers.z1: moving (chunks of CapacityBuffers need it)
   create it, with replicas 1
 Reserve default/capacity-buffers.z2: moving (chunks of CapacityBuffers need it)

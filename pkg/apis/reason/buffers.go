@@ -19,12 +19,16 @@ const (
 	WorkloadUnread            = "WorkloadUnread"
 	PodNotFound               = "PodNotFound"
 
-	MachinesRequested       = "MachinesRequested"
+	// These are the reasons of Provisioning that Kueue reads.
+	FitsExistingCapacity    = "FitsExistingCapacity"
+	RequiresNewCapacity     = "RequiresNewCapacity"
 	NotReadyForProvisioning = "NotReadyForProvisioning"
-	PoolNotFound            = "PoolNotFound"
-	DoesNotFit              = "DoesNotFit"
-	NoChunks                = "NoChunks"
-	LimitReached            = "LimitReached"
+	BufferEmpty             = "BufferEmpty"
+
+	PoolNotFound = "PoolNotFound"
+	DoesNotFit   = "DoesNotFit"
+	NoChunks     = "NoChunks"
+	LimitReached = "LimitReached"
 
 	// ResourceQuotasAllocated is the reason that cluster-autoscaler gives, too.
 	ResourceQuotasAllocated = "ResourceQuotasAllocated"
@@ -42,8 +46,10 @@ var unprovided = Table{
 	{Name: DoesNotFit, Status: False, Meaning: "A chunk fits no empty machine, because of its requests, its node selector, its affinity or its tolerations.",
 		Remedy: "change the pod template, or add a MachineDeployment whose machines a chunk fits"},
 	{Name: LimitReached, Status: False, Meaning: "There are more chunks than are packed onto machines; see docs/spec/capacitybuffer.md#limits.", Remedy: "ask for fewer chunks"},
-	{Name: NotReadyForProvisioning, Status: False, Meaning: "The shape or the number of chunks is not known.", Remedy: "see the condition ReadyForProvisioning"},
+	notReady,
 }
+
+var notReady = Reason{Name: NotReadyForProvisioning, Status: False, Meaning: "The shape or the number of chunks is not known.", Remedy: "see the condition ReadyForProvisioning"}
 
 // CapacityBuffer explains the conditions of a CapacityBuffer with the strategy evenkeel.dev/reserved.
 var CapacityBuffer = Conditions{
@@ -63,9 +69,12 @@ var CapacityBuffer = Conditions{
 		{Name: TooManyBuffers, Status: False, Meaning: "There are more buffers, or more owners of dedicated machines, than are looked at.", Remedy: "delete buffers"},
 		{Name: DedicationInvalid, Status: False, Meaning: "The annotation `evenkeel.machine.sapcloud.io/dedicated` cannot be read.", Remedy: "correct the annotation"},
 	},
-	"Provisioning": append(Table{
-		{Name: MachinesRequested, Status: True, Meaning: "Machines are requested for all chunks."},
-	}, append(unprovided, Reason{Name: NoChunks, Status: True, Meaning: "The buffer has no chunks now: it asks for none, or quotas leave no room for one.", Remedy: "ask for chunks, if you need some"})...),
+	"Provisioning": {
+		{Name: FitsExistingCapacity, Status: True, Meaning: "There is room for all chunks on machines that are ready."},
+		{Name: RequiresNewCapacity, Status: False, Passing: true, Meaning: "Machines are being created, or there is no room for all chunks.", Remedy: "see the condition Ready"},
+		notReady,
+		{Name: BufferEmpty, Status: False, Meaning: "The buffer has no chunks now: it asks for none, or quotas leave no room for one.", Remedy: "ask for chunks, if you need some"},
+	},
 	"Ready": append(Table{
 		{Name: Complete, Status: True, Meaning: "There is room for all chunks on machines that are ready."},
 		{Name: Growing, Status: False, Passing: true, Meaning: "Machines are being created.", Remedy: "see the Reserves whose names begin with capacity-buffers"},

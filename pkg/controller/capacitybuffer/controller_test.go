@@ -41,7 +41,7 @@ func fifthOfWeb() (*cluster, *storm.Process) {
 }
 
 var _ = Describe("The controller", func() {
-	const complete = "Provisioning=MachinesRequested Ready=Complete"
+	const complete, growing = "Provisioning=FitsExistingCapacity Ready=Complete", "Provisioning=RequiresNewCapacity Ready=Growing"
 
 	It("keeps 20 % of a Deployment in reserve, from Provisioning to Ready, and follows its replicas", func() {
 		storm.Bubble(suite, func() {
@@ -52,7 +52,7 @@ var _ = Describe("The controller", func() {
 			c.create(percent("web", "web", 20))
 			c.Start("buffers", controller)
 			time.Sleep(3 * time.Second)
-			Expect(Standing(c.buffer("web"))).To(Equal("2 Provisioning=MachinesRequested Ready=Growing"))
+			Expect(Standing(c.buffer("web"))).To(Equal("2 " + growing))
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 			Expect(c.requested()).To(Equal("a=1"))
 			Expect(Standing(c.buffer("web"))).To(Equal("2 " + complete))
@@ -81,8 +81,8 @@ var _ = Describe("The controller", func() {
 			for _, ready := range []int{1, 2, 0, 2} {
 				Expect(storm.Spares{Client: c.ours.MachineV1alpha1()}.Keep(context.Background(), d, 2, ready)).To(Succeed())
 				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
-				want := map[bool]string{true: "Complete", false: "Growing"}[ready == 2]
-				Expect(Standing(c.buffer("b"))).To(Equal("8 Provisioning=MachinesRequested Ready="+want), "with %d of 2 ready", ready)
+				want := map[bool]string{true: complete, false: growing}[ready == 2]
+				Expect(Standing(c.buffer("b"))).To(Equal("8 "+want), "with %d of 2 ready", ready)
 			}
 		})
 	})
@@ -201,15 +201,15 @@ var _ = Describe("Storms", func() {
 			c.change("more", func(b *v1beta1.CapacityBuffer) { b.Spec.Percentage = ptr.To[int32](50) })
 			Expect(c.Settle(20*time.Minute, 12*time.Hour)).To(Succeed())
 			Expect(c.sum()).To(Equal(4), c.requested())
-			Expect(Standing(c.buffer("web"))).To(Equal("2 Provisioning=MachinesRequested Ready=Complete"))
-			Expect(Standing(c.buffer("more"))).To(Equal("5 Provisioning=MachinesRequested Ready=Complete"))
+			Expect(Standing(c.buffer("web"))).To(Equal("2 Provisioning=FitsExistingCapacity Ready=Complete"))
+			Expect(Standing(c.buffer("more"))).To(Equal("5 Provisioning=FitsExistingCapacity Ready=Complete"))
 			before := len(c.Writes())
 			time.Sleep(time.Hour)
 			Expect(c.writes(before)).To(BeEmpty())
 			c.scale("web", 12) // what follows is seen as it happens, and not when everything is looked at again
 			Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
-			Expect(Standing(c.buffer("web"))).To(Equal("3 Provisioning=MachinesRequested Ready=Complete"))
-			Expect(Standing(c.buffer("more"))).To(Equal("6 Provisioning=MachinesRequested Ready=Complete"))
+			Expect(Standing(c.buffer("web"))).To(Equal("3 Provisioning=FitsExistingCapacity Ready=Complete"))
+			Expect(Standing(c.buffer("more"))).To(Equal("6 Provisioning=FitsExistingCapacity Ready=Complete"))
 		})
 	})
 

@@ -47,7 +47,7 @@ var _ = Describe("A preview", func() {
 		Expect(Requests(plan)).To(Equal("a=3"))
 		o.Reserves = []*autoscaling.Reserve{plan.Requests[0].After(Namespace)}
 		Expect(o.Reserves[0].Spec.Replicas).To(BeEquivalentTo(3))
-		Expect(Standing(plan.Decisions[0].After(Now))).To(Equal("5 Provisioning=MachinesRequested Ready=Growing"))
+		Expect(Standing(plan.Decisions[0].After(Now))).To(Equal("5 Provisioning=RequiresNewCapacity Ready=Growing"))
 		Expect(b.Status).To(BeZero(), "what was shown stays as it was")
 		Expect(p.SetObjects(o, Now)).To(Succeed())
 		Expect(p.Plan().Requests).To(BeEmpty())

@@ -76,7 +76,7 @@ var _ = Describe("A workload of a kind that is not known", func() {
 			c.create(ofRollout("b"))
 			c.Start("buffers", controller)
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
-			Expect(Standing(c.buffer("b"))).To(Equal("2 Provisioning=MachinesRequested Ready=Complete"))
+			Expect(Standing(c.buffer("b"))).To(Equal("2 Provisioning=FitsExistingCapacity Ready=Complete"))
 			Expect(c.requested()).To(Equal("a=1"))
 
 			time.Sleep(time.Second)
@@ -144,7 +144,7 @@ var _ = Describe("A workload of a kind that is not known", func() {
 			c.create(ofRollout("b"))
 			c.Start("buffers", controller)
 			Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
-			Expect(Standing(c.buffer("b"))).To(Equal("2 Provisioning=MachinesRequested Ready=Complete"))
+			Expect(Standing(c.buffer("b"))).To(Equal("2 Provisioning=FitsExistingCapacity Ready=Complete"))
 		})
 	})
 

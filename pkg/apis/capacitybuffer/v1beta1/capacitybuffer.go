@@ -38,7 +38,8 @@ const ReserveLabel = "autoscaling.evenkeel.dev/capacity-buffers"
 const (
 	// ConditionReadyForProvisioning reports whether the shape and the number of chunks are known.
 	ConditionReadyForProvisioning = "ReadyForProvisioning"
-	// ConditionProvisioning reports whether machines are requested for all chunks.
+	// ConditionProvisioning reports whether there is room for all chunks on machines that are ready,
+	// with the reasons that other programs read.
 	ConditionProvisioning = "Provisioning"
 	// ConditionReady reports whether there is room for all chunks on machines that are ready.
 	ConditionReady = "Ready"

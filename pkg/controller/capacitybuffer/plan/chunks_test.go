@@ -225,9 +225,9 @@ var _ = DescribeTable("A condition says how quotas limit chunks (law 3)",
 		Expect(conditions[1].Reason + ": " + conditions[1].Message).To(Equal(want))
 		Expect(conditions[2].Reason + ": " + conditions[2].Message).To(Equal(provisioning))
 	},
-	Entry("not at all", "cpu=3", reason.NotLimited+": ResourceQuotas leave room for all chunks", reason.MachinesRequested+": machines are requested for 3 chunks in a"),
-	Entry("to some", "cpu=2", reason.ResourceQuotasAllocated+": ResourceQuotas leave room for 2 of 3 chunks: q", reason.MachinesRequested+": machines are requested for 2 chunks in a"),
-	Entry("to none", "cpu=0", reason.ResourceQuotasAllocated+": ResourceQuotas leave room for 0 of 3 chunks: q", reason.NoChunks+": ResourceQuotas leave no room for chunks: q"),
+	Entry("not at all", "cpu=3", reason.NotLimited+": ResourceQuotas leave room for all chunks", reason.RequiresNewCapacity+": room for 0 of 3 chunks is ready in a"),
+	Entry("to some", "cpu=2", reason.ResourceQuotasAllocated+": ResourceQuotas leave room for 2 of 3 chunks: q", reason.RequiresNewCapacity+": room for 0 of 2 chunks is ready in a"),
+	Entry("to none", "cpu=0", reason.ResourceQuotasAllocated+": ResourceQuotas leave room for 0 of 3 chunks: q", reason.BufferEmpty+": ResourceQuotas leave no room for chunks: q"),
 )
 
 // ofRollout is a buffer of a workload of another kind, with that scale.

@@ -69,13 +69,13 @@ var _ = DescribeTable("Dedicated chunks are packed (11)",
 		Expect(plan.New(v).Requests).To(BeEmpty())
 	},
 	Entry("apart from those for all", []plan.Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace")), Chunks("c", 1, "cpu=1")}, []plan.Pool{Site("a", "cpu=4", 9)},
-		"a=2", "a: shop=1", "1 Provisioning=MachinesRequested Ready=Complete; 1 Provisioning=MachinesRequested Ready=Complete"),
+		"a=2", "a: shop=1", "1 Provisioning=FitsExistingCapacity Ready=Complete; 1 Provisioning=FitsExistingCapacity Ready=Complete"),
 	Entry("together with those of the same owner", []plan.Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace")), Chunks("c", 1, "cpu=1", dedicated("namespace"))}, []plan.Pool{Site("a", "cpu=4", 9)},
-		"a=1", "a: shop=1", "1 Provisioning=MachinesRequested Ready=Complete; 1 Provisioning=MachinesRequested Ready=Complete"),
+		"a=1", "a: shop=1", "1 Provisioning=FitsExistingCapacity Ready=Complete; 1 Provisioning=FitsExistingCapacity Ready=Complete"),
 	Entry("apart from those of another owner", []plan.Buffer{Chunks("b", 1, "cpu=1", dedicated("namespace")), Chunks("c", 1, "cpu=1", dedicated("namespace/ci"))}, []plan.Pool{Site("a", "cpu=4", 9)},
-		"a=2", "a: ci=1 shop=1", "1 Provisioning=MachinesRequested Ready=Complete; 1 Provisioning=MachinesRequested Ready=Complete"),
+		"a=2", "a: ci=1 shop=1", "1 Provisioning=FitsExistingCapacity Ready=Complete; 1 Provisioning=FitsExistingCapacity Ready=Complete"),
 	Entry("before those for all, where there is little room", []plan.Buffer{Chunks("b", 4, "cpu=1"), Chunks("c", 4, "cpu=1", dedicated("namespace"))}, []plan.Pool{Site("a", "cpu=4", 4)},
-		"a=1", "a: shop=1", "4 Provisioning=NoRoom Ready=NoRoom; 4 Provisioning=MachinesRequested Ready=Complete"),
+		"a=1", "a: shop=1", "4 Provisioning=RequiresNewCapacity Ready=NoRoom; 4 Provisioning=FitsExistingCapacity Ready=Complete"),
 )
 
 var _ = It("machines of an owner come first among those that are ready (11)", func() {

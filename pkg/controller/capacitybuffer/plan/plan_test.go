@@ -75,44 +75,44 @@ var _ = DescribeTable("How many machines hold the chunks, and where (laws 4, 5 a
 		}
 		Expect(strings.Join(all, "; ")).To(Equal(says))
 	},
-	Entry("as many as hold them", []plan.Buffer{Chunks("b", 5, "cpu=1")}, []plan.Pool{Site("a", "cpu=4", 9)}, "a=2", "5 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("no chunks", []plan.Buffer{Chunks("b", 0, "cpu=1")}, []plan.Pool{Site("a", "cpu=4", 9)}, "", "0 Provisioning=NoChunks Ready=NoChunks"),
-	Entry("chunks without requests, by the number of pods", []plan.Buffer{Chunks("b", 111, "")}, []plan.Pool{Site("a", "cpu=4", 9)}, "a=2", "111 Provisioning=MachinesRequested Ready=Complete"),
+	Entry("as many as hold them", []plan.Buffer{Chunks("b", 5, "cpu=1")}, []plan.Pool{Site("a", "cpu=4", 9)}, "a=2", "5 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("no chunks", []plan.Buffer{Chunks("b", 0, "cpu=1")}, []plan.Pool{Site("a", "cpu=4", 9)}, "", "0 Provisioning=BufferEmpty Ready=NoChunks"),
+	Entry("chunks without requests, by the number of pods", []plan.Buffer{Chunks("b", 111, "")}, []plan.Pool{Site("a", "cpu=4", 9)}, "a=2", "111 Provisioning=FitsExistingCapacity Ready=Complete"),
 	Entry("two buffers on one machine", []plan.Buffer{Chunks("b", 2, "cpu=1"), Chunks("c", 1, "cpu=2")}, []plan.Pool{Site("a", "cpu=4", 9)}, "a=1",
-		"2 Provisioning=MachinesRequested Ready=Complete; 1 Provisioning=MachinesRequested Ready=Complete"),
+		"2 Provisioning=FitsExistingCapacity Ready=Complete; 1 Provisioning=FitsExistingCapacity Ready=Complete"),
 	Entry("buffers that add up", []plan.Buffer{Chunks("b", 4, "cpu=1"), Chunks("c", 4, "cpu=1")}, []plan.Pool{Site("a", "cpu=4", 9)}, "a=2",
-		"4 Provisioning=MachinesRequested Ready=Complete; 4 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("the fewest machines", []plan.Buffer{Chunks("b", 8, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9), Site("b", "cpu=8", 9)}, "b=1", "8 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("and then the smallest", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=8", 9), Site("b", "cpu=2", 9)}, "b=1", "2 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("also for the rest", []plan.Buffer{Chunks("b", 9, "cpu=1")}, []plan.Pool{Site("a", "cpu=8", 9), Site("b", "cpu=2", 9)}, "a=1 b=1", "9 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("within max", []plan.Buffer{Chunks("b", 9, "cpu=1")}, []plan.Pool{Site("a", "cpu=4", 5)}, "a=2", "9 Provisioning=NoRoom Ready=NoRoom"),
-	Entry("elsewhere, where max is reached", []plan.Buffer{Chunks("b", 8, "cpu=1")}, []plan.Pool{Site("a", "cpu=8", 3), Site("b", "cpu=2", 9)}, "b=4", "8 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("where the node selector allows", []plan.Buffer{Chunks("b", 2, "cpu=1", selecting("b"))}, []plan.Pool{Site("a", "cpu=2", 9), Site("b", "cpu=8", 9)}, "b=1", "2 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("each on its own machine", []plan.Buffer{Chunks("b", 3, "cpu=1", apart)}, []plan.Pool{Site("a", "cpu=8", 9)}, "a=3", "3 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("each on its own machine, by a port of the network of the node", []plan.Buffer{Chunks("b", 3, "cpu=1", hostNetworked)}, []plan.Pool{Site("a", "cpu=8", 9)}, "a=3", "3 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("each in its own pool, where there are too few", []plan.Buffer{Chunks("b", 3, "cpu=1", apartBy("pool"))}, []plan.Pool{Site("a", "cpu=8", 9), Site("b", "cpu=8", 9)}, "a=1 b=1", "3 Provisioning=DoesNotFit Ready=DoesNotFit"),
-	Entry("together where machines have no name by which to keep apart", []plan.Buffer{Chunks("b", 3, "cpu=1", apart)}, []plan.Pool{Site("a", "cpu=8", 9, func(p *plan.Pool) { p.Node.Labels = nil })}, "a=1", "3 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("a chunk that tolerates everything", []plan.Buffer{Chunks("b", 5, "cpu=1", tolerant)}, []plan.Pool{Site("a", "cpu=4", 9)}, "a=2", "5 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("in the pool that is named", []plan.Buffer{Chunks("b", 2, "cpu=1", InPool("b"))}, []plan.Pool{Site("a", "cpu=2", 9), Site("b", "cpu=8", 9)}, "b=1", "2 Provisioning=MachinesRequested Ready=Complete"),
+		"4 Provisioning=FitsExistingCapacity Ready=Complete; 4 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("the fewest machines", []plan.Buffer{Chunks("b", 8, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9), Site("b", "cpu=8", 9)}, "b=1", "8 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("and then the smallest", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=8", 9), Site("b", "cpu=2", 9)}, "b=1", "2 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("also for the rest", []plan.Buffer{Chunks("b", 9, "cpu=1")}, []plan.Pool{Site("a", "cpu=8", 9), Site("b", "cpu=2", 9)}, "a=1 b=1", "9 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("within max", []plan.Buffer{Chunks("b", 9, "cpu=1")}, []plan.Pool{Site("a", "cpu=4", 5)}, "a=2", "9 Provisioning=RequiresNewCapacity Ready=NoRoom"),
+	Entry("elsewhere, where max is reached", []plan.Buffer{Chunks("b", 8, "cpu=1")}, []plan.Pool{Site("a", "cpu=8", 3), Site("b", "cpu=2", 9)}, "b=4", "8 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("where the node selector allows", []plan.Buffer{Chunks("b", 2, "cpu=1", selecting("b"))}, []plan.Pool{Site("a", "cpu=2", 9), Site("b", "cpu=8", 9)}, "b=1", "2 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("each on its own machine", []plan.Buffer{Chunks("b", 3, "cpu=1", apart)}, []plan.Pool{Site("a", "cpu=8", 9)}, "a=3", "3 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("each on its own machine, by a port of the network of the node", []plan.Buffer{Chunks("b", 3, "cpu=1", hostNetworked)}, []plan.Pool{Site("a", "cpu=8", 9)}, "a=3", "3 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("each in its own pool, where there are too few", []plan.Buffer{Chunks("b", 3, "cpu=1", apartBy("pool"))}, []plan.Pool{Site("a", "cpu=8", 9), Site("b", "cpu=8", 9)}, "a=1 b=1", "3 Provisioning=RequiresNewCapacity Ready=DoesNotFit"),
+	Entry("together where machines have no name by which to keep apart", []plan.Buffer{Chunks("b", 3, "cpu=1", apart)}, []plan.Pool{Site("a", "cpu=8", 9, func(p *plan.Pool) { p.Node.Labels = nil })}, "a=1", "3 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("a chunk that tolerates everything", []plan.Buffer{Chunks("b", 5, "cpu=1", tolerant)}, []plan.Pool{Site("a", "cpu=4", 9)}, "a=2", "5 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("in the pool that is named", []plan.Buffer{Chunks("b", 2, "cpu=1", InPool("b"))}, []plan.Pool{Site("a", "cpu=2", 9), Site("b", "cpu=8", 9)}, "b=1", "2 Provisioning=FitsExistingCapacity Ready=Complete"),
 	Entry("in the worker pool that is named", []plan.Buffer{Chunks("b", 4, "cpu=1", InPool("w"))}, []plan.Pool{Site("a", "cpu=8", 9), Site("b", "cpu=2", 4, worker("w")), Site("c", "cpu=2", 9, worker("w"))},
-		"c=2", "4 Provisioning=MachinesRequested Ready=Complete"),
+		"c=2", "4 Provisioning=FitsExistingCapacity Ready=Complete"),
 	Entry("in the worker pool that is named, where the node selector allows", []plan.Buffer{Chunks("b", 2, "cpu=1", InPool("w"), selecting("b"))}, []plan.Pool{Site("a", "cpu=2", 9, worker("w")), Site("b", "cpu=2", 9, worker("w"))},
-		"b=1", "2 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("in a pool that does not exist", []plan.Buffer{Chunks("b", 2, "cpu=1", InPool("x"))}, []plan.Pool{Site("a", "cpu=2", 9)}, "", "2 Provisioning=PoolNotFound Ready=PoolNotFound"),
-	Entry("a chunk that is too large", []plan.Buffer{Chunks("b", 2, "cpu=9")}, []plan.Pool{Site("a", "cpu=2", 9)}, "", "2 Provisioning=DoesNotFit Ready=DoesNotFit"),
+		"b=1", "2 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("in a pool that does not exist", []plan.Buffer{Chunks("b", 2, "cpu=1", InPool("x"))}, []plan.Pool{Site("a", "cpu=2", 9)}, "", "2 Provisioning=RequiresNewCapacity Ready=PoolNotFound"),
+	Entry("a chunk that is too large", []plan.Buffer{Chunks("b", 2, "cpu=9")}, []plan.Pool{Site("a", "cpu=2", 9)}, "", "2 Provisioning=RequiresNewCapacity Ready=DoesNotFit"),
 	Entry("a chunk that is too large beside one that is not", []plan.Buffer{Chunks("b", 2, "cpu=9"), Chunks("c", 1, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9)}, "a=1",
-		"2 Provisioning=DoesNotFit Ready=DoesNotFit; 1 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("nothing where there are no bounds", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9, func(p *plan.Pool) { p.Deployment.Annotations = nil })}, "", "2 Provisioning=NoPools Ready=NoPools"),
-	Entry("nothing where bounds are invalid", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9, Annotated(machine.BoundsAnnotation, "?"))}, "", "2 Provisioning=NoPools Ready=NoPools"),
-	Entry("nothing where machines are not known", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9, func(p *plan.Pool) { p.Node = nil })}, "", "2 Provisioning=NoPools Ready=NoPools"),
-	Entry("nothing where the reserve is drained", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9, Annotated(machine.DrainReserveAnnotation, "true"))}, "", "2 Provisioning=NoPools Ready=NoPools"),
-	Entry("nothing where somebody else's Reserve has the name", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9, func(p *plan.Pool) { p.Taken = true })}, "", "2 Provisioning=NoPools Ready=NoPools"),
+		"2 Provisioning=RequiresNewCapacity Ready=DoesNotFit; 1 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("nothing where there are no bounds", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9, func(p *plan.Pool) { p.Deployment.Annotations = nil })}, "", "2 Provisioning=RequiresNewCapacity Ready=NoPools"),
+	Entry("nothing where bounds are invalid", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9, Annotated(machine.BoundsAnnotation, "?"))}, "", "2 Provisioning=RequiresNewCapacity Ready=NoPools"),
+	Entry("nothing where machines are not known", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9, func(p *plan.Pool) { p.Node = nil })}, "", "2 Provisioning=RequiresNewCapacity Ready=NoPools"),
+	Entry("nothing where the reserve is drained", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9, Annotated(machine.DrainReserveAnnotation, "true"))}, "", "2 Provisioning=RequiresNewCapacity Ready=NoPools"),
+	Entry("nothing where somebody else's Reserve has the name", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9, func(p *plan.Pool) { p.Taken = true })}, "", "2 Provisioning=RequiresNewCapacity Ready=NoPools"),
 	Entry("nothing in a MachineDeployment that is being deleted", []plan.Buffer{Chunks("b", 2, "cpu=1")},
-		[]plan.Pool{Site("a", "cpu=2", 9, func(p *plan.Pool) { p.Deployment.DeletionTimestamp = &metav1.Time{Time: Now} }), Site("b", "cpu=2", 9)}, "b=1", "2 Provisioning=MachinesRequested Ready=Complete"),
-	Entry("nothing in a cluster that hibernates", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9, worker("w"), func(p *plan.Pool) { p.Deployment.Spec.Replicas = 0 })}, "", "2 Provisioning=NoPools Ready=NoPools"),
-	Entry("the most chunks there can be", []plan.Buffer{Chunks("b", math.MaxInt32, "cpu=1")}, []plan.Pool{Site("a", "cpu=4", 2_000_000_000)}, "a=1000", "2147483647 Provisioning=LimitReached Ready=LimitReached"),
+		[]plan.Pool{Site("a", "cpu=2", 9, func(p *plan.Pool) { p.Deployment.DeletionTimestamp = &metav1.Time{Time: Now} }), Site("b", "cpu=2", 9)}, "b=1", "2 Provisioning=FitsExistingCapacity Ready=Complete"),
+	Entry("nothing in a cluster that hibernates", []plan.Buffer{Chunks("b", 2, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9, worker("w"), func(p *plan.Pool) { p.Deployment.Spec.Replicas = 0 })}, "", "2 Provisioning=RequiresNewCapacity Ready=NoPools"),
+	Entry("the most chunks there can be", []plan.Buffer{Chunks("b", math.MaxInt32, "cpu=1")}, []plan.Pool{Site("a", "cpu=4", 2_000_000_000)}, "a=1000", "2147483647 Provisioning=RequiresNewCapacity Ready=LimitReached"),
 	Entry("what is invalid beside what is not", []plan.Buffer{NewBuffer("b", "{podTemplateRef: {name: gone}, replicas: 1}"), Chunks("c", 1, "cpu=1")}, []plan.Pool{Site("a", "cpu=2", 9)}, "a=1",
-		"- Provisioning=NotReadyForProvisioning Ready=NotReadyForProvisioning; 1 Provisioning=MachinesRequested Ready=Complete"),
+		"- Provisioning=NotReadyForProvisioning Ready=NotReadyForProvisioning; 1 Provisioning=FitsExistingCapacity Ready=Complete"),
 )
 
 var _ = It("DaemonSets take their part of each machine", func() {
@@ -181,7 +181,7 @@ var _ = Describe("A status", func() {
 			pools = append(pools, Site(fmt.Sprintf("p%02d", i), "cpu=1", 4))
 		}
 		d := plan.New(plan.View{Buffers: []plan.Buffer{Chunks("b", 100, "cpu=1")}, Pools: pools}).Decisions[0]
-		Expect(plan.NewStatus(d, Now).Conditions[2].Message).To(Equal("machines are requested for 100 chunks in p00, p01, p02, p03, p04 and 95 more"))
+		Expect(plan.NewStatus(d, Now).Conditions[2].Message).To(Equal("room for 0 of 100 chunks is ready in p00, p01, p02, p03, p04 and 95 more"))
 	})
 })
 
@@ -214,17 +214,17 @@ var _ = Describe("Machines", func() {
 		Expect(Spread(v)).To(Equal("a=1 b=2"))
 		v = After(v, "a")
 		Expect(plan.New(v).Requests).To(BeEmpty())
-		Expect(Standing(v.Buffers[0].Object)).To(Equal("8 Provisioning=MachinesRequested Ready=Complete"))
+		Expect(Standing(v.Buffers[0].Object)).To(Equal("8 Provisioning=FitsExistingCapacity Ready=Complete"))
 		Expect(Spread(After(After(v)))).To(Equal("a=1 b=1"))
 	})
 
 	It("are said to be impossible to create where none can stand in (law 7)", func() {
 		v := After(After(plan.View{Buffers: []plan.Buffer{Chunks("b", 8, "cpu=1")}, Pools: alike(9, 3)}, "a"), "a")
-		Expect(Standing(v.Buffers[0].Object)).To(Equal("8 Provisioning=CannotBeMade Ready=CannotBeMade"))
+		Expect(Standing(v.Buffers[0].Object)).To(Equal("8 Provisioning=RequiresNewCapacity Ready=CannotBeMade"))
 		Expect(Spread(v)).To(Equal("a=1"))
 		v = After(After(After(v)))
 		Expect(Spread(v)).To(Equal("a=2"))
-		Expect(Standing(After(v).Buffers[0].Object)).To(Equal("8 Provisioning=MachinesRequested Ready=Complete"))
+		Expect(Standing(After(v).Buffers[0].Object)).To(Equal("8 Provisioning=FitsExistingCapacity Ready=Complete"))
 	})
 
 	It("go with the buffers also where they cannot be created (law 10)", func() {

@@ -74,11 +74,18 @@ func (d *Decision) limited() *Problem {
 	return problem(reason.ResourceQuotasAllocated, "ResourceQuotas leave room for %d of %s: %s", d.Chunks, plural.Of(d.Asked, "chunk"), joinNames(d.Quotas))
 }
 
+// provisioning returns the reason that Kueue reads, with the message of Ready.
 func (d *Decision) provisioning() *Problem {
-	if p := d.without(); p != nil {
-		return p
+	ready, why := d.readyProblem(), reason.RequiresNewCapacity
+	switch {
+	case d.Problem != nil:
+		why = reason.NotReadyForProvisioning
+	case d.Chunks == 0:
+		why = reason.BufferEmpty
+	case ready.Reason == reason.Complete:
+		why = reason.FitsExistingCapacity
 	}
-	return problem(reason.MachinesRequested, "machines are requested for %s in %s", plural.Of(d.Chunks, "chunk"), joinNames(d.Pools))
+	return &Problem{Reason: why, Message: ready.Message}
 }
 
 // without returns why there are no chunks, or why some have no place; nil if all have one.
