@@ -52,6 +52,9 @@ func (r *reading) buffers() []Buffer {
 			Namespace: o.Namespace, Name: o.Name, Shape: shapeOf(o), Dedicated: o.Annotations[v1beta1.DedicatedAnnotation],
 			Chunks: int(ptr.Deref(o.Status.Replicas, -1)),
 		}
+		if b.Chunks >= 0 {
+			b.Chunks = o.Outstanding()
+		}
 		b.Ready = readyOf(o.Status.Conditions)
 		r.inspectBuffer(o, b)
 		all = append(all, b)

@@ -62,6 +62,9 @@ var podReaders = map[string]func(*corev1.Pod) any{
 	"scheduled": func(p *corev1.Pod) any {
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodScheduled {
+				if c.Status == corev1.ConditionTrue && c.LastTransitionTime.Sub(p.CreationTimestamp.Time) > time.Second {
+					return []any{c.Status, c.Reason, c.LastTransitionTime}
+				}
 				return []any{c.Status, c.Reason}
 			}
 		}
@@ -139,7 +142,8 @@ func drawPod(t *rapid.T) *corev1.Pod {
 		}
 		p.Status.Phase, p.Status.NominatedNodeName = corev1.PodPhase(pick("phase", "", "Pending", "Running", "Succeeded", "Failed")), pick("nominated", "", "m")
 		if reason := pick("reason", "", corev1.PodReasonUnschedulable, "Other"); reason != "" {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}, {Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}, {Type: corev1.PodScheduled, Status: corev1.ConditionStatus(pick("scheduled", "True", "False")), Reason: reason,
+				LastTransitionTime: metav1.NewTime(p.CreationTimestamp.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "waited")) * time.Second))}}
 		}
 		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(pick("cpu", "1", "250m"))}
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -160,11 +161,19 @@ func outline(pod *corev1.Pod) *corev1.Pod {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled {
-			slim.Status.Conditions = []corev1.PodCondition{{Type: c.Type, Status: c.Status, Reason: c.Reason}}
+			kept := corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason}
+			if c.Status == corev1.ConditionTrue && c.LastTransitionTime.Sub(pod.CreationTimestamp.Time) > boundAtOnce {
+				kept.LastTransitionTime = c.LastTransitionTime
+			}
+			slim.Status.Conditions = []corev1.PodCondition{kept}
 		}
 	}
 	return slim
 }
+
+// boundAtOnce is how old a pod is when it is bound without having waited. When that was is not kept: most
+// pods of one owner share their status in a cache.
+const boundAtOnce = time.Second
 
 // truncateName shortens a name that is longer than any sensible one.
 func truncateName(name string) string { return name[:min(len(name), MaxBytes/8)] }

@@ -381,6 +381,21 @@ var _ = Describe("A slim pod", func() {
 		}
 	})
 
+	DescribeTable("keeps when it was bound, if it has waited", func(waited time.Duration, status corev1.ConditionStatus, kept bool) {
+		p := pod("p", "cpu=3")
+		p.CreationTimestamp = metav1.NewTime(time.Unix(1_800_000_000, 0))
+		at := metav1.NewTime(p.CreationTimestamp.Add(waited))
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: status, LastTransitionTime: at}}
+		slim := Slim(Slim(p))
+		Expect(slim.Status.Conditions).To(HaveLen(1))
+		Expect(slim.Status.Conditions[0].LastTransitionTime.Equal(&at)).To(Equal(kept))
+	},
+		Entry("for a minute", time.Minute, corev1.ConditionTrue, true),
+		Entry("for two seconds", 2*time.Second, corev1.ConditionTrue, true),
+		Entry("not if it has not", time.Second, corev1.ConditionTrue, false),
+		Entry("not if it waits", time.Minute, corev1.ConditionFalse, false),
+	)
+
 	It("keeps its name, owner, state and what it requests", func() {
 		p := pod("p", "cpu=3", excessive["labels"])
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "a", UID: "a", Controller: ptr.To(true)}, {Kind: "Other", Name: strings.Repeat("x", 1<<20)}}

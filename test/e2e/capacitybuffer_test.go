@@ -138,6 +138,20 @@ var _ = Describe("A CapacityBuffer", Label("ours"), func() {
 		Eventually(p.bufferIs).WithContext(ctx).WithArguments(v1beta1.ConditionProvisioning).Should(Equal("2 False RequiresNewCapacity"), "max allows one")
 	})
 
+	It("fills once, and is not refilled", func(ctx context.Context) {
+		p := newPool(ctx, "once", 1, withBounds("1:8"))
+		p.work(ctx, 1)
+		p.buffer(ctx, 0, func(b *v1beta1.CapacityBuffer) {
+			b.Spec.Replicas, b.Spec.Percentage, b.Spec.RefillStrategy = ptr.To[int32](2), nil, ptr.To(v1beta1.RefillNone)
+		})
+		Eventually(p.buffered).WithContext(ctx).Should(Equal("2 True Complete"))
+		p.moreWork(ctx, 2)
+		p.rests(ctx, 2, 1, "Complete")
+		p.moreWork(ctx, 3)
+		Eventually(p.buffered).WithContext(ctx).Should(Equal("2 True BufferFilled"))
+		p.settles(ctx, 3)
+	})
+
 	It("keeps dedicated machines from a burst of other pods, and its own pods run on them at once", func(ctx context.Context) {
 		p := newPool(ctx, "dedicated", 2, withBounds("1:8"))
 		p.work(ctx, 2)

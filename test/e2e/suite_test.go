@@ -102,7 +102,7 @@ func programs(ctx context.Context) []localcluster.Program {
 	if os.Getenv("EVENKEEL_E2E_MCM") == "stock" {
 		return []localcluster.Program{driver, {Name: mcm, Package: stockMCM, Binary: "stock-" + mcm, Flags: flags}}
 	}
-	own := append(flags, managerControllers)
+	own := append(flags, managerControllers, "--capacity-buffer-fill-once")
 	return []localcluster.Program{
 		driver,
 		{Name: mcm, Kubeconfig: accountOf(ctx, cluster, mcm), Flags: own},

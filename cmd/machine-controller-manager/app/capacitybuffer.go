@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spf13/pflag"
+
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/handlers"
 	autoscalingv1alpha1 "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
@@ -17,6 +19,17 @@ import (
 
 // buffersName names the controller that keeps room for the chunks of CapacityBuffers.
 const buffersName = "capacitybuffer"
+
+// BufferOptions are the flags about CapacityBuffers.
+type BufferOptions struct {
+	// FillOnce serves buffers that fill once.
+	FillOnce bool
+}
+
+func (o *BufferOptions) addFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.FillOnce, "capacity-buffer-fill-once", o.FillOnce,
+		"Serve CapacityBuffers with refillStrategy none, whose room is not replaced when pods take it. Experimental: Kubernetes has not decided about these fields, and they may change or go with any release.")
+}
 
 // runBuffers keeps room for the chunks of CapacityBuffers, once there is one of Evenkeel's strategy
 // or something is left of one.
@@ -50,7 +63,7 @@ func (p *process) keepRoom(ctx context.Context, control, targets evenkeel.Interf
 	c, err := capacitybuffer.New(
 		capacitybuffer.Clients{Buffers: targets.CapacityBufferV1beta1(), Reserves: control.AutoscalingV1alpha1()},
 		capacitybuffer.Informers{Buffers: buffers, Reserves: reserves, Machines: p.caches.machines, Target: p.caches.target, Shapes: shapes},
-		capacitybuffer.Options{Namespace: p.options.Namespace, Scales: scales, Control: p.clusters.control, Target: p.clusters.target, Registerer: p.registry})
+		capacitybuffer.Options{Namespace: p.options.Namespace, Scales: scales, FillOnce: p.options.Buffers.FillOnce, Control: p.clusters.control, Target: p.clusters.target, Registerer: p.registry})
 	if err != nil {
 		return unlessEnding(ctx, err)
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	Release ReleaseOptions
 	// Preparation applies if that controller runs.
 	Preparation PreparationOptions
+	// Buffers applies if that controller runs.
+	Buffers BufferOptions
 	// NodeGroups applies if that server runs.
 	NodeGroups NodeGroupOptions
 	// Balance applies if that controller runs.
@@ -79,6 +81,7 @@ func (o *Options) addOurs(flags *pflag.FlagSet) {
 	o.Eviction.AddFlags(flags)
 	o.Release.addFlags(flags)
 	o.Preparation.addFlags(flags)
+	o.Buffers.addFlags(flags)
 	o.NodeGroups.addFlags(flags)
 	o.Balance.addFlags(flags)
 	o.Unready.AddFlags(flags)

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -22,6 +23,7 @@ import (
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
@@ -123,6 +125,30 @@ var _ = Describe("The controller of CapacityBuffers", Serial, func() {
 		r.Stop()
 		Eventually(r.Ended, 5*time.Second).Should(Receive(BeNil()))
 	})
+
+	DescribeTable("serves a buffer that fills once",
+		func(want string, arguments ...string) {
+			server := sim.New(sim.Options{Resources: bufferKinds})
+			buffers := buffered(server.ConfigFor("user")).CapacityBufferV1beta1().CapacityBuffers("shop")
+			b := bufferOf(v1beta1.StrategyReserved)
+			b.Spec.RefillStrategy = ptr.To(v1beta1.RefillNone)
+			_, err := buffers.Create(context.Background(), b, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			kubeconfig := running.Kubeconfig(server, "buffers")
+			r := start(server, append(arguments, "--control-kubeconfig="+kubeconfig, "--target-kubeconfig="+kubeconfig, "--controllers=reserves,capacitybuffer")...)
+			Eventually(func() (string, error) {
+				b, err := buffers.Get(context.Background(), "web", metav1.GetOptions{})
+				if c := meta.FindStatusCondition(b.Status.Conditions, v1beta1.ConditionReadyForProvisioning); c != nil {
+					return c.Reason, err
+				}
+				return "", err
+			}, eventually).Should(Equal(want))
+			r.Stop()
+			Eventually(r.Ended, 5*time.Second).Should(Receive(BeNil()))
+		},
+		Entry("not by default", reason.RefillNotEnabled),
+		Entry("with --capacity-buffer-fill-once", reason.RefillInvalid, "--capacity-buffer-fill-once"), // its PodTemplate has no labels
+	)
 
 	It("deletes what is left of buffers where there can be none any more", func() {
 		server := sim.New(sim.Options{Resources: slices.DeleteFunc(slices.Clone(bufferKinds), func(r sim.Resource) bool { return r.Name == "capacitybuffers" })})

@@ -52,6 +52,15 @@ var _ = Describe("A CapacityBuffer is explained", func() {
 		Expect(a.Next).To(HaveExactElements("To change that: raise max in the bounds of a MachineDeployment, or ask for fewer chunks."))
 	})
 
+	It("by how far it has been used, if it fills once", func() {
+		a, err := explained("web-ci", func(b *v1beta1.CapacityBuffer) {
+			b.Spec.RefillStrategy, b.Spec.Percentage, b.Spec.Replicas = ptr.To(v1beta1.RefillNone), nil, ptr.To[int32](2)
+			b.Status.ConsumedReplicas = ptr.To[int32](1)
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(a.Facts).To(ContainElements(Fact{"Chunks", "1, each room for one pod"}, Fact{"Fills once", "pods have used 1 chunk; what they use is not replaced"}))
+	})
+
 	It("by whose it is, if it has another strategy", func() {
 		a, err := explained("web-ci", func(b *v1beta1.CapacityBuffer) { b.Spec.ProvisioningStrategy = nil })
 		Expect(err).NotTo(HaveOccurred())

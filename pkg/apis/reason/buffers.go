@@ -18,6 +18,8 @@ const (
 	RightMissing              = "RightMissing"
 	WorkloadUnread            = "WorkloadUnread"
 	PodNotFound               = "PodNotFound"
+	RefillNotEnabled          = "RefillNotEnabled"
+	RefillInvalid             = "RefillInvalid"
 
 	// These are the reasons of Provisioning that Kueue reads.
 	FitsExistingCapacity    = "FitsExistingCapacity"
@@ -33,6 +35,10 @@ const (
 	// ResourceQuotasAllocated is the reason that cluster-autoscaler gives, too.
 	ResourceQuotasAllocated = "ResourceQuotasAllocated"
 	NotLimited              = "NotLimited"
+
+	// BufferFilled and FillDeadlineExceeded are how a buffer that fills once ends.
+	BufferFilled         = "BufferFilled"
+	FillDeadlineExceeded = "FillDeadlineExceeded"
 )
 
 // unprovided are the reasons for which chunks have no machine.
@@ -48,6 +54,8 @@ var unprovided = Table{
 	{Name: LimitReached, Status: False, Meaning: "There are more chunks than are packed onto machines; see docs/spec/capacitybuffer.md#limits.", Remedy: "ask for fewer chunks"},
 	notReady,
 }
+
+var expired = Reason{Name: FillDeadlineExceeded, Status: False, Meaning: "Pods have not used all chunks of a buffer that fills once within its deadline. It holds nothing any longer.", Remedy: "delete the buffer, and create it again if you need the room"}
 
 var notReady = Reason{Name: NotReadyForProvisioning, Status: False, Meaning: "The shape or the number of chunks is not known.", Remedy: "see the condition ReadyForProvisioning"}
 
@@ -68,18 +76,28 @@ var CapacityBuffer = Conditions{
 		{Name: ShapeUnclear, Status: False, Meaning: "It cannot be decided where a pod of this shape can run.", Remedy: "change what the message names in the pod template"},
 		{Name: TooManyBuffers, Status: False, Meaning: "There are more buffers, or more owners of dedicated machines, than are looked at.", Remedy: "delete buffers"},
 		{Name: DedicationInvalid, Status: False, Meaning: "The annotation `evenkeel.machine.sapcloud.io/dedicated` cannot be read.", Remedy: "correct the annotation"},
+		{Name: RefillNotEnabled, Status: False, Meaning: "The manager does not serve buffers with `refillStrategy: none`.", Remedy: "start it with `--capacity-buffer-fill-once`, or remove `spec.refillStrategy`"},
+		{Name: RefillInvalid, Status: False, Meaning: "The refill strategy is unknown, or does not go with the other fields.", Remedy: "see the message"},
 	},
 	"Provisioning": {
 		{Name: FitsExistingCapacity, Status: True, Meaning: "There is room for all chunks on machines that are ready."},
 		{Name: RequiresNewCapacity, Status: False, Passing: true, Meaning: "Machines are being created, or there is no room for all chunks.", Remedy: "see the condition Ready"},
 		notReady,
-		{Name: BufferEmpty, Status: False, Meaning: "The buffer has no chunks now: it asks for none, or quotas leave no room for one.", Remedy: "ask for chunks, if you need some"},
+		{Name: BufferEmpty, Status: False, Meaning: "The buffer has no chunks now: it asks for none, quotas leave no room for one, or it fills once and has ended.", Remedy: "ask for chunks, if you need some"},
 	},
 	"Ready": append(Table{
 		{Name: Complete, Status: True, Meaning: "There is room for all chunks on machines that are ready."},
 		{Name: Growing, Status: False, Passing: true, Meaning: "Machines are being created.", Remedy: "see the Reserves whose names begin with capacity-buffers"},
 		{Name: NoChunks, Status: True, Meaning: "The buffer has no chunks now: it asks for none, or quotas leave no room for one."},
+		{Name: BufferFilled, Status: True, Meaning: "Pods have used all chunks of a buffer that fills once. It holds nothing any longer."},
+		expired,
 	}, unprovided...),
+	"Fulfilled": {
+		{Name: BufferFilled, Status: True, Meaning: "Pods have used all chunks of a buffer that fills once. It holds nothing any longer."},
+	},
+	"Expired": {
+		{Name: FillDeadlineExceeded, Status: True, Meaning: expired.Meaning, Remedy: expired.Remedy},
+	},
 	"LimitedByQuotas": {
 		{Name: NotLimited, Status: False, Meaning: "ResourceQuotas leave room for all chunks."},
 		{Name: ResourceQuotasAllocated, Status: True, Meaning: "ResourceQuotas of the namespace leave room for fewer chunks. `status.replicas` is what they leave.",

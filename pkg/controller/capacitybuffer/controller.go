@@ -3,6 +3,7 @@
 package capacitybuffer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/handlers"
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/internal/target"
@@ -27,6 +29,7 @@ import (
 	bufferclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -59,6 +62,8 @@ type Options struct {
 	Namespace string
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
+	// FillOnce serves buffers that fill once.
+	FillOnce bool
 	// Scales reads the scale subresources of workloads of other kinds; nil reads none.
 	Scales *ScaleReader
 	// Control and Target report whether a cluster answers; nil means that it always does.
@@ -76,6 +81,8 @@ type Controller struct {
 	filled  []cache.DoneChecker
 	// took is the duration of the last sync.
 	took atomic.Int64
+	// podsMatter reports whether a buffer depends on the pods that have a node.
+	podsMatter atomic.Bool
 
 	buffers, reserves, deployments, daemons, pods cache.Indexer
 	// scales are those of workloads of other kinds.
@@ -144,12 +151,25 @@ func (c *Controller) attach(i Informers) error {
 	resync := func(any) { c.resyncAll() }
 	errs = append(errs, stores.OnSpares(i.Machines.Machines(), resync), stores.OnSets(i.Machines.Sets(), resync))
 	c.daemons = read(i.Target.DaemonSets())
-	if c.options.Scales != nil {
-		c.pods = read(i.Target.Pods())
-	}
+	c.pods = read(i.Target.Pods())
+	_, err := i.Target.Pods().AddEventHandler(handlers.OnChange(c.podChanged))
+	errs = append(errs, err)
 	c.statuses = written.NewCache[*v1beta1.CapacityBuffer](c.buffers, c.options.Clock)
 	c.written = written.NewCache[*autoscaling.Reserve](c.reserves, c.options.Clock)
 	return errors.Join(errs...)
+}
+
+// podChanged queues a sync if a pod takes room on a node, or leaves some, and a buffer depends on that.
+func (c *Controller) podChanged(was, is any) {
+	placeOf := func(item any) string {
+		if pod, ok := item.(*corev1.Pod); ok && !pool.Finished(pod) {
+			return cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName)
+		}
+		return ""
+	}
+	if c.podsMatter.Load() && placeOf(was) != placeOf(is) {
+		c.resyncAll()
+	}
 }
 
 // differ reports whether an update of a cached object matters.

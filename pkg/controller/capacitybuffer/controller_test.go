@@ -156,6 +156,43 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("fills a buffer once: neither a restart nor the end of its pods refills it, nor does its deadline pass (law 13)", func() {
+		storm.Bubble(suite, func() {
+			c, process := fifthOfWeb()
+			defer c.End()
+			c.remove("web")
+			b := NewBuffer("once", "{"+ByWorkload+", replicas: 4, refillStrategy: none, fillDeadlineSeconds: 7200}").Object
+			late := NewBuffer("late", "{scalableRef: {apiGroup: apps, kind: Deployment, name: other}, replicas: 2, refillStrategy: none, fillDeadlineSeconds: 10800}").Object
+			b.CreationTimestamp, late.CreationTimestamp = metav1.Time{}, metav1.Time{}
+			c.deploy("other", 1)
+			c.create(b)
+			c.create(late)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=3"))
+			c.run("1", "web")
+			c.run("2", "web")
+			time.Sleep(10 * time.Second)
+			Expect(c.requested()).To(Equal("a=2"))
+			Expect(c.core.CoreV1().Pods(Shop).Delete(context.Background(), "1", metav1.DeleteOptions{})).To(Succeed())
+			process.CrashFor(time.Second)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=2"))
+			for _, pod := range []string{"3", "4", "5"} {
+				c.run(pod, "web")
+			}
+			time.Sleep(10 * time.Second)
+			Expect(Standing(c.buffer("once"))).To(Equal("4 Provisioning=BufferEmpty Ready=BufferFilled"))
+			Expect(c.requested()).To(Equal("a=1"))
+			time.Sleep(3 * time.Hour)
+			Expect(Standing(c.buffer("late"))).To(Equal("2 Provisioning=BufferEmpty Ready=FillDeadlineExceeded"))
+			Expect(c.requested()).To(Equal("a=-"))
+			before := len(c.Writes())
+			process.CrashFor(time.Second)
+			time.Sleep(24 * time.Hour)
+			Expect(c.writes(before)).To(BeEmpty())
+		})
+	})
+
 	It("competes with a Reserve by the larger, and neither changes nor deletes one of others", func() {
 		storm.Bubble(suite, func() {
 			c := newCluster(sim.Options{Seed: 1})

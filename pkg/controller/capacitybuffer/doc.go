@@ -41,10 +41,15 @@
 //     machine for the next try.
 //  8. The content of one buffer affects no other, except by the room that it takes. The work of a sync
 //     is bounded, however many buffers and chunks there are.
-//  9. Nothing is remembered: each sync decides from the objects. At rest, nothing is written.
+//  9. Nothing is remembered: each sync decides from the objects, and from the status of a buffer
+//     that fills once. At rest, nothing is written.
 //  10. A Reserve of this controller that no buffer needs is deleted.
 //  11. Chunks of buffers with the same owners share machines that are dedicated to these owners, and
 //     no other chunks use them. They are packed before those that all pods may use.
 //  12. Where the chunks of a buffer are that asks for it, Reserves ask for the images of its pods as
 //     well. See package preparation.
+//  13. A buffer that fills once holds the chunks that have not been used. A pod that it is for uses
+//     one as it is bound, and uses no chunk of another buffer. What has been used never becomes less,
+//     and when all is used, or the deadline has passed, the buffer holds nothing any longer, whatever
+//     happens to it or to pods. Without Options.FillOnce, it holds nothing.
 package capacitybuffer

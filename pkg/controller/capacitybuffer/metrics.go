@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/stores"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
@@ -54,7 +53,7 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	for _, b := range stores.List[*v1beta1.CapacityBuffer](m.buffers) {
 		if b.Reserved() {
 			ready[meta.IsStatusConditionTrue(b.Status.Conditions, v1beta1.ConditionReady)]++
-			chunks += float64(ptr.Deref(b.Status.Replicas, 0))
+			chunks += float64(b.Outstanding())
 		}
 	}
 	into <- prometheus.MustNewConstMetric(buffersMetric, prometheus.GaugeValue, float64(ready[true]), "true")

@@ -25,7 +25,7 @@ const maxDaemons = 200
 
 // observe collects the view. If a store is behind the answers to our writes, the answers are used.
 func (c *Controller) observe() plan.View {
-	var v plan.View
+	v := plan.View{FillOnce: c.options.FillOnce, Now: c.options.Clock.Now()}
 	namespaces := map[string]bool{}
 	for _, b := range stores.List[*v1beta1.CapacityBuffer](c.buffers) {
 		if b.Reserved() && b.DeletionTimestamp == nil {
@@ -34,6 +34,8 @@ func (c *Controller) observe() plan.View {
 		}
 	}
 	c.findNewest(v.Buffers)
+	once := v.FillOnce && slices.ContainsFunc(v.Buffers, func(b plan.Buffer) bool { return b.Object.FillsOnce() })
+	c.podsMatter.Store(once) // before pods are read: a later event is not missed
 	taken := map[string]bool{}
 	for _, r := range stores.List[*autoscaling.Reserve](c.reserves) {
 		if r = c.written.Newest(r); r.Labels[plan.OwnLabel] == "" {
@@ -59,7 +61,20 @@ func (c *Controller) observe() plan.View {
 		v.Pools = append(v.Pools, p)
 	}
 	v.Daemons = c.daemonPods()
+	if once {
+		v.Bound = c.boundPods()
+	}
 	return v
+}
+
+// boundPods returns the pods that have a node.
+func (c *Controller) boundPods() (all []*corev1.Pod) {
+	for pod := range stores.All[*corev1.Pod](c.pods) {
+		if pod.Spec.NodeName != "" {
+			all = append(all, pod)
+		}
+	}
+	return all
 }
 
 // buffer finds what a buffer refers to.
@@ -129,11 +144,7 @@ func isNewer(a, b *corev1.Pod) bool {
 
 // daemonPods returns the pods that DaemonSets run on a machine, the most important first.
 func (c *Controller) daemonPods() (all []*fit.Pod) {
-	pods := slices.Values[[]*corev1.Pod](nil)
-	if c.pods != nil {
-		pods = stores.All[*corev1.Pod](c.pods)
-	}
-	for _, pod := range target.DaemonPods(stores.List[*appsv1.DaemonSet](c.daemons), maxDaemons, pods) {
+	for _, pod := range target.DaemonPods(stores.List[*appsv1.DaemonSet](c.daemons), maxDaemons, stores.All[*corev1.Pod](c.pods)) {
 		all = append(all, pod)
 	}
 	return all

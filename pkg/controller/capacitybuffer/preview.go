@@ -94,7 +94,7 @@ func NewPreview(namespace string, r References) (*Preview, error) {
 	p.c, err = New(Clients{}, Informers{
 		Buffers: ours.CapacityBuffer().V1beta1().CapacityBuffers().Informer(), Reserves: ours.Autoscaling().V1alpha1().Reserves().Informer(),
 		Machines: stores.New(nil, namespace), Target: target.New(nil, nil), Shapes: NewShapes(nil, nil),
-	}, Options{Namespace: namespace, Clock: p.clock, Scales: r.Scales})
+	}, Options{Namespace: namespace, Clock: p.clock, Scales: r.Scales, FillOnce: true})
 	if err != nil {
 		return nil, err
 	}
@@ -128,12 +128,10 @@ func (p *Preview) SetObjects(o Objects, now time.Time) error {
 	daemons, err := target.StripAll(o.Daemons)
 	kinds := c.source.Kinds
 	errs := []error{
+		still.Replace(c.pods, o.Pods),
 		still.Replace(c.buffers, slim), still.Replace(c.reserves, o.Reserves), still.Replace(c.deployments, o.Deployments),
 		still.Replace(kinds.Sets, o.Sets), still.Replace(kinds.Machines, o.Machines), still.Replace(kinds.Classes, o.Classes),
 		still.Replace(kinds.Nodes, o.Nodes), still.Replace(c.daemons, daemons), err,
-	}
-	if c.pods != nil {
-		errs = append(errs, still.Replace(c.pods, o.Pods))
 	}
 	return errors.Join(errs...)
 }

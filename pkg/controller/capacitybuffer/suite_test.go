@@ -70,7 +70,7 @@ func controller(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	o := Options{Namespace: Namespace, Scales: scales, Control: world.ControlCluster(ours), Target: world.TargetCluster(core)}
+	o := Options{Namespace: Namespace, FillOnce: true, Scales: scales, Control: world.ControlCluster(ours), Target: world.TargetCluster(core)}
 	it, err := New(Clients{Buffers: ours.CapacityBufferV1beta1(), Reserves: ours.AutoscalingV1alpha1()},
 		Informers{Buffers: buffers.CapacityBuffer().V1beta1().CapacityBuffers().Informer(), Reserves: control.Autoscaling().V1alpha1().Reserves().Informer(),
 			Machines: machines, Target: nodes, Shapes: shapes}, o)
@@ -167,6 +167,15 @@ func (c *cluster) create(b *v1beta1.CapacityBuffer) { GinkgoHelper(); world.Crea
 
 func (c *cluster) buffers() buffers.CapacityBufferInterface {
 	return c.ours.CapacityBufferV1beta1().CapacityBuffers(Shop)
+}
+
+// run binds a pod of a workload.
+func (c *cluster) run(name, workload string) {
+	GinkgoHelper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Shop, OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "apps/v1", Kind: "Deployment", Name: workload, UID: "u", Controller: ptr.To(true)}}}}
+	p.Spec = PodSpec("cpu=2", func(s *corev1.PodSpec) { s.NodeName = "node" })
+	world.Create(c.core.CoreV1().Pods(Shop), p)
 }
 
 // percent is a buffer of a Deployment.

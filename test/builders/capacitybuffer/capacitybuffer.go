@@ -92,6 +92,22 @@ func Chunks(name string, n int, requests string, change ...func(*plan.Buffer)) p
 	return NewBuffer(name, fmt.Sprintf("{podTemplateRef: {name: web}, replicas: %d}", n), append([]func(*plan.Buffer){WithTemplate(PodSpec(requests))}, change...)...)
 }
 
+// Once returns a buffer that fills once, for pods with the label app=web.
+func Once(name string, n int, requests string, change ...func(*plan.Buffer)) plan.Buffer {
+	labeled := func(b *plan.Buffer) { b.Template.Template.Labels = map[string]string{"app": "web"} }
+	return NewBuffer(name, fmt.Sprintf("{podTemplateRef: {name: web}, replicas: %d, refillStrategy: none}", n), append([]func(*plan.Buffer){WithTemplate(PodSpec(requests)), labeled}, change...)...)
+}
+
+// Bound returns a pod with the label app=web that was created and bound at that time.
+func Bound(name string, at time.Time, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: Shop, Name: name, CreationTimestamp: metav1.NewTime(at), Labels: map[string]string{"app": "web"}}}
+	p.Spec = PodSpec("cpu=1", func(s *corev1.PodSpec) { s.NodeName = "node" })
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
 // Site returns a MachineDeployment with three machines for workload and bounds up to that, whose
 // machines have that capacity.
 func Site(name, capacity string, limit int, change ...func(*plan.Pool)) plan.Pool {

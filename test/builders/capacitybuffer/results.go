@@ -64,7 +64,7 @@ func After(v plan.View, out ...string) plan.View {
 	for _, b := range v.Buffers {
 		i := slices.IndexFunc(p.Decisions, func(d plan.Decision) bool { return d.Buffer == b.Object })
 		b.Object = b.Object.DeepCopy()
-		b.Object.Status = plan.NewStatus(p.Decisions[i], Now)
+		b.Object.Status = plan.NewStatus(p.Decisions[i], cmp.Or(v.Now, Now))
 		next.Buffers = append(next.Buffers, b)
 	}
 	for _, pool := range v.Pools {

@@ -17,6 +17,14 @@ const (
 	StrategyActive = "buffer.x-k8s.io/active-capacity"
 )
 
+const (
+	// RefillRecreate is the default refill strategy: the room that pods take is replaced.
+	RefillRecreate = "recreate"
+	// RefillNone is the refill strategy of a buffer that fills once: the room that pods take is not
+	// replaced.
+	RefillNone = "none"
+)
+
 // PoolAnnotation, on a CapacityBuffer, names the pool that holds all its chunks: a
 // MachineDeployment, or a Gardener worker pool. Without it, every pool whose machines a chunk fits
 // can hold some.
@@ -46,6 +54,11 @@ const (
 	// ConditionLimitedByQuotas reports whether ResourceQuotas of the namespace leave room for fewer
 	// chunks than requested.
 	ConditionLimitedByQuotas = "LimitedByQuotas"
+	// ConditionFulfilled reports that pods have used all chunks of a buffer that fills once, and
+	// ConditionExpired that they have not within its deadline. Both are terminal: the buffer holds
+	// nothing any longer. At most one of them is there.
+	ConditionFulfilled = "Fulfilled"
+	ConditionExpired   = "Expired"
 )
 
 // CapacityBuffer keeps room for a number of pods that do not exist yet, called chunks. All chunks
@@ -81,6 +94,7 @@ type CapacityBuffer struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",message="say how many chunks: with podTemplateRef, set replicas or limits"
 // +kubebuilder:validation:XValidation:rule="!(has(self.podTemplateRef) && has(self.scalableRef))",message="set either podTemplateRef or scalableRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.fillDeadlineSeconds) || has(self.refillStrategy) && self.refillStrategy == 'none'",message="fillDeadlineSeconds needs refillStrategy none"
 type CapacityBufferSpec struct {
 	// ProvisioningStrategy is who provisions the buffer, and how. "evenkeel.dev/reserved" keeps
 	// machines of a reserve for it. The default belongs to cluster-autoscaler.
@@ -112,6 +126,21 @@ type CapacityBufferSpec struct {
 	// and percentage, there are as many chunks as fit.
 	// +optional
 	Limits ResourceList `json:"limits,omitempty"`
+
+	// RefillStrategy is what happens to room that pods have taken: "recreate" replaces it, which is
+	// the default. "none" does not: the buffer fills once, and then holds nothing any longer. With
+	// "none", the number of chunks is replicas. This field may change: Kubernetes' autoscaling group
+	// has not decided about it.
+	// +optional
+	// +kubebuilder:validation:Enum=recreate;none
+	RefillStrategy *string `json:"refillStrategy,omitempty"`
+
+	// FillDeadlineSeconds is how long a buffer that fills once holds room for pods that do not come,
+	// counted from the time that ReadyForProvisioning is True. Without it, there is no limit. This
+	// field may change, like refillStrategy.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	FillDeadlineSeconds *int64 `json:"fillDeadlineSeconds,omitempty"`
 }
 
 // ResourceName is the name of a resource, as in a pod's requests.
@@ -159,15 +188,22 @@ type CapacityBufferStatus struct {
 	// +optional
 	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
 
-	// Replicas is the number of chunks that the buffer asks room for.
+	// Replicas is the number of chunks that the buffer asks room for. If it fills once, this includes
+	// those that pods have used.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
+
+	// ConsumedReplicas is how many chunks of a buffer that fills once pods have used. It never falls.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ConsumedReplicas *int32 `json:"consumedReplicas,omitempty"`
 
 	// PodTemplateGeneration is the generation of the PodTemplate that was used.
 	// +optional
 	PodTemplateGeneration *int64 `json:"podTemplateGeneration,omitempty"`
 
-	// Conditions are ReadyForProvisioning, Provisioning, Ready and LimitedByQuotas.
+	// Conditions are ReadyForProvisioning, Provisioning, Ready and LimitedByQuotas; at the end of a
+	// buffer that fills once, also Fulfilled or Expired.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

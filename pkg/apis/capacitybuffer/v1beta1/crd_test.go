@@ -64,6 +64,9 @@ var _ = Describe("A CapacityBuffer", func() {
 		Entry("a PodTemplate and limits", "{podTemplateRef: {name: web}, limits: {cpu: 8, memory: 16Gi}}"),
 		Entry("a workload and a percentage", "{scalableRef: {apiGroup: apps, kind: Deployment, name: web}, percentage: 20}"),
 		Entry("a workload of the core group", "{scalableRef: {kind: ReplicationController, name: web}, replicas: 0}"),
+		Entry("filled once", "{podTemplateRef: {name: web}, replicas: 3, refillStrategy: none}"),
+		Entry("filled once, within a time", "{podTemplateRef: {name: web}, replicas: 3, refillStrategy: none, fillDeadlineSeconds: 1}"),
+		Entry("refilled", "{podTemplateRef: {name: web}, replicas: 3, refillStrategy: recreate}"),
 		Entry("another strategy", "{provisioningStrategy: example.com/hot, scalableRef: {kind: X, name: web}}"),
 	)
 
@@ -74,6 +77,10 @@ var _ = Describe("A CapacityBuffer", func() {
 		},
 		Entry("a PodTemplate without a number", "{podTemplateRef: {name: web}, percentage: 20}", "set replicas or limits"),
 		Entry("both references", "{podTemplateRef: {name: web}, scalableRef: {kind: X, name: web}, replicas: 1}", "either podTemplateRef or scalableRef"),
+		Entry("a refill strategy that is unknown", "{podTemplateRef: {name: web}, replicas: 1, refillStrategy: None}", "Unsupported value"),
+		Entry("a deadline of a buffer that is refilled", "{podTemplateRef: {name: web}, replicas: 1, refillStrategy: recreate, fillDeadlineSeconds: 60}", "needs refillStrategy none"),
+		Entry("a deadline without a refill strategy", "{podTemplateRef: {name: web}, replicas: 1, fillDeadlineSeconds: 60}", "needs refillStrategy none"),
+		Entry("a deadline that has passed", "{podTemplateRef: {name: web}, replicas: 1, refillStrategy: none, fillDeadlineSeconds: 0}", "greater than or equal to 1"),
 		Entry("negative replicas", "{podTemplateRef: {name: web}, replicas: -1}", "greater than or equal to 0"),
 		Entry("a negative percentage", "{scalableRef: {kind: X, name: web}, percentage: -1}", "greater than or equal to 0"),
 		Entry("a reference without a name", "{podTemplateRef: {name: ''}, replicas: 1}", "at least 1 chars long"),
@@ -118,8 +125,8 @@ var _ = Describe("A CapacityBuffer", func() {
 	It("has every field on the wire under the name that others use, and keeps what it reads", func() {
 		const wire = `{"kind":"CapacityBuffer","apiVersion":"autoscaling.x-k8s.io/v1beta1","metadata":{"name":"a"},` +
 			`"spec":{"provisioningStrategy":"s","podTemplateRef":{"name":"t"},"scalableRef":{"apiGroup":"apps","kind":"Deployment","name":"d"},` +
-			`"replicas":0,"percentage":0,"limits":{"cpu":"1"}},` +
-			`"status":{"podTemplateRef":{"name":"t"},"replicas":0,"podTemplateGeneration":0,` +
+			`"replicas":0,"percentage":0,"limits":{"cpu":"1"},"refillStrategy":"none","fillDeadlineSeconds":60},` +
+			`"status":{"podTemplateRef":{"name":"t"},"replicas":0,"consumedReplicas":0,"podTemplateGeneration":0,` +
 			`"conditions":[{"type":"Ready","status":"True","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z","reason":"R","message":"m"}],"provisioningStrategy":"s"}}`
 		decoder, buffer := json.NewDecoder(strings.NewReader(wire)), v1beta1.CapacityBuffer{}
 		decoder.DisallowUnknownFields()

@@ -108,6 +108,16 @@ func (in *CapacityBufferSpec) DeepCopyInto(out *CapacityBufferSpec) {
 			(*out)[key] = val.DeepCopy()
 		}
 	}
+	if in.RefillStrategy != nil {
+		in, out := &in.RefillStrategy, &out.RefillStrategy
+		*out = new(string)
+		**out = **in
+	}
+	if in.FillDeadlineSeconds != nil {
+		in, out := &in.FillDeadlineSeconds, &out.FillDeadlineSeconds
+		*out = new(int64)
+		**out = **in
+	}
 	return
 }
 
@@ -131,6 +141,11 @@ func (in *CapacityBufferStatus) DeepCopyInto(out *CapacityBufferStatus) {
 	}
 	if in.Replicas != nil {
 		in, out := &in.Replicas, &out.Replicas
+		*out = new(int32)
+		**out = **in
+	}
+	if in.ConsumedReplicas != nil {
+		in, out := &in.ConsumedReplicas, &out.ConsumedReplicas
 		*out = new(int32)
 		**out = **in
 	}

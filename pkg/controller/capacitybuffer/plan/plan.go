@@ -13,8 +13,9 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/utils/ptr"
+	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evenkeel/evenkeel/internal/requeue"
 	"github.com/evenkeel/evenkeel/internal/turns"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
@@ -35,12 +36,12 @@ const (
 
 // New decides about all buffers.
 func New(v View) Plan {
-	r := round{View: v, unreadOf: map[machine.Owner]int{}, unreadIn: map[string]bool{}, prepare: map[string][]autoscaling.Preparation{}}
+	r := round{View: v, fills: newFills(v.Bound), unreadOf: map[machine.Owner]int{}, unreadIn: map[string]bool{}, prepare: map[string][]autoscaling.Preparation{}}
 	r.sites, r.held = v.candidateSites()
 	r.decide()
-	p := Plan{Requests: r.settle(), Decisions: r.decisions}
+	p := Plan{Requests: r.settle(), Decisions: r.decisions, Again: r.again}
 	if len(p.Decisions) > 0 {
-		p.Again = lookAgain
+		p.Again = requeue.Sooner(p.Again, lookAgain)
 	}
 	slices.SortFunc(p.Decisions, func(a, b Decision) int {
 		return cmp.Or(cmp.Compare(a.Buffer.Namespace, b.Buffer.Namespace), cmp.Compare(a.Buffer.Name, b.Buffer.Name))
@@ -65,6 +66,9 @@ type round struct {
 	unread   int
 	unreadOf map[machine.Owner]int
 	unreadIn map[string]bool
+	// fills are the pods that buffers that fill once are for, and again when the first of them ends.
+	fills fills
+	again time.Duration
 	// prepare is what to prepare in MachineDeployments, by name.
 	prepare map[string][]autoscaling.Preparation
 }
@@ -92,15 +96,24 @@ func (r *round) decide() {
 
 // decideOne returns the place of the chunks of a buffer, if it has any.
 func (r *round) decideOne(d *Decision, b Buffer, left quotas) place {
-	chunk, why := b.chunkPod()
+	chunk, why := (*corev1.Pod)(nil), r.refillProblem(b.Object)
+	if why == nil {
+		chunk, why = b.chunkPod()
+	}
 	if why == nil {
 		d.Asked, why = b.chunkCount(chunk)
 	}
 	if why == nil {
 		d.Owner, why = b.owner()
 	}
-	if d.Problem = why; why != nil && why.unread {
-		d.Chunks = int(max(0, ptr.Deref(b.Object.Status.Replicas, 0)))
+	if r.FillOnce && b.Object.FillsOnce() {
+		why = r.fill(d, b, why)
+	}
+	if d.Problem = why; d.Fill != nil && d.Fill.Ended != "" {
+		return place{}
+	}
+	if why != nil && why.unread {
+		d.Chunks = b.Object.Outstanding()
 		owner, _ := b.owner()
 		r.unread, r.unreadOf[owner] = min(r.unread+d.Chunks, math.MaxInt32), min(r.unreadOf[owner]+d.Chunks, math.MaxInt32)
 		r.unreadIn[b.Object.Annotations[v1beta1.PoolAnnotation]] = true

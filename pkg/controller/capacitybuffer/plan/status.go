@@ -4,6 +4,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -26,27 +27,78 @@ const maxNames = 5
 // change.
 func NewStatus(d Decision, now time.Time) v1beta1.CapacityBufferStatus {
 	s := v1beta1.CapacityBufferStatus{ProvisioningStrategy: ptr.To(v1beta1.StrategyReserved), Conditions: slices.Clone(d.Buffer.Status.Conditions)}
-	if d.Problem == nil || d.Chunks > 0 { // with a problem, as many as there were
-		s.Replicas = ptr.To(int32(d.Chunks))
+	if d.ended() != nil && d.Buffer.Status.Replicas != nil {
+		s.Replicas = d.Buffer.Status.Replicas
+	} else if d.Problem == nil || d.Chunks > 0 { // with a problem, as many as there were
+		s.Replicas = ptr.To(int32(min(d.Chunks+d.consumed(), math.MaxInt32)))
 	}
+	d.keepFill(&s)
 	if d.Problem == nil && d.Buffer.Spec.PodTemplateRef != nil {
 		s.PodTemplateRef, s.PodTemplateGeneration = &v1beta1.LocalObjectRef{Name: d.Template.Name}, ptr.To(d.Template.Generation)
 	}
-	for _, c := range []struct {
-		kind string
-		is   *Problem
-	}{
+	for _, c := range append([]condition{
 		{v1beta1.ConditionReadyForProvisioning, d.attributes()},
 		{v1beta1.ConditionLimitedByQuotas, d.limited()},
 		{v1beta1.ConditionProvisioning, d.provisioning()},
 		{v1beta1.ConditionReady, d.readyProblem()},
-	} {
+	}, d.end()...) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
 			Type: c.kind, Status: metav1.ConditionStatus(reason.CapacityBuffer[c.kind].Find(c.is.Reason).Status), Reason: c.is.Reason, Message: c.is.Message,
 			ObservedGeneration: d.Buffer.Generation, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
 	return s
+}
+
+// condition is a condition of a buffer, with its reason and message.
+type condition struct {
+	kind string
+	is   *Problem
+}
+
+func (d *Decision) consumed() int {
+	if d.Fill == nil {
+		return 0
+	}
+	return d.Fill.Consumed
+}
+
+// keepFill writes how far a buffer has been used, or removes that if it is refilled. While a buffer
+// that fills once is not served, that stays as it is.
+func (d *Decision) keepFill(s *v1beta1.CapacityBufferStatus) {
+	switch {
+	case d.Fill != nil:
+		s.ConsumedReplicas = ptr.To(int32(min(d.Fill.Consumed, math.MaxInt32)))
+	case d.Buffer.FillsOnce():
+		s.ConsumedReplicas = d.Buffer.Status.ConsumedReplicas
+	default:
+		meta.RemoveStatusCondition(&s.Conditions, v1beta1.ConditionFulfilled)
+		meta.RemoveStatusCondition(&s.Conditions, v1beta1.ConditionExpired)
+	}
+}
+
+// end returns the condition by which a buffer that fills once ends, if it has.
+func (d *Decision) end() []condition {
+	switch p := d.ended(); {
+	case p == nil:
+		return nil
+	case p.Reason == reason.BufferFilled:
+		return []condition{{v1beta1.ConditionFulfilled, p}}
+	default:
+		return []condition{{v1beta1.ConditionExpired, p}}
+	}
+}
+
+// ended returns how a buffer that fills once has ended; nil if it has not.
+func (d *Decision) ended() *Problem {
+	if d.Fill == nil || d.Fill.Ended == "" {
+		return nil
+	}
+	used := "pods have used " + plural.Of(d.Fill.Consumed, "chunk")
+	if d.Fill.Ended == reason.FillDeadlineExceeded {
+		used += " before the deadline"
+	}
+	return problem(d.Fill.Ended, "%s, and the buffer holds nothing any longer; to use it again, delete and create it", used)
 }
 
 // After returns the buffer of a decision with its new status.
@@ -61,6 +113,11 @@ func (d *Decision) attributes() *Problem {
 		return d.Problem
 	}
 	asked := "the buffer asks for " + plural.Of(d.Asked, "chunk")
+	if d.ended() != nil {
+		asked = "the buffer asks for no chunks any longer"
+	} else if n := d.consumed(); n > 0 {
+		asked += fmt.Sprintf(", and pods have used %d", n)
+	}
 	if d.Unprepared != "" {
 		asked += "; images are not prepared: " + d.Unprepared
 	}
@@ -78,7 +135,7 @@ func (d *Decision) limited() *Problem {
 func (d *Decision) provisioning() *Problem {
 	ready, why := d.readyProblem(), reason.RequiresNewCapacity
 	switch {
-	case d.Problem != nil:
+	case ready.Reason == reason.NotReadyForProvisioning:
 		why = reason.NotReadyForProvisioning
 	case d.Chunks == 0:
 		why = reason.BufferEmpty
@@ -90,7 +147,9 @@ func (d *Decision) provisioning() *Problem {
 
 // without returns why there are no chunks, or why some have no place; nil if all have one.
 func (d *Decision) without() *Problem {
-	switch {
+	switch ended := d.ended(); {
+	case ended != nil:
+		return ended
 	case d.Problem != nil:
 		return problem(reason.NotReadyForProvisioning, "see the condition ReadyForProvisioning: %s", d.Problem.Message)
 	case d.Lack != nil:

@@ -25,6 +25,11 @@ type View struct {
 	Quotas []*corev1.ResourceQuota
 	// Daemons would run on every machine that they fit, the most important first.
 	Daemons []*fit.Pod
+	// FillOnce reports whether buffers that fill once are served. Bound are all pods that have a
+	// node, needed only if there are such buffers.
+	FillOnce bool
+	Bound    []*corev1.Pod
+	Now      time.Time
 }
 
 // Buffer is a CapacityBuffer with what it refers to.
@@ -108,10 +113,12 @@ type Decision struct {
 	Template *corev1.PodTemplate
 	// Problem is why the shape or the number of chunks is not known; nil if both are known.
 	Problem *Problem
-	// Asked is how many chunks the buffer asks for, and Chunks how many of them quotas allow.
-	// Quotas are those that limit it.
+	// Asked is how many chunks the buffer asks for, without those that have been used, and Chunks
+	// how many of them quotas allow. Quotas are those that limit it.
 	Asked, Chunks int
 	Quotas        []string
+	// Fill is how far the buffer has been used, if it fills once; nil if it does not.
+	Fill *Fill
 	// Owner is the owner whose pods alone may use its machines; empty if all pods may.
 	Owner machine.Owner
 	// Placed is how many chunks have a place on machines that are requested, and Ready on machines

@@ -29,6 +29,15 @@ type CapacityBufferSpecApplyConfiguration struct {
 	// Limits are amounts of resources that all chunks together request at most. Without replicas
 	// and percentage, there are as many chunks as fit.
 	Limits *capacitybufferv1beta1.ResourceList `json:"limits,omitempty"`
+	// RefillStrategy is what happens to room that pods have taken: "recreate" replaces it, which is
+	// the default. "none" does not: the buffer fills once, and then holds nothing any longer. With
+	// "none", the number of chunks is replicas. This field may change: Kubernetes' autoscaling group
+	// has not decided about it.
+	RefillStrategy *string `json:"refillStrategy,omitempty"`
+	// FillDeadlineSeconds is how long a buffer that fills once holds room for pods that do not come,
+	// counted from the time that ReadyForProvisioning is True. Without it, there is no limit. This
+	// field may change, like refillStrategy.
+	FillDeadlineSeconds *int64 `json:"fillDeadlineSeconds,omitempty"`
 }
 
 // CapacityBufferSpecApplyConfiguration constructs a declarative configuration of the CapacityBufferSpec type for use with
@@ -82,5 +91,21 @@ func (b *CapacityBufferSpecApplyConfiguration) WithPercentage(value int32) *Capa
 // If called multiple times, the Limits field is set to the value of the last call.
 func (b *CapacityBufferSpecApplyConfiguration) WithLimits(value capacitybufferv1beta1.ResourceList) *CapacityBufferSpecApplyConfiguration {
 	b.Limits = &value
+	return b
+}
+
+// WithRefillStrategy sets the RefillStrategy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RefillStrategy field is set to the value of the last call.
+func (b *CapacityBufferSpecApplyConfiguration) WithRefillStrategy(value string) *CapacityBufferSpecApplyConfiguration {
+	b.RefillStrategy = &value
+	return b
+}
+
+// WithFillDeadlineSeconds sets the FillDeadlineSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the FillDeadlineSeconds field is set to the value of the last call.
+func (b *CapacityBufferSpecApplyConfiguration) WithFillDeadlineSeconds(value int64) *CapacityBufferSpecApplyConfiguration {
+	b.FillDeadlineSeconds = &value
 	return b
 }

@@ -15,11 +15,15 @@ import (
 type CapacityBufferStatusApplyConfiguration struct {
 	// PodTemplateRef names the PodTemplate that was used. Not set if the shape is that of a workload.
 	PodTemplateRef *LocalObjectRefApplyConfiguration `json:"podTemplateRef,omitempty"`
-	// Replicas is the number of chunks that the buffer asks room for.
+	// Replicas is the number of chunks that the buffer asks room for. If it fills once, this includes
+	// those that pods have used.
 	Replicas *int32 `json:"replicas,omitempty"`
+	// ConsumedReplicas is how many chunks of a buffer that fills once pods have used. It never falls.
+	ConsumedReplicas *int32 `json:"consumedReplicas,omitempty"`
 	// PodTemplateGeneration is the generation of the PodTemplate that was used.
 	PodTemplateGeneration *int64 `json:"podTemplateGeneration,omitempty"`
-	// Conditions are ReadyForProvisioning, Provisioning, Ready and LimitedByQuotas.
+	// Conditions are ReadyForProvisioning, Provisioning, Ready and LimitedByQuotas; at the end of a
+	// buffer that fills once, also Fulfilled or Expired.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// ProvisioningStrategy is the strategy by which the buffer is provisioned.
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
@@ -44,6 +48,14 @@ func (b *CapacityBufferStatusApplyConfiguration) WithPodTemplateRef(value *Local
 // If called multiple times, the Replicas field is set to the value of the last call.
 func (b *CapacityBufferStatusApplyConfiguration) WithReplicas(value int32) *CapacityBufferStatusApplyConfiguration {
 	b.Replicas = &value
+	return b
+}
+
+// WithConsumedReplicas sets the ConsumedReplicas field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ConsumedReplicas field is set to the value of the last call.
+func (b *CapacityBufferStatusApplyConfiguration) WithConsumedReplicas(value int32) *CapacityBufferStatusApplyConfiguration {
+	b.ConsumedReplicas = &value
 	return b
 }
 
