@@ -152,6 +152,20 @@ var _ = Describe("A CapacityBuffer", Label("ours"), func() {
 		p.settles(ctx, 3)
 	})
 
+	It("uses free room on machines that serve, and the reserve in its place when pods take it", func(ctx context.Context) {
+		p := newPool(ctx, "free", 2, withBounds("1:8"))
+		p.work(ctx, 1)
+		p.buffer(ctx, 0, func(b *v1beta1.CapacityBuffer) {
+			b.Annotations = map[string]string{v1beta1.FreeRoomAnnotation: "true"}
+			b.Spec.Replicas, b.Spec.Percentage = ptr.To[int32](1), nil
+		})
+		Eventually(p.buffered).WithContext(ctx).Should(Equal("1 True Complete"))
+		p.settles(ctx, 2)
+		p.moreWork(ctx, 2)
+		p.rests(ctx, 2, 1, "Complete")
+		Eventually(p.buffered).WithContext(ctx).Should(Equal("1 True Complete"))
+	})
+
 	It("keeps dedicated machines from a burst of other pods, and its own pods run on them at once", func(ctx context.Context) {
 		p := newPool(ctx, "dedicated", 2, withBounds("1:8"))
 		p.work(ctx, 2)

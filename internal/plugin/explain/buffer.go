@@ -60,6 +60,9 @@ func bufferFacts(a *Account, b *v1beta1.CapacityBuffer, one overview.Buffer) {
 	if named := b.Annotations[v1beta1.PoolAnnotation]; named != "" {
 		a.addFact("Pool", "%s", named)
 	}
+	if b.Annotations[v1beta1.FreeRoomAnnotation] == "true" {
+		a.addFact("Uses", "free room on machines that serve, before machines in reserve")
+	}
 	if b.FillsOnce() {
 		a.addFact("Fills once", "pods have used %s; what they use is not replaced", plural.Of(b.Consumed(), "chunk"))
 	}

@@ -56,9 +56,10 @@ var _ = Describe("A CapacityBuffer is explained", func() {
 		a, err := explained("web-ci", func(b *v1beta1.CapacityBuffer) {
 			b.Spec.RefillStrategy, b.Spec.Percentage, b.Spec.Replicas = ptr.To(v1beta1.RefillNone), nil, ptr.To[int32](2)
 			b.Status.ConsumedReplicas = ptr.To[int32](1)
+			b.Annotations = map[string]string{v1beta1.FreeRoomAnnotation: "true"}
 		})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(a.Facts).To(ContainElements(Fact{"Chunks", "1, each room for one pod"}, Fact{"Fills once", "pods have used 1 chunk; what they use is not replaced"}))
+		Expect(a.Facts).To(ContainElements(Fact{"Chunks", "1, each room for one pod"}, Fact{"Uses", "free room on machines that serve, before machines in reserve"}, Fact{"Fills once", "pods have used 1 chunk; what they use is not replaced"}))
 	})
 
 	It("by whose it is, if it has another strategy", func() {

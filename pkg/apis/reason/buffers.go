@@ -20,6 +20,7 @@ const (
 	PodNotFound               = "PodNotFound"
 	RefillNotEnabled          = "RefillNotEnabled"
 	RefillInvalid             = "RefillInvalid"
+	FreeRoomInvalid           = "FreeRoomInvalid"
 
 	// These are the reasons of Provisioning that Kueue reads.
 	FitsExistingCapacity    = "FitsExistingCapacity"
@@ -76,6 +77,7 @@ var CapacityBuffer = Conditions{
 		{Name: ShapeUnclear, Status: False, Meaning: "It cannot be decided where a pod of this shape can run.", Remedy: "change what the message names in the pod template"},
 		{Name: TooManyBuffers, Status: False, Meaning: "There are more buffers, or more owners of dedicated machines, than are looked at.", Remedy: "delete buffers"},
 		{Name: DedicationInvalid, Status: False, Meaning: "The annotation `evenkeel.machine.sapcloud.io/dedicated` cannot be read.", Remedy: "correct the annotation"},
+		{Name: FreeRoomInvalid, Status: False, Meaning: "The annotation `evenkeel.machine.sapcloud.io/free-room` cannot be read, or the machines are dedicated.", Remedy: "correct the annotation, or remove one of both"},
 		{Name: RefillNotEnabled, Status: False, Meaning: "The manager does not serve buffers with `refillStrategy: none`.", Remedy: "start it with `--capacity-buffer-fill-once`, or remove `spec.refillStrategy`"},
 		{Name: RefillInvalid, Status: False, Meaning: "The refill strategy is unknown, or does not go with the other fields.", Remedy: "see the message"},
 	},

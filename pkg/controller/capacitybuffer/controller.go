@@ -3,7 +3,6 @@
 package capacitybuffer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -81,7 +81,9 @@ type Controller struct {
 	filled  []cache.DoneChecker
 	// took is the duration of the last sync.
 	took atomic.Int64
-	// podsMatter reports whether a buffer depends on the pods that have a node.
+	// free is how much free room buffers had lately. Only syncs use it.
+	free map[string]plan.Free
+	// podsMatter reports whether a buffer depends on the pods that have a node, or on the room beside them.
 	podsMatter atomic.Bool
 
 	buffers, reserves, deployments, daemons, pods cache.Indexer
@@ -152,24 +154,36 @@ func (c *Controller) attach(i Informers) error {
 	errs = append(errs, stores.OnSpares(i.Machines.Machines(), resync), stores.OnSets(i.Machines.Sets(), resync))
 	c.daemons = read(i.Target.DaemonSets())
 	c.pods = read(i.Target.Pods())
-	_, err := i.Target.Pods().AddEventHandler(handlers.OnChange(c.podChanged))
-	errs = append(errs, err)
+	for _, informer := range []cache.SharedIndexInformer{i.Target.Pods(), i.Target.Nodes(), i.Machines.Machines()} {
+		_, err := informer.AddEventHandler(handlers.OnChange(c.roomChanged))
+		errs = append(errs, err)
+	}
 	c.statuses = written.NewCache[*v1beta1.CapacityBuffer](c.buffers, c.options.Clock)
 	c.written = written.NewCache[*autoscaling.Reserve](c.reserves, c.options.Clock)
 	return errors.Join(errs...)
 }
 
-// podChanged queues a sync if a pod takes room on a node, or leaves some, and a buffer depends on that.
-func (c *Controller) podChanged(was, is any) {
-	placeOf := func(item any) string {
-		if pod, ok := item.(*corev1.Pod); ok && !pool.Finished(pod) {
-			return cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName)
-		}
-		return ""
-	}
-	if c.podsMatter.Load() && placeOf(was) != placeOf(is) {
+// roomChanged queues a sync if a pod takes room on a machine or leaves some, or a machine begins or ends
+// to accept pods, and a buffer depends on that.
+func (c *Controller) roomChanged(was, is any) {
+	if c.podsMatter.Load() && !reflect.DeepEqual(roomOf(was), roomOf(is)) {
 		c.resyncAll()
 	}
+}
+
+// roomOf returns what decides about the room on a machine; nil if the object takes and offers none.
+func roomOf(item any) any {
+	switch o := item.(type) {
+	case *corev1.Pod:
+		return placeOf(o)
+	case *corev1.Node:
+		if pool.NodeReady(o) && !o.Spec.Unschedulable {
+			return o.Spec.Taints
+		}
+	case *mcm.Machine:
+		return pool.Ready(o.Status.CurrentStatus.Phase) && !pool.Marked(o) && !pool.BeingDeleted(o) && !pool.Condemned(o)
+	}
+	return nil
 }
 
 // differ reports whether an update of a cached object matters.
@@ -218,5 +232,6 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 	began := c.options.Clock.Now()
 	p := plan.New(c.observe())
 	c.took.Store(int64(c.options.Clock.Since(began)))
+	c.free = p.Free
 	return p.Again, errors.Join(c.apply(ctx, p), c.report(ctx, p))
 }

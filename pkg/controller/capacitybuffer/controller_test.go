@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/access"
@@ -190,6 +191,44 @@ var _ = Describe("The controller", func() {
 			process.CrashFor(time.Second)
 			time.Sleep(24 * time.Hour)
 			Expect(c.writes(before)).To(BeEmpty())
+		})
+	})
+
+	It("uses free room on machines that serve, and follows the pods and the machines there (law 14)", func() {
+		storm.Bubble(suite, func() {
+			c := still(storm.NewApart(sim.Options{Seed: 1, Resources: served})) // nobody else writes what would have it look again
+			defer c.End()
+			c.pool("a", 9)
+			c.deploy("web", 10)
+			c.serving("a", "serving")
+			b := percent("web", "web", 20)
+			b.Annotations = map[string]string{v1beta1.FreeRoomAnnotation: "true"}
+			c.create(b)
+			c.Start("buffers", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.sum()).To(Equal(0))
+			Expect(Standing(c.buffer("web"))).To(Equal("2 " + complete))
+			before := len(c.Writes())
+			time.Sleep(time.Hour)
+			Expect(c.writes(before)).To(BeEmpty())
+			c.run("busy", "other")
+			time.Sleep(10 * time.Second)
+			Expect(c.sum()).To(Equal(1))
+			Expect(c.core.CoreV1().Pods(Shop).Delete(context.Background(), "busy", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(time.Minute)
+			Expect(c.sum()).To(Equal(1), "it has not been free for long")
+			time.Sleep(20 * time.Minute)
+			Expect(c.sum()).To(Equal(0))
+			world.Patch(c.core.CoreV1().Nodes(), "serving", `{"spec":{"unschedulable":true}}`)
+			time.Sleep(10 * time.Second)
+			Expect(c.sum()).To(Equal(1))
+			world.Patch(c.core.CoreV1().Nodes(), "serving", `{"spec":{"unschedulable":null}}`)
+			time.Sleep(20 * time.Minute)
+			Expect(c.sum()).To(Equal(0))
+			_, err := c.ours.MachineV1alpha1().Machines(Namespace).Patch(context.Background(), "serving", types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Unknown"}}}`), metav1.PatchOptions{}, "status")
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(10 * time.Second)
+			Expect(c.sum()).To(Equal(1))
 		})
 	})
 

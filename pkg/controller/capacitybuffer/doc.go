@@ -30,8 +30,8 @@
 //     as many as limits allow. Without both, it is as many as limits allow.
 //  3. ResourceQuotas of a namespace are divided among its buffers, the oldest first.
 //  4. The chunks of all buffers are packed together: as many as there is room for, on as few machines
-//     as possible, and then on the smallest. Chunks add up. Only machines in reserve count, not the
-//     room on machines that serve.
+//     as possible, and then on the smallest. Chunks add up. Only machines in reserve count, but
+//     for law 14.
 //  5. A MachineDeployment holds chunks only if it has bounds, and if it is known what its machines
 //     offer. If either is invalid or temporarily unknown, its request stays as it is. While the
 //     objects that a buffer needs cannot be read, the machines for its chunks stay.
@@ -42,7 +42,8 @@
 //  8. The content of one buffer affects no other, except by the room that it takes. The work of a sync
 //     is bounded, however many buffers and chunks there are.
 //  9. Nothing is remembered: each sync decides from the objects, and from the status of a buffer
-//     that fills once. At rest, nothing is written.
+//     that fills once. Only how much room was free in the last minutes is remembered. At rest, nothing
+//     is written.
 //  10. A Reserve of this controller that no buffer needs is deleted.
 //  11. Chunks of buffers with the same owners share machines that are dedicated to these owners, and
 //     no other chunks use them. They are packed before those that all pods may use.
@@ -52,4 +53,7 @@
 //     one as it is bound, and uses no chunk of another buffer. What has been used never becomes less,
 //     and when all is used, or the deadline has passed, the buffer holds nothing any longer, whatever
 //     happens to it or to pods. Without Options.FillOnce, it holds nothing.
+//  14. Chunks of a buffer with the annotation free-room that fit on machines that serve need no
+//     machine in reserve. No room counts twice. Room that pods take is replaced at once, and room
+//     that they leave counts five to ten minutes later. Dedicated machines exclude this.
 package capacitybuffer

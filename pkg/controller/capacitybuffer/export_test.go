@@ -10,6 +10,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // WorkloadOf is what the cache keeps of a workload.
@@ -35,6 +36,9 @@ func (p *Preview) NewestPods(namespace string, s *plan.Scale, buffers int) []pla
 	p.c.findNewest(all)
 	return all
 }
+
+// AcceptsPods reports whether the free room on a machine counts.
+func AcceptsPods(m pool.Machine) bool { return acceptsPods(m) }
 
 // Differ reports whether an update of an object matters, as the cache keeps both.
 func Differ(was, is any) bool {

@@ -5,6 +5,7 @@ package capacitybuffer
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,7 @@ const maxDaemons = 200
 
 // observe collects the view. If a store is behind the answers to our writes, the answers are used.
 func (c *Controller) observe() plan.View {
-	v := plan.View{FillOnce: c.options.FillOnce, Now: c.options.Clock.Now()}
+	v := plan.View{FillOnce: c.options.FillOnce, Now: c.options.Clock.Now(), Free: c.free}
 	namespaces := map[string]bool{}
 	for _, b := range stores.List[*v1beta1.CapacityBuffer](c.buffers) {
 		if b.Reserved() && b.DeletionTimestamp == nil {
@@ -35,7 +36,8 @@ func (c *Controller) observe() plan.View {
 	}
 	c.findNewest(v.Buffers)
 	once := v.FillOnce && slices.ContainsFunc(v.Buffers, func(b plan.Buffer) bool { return b.Object.FillsOnce() })
-	c.podsMatter.Store(once) // before pods are read: a later event is not missed
+	shared := slices.ContainsFunc(v.Buffers, func(b plan.Buffer) bool { return plan.UsesFreeRoom(b.Object) })
+	c.podsMatter.Store(once || shared) // before pods are read: a later event is not missed
 	taken := map[string]bool{}
 	for _, r := range stores.List[*autoscaling.Reserve](c.reserves) {
 		if r = c.written.Newest(r); r.Labels[plan.OwnLabel] == "" {
@@ -64,7 +66,42 @@ func (c *Controller) observe() plan.View {
 	if once {
 		v.Bound = c.boundPods()
 	}
+	if shared {
+		v.Serving = c.serving(v.Now)
+	}
 	return v
+}
+
+// serving returns the machines that accept pods, with those that have taken room there.
+func (c *Controller) serving(now time.Time) (all []plan.Serving) {
+	pods := map[string][]*fit.Pod{}
+	for pod := range stores.All[*corev1.Pod](c.pods) {
+		if node := placeOf(pod); node != "" {
+			pods[node] = append(pods[node], fit.Read(pod, false))
+		}
+	}
+	for _, d := range stores.List[*machine.MachineDeployment](c.deployments) {
+		for _, m := range pool.Outline(d, &c.source, now).Machines {
+			if acceptsPods(m) {
+				all = append(all, plan.Serving{Deployment: d, Node: m.Node, Pods: pods[m.Node.Name]})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b plan.Serving) int { return cmp.Compare(a.Node.Name, b.Node.Name) })
+	return all
+}
+
+// acceptsPods reports whether a machine serves and its Node accepts pods, even if a pod tolerates more.
+func acceptsPods(m pool.Machine) bool {
+	return m.Ready() && !m.Marked() && !m.Leaving() && m.Node != nil && pool.NodeReady(m.Node) && !m.Cordoned() && !m.Tainted() && !pool.HasReserveTaint(m.Node.Spec.Taints)
+}
+
+// placeOf returns the node on which a pod has taken room; empty if it has taken none.
+func placeOf(pod *corev1.Pod) string {
+	if pool.Finished(pod) {
+		return ""
+	}
+	return cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName)
 }
 
 // boundPods returns the pods that have a node.

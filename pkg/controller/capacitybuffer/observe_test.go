@@ -23,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	. "github.com/evenkeel/evenkeel/test/builders/capacitybuffer"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
@@ -266,3 +267,32 @@ func deployed(change func(*appsv1.Deployment)) *appsv1.Deployment {
 	change(d)
 	return d
 }
+
+var _ = DescribeTable("The free room on a machine counts (law 14)",
+	func(change func(*pool.Machine), counts bool) {
+		m := pool.Machine{Object: &mcm.Machine{}, Node: &corev1.Node{}}
+		m.Object.Status.CurrentStatus.Phase = mcm.MachineRunning
+		m.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		change(&m)
+		Expect(AcceptsPods(m)).To(Equal(counts))
+	},
+	Entry("if it serves", func(*pool.Machine) {}, true),
+	Entry("if it has the taints of its template", func(m *pool.Machine) {
+		m.Node.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+		m.Object.Spec.NodeTemplateSpec.Spec.Taints = m.Node.Spec.Taints
+	}, true),
+	Entry("not before it runs", func(m *pool.Machine) { m.Object.Status.CurrentStatus.Phase = mcm.MachinePending }, false),
+	Entry("not in reserve", func(m *pool.Machine) {
+		metav1.SetMetaDataAnnotation(&m.Object.ObjectMeta, machine.ReserveAnnotation, "x")
+	}, false),
+	Entry("not while its Node is still closed", func(m *pool.Machine) {
+		m.Node.Spec.Taints = []corev1.Taint{{Key: machine.ReserveTaintKey, Effect: corev1.TaintEffectNoSchedule}}
+	}, false),
+	Entry("not if it is to be deleted", func(m *pool.Machine) { m.Named = true }, false),
+	Entry("not without a Node", func(m *pool.Machine) { m.Node = nil }, false),
+	Entry("not if its Node is not ready", func(m *pool.Machine) { m.Node.Status.Conditions = nil }, false),
+	Entry("not if its Node is cordoned", func(m *pool.Machine) { m.Node.Spec.Unschedulable = true }, false),
+	Entry("not if its Node has another taint", func(m *pool.Machine) {
+		m.Node.Spec.Taints = []corev1.Taint{{Key: "broken", Effect: corev1.TaintEffectNoSchedule}}
+	}, false),
+)

@@ -209,7 +209,7 @@ func slimBuffer(b *v1beta1.CapacityBuffer) *v1beta1.CapacityBuffer {
 		return slim
 	}
 	slim.CreationTimestamp, slim.Generation, slim.Spec, slim.Status = b.CreationTimestamp, b.Generation, b.Spec, b.Status
-	for _, key := range []string{v1beta1.PoolAnnotation, v1beta1.DedicatedAnnotation, v1beta1.PrepareAnnotation} {
+	for _, key := range []string{v1beta1.PoolAnnotation, v1beta1.DedicatedAnnotation, v1beta1.PrepareAnnotation, v1beta1.FreeRoomAnnotation} {
 		if text, set := b.Annotations[key]; set {
 			metav1.SetMetaDataAnnotation(&slim.ObjectMeta, key, text[:min(len(text), maxAnnotation)])
 		}

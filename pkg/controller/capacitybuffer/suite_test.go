@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -169,13 +170,34 @@ func (c *cluster) buffers() buffers.CapacityBufferInterface {
 	return c.ours.CapacityBufferV1beta1().CapacityBuffers(Shop)
 }
 
-// run binds a pod of a workload.
+// run creates a pod of a workload, and then binds it.
 func (c *cluster) run(name, workload string) {
 	GinkgoHelper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Shop, OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: "apps/v1", Kind: "Deployment", Name: workload, UID: "u", Controller: ptr.To(true)}}}}
-	p.Spec = PodSpec("cpu=2", func(s *corev1.PodSpec) { s.NodeName = "node" })
+	p.Spec = PodSpec("cpu=3")
 	world.Create(c.core.CoreV1().Pods(Shop), p)
+	time.Sleep(5 * time.Second)
+	world.Patch(c.core.CoreV1().Pods(Shop), name, `{"spec":{"nodeName":"serving"}}`)
+}
+
+// serving creates a machine of a MachineDeployment that accepts pods, with four CPUs.
+func (c *cluster) serving(deployment, name string) {
+	GinkgoHelper()
+	d, err := c.ours.MachineV1alpha1().MachineDeployments(Namespace).Get(context.Background(), deployment, metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "machine.sapcloud.io/v1alpha1", Kind: "MachineDeployment", Name: d.Name, UID: d.UID, Controller: ptr.To(true)}}}}
+	set, err = c.ours.MachineV1alpha1().MachineSets(Namespace).Create(context.Background(), set, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	m := &mcm.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name, Labels: map[string]string{mcm.NodeLabelKey: name}, OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "machine.sapcloud.io/v1alpha1", Kind: "MachineSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true)}}}}
+	m.Status.CurrentStatus.Phase = mcm.MachineRunning
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n.Status.Allocatable = Amounts("cpu=4,memory=16Gi,pods=110")
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	world.CreateWithStatus(c.core.CoreV1().Nodes(), n)
+	world.CreateWithStatus(c.ours.MachineV1alpha1().Machines(Namespace), m)
 }
 
 // percent is a buffer of a Deployment.

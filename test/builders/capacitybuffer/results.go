@@ -54,7 +54,7 @@ func Spread(v plan.View) string {
 func After(v plan.View, out ...string) plan.View {
 	p := plan.New(v)
 	next := v
-	next.Buffers, next.Pools, next.Reserves = nil, nil, slices.Clone(v.Reserves)
+	next.Buffers, next.Pools, next.Reserves, next.Free = nil, nil, slices.Clone(v.Reserves), p.Free
 	for _, r := range p.Requests {
 		next.Reserves = slices.DeleteFunc(next.Reserves, func(o *autoscaling.Reserve) bool { return r.Reserve == o })
 		if r.Machines > 0 {

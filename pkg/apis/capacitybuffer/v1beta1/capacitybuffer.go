@@ -39,6 +39,10 @@ const DedicatedAnnotation = "evenkeel.machine.sapcloud.io/dedicated"
 // MachineDeployments that hold its chunks. Its value is "true".
 const PrepareAnnotation = "evenkeel.machine.sapcloud.io/prepare"
 
+// FreeRoomAnnotation, on a CapacityBuffer, lets chunks use the free room on machines that serve. Its
+// value is "true". Without it, all chunks have room on machines in reserve.
+const FreeRoomAnnotation = "evenkeel.machine.sapcloud.io/free-room"
+
 // ReserveLabel marks the Reserves that the controller of CapacityBuffers creates.
 const ReserveLabel = "autoscaling.evenkeel.dev/capacity-buffers"
 

@@ -39,7 +39,8 @@ func New(v View) Plan {
 	r := round{View: v, fills: newFills(v.Bound), unreadOf: map[machine.Owner]int{}, unreadIn: map[string]bool{}, prepare: map[string][]autoscaling.Preparation{}}
 	r.sites, r.held = v.candidateSites()
 	r.decide()
-	p := Plan{Requests: r.settle(), Decisions: r.decisions, Again: r.again}
+	free := r.useFreeRoom()
+	p := Plan{Free: free, Requests: r.settle(), Decisions: r.decisions, Again: r.again}
 	if len(p.Decisions) > 0 {
 		p.Again = requeue.Sooner(p.Again, lookAgain)
 	}
@@ -105,6 +106,9 @@ func (r *round) decideOne(d *Decision, b Buffer, left quotas) place {
 	}
 	if why == nil {
 		d.Owner, why = b.owner()
+	}
+	if why == nil {
+		why = freeRoomProblem(b.Object, d.Owner)
 	}
 	if r.FillOnce && b.Object.FillsOnce() {
 		why = r.fill(d, b, why)
@@ -209,11 +213,12 @@ func (r *round) assign() {
 		if c == nil {
 			continue
 		}
-		d.Placed = min(d.Chunks, placed[c][at])
-		d.Ready = min(d.Placed, ready[c][at])
-		placed[c][at], ready[c][at] = placed[c][at]-d.Placed, ready[c][at]-d.Ready
+		reserved := min(d.Chunks-d.Free, placed[c][at])
+		started := min(reserved, ready[c][at])
+		placed[c][at], ready[c][at] = placed[c][at]-reserved, ready[c][at]-started
+		d.Placed, d.Ready = d.Free+reserved, d.Free+started
 		for n, s := range c.sites {
-			if d.Placed > 0 && c.target.sites[at][n] {
+			if reserved > 0 && c.target.sites[at][n] {
 				d.Pools = append(d.Pools, s.Deployment.Name)
 			}
 		}

@@ -166,11 +166,24 @@ func (d *Decision) readyProblem() *Problem {
 	if p := d.without(); p != nil {
 		return p
 	}
-	where := fmt.Sprintf("room for %d of %s is ready in %s", d.Ready, plural.Of(d.Chunks, "chunk"), joinNames(d.Pools))
+	where := fmt.Sprintf("room for %d of %s is ready %s", d.Ready, plural.Of(d.Chunks, "chunk"), d.where())
 	if d.Ready >= d.Chunks {
 		return problem(reason.Complete, "%s", where)
 	}
 	return problem(reason.Growing, "%s", where)
+}
+
+// where returns where chunks have a place. It does not say how many are on machines that serve: that
+// changes often.
+func (d *Decision) where() string {
+	switch in := "in " + joinNames(d.Pools); {
+	case d.Free == 0:
+		return in
+	case len(d.Pools) == 0:
+		return "on machines that serve"
+	default:
+		return in + " and on machines that serve"
+	}
 }
 
 // shortageReason returns why some chunks have no place.

@@ -30,6 +30,18 @@ type View struct {
 	FillOnce bool
 	Bound    []*corev1.Pod
 	Now      time.Time
+	// Serving are the machines that accept pods, needed only if buffers use free room. Free is that of
+	// the plan before.
+	Serving []Serving
+	Free    map[string]Free
+}
+
+// Serving is a machine that accepts pods.
+type Serving struct {
+	Deployment *machine.MachineDeployment
+	Node       *corev1.Node
+	// Pods are on its Node, or nominated for it.
+	Pods []*fit.Pod
 }
 
 // Buffer is a CapacityBuffer with what it refers to.
@@ -80,6 +92,8 @@ type Plan struct {
 	Decisions []Decision
 	// Requests are the Reserves to change, by name.
 	Requests []Request
+	// Free is how much free room buffers had lately, by namespace/name.
+	Free map[string]Free
 	// Again is when to sync again without an event; 0 means never.
 	Again time.Duration
 }
@@ -121,9 +135,9 @@ type Decision struct {
 	Fill *Fill
 	// Owner is the owner whose pods alone may use its machines; empty if all pods may.
 	Owner machine.Owner
-	// Placed is how many chunks have a place on machines that are requested, and Ready on machines
-	// that are ready.
-	Placed, Ready int
+	// Placed is how many chunks have a place on machines that are requested or serve, and Ready on
+	// machines that are ready. Free is how many of both are on machines that serve.
+	Placed, Ready, Free int
 	// Pools are the MachineDeployments that hold its chunks.
 	Pools []string
 	// Lack is why some chunks have no place; nil if all have one.
