@@ -14,6 +14,7 @@ import (
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -270,6 +271,11 @@ type Objects struct {
 	Requests []*provisioningv1.ProvisioningRequest
 	Nodes    []*corev1.Node
 	Pods     []*corev1.Pod
+	// Slices and DeviceClasses are read only if an excess names devices, and Devices counts these; nil
+	// if they are not read.
+	Slices        []*resourceapi.ResourceSlice
+	DeviceClasses []*resourceapi.DeviceClass
+	Devices       pool.DeviceCounter
 	// NodesUnknown and PodsUnknown report whether these could not be read, MachinesUnknown whether
 	// MachineDeployments, MachineSets or Machines could not.
 	NodesUnknown, PodsUnknown, MachinesUnknown bool
@@ -335,7 +341,7 @@ type reading struct {
 func newReading(o Objects) *reading {
 	r := &reading{
 		Objects: o, snapshots: map[*v1alpha1.MachineDeployment]pool.Snapshot{},
-		source:    pool.NewList(pool.Objects{Sets: o.Sets, Machines: o.Machines, Classes: o.Classes, Nodes: o.Nodes, Pods: o.Pods}),
+		source:    pool.NewList(pool.Objects{Sets: o.Sets, Machines: o.Machines, Classes: o.Classes, Nodes: o.Nodes, Pods: o.Pods, Devices: o.Devices}),
 		preparers: preparersOf(o.Pods),
 	}
 	for _, d := range o.Deployments {

@@ -58,7 +58,11 @@ func OnSets(sets cache.SharedIndexInformer, changed func(set any)) error {
 }
 
 // Source is a [pool.Source] over the stores of informers.
-type Source struct{ Kinds Kinds }
+type Source struct {
+	Kinds Kinds
+	// Counter counts the devices of Nodes; nil if nobody asks.
+	Counter pool.DeviceCounter
+}
 
 var _ pool.Source = (*Source)(nil)
 
@@ -83,4 +87,12 @@ func (s *Source) Node(name string) *corev1.Node { return Find[corev1.Node](s.Kin
 // Pods implements [pool.Source].
 func (s *Source) Pods(node string) []*corev1.Pod {
 	return Indexed[*corev1.Pod](s.Kinds.Pods, ByNode, node)
+}
+
+// Devices implements [pool.Source].
+func (s *Source) Devices(node, class string) (n int, unknown string) {
+	if s.Counter == nil {
+		return 0, ""
+	}
+	return s.Counter.Count(node, class)
 }

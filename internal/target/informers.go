@@ -51,7 +51,9 @@ const (
 type Informers struct {
 	// nodes contains the informer of Nodes, factory all others.
 	nodes, factory informers.SharedInformerFactory
+	client         kubernetes.Interface
 	rights         *access.Rights
+	devices        *DeviceCounts
 }
 
 // New returns informers that read through client. None is started; client may be nil if none ever
@@ -60,11 +62,13 @@ func New(client kubernetes.Interface, rights *access.Rights) *Informers {
 	if rights == nil {
 		rights = access.New(clock.RealClock{})
 	}
-	return &Informers{
+	i := &Informers{
 		nodes:   newFactory(client, Strip),
 		factory: newFactory(client, (&sharing{last: map[shape]*corev1.Pod{}}).stripAndShare),
-		rights:  rights,
+		client:  client, rights: rights,
 	}
+	i.devices = newDeviceCounts(i)
+	return i
 }
 
 func newFactory(client kubernetes.Interface, transform cache.TransformFunc) informers.SharedInformerFactory {
@@ -78,14 +82,27 @@ func (i *Informers) Start(ctx context.Context) {
 	i.factory.StartWithContext(ctx)
 }
 
-// StartNodes starts only the informer of Nodes, if it was requested. A cluster has far fewer Nodes
-// than pods, and they change less.
-func (i *Informers) StartNodes(ctx context.Context) { i.nodes.StartWithContext(ctx) }
+// StartNodes starts only the informer of Nodes, if it was requested, and lets [DeviceCounts] read. A
+// cluster has far fewer Nodes than pods, and they change less.
+func (i *Informers) StartNodes(ctx context.Context) {
+	i.nodes.StartWithContext(ctx)
+	i.devices.start(ctx)
+}
 
 // Shutdown waits until all informers have ended. None can be started afterwards.
 func (i *Informers) Shutdown() {
+	i.devices.reading.Wait()
 	i.nodes.Shutdown()
 	i.factory.Shutdown()
+}
+
+// DeviceCounts counts the devices of Nodes; nil if there is no target cluster. What it reads is read
+// once somebody asks.
+func (i *Informers) DeviceCounts() *DeviceCounts {
+	if i == nil {
+		return nil
+	}
+	return i.devices
 }
 
 // Pods returns the informer of pods, with the indexes [stores.ByNode] and [ByPlacement].

@@ -29,6 +29,13 @@ type Source interface {
 	Node(name string) *corev1.Node
 	// Pods returns the pods that are bound to a Node. Pods without a Node are left out.
 	Pods(node string) []*corev1.Pod
+	// Devices returns how many devices of a DeviceClass a Node has, or why that is not known.
+	Devices(node, class string) (n int, unknown string)
+}
+
+// DeviceCounter counts devices for a [Source].
+type DeviceCounter interface {
+	Count(node, class string) (n int, unknown string)
 }
 
 // Objects are the objects of a [List]. None of them is changed.
@@ -38,6 +45,8 @@ type Objects struct {
 	Classes  []*mcm.MachineClass
 	Nodes    []*corev1.Node
 	Pods     []*corev1.Pod
+	// Devices counts the devices of Nodes; nil if they are not known.
+	Devices DeviceCounter
 }
 
 // List is a Source with objects that were read before.
@@ -47,13 +56,14 @@ type List struct {
 	classes  map[types.NamespacedName]*mcm.MachineClass
 	nodes    map[string]*corev1.Node
 	pods     map[string][]*corev1.Pod
+	devices  DeviceCounter
 }
 
 // NewList returns a source of these objects and no others.
 func NewList(o Objects) *List {
 	l := &List{
 		sets: controlled(o.Sets), machines: controlled(o.Machines),
-		classes: map[types.NamespacedName]*mcm.MachineClass{}, nodes: map[string]*corev1.Node{}, pods: map[string][]*corev1.Pod{},
+		classes: map[types.NamespacedName]*mcm.MachineClass{}, nodes: map[string]*corev1.Node{}, pods: map[string][]*corev1.Pod{}, devices: o.Devices,
 	}
 	for _, c := range o.Classes {
 		l.classes[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = c
@@ -97,6 +107,14 @@ func (l *List) Node(name string) *corev1.Node { return l.nodes[name] }
 // Pods implements [Source].
 func (l *List) Pods(node string) []*corev1.Pod { return l.pods[node] }
 
+// Devices implements [Source].
+func (l *List) Devices(node, class string) (n int, unknown string) {
+	if l.devices == nil {
+		return 0, ""
+	}
+	return l.devices.Count(node, class)
+}
+
 // Snapshot is a MachineDeployment at one instant. Nothing in it is changed.
 type Snapshot struct {
 	Now        time.Time
@@ -124,8 +142,11 @@ type Snapshot struct {
 	Class *mcm.MachineClass
 	// Sample is a Node that shows what its machines offer, nil if there is none.
 	Sample *corev1.Node
-	// Allocatable is what one machine offers to pods; nil if that is unknown.
+	// Allocatable is what one machine offers to pods; nil if that is unknown. It contains the devices
+	// that an excess names.
 	Allocatable corev1.ResourceList
+	// Unknown is why Allocatable lacks devices that an excess names.
+	Unknown Unknown
 }
 
 // Read reads a MachineDeployment.
@@ -198,7 +219,8 @@ func (s *Snapshot) complete(source Source, withPods func(Machine) bool) {
 	s.Rollout = RolloutOf(s.Deployment, s.Sets, staying)
 	s.Class = source.Class(s.Deployment.Namespace, s.Deployment.Spec.Template.Spec.Class.Name)
 	s.Sample = s.sample()
-	s.Allocatable = s.allocatable()
+	s.Allocatable, s.Unknown = s.allocatable(), nil
+	s.CountDevices(source, DeviceClasses(s.Deployment))
 }
 
 // sample prefers Nodes that serve, and repel no other pods than the node template does: those in

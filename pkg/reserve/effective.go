@@ -56,8 +56,12 @@ func Effective(w Wishes, replicas int, allocatable corev1.ResourceList) (Effecti
 }
 
 // CapacityAdvice returns what a user can do about [ErrUnknownCapacity], given what one machine offers
-// as far as that is known. A nodeTemplate has no effect once a Node is ready.
-func CapacityAdvice(allocatable corev1.ResourceList) string {
+// as far as that is known, and why amounts are not known. A nodeTemplate has no effect once a Node is
+// ready.
+func CapacityAdvice(allocatable corev1.ResourceList, unknown pool.Unknown) string {
+	if len(unknown) > 0 {
+		return unknown.String()
+	}
 	if len(allocatable) == 0 {
 		return "give the MachineClass a nodeTemplate with that capacity, or wait for a ready Node"
 	}

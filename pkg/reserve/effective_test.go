@@ -60,8 +60,8 @@ var _ = It("An excess in resources that machines do not have is an error that na
 		Expect(err).To(MatchError(ErrUnknownCapacity))
 		Expect(err.Error()).To(MatchRegexp("gpu|fpga"))
 	}
-	Expect(CapacityAdvice(large)).To(HavePrefix("its machines do not offer that resource"))
-	Expect(CapacityAdvice(nil)).To(HavePrefix("give the MachineClass a nodeTemplate"))
+	Expect(CapacityAdvice(large, nil)).To(HavePrefix("its machines do not offer that resource"))
+	Expect(CapacityAdvice(nil, nil)).To(HavePrefix("give the MachineClass a nodeTemplate"))
 })
 
 var _ = It("An excess of more machines than a number of machines can be is the largest number (13)", func() {

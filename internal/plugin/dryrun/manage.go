@@ -52,7 +52,7 @@ func (p machinesPlan) invalid() string {
 func (w *world) lookAtMachines() error {
 	err := w.manager.SetObjects(machinedeployment.Objects{
 		Deployments: w.deployments.sorted(), Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes,
-		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(), Budgets: w.still.Budgets, BudgetsUnknown: w.budgetsUnknown(),
+		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(), Budgets: w.still.Budgets, BudgetsUnknown: w.budgetsUnknown(), Devices: w.devices,
 		PodsUnknown: w.still.Target && !w.still.seesTarget(),
 	}, w.now)
 	if err != nil {

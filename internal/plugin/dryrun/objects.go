@@ -97,6 +97,16 @@ func (o Objects) seesWorkloads() bool {
 	return !podsUnread && o.Unread["horizontalpodautoscalers"] == ""
 }
 
+// devicesUnknown is why the devices of Nodes are not known; empty if they are.
+func (o Objects) devicesUnknown() string {
+	for _, kind := range []string{"resourceslices", "deviceclasses"} {
+		if why := o.Unread[kind]; why != "" {
+			return kind + " could not be read: " + why
+		}
+	}
+	return ""
+}
+
 // storageClasses returns the StorageClasses, or none if the drivers could not be read: what a class
 // needs depends on its driver.
 func (o Objects) storageClasses() []*storagev1.StorageClass {

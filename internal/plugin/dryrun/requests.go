@@ -61,7 +61,7 @@ func (w *world) lookAtRequests() {
 	if w.still.Unread["reserves"] != "" {
 		return // the annotations show what they request
 	}
-	source := pool.NewList(pool.Objects{Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes, Nodes: w.nodes.sorted()})
+	source := pool.NewList(pool.Objects{Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes, Nodes: w.nodes.sorted(), Devices: w.devices})
 	for namespace := range w.namespaces() {
 		v := reservesplan.NewView(w.still.At, inNamespace(namespace, w.reserves.sorted()), inNamespace(namespace, w.deployments.sorted()), source)
 		w.plans.requests[namespace] = reservesplan.New(v)

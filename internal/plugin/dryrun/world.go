@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/internal/requeue"
+	"github.com/evenkeel/evenkeel/internal/target"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
@@ -50,8 +51,10 @@ type Settings struct {
 // world contains all objects and all actors. It exists only in memory.
 type world struct {
 	still Objects
-	now   time.Time
-	made  int
+	// devices counts the devices of Nodes; nil if there is no target cluster.
+	devices pool.DeviceCounter
+	now     time.Time
+	made    int
 	// begun counts the pods and machines that were created here.
 	begun int
 
@@ -121,6 +124,9 @@ func newWorld(o Objects, s Settings, clients balancer.Clients) (*world, error) {
 	if w.own, w.ownNodes = w.pods, w.nodes; !sameList(o.Own, o.Pods) {
 		w.own, w.ownNodes = newShelf(o.Own), newShelf(o.OwnNodes)
 	}
+	if o.Target {
+		w.devices = target.CountsOf(o.Slices, o.DeviceClasses, o.devicesUnknown())
+	}
 	for resource, objects := range o.Workloads {
 		w.workloads[resource] = newShelf(objects)
 	}
@@ -172,7 +178,7 @@ func (w *world) machinesOf(d *machine.MachineDeployment) []*mcm.Machine {
 // snapshot reads a MachineDeployment without its pods.
 func (w *world) snapshot(d *machine.MachineDeployment) pool.Snapshot {
 	return pool.Read(d, pool.NewList(pool.Objects{
-		Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes, Nodes: w.nodes.sorted(),
+		Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes, Nodes: w.nodes.sorted(), Devices: w.devices,
 	}), w.now)
 }
 
@@ -259,7 +265,7 @@ func (w *world) spread(context.Context) (moved bool, again time.Duration, err er
 func (w *world) zoneObjects(namespace string) balance.Objects {
 	o := balance.Objects{
 		Nodes: w.nodes.sorted(), Pods: w.pods.sorted(), Budgets: w.still.Budgets, BudgetsUnknown: w.budgetsUnknown(), Claims: w.still.Claims, Volumes: w.still.Volumes,
-		StorageClasses: w.still.storageClasses(), Drivers: w.still.Drivers,
+		StorageClasses: w.still.storageClasses(), Drivers: w.still.Drivers, Devices: w.devices,
 		Garden: w.still.Garden, Workers: inNamespace(namespace, w.still.Workers), Clusters: w.still.Clusters,
 	}
 	o.Deployments, o.Sets = inNamespace(namespace, w.deployments.sorted()), inNamespace(namespace, w.sets.sorted())

@@ -310,7 +310,7 @@ func (o *oracle) predict(change func(*v1alpha1.MachineDeployment)) (p prediction
 	deployments[slices.Index(deployments, o.deployment)] = d
 	err = o.preview.SetObjects(machinedeployment.Objects{
 		Deployments: deployments, Sets: o.objects.Sets, Machines: o.objects.Machines, Classes: o.objects.Classes,
-		Nodes: o.objects.Nodes, Pods: o.objects.Pods, BudgetsUnknown: "they are not read here",
+		Nodes: o.objects.Nodes, Pods: o.objects.Pods, BudgetsUnknown: "they are not read here", Devices: o.objects.Devices,
 		PodsUnknown: o.objects.NodesUnknown || o.objects.PodsUnknown,
 	}, o.objects.At)
 	if err != nil {

@@ -54,7 +54,7 @@ type reservesPlan struct {
 
 // planReserves returns what the controller would do now about the Reserves of a namespace.
 func planReserves(o overview.Objects, namespace string) reservesPlan {
-	source := pool.NewList(pool.Objects{Sets: o.Sets, Machines: o.Machines, Classes: o.Classes, Nodes: o.Nodes})
+	source := pool.NewList(pool.Objects{Sets: o.Sets, Machines: o.Machines, Classes: o.Classes, Nodes: o.Nodes, Devices: o.Devices})
 	v := plan.NewView(o.At, inNamespace(o.Reserves, namespace), inNamespace(o.Deployments, namespace), source)
 	return reservesPlan{v, plan.New(v)}
 }

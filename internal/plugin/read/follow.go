@@ -47,10 +47,18 @@ type loss struct {
 
 // Follow reads everything and then watches until ctx ends. [Follower.Wait] waits until all of it
 // has ended. It does not wait for a target cluster that does not answer at the start. What is not
-// installed then, or must not be read, is not requested again.
+// installed then, or must not be read, is not requested again. Devices are counted if an excess names some
+// at the start.
 func (c Clusters) Follow(ctx context.Context) (*Follower, error) {
 	f := &Follower{clusters: c, changed: make(chan struct{}, 1), stores: map[string]cache.SharedIndexInformer{}, lost: map[string]loss{}, left: map[string]bool{}}
 	f.kinds = c.kinds()
+	if c.Target != nil {
+		var o overview.Objects
+		c.listKinds(ctx, slices.DeleteFunc(c.kinds(), func(k kind) bool { return k.name != deployments && k.name != reserves }), &o)
+		if namesDevices(o) {
+			f.kinds = append(f.kinds, c.deviceKinds()...)
+		}
+	}
 	f.errs = probeKinds(ctx, f.kinds)
 	if err := c.absent(&overview.Objects{}, f.kinds, f.errs); err != nil {
 		return nil, err
@@ -252,7 +260,21 @@ func (f *Follower) Objects() overview.Objects {
 			collect(&o, item)
 		}
 	}
+	if f.stores[deviceSlices] != nil || f.stores[deviceClasses] != nil {
+		countDevices(&o, f.whyUnread)
+	}
 	return o
+}
+
+// whyUnread returns why a kind is not shown; empty if it is.
+func (f *Follower) whyUnread(kind string) string {
+	switch {
+	case f.leaves(kind):
+		return ErrTooMany.Error()
+	case !f.hasRead(kind):
+		return "the cluster has not answered"
+	}
+	return ""
 }
 
 // Wait returns when everything that Follow started has ended.

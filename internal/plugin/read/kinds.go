@@ -3,20 +3,26 @@
 package read
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/evenkeel/evenkeel/internal/overview"
+	"github.com/evenkeel/evenkeel/internal/target"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancer "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
+	"github.com/evenkeel/evenkeel/pkg/controller/reserves/plan"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // The kinds of whose absence something would be concluded.
@@ -26,6 +32,13 @@ const (
 	machines    = "machines"
 	nodes       = "nodes"
 	pods        = "pods"
+	reserves    = "reserves"
+)
+
+// The kinds from which devices are counted.
+const (
+	deviceSlices  = "resourceslices"
+	deviceClasses = "deviceclasses"
 )
 
 // markUnknown records that not all objects of a kind were read.
@@ -77,7 +90,7 @@ func (c Clusters) kinds() []kind {
 		newKind("balancers", true, &balancer.Balancer{}, c.Control.BalancerV1alpha1().Balancers(c.Namespace)),
 		newKind("federatedhorizontalpodautoscalers", true, &autoscaling.FederatedHorizontalPodAutoscaler{},
 			c.Control.AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(c.Namespace)),
-		newKind("reserves", true, &autoscaling.Reserve{}, c.Control.AutoscalingV1alpha1().Reserves(c.Namespace)),
+		newKind(reserves, true, &autoscaling.Reserve{}, c.Control.AutoscalingV1alpha1().Reserves(c.Namespace)),
 	}
 	if c.Target != nil {
 		core := c.Target.CoreV1()
@@ -94,6 +107,32 @@ func (c Clusters) kinds() []kind {
 		all = append(all, requests)
 	}
 	return all
+}
+
+// deviceKinds returns the kinds to read if an excess names devices. Slices are large.
+func (c Clusters) deviceKinds() []kind {
+	devices := c.Target.ResourceV1()
+	return []kind{
+		newKind(deviceSlices, false, &resourceapi.ResourceSlice{}, devices.ResourceSlices()),
+		newKind(deviceClasses, false, &resourceapi.DeviceClass{}, devices.DeviceClasses()),
+	}
+}
+
+// namesDevices reports whether the excess of a MachineDeployment or a Reserve names devices.
+func namesDevices(o overview.Objects) bool {
+	return len(plan.View{Reserves: o.Reserves}.DeviceClasses()) > 0 ||
+		slices.ContainsFunc(o.Deployments, func(d *v1alpha1.MachineDeployment) bool { return len(pool.DeviceClasses(d)) > 0 })
+}
+
+// countDevices lets devices be counted. whyNot is why a kind was not read; empty if it was.
+func countDevices(o *overview.Objects, whyNot func(kind string) string) {
+	unknown := ""
+	for _, kind := range []string{deviceSlices, deviceClasses} {
+		if why := whyNot(kind); why != "" {
+			unknown = cmp.Or(unknown, kind+" could not be read: "+why)
+		}
+	}
+	o.Devices = target.CountsOf(o.Slices, o.DeviceClasses, unknown)
 }
 
 // collect adds an object to the field for its kind.
@@ -119,6 +158,10 @@ func collect(o *overview.Objects, item any) {
 		o.Requests = append(o.Requests, item)
 	case *corev1.Node:
 		o.Nodes = append(o.Nodes, item)
+	case *resourceapi.ResourceSlice:
+		o.Slices = append(o.Slices, item)
+	case *resourceapi.DeviceClass:
+		o.DeviceClasses = append(o.DeviceClasses, item)
 	case *corev1.Pod:
 		o.Pods = append(o.Pods, item)
 	}

@@ -91,19 +91,37 @@ const (
 // ReadOnce reads all objects once. It returns an error if the control cluster does not answer.
 func (c Clusters) ReadOnce(ctx context.Context) (overview.Objects, error) {
 	kinds := c.kinds()
+	o := overview.Objects{At: c.Clock.Now()}
+	errs := c.listKinds(ctx, kinds, &o)
+	if c.Target != nil && namesDevices(o) {
+		more := c.deviceKinds()
+		failed := c.listKinds(ctx, more, &o)
+		countDevices(&o, func(name string) string {
+			i := slices.IndexFunc(more, func(k kind) bool { return k.name == name })
+			if failed[i] == nil {
+				return ""
+			}
+			return cmp.Or(reason(more[i], failed[i]), withoutAddress(failed[i]).Error())
+		})
+		kinds, errs = append(kinds, more...), append(errs, failed...)
+	}
+	return o, c.absent(&o, kinds, errs)
+}
+
+// listKinds adds all objects of some kinds, which it lists concurrently.
+func (c Clusters) listKinds(ctx context.Context, kinds []kind, o *overview.Objects) []error {
 	lists, errs := make([][]runtime.Object, len(kinds)), make([]error, len(kinds))
 	var reading sync.WaitGroup
 	for i, k := range kinds {
 		reading.Go(func() { lists[i], errs[i] = k.listAll(ctx, cmp.Or(c.most, MaxObjects)) })
 	}
 	reading.Wait()
-	o := overview.Objects{At: c.Clock.Now()}
 	for _, list := range lists {
 		for _, item := range list {
-			collect(&o, item)
+			collect(o, item)
 		}
 	}
-	return o, c.absent(&o, kinds, errs)
+	return errs
 }
 
 // listAll lists at most the maximum number of objects of a kind, trimmed.

@@ -74,7 +74,7 @@ func ReadPool(o overview.Objects, name string) (Pool, error) {
 	case len(named) > 1:
 		return Pool{}, fmt.Errorf("machinedeployment %q exists in several namespaces: select one with -n", name)
 	}
-	source := pool.NewList(pool.Objects{Sets: o.Sets, Machines: o.Machines, Classes: o.Classes, Nodes: o.Nodes, Pods: o.Pods})
+	source := pool.NewList(pool.Objects{Sets: o.Sets, Machines: o.Machines, Classes: o.Classes, Nodes: o.Nodes, Pods: o.Pods, Devices: o.Devices})
 	s := pool.Read(named[0], source, o.At)
 	p := Pool{Namespace: s.Deployment.Namespace, Name: name, Bounds: s.Wishes.Bounds, Nodes: map[string]bool{}}
 	for _, m := range s.Machines {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -86,6 +87,8 @@ type Controller struct {
 	garden   *garden
 	stores   caches
 	filled   []cache.DoneChecker
+	// devicesAwaited reports whether the devices of some classes will soon be known.
+	devicesAwaited func(classes []string) bool
 	// moving reports whether some member is balanced or has a move under way, so that pods matter.
 	// concerned reports whether machines matter, also for shares and bounds of a pool.
 	moving, concerned atomic.Bool
@@ -113,6 +116,7 @@ func New(clients Clients, informers Informers, recorder record.EventRecorder, o 
 		o.Settings.Enabled = false
 	}
 	c := &Controller{clients: clients, options: o, recorder: recorder, clock: o.Clock, metrics: newMetrics(o.Registerer)}
+	c.devicesAwaited = func([]string) bool { return false }
 	c.templates = newTemplates(o.Clock.Now())
 	c.garden = newGarden(clients, o, func() { c.loop.Add(o.Namespace) })
 	// One worker: all MachineDeployments of the namespace are one key.
@@ -146,6 +150,8 @@ func (c *Controller) attach(i Informers) error {
 		listen(i.Target.Claims(), c.podChanged)
 		listen(i.Target.Volumes(), c.podChanged)
 		s.storage = i.Target.Storage()
+		s.devices, c.devicesAwaited = i.Target.DeviceCounts(), i.Target.DeviceCounts().Awaited
+		i.Target.DeviceCounts().Subscribe(func(string) { c.machineChanged(nil, nil) })
 		budgets := i.Target.Budgets()
 		_, err := budgets.AddEventHandler(handlers.OnChange(c.podChanged))
 		errs = append(errs, err)
@@ -218,6 +224,9 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 	v, current := c.observe()
 	if !current {
 		return 0, nil // an event brings the cache up to date, and the next sync
+	}
+	if slices.ContainsFunc(v.Members, func(m plan.Member) bool { return c.devicesAwaited(pool.DeviceClasses(m.Object)) }) {
+		return reachability.Recheck, nil
 	}
 	p := plan.New(v)
 	c.took.Store(int64(c.clock.Since(begun)))

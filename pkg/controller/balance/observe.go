@@ -33,10 +33,12 @@ type caches struct {
 	// budgetsUnknown returns why budgets are not known; empty if they are.
 	budgetsUnknown func() string
 	storage        target.Storage
+	// devices counts the devices of Nodes; nil if there is no target cluster.
+	devices pool.DeviceCounter
 }
 
 func (c caches) source() pool.Source {
-	return &stores.Source{Kinds: stores.Kinds{Sets: c.sets, Machines: c.machines, Classes: c.classes, Nodes: c.nodes, Pods: c.pods}}
+	return &stores.Source{Kinds: stores.Kinds{Sets: c.sets, Machines: c.machines, Classes: c.classes, Nodes: c.nodes, Pods: c.pods}, Counter: c.devices}
 }
 
 // observe builds the view. current is false while a cache does not show all of our writes.
@@ -121,11 +123,22 @@ func (c *Controller) noteConcern(deployments []*v1alpha1.MachineDeployment) (mov
 }
 
 func newMember(s pool.Snapshot) plan.Member {
-	m := plan.Member{Object: s.Deployment, Rollout: s.Rollout, NoSet: len(s.Sets) == 0, Machines: make([]plan.Machine, len(s.Machines))}
+	m := plan.Member{Object: s.Deployment, Rollout: s.Rollout, NoSet: len(s.Sets) == 0, Devices: devicesOf(s), DevicesUnknown: s.Unknown, Machines: make([]plan.Machine, len(s.Machines))}
 	for i, one := range s.Machines {
 		m.Machines[i].Machine = one
 	}
 	return m
+}
+
+// devicesOf returns how many devices of each DeviceClass that an excess names one machine has.
+func devicesOf(s pool.Snapshot) corev1.ResourceList {
+	has := corev1.ResourceList{}
+	for _, class := range pool.DeviceClasses(s.Deployment) {
+		if amount, known := s.Allocatable[v1alpha1.DevicesOf(class)]; known {
+			has[v1alpha1.DevicesOf(class)] = amount
+		}
+	}
+	return has
 }
 
 // observePods adds pods and their Nodes. This is expensive, so it happens only while a member

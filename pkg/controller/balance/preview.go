@@ -21,6 +21,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/still"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 )
 
 // Preview is a controller over given objects that writes nothing. The caller applies its plans: see
@@ -47,6 +48,8 @@ type Objects struct {
 	Volumes        []*corev1.PersistentVolume
 	StorageClasses []*storagev1.StorageClass
 	Drivers        []*storagev1.CSIDriver
+	// Devices counts the devices of Nodes; nil if they are not known.
+	Devices pool.DeviceCounter
 
 	// Garden reports whether Gardener's kinds are served.
 	Garden            bool
@@ -74,6 +77,7 @@ func NewPreview(namespace string, s plan.Settings, hasTarget bool) (*Preview, er
 func (p *Preview) SetObjects(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	p.budgetsUnknown = o.BudgetsUnknown
+	p.c.stores.devices = o.Devices
 	s := p.c.stores
 	errs := []error{
 		still.Replace(s.deployments, o.Deployments), still.Replace(s.sets, o.Sets),

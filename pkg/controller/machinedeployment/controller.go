@@ -33,6 +33,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
+	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
@@ -146,6 +147,8 @@ func (c *Controller) attach(i Informers) error {
 		r.pods, r.podsFilled = t.Pods().GetIndexer(), t.Pods().HasSynced // they are read once there is a reserve
 		r.budgets, r.budgetsUnknown = t.Budgets().GetIndexer(), t.BudgetsUnknown
 		changed[t.Nodes()], changed[t.Pods()] = c.nodeChanged, c.podChanged
+		r.devices, r.devicesAwaited = t.DeviceCounts(), t.DeviceCounts().Awaited
+		t.DeviceCounts().Subscribe(c.devicesChanged)
 	}
 	var errs []error
 	for informer, on := range changed {
@@ -186,6 +189,9 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 		return 0, c.release(ctx, k)
 	case nodeKind:
 		return c.admit(ctx, k.name)
+	}
+	if d := c.deploymentOf(k); d != nil && c.reserves.devicesAwaited(pool.DeviceClasses(d)) {
+		return reachability.Recheck, nil
 	}
 	sets := c.setsFor(k)
 	held, free := c.memory.hold(uidsOf(sets))

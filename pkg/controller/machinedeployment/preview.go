@@ -50,6 +50,8 @@ type Objects struct {
 	// PodsUnknown reports whether there is a target cluster whose Nodes or pods are not known, for a preview
 	// without one: machines that serve count as busy then, those in reserve as empty.
 	PodsUnknown bool
+	// Devices counts the devices of Nodes; nil if they are not known.
+	Devices pool.DeviceCounter
 }
 
 // NewPreview returns a preview without objects. Without hasTarget, there is no target cluster.
@@ -74,6 +76,7 @@ func (p *Preview) SetObjects(o Objects, now time.Time) error {
 	p.clock.Set(now)
 	p.budgetsUnknown, p.podsUnknown = o.BudgetsUnknown, o.PodsUnknown
 	c := p.c
+	c.reserves.devices = o.Devices
 	errs := []error{
 		still.Replace(c.deployments, o.Deployments), still.Replace(c.sets, o.Sets), still.Replace(c.machines, o.Machines),
 		still.Replace(c.reserves.classes, o.Classes),

@@ -35,6 +35,10 @@ type reserves struct {
 	pods, budgets  cache.Indexer
 	podsFilled     func() bool
 	budgetsUnknown func() string
+	// devices counts the devices of Nodes; nil if there is no target cluster. devicesAwaited reports whether
+	// those of some classes will soon be known.
+	devices        pool.DeviceCounter
+	devicesAwaited func(classes []string) bool
 
 	metrics *reserveMetrics
 
@@ -48,7 +52,7 @@ func newReserves(s machinetaint.Settings) *reserves {
 	if len(s.Effects) == 0 {
 		s.Effects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
 	}
-	return &reserves{settings: s, memories: map[types.UID]machinetaint.Memory{}}
+	return &reserves{settings: s, devicesAwaited: func([]string) bool { return false }, memories: map[types.UID]machinetaint.Memory{}}
 }
 
 // memory returns what is remembered of a MachineDeployment.
@@ -106,6 +110,14 @@ func (s source) Pods(node string) []*corev1.Pod {
 	return stores.Indexed[*corev1.Pod](s.reserves.pods, stores.ByNode, node)
 }
 
+// Devices implements [pool.Source].
+func (s source) Devices(node, class string) (n int, unknown string) {
+	if s.reserves.devices == nil {
+		return 0, ""
+	}
+	return s.reserves.devices.Count(node, class)
+}
+
 // reserveOf returns what decides about the reserve of a MachineDeployment, nil if there is none and nobody
 // asks for one. Most MachineDeployments have none: for them, no pod is read.
 func (c *Controller) reserveOf(v plan.View) *machinetaint.View {
@@ -128,7 +140,7 @@ func (c *Controller) reserveOf(v plan.View) *machinetaint.View {
 	for _, set := range s.Sets {
 		one.SetReplicas += int(set.Spec.Replicas)
 	}
-	one.CurrentSet, one.Rollout, one.Allocatable = s.Rollout.Set, s.Rollout.Replacing, s.Allocatable
+	one.CurrentSet, one.Rollout, one.Allocatable, one.Unknown = s.Rollout.Set, s.Rollout.Replacing, s.Allocatable, s.Unknown
 	if c.nodes == nil {
 		return &one
 	}

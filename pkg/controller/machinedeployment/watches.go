@@ -164,6 +164,20 @@ func (c *Controller) nodeChanged(was, is any) {
 	}
 }
 
+// devicesChanged queues the MachineDeployment of a Node whose devices have changed, or all that name
+// devices.
+func (c *Controller) devicesChanged(node string) {
+	if node != "" {
+		c.addNode(node)
+		return
+	}
+	for d := range stores.All[*machine.MachineDeployment](c.deployments) {
+		if len(pool.DeviceClasses(d)) > 0 {
+			c.add(key{deploymentKind, d.Namespace, d.Name})
+		}
+	}
+}
+
 // sameNode reports whether two versions of a Node lead to the same plan.
 func sameNode(a, b *corev1.Node) bool {
 	return slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, fit.SameTaint) &&

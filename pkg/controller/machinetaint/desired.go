@@ -102,7 +102,7 @@ func desiredReserve(v View) desired {
 	w.EffectiveExcess, err = reserve.Effective(own, v.Memory.Workload(d), v.Allocatable)
 	switch {
 	case errors.Is(err, reserve.ErrUnknownCapacity):
-		return w.keepReserve(v, CapacityUnknown, fmt.Sprintf("%v: %s", err, reserve.CapacityAdvice(v.Allocatable)))
+		return w.keepReserve(v, CapacityUnknown, fmt.Sprintf("%v: %s", err, reserve.CapacityAdvice(v.Allocatable, v.Unknown)))
 	case err != nil:
 		return w.keepReserve(v, BoundsInvalid, err.Error())
 	}

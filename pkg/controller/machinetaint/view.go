@@ -29,6 +29,8 @@ type View struct {
 	SetReplicas int
 	// Allocatable is what one machine offers to pods, nil if that is unknown.
 	Allocatable corev1.ResourceList
+	// Unknown is why Allocatable lacks devices that its bounds name.
+	Unknown pool.Unknown
 	// Unreachable is why the target cluster does not respond; empty if it does. Otherwise, Nodes
 	// and pods are old.
 	Unreachable string

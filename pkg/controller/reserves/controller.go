@@ -70,6 +70,7 @@ type Controller struct {
 	loop                  *loop.Loop
 	reserves, deployments cache.Indexer
 	source                stores.Source
+	devices               *target.DeviceCounts
 	filled                []cache.DoneChecker
 	// statuses and written contain the API server's answers to our writes, so that no decision is
 	// based on older objects.
@@ -103,6 +104,9 @@ func (c *Controller) attach(i Informers) error {
 	c.source.Kinds = stores.Kinds{Sets: read(i.Machines.Sets()), Machines: read(i.Machines.Machines()), Classes: read(i.Machines.Classes())}
 	if i.Target != nil {
 		c.source.Kinds.Nodes = read(i.Target.Nodes())
+		c.devices = i.Target.DeviceCounts()
+		c.source.Counter = c.devices
+		c.devices.Subscribe(c.devicesChanged)
 	}
 	c.statuses = written.NewCache[*v1alpha1.Reserve](c.reserves, c.clock)
 	c.written = written.NewCache[*machine.MachineDeployment](c.deployments, c.clock)
@@ -141,9 +145,18 @@ func (c *Controller) nodeChanged(was, is any) {
 		return
 	}
 	if node := cmp.Or(after, before); node != nil {
-		for _, m := range stores.Indexed[*mcm.Machine](c.source.Kinds.Machines, stores.ByNode, node.Name) {
-			c.changed(m)
-		}
+		c.devicesChanged(node.Name)
+	}
+}
+
+// devicesChanged queues the namespaces of the machines of a Node, or all if it has no name.
+func (c *Controller) devicesChanged(node string) {
+	if node == "" {
+		c.lookAtAll()
+		return
+	}
+	for _, m := range stores.Indexed[*mcm.Machine](c.source.Kinds.Machines, stores.ByNode, node) {
+		c.changed(m)
 	}
 }
 
@@ -168,7 +181,11 @@ func (c *Controller) sync(ctx context.Context, namespace string) (time.Duration,
 		klog.FromContext(ctx).V(2).Info("Deciding nothing", "because", err)
 		return reachability.Recheck, nil
 	}
-	p := plan.New(c.observe(namespace))
+	v := c.observe(namespace)
+	if c.devices.Awaited(v.DeviceClasses()) {
+		return reachability.Recheck, nil
+	}
+	p := plan.New(v)
 	return p.Again, errors.Join(c.apply(ctx, p), c.report(ctx, p))
 }
 

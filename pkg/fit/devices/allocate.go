@@ -54,7 +54,7 @@ func (c *claims) choose(node *corev1.Node, free bool, taken []fit.Device, limit 
 	case c.least > o.devices-len(o.allocatedDevices(free))-len(taken) && !o.boundless:
 		return o.tooFew(1)
 	}
-	evaluation, work, err := c.price(limit)
+	evaluation, work, err := c.inventory.selectors.price(c.selectors, limit)
 	if err != nil {
 		return err.allocation(work)
 	}
@@ -135,9 +135,8 @@ func (u *unpriced) allocation(work int) fit.Allocation {
 }
 
 // price compiles the selectors that are not known, and returns the most that one costs, and the work.
-func (c *claims) price(limit int) (most, work int, _ *unpriced) {
-	s := c.inventory.selectors
-	for _, expression := range c.selectors {
+func (s *Selectors) price(expressions []string, limit int) (most, work int, _ *unpriced) {
+	for _, expression := range expressions {
 		e, known := s.known(expression)
 		if !known {
 			cost := perCompilation + perByte*len(expression)

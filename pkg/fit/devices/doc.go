@@ -35,6 +35,13 @@
 //   - returns an error, as for a selector that reads an attribute that a device does not have
 //   - needs more work than [MaxWork]
 //
+// # Counts
+//
+// [Selectors.Count] returns how many devices of a class a node has, for a reserve that is requested in
+// devices. It needs no claims, and looks only at the slices of one node. Not counted are devices that are
+// not of that node alone, that have taints with an effect, that several claims can share, or that are
+// parts of others. If a driver is replacing the slices of one of its pools, the number is not known.
+//
 // The package keeps no state, reads no clock and logs nothing. Only [Selectors] remember something:
 // what they compiled.
 package devices

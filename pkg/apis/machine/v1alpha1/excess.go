@@ -151,6 +151,32 @@ func parseCount(what, digits string) (int32, error) {
 	return int32(n), nil
 }
 
+// devicePrefix begins the name of a resource that stands for the devices of a DeviceClass.
+const devicePrefix = "devices."
+
+// DeviceClassOf returns the DeviceClass (resource.k8s.io) whose devices a resource of an excess stands
+// for; empty if it stands for none. A name with a slash is that of an extended resource.
+func DeviceClassOf(name corev1.ResourceName) string {
+	class, is := strings.CutPrefix(string(name), devicePrefix)
+	if !is || strings.Contains(class, "/") {
+		return ""
+	}
+	return class
+}
+
+// DevicesOf returns the resource of an excess that stands for the devices of a DeviceClass.
+func DevicesOf(class string) corev1.ResourceName { return corev1.ResourceName(devicePrefix + class) }
+
+// DeviceClasses returns the DeviceClasses whose devices an excess requests, sorted by name.
+func (e Excess) DeviceClasses() (classes []string) {
+	for _, r := range e.Resources {
+		if class := DeviceClassOf(r.Name); class != "" {
+			classes = append(classes, class)
+		}
+	}
+	return classes
+}
+
 // String is the form that [ParseExcess] reads; empty for the zero value.
 func (e Excess) String() string {
 	var terms []string

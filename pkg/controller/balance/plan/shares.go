@@ -5,6 +5,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -92,10 +93,10 @@ func poolExcess(pool []*zone) (total int, said bool, trouble string) {
 		if z.excess == nil {
 			continue
 		}
-		each := leastOf(pool)
+		each, unknown := leastOf(pool)
 		n, err := reserve.MachineCount(*z.excess, replicas, each)
 		if err != nil {
-			return 0, true, fmt.Sprintf("%v: %s", err, reserve.CapacityAdvice(each))
+			return 0, true, fmt.Sprintf("%v: %s", err, reserve.CapacityAdvice(each, unknown))
 		}
 		total, said = max(total, n), true
 	}
@@ -113,13 +114,43 @@ func (z *zone) misread() bool {
 }
 
 // leastOf returns what every machine of a pool offers to pods, nil if that is unknown for all of
-// them.
-func leastOf(zones []*zone) corev1.ResourceList {
+// them, and why devices are not known. Machines of a pool have the same devices, so one member that
+// shows its own is enough.
+func leastOf(zones []*zone) (least corev1.ResourceList, unknown pool.Unknown) {
 	all := make([]corev1.ResourceList, len(zones))
+	least, unknown = corev1.ResourceList{}, pool.Unknown{}
 	for i, z := range zones {
-		all[i] = z.allocatable()
+		if z.Template != nil {
+			all[i] = z.Template.Allocatable
+		}
+		for name, amount := range z.Devices {
+			if has, known := least[name]; !known || amount.Cmp(has) < 0 {
+				least[name] = amount
+			}
+		}
 	}
-	return pool.LeastAmounts(all)
+	for _, z := range zones {
+		for name, why := range z.DevicesUnknown {
+			if _, known := least[name]; !known && unknown[name] == "" {
+				unknown[name] = why
+			}
+		}
+	}
+	return withDevices(pool.LeastAmounts(all), least), unknown
+}
+
+// withDevices returns what a machine offers, with its devices; nil if neither is known.
+func withDevices(offers, devices corev1.ResourceList) corev1.ResourceList {
+	if len(devices) == 0 {
+		return offers
+	}
+	all := maps.Clone(devices)
+	for name, amount := range offers {
+		if _, counted := all[name]; !counted {
+			all[name] = amount
+		}
+	}
+	return all
 }
 
 // spread spreads this number of machines over a pool. Shares grow at once. If a share moves to
@@ -237,9 +268,9 @@ func (z *zone) effectiveExcess(requested *v1alpha1.RequestedExcess) int {
 // allocatable returns what one machine offers to pods, nil if that is unknown.
 func (z *zone) allocatable() corev1.ResourceList {
 	if z.Template == nil {
-		return nil
+		return withDevices(nil, z.Devices)
 	}
-	return z.Template.Allocatable
+	return withDevices(z.Template.Allocatable, z.Devices)
 }
 
 // awaiting returns how many machines of its share exist only for a move.

@@ -50,6 +50,10 @@ type Member struct {
 	Template *similar.Template
 	// Fresh is the Node of a fresh machine, nil if that is unknown.
 	Fresh *corev1.Node
+	// Devices is how many devices one machine has of each DeviceClass that an excess names, by the name of
+	// the resource, and DevicesUnknown why that is not known.
+	Devices        corev1.ResourceList
+	DevicesUnknown pool.Unknown
 	// Settling reports whether no Node shows yet what a fresh machine offers, but one soon will.
 	Settling bool
 	Machines []Machine

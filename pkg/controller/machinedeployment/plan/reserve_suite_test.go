@@ -53,6 +53,9 @@ func (s *spares) Node(name string) *corev1.Node { return s.Nodes[name] }
 // Pods implements [pool.Source].
 func (s *spares) Pods(node string) []*corev1.Pod { return s.pods[node] }
 
+// Devices implements [pool.Source].
+func (s *spares) Devices(string, string) (int, string) { return 0, "" }
+
 // view returns the view with all that decides about the reserve.
 func (s *spares) view() View {
 	d := s.View.Deployment

@@ -73,6 +73,9 @@ func (v View) decide(r *v1alpha1.Reserve) (Decision, time.Duration) {
 	desired, active, soonest, err := totalMachines(terms, v.Now)
 	d.Terms = copyTerms(terms)
 	if err != nil && len(sites) > 0 {
+		if unknown := unknownDevices(sites, v.DeviceClasses()); len(unknown) > 0 {
+			err = fmt.Errorf("%w: %s", err, unknown)
+		}
 		return d.keepRequest(sites, reason.CapacityUnknown, err), capacityAgain
 	}
 	d.Desired, d.Active = desired, active

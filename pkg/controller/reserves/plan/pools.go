@@ -4,6 +4,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -99,4 +100,19 @@ func workload(all []site) (replicas int, least corev1.ResourceList) {
 		amounts[i] = s.Allocatable
 	}
 	return replicas, pool.LeastAmounts(amounts)
+}
+
+// unknownDevices returns why the devices of DeviceClasses are not known, each for the first
+// MachineDeployment.
+func unknownDevices(all []site, classes []string) pool.Unknown {
+	unknown := pool.Unknown{}
+	for _, class := range classes {
+		name := machine.DevicesOf(class)
+		for _, s := range all {
+			if why, is := s.Unknown[name]; is && unknown[name] == "" {
+				unknown[name] = fmt.Sprintf("MachineDeployment %s: %s", s.Deployment.Name, why)
+			}
+		}
+	}
+	return unknown
 }

@@ -26,18 +26,36 @@ type View struct {
 // belongs to them; only what something depends on is read.
 func NewView(now time.Time, reserves []*v1alpha1.Reserve, deployments []*machine.MachineDeployment, source pool.Source) View {
 	v := View{Now: now, Reserves: reserves}
-	weighs := slices.ContainsFunc(reserves, namesResources)
+	weighs, classes := slices.ContainsFunc(reserves, namesResources), v.DeviceClasses()
 	for _, d := range deployments {
 		one := Pool{Deployment: d}
 		if len(reserves) > 0 {
 			one.Exist, one.Ready = pool.CountSpares(d, source)
 		}
 		if wishes, _ := pool.WishesOf(d); len(reserves) > 0 && (weighs || wishes.Bounds != nil && wishes.Bounds.Excess != nil) {
-			one.Allocatable = pool.Read(d, source, now).Allocatable
+			s := pool.Read(d, source, now)
+			s.CountDevices(source, classes)
+			one.Allocatable, one.Unknown = s.Allocatable, s.Unknown
 		}
 		v.Pools = append(v.Pools, one)
 	}
 	return v
+}
+
+// DeviceClasses returns the DeviceClasses whose devices the Reserves request.
+func (v View) DeviceClasses() (classes []string) {
+	for _, r := range v.Reserves {
+		amounts := []v1alpha1.ReserveAmount{r.Spec.Amount}
+		for _, s := range r.Spec.Schedules {
+			amounts = append(amounts, s.Amount)
+		}
+		for _, amount := range amounts {
+			excess, _ := machine.ParseExcess(string(amount)) // an invalid one names none
+			classes = append(classes, excess.DeviceClasses()...)
+		}
+	}
+	slices.Sort(classes)
+	return slices.Compact(classes)
 }
 
 // namesResources reports whether a Reserve requests resources, so that the capacity of machines
@@ -53,6 +71,8 @@ type Pool struct {
 	// Allocatable is what one machine offers to pods; nil if that is unknown, or if nothing depends
 	// on it.
 	Allocatable corev1.ResourceList
+	// Unknown is why Allocatable lacks devices that a Reserve or its bounds name.
+	Unknown pool.Unknown
 	// Exist is how many machines it has in reserve, and Ready how many of them are ready, whoever
 	// requests them.
 	Exist, Ready int
