@@ -19,7 +19,10 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/fit"
 )
 
+var suite *testing.T
+
 func TestTarget(t *testing.T) {
+	suite = t
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Target")
 }
