@@ -39,7 +39,9 @@ func inDevices(excess string, has counts) *world {
 	return w
 }
 
-func settled(n *corev1.Node) { n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-time.Hour)) }
+func settled(n *corev1.Node) {
+	n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-time.Hour))
+}
 
 func declaring(n int) func(*world) {
 	return func(w *world) {

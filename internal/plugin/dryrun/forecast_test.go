@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	. "github.com/evenkeel/evenkeel/internal/plugin/dryrun"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	balancerapi "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/test/fixture"
@@ -121,6 +123,32 @@ var _ = Describe("A forecast", func() {
 		pool(o, "p", 4, 1, bounds("1:5:2"))
 		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 2}"))
 		Expect(short(f.End.Pools[0])).To(Equal("R2 A2 serve cd reserve e leave ab new 0+1"), text)
+	})
+
+	It("of bounds in devices counts those of Nodes, and new machines as the others", func() {
+		o := stringAt()
+		pool(o, "p", 1, 0, bounds("0:9:devices.gpu=6"))
+		o.Slices, o.DeviceClasses = published("p-a", 4), []*resourceapi.DeviceClass{{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}}
+		f, text := told(*o, "")
+		Expect(short(f.End.Pools[0])).To(Equal("R1 A2 serve a reserve  leave  new 0+2"), text)
+		o.Unread = map[string]string{"resourceslices": "no rights to list them"}
+		f, text = told(*o, "")
+		Expect(short(f.End.Pools[0])).To(Equal("R1 A0 serve a reserve  leave  new 0+0"), text)
+		Expect(text).To(ContainSubstring("devices.gpu: resourceslices could not be read: no rights to list them"))
+	})
+
+	It("of a Reserve and of a pool's excess in devices counts those of Nodes", func() {
+		o := stringAt()
+		pool(o, "p", 1, 0)
+		pool(o, "q", 1, 0, func(d *api.MachineDeployment) {
+			d.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{api.PoolExcessAnnotation: "devices.gpu=6"}
+			d.Labels = map[string]string{"pool": "q"}
+		})
+		o.Slices, o.DeviceClasses = append(published("p-a", 4), published("q-a", 2)...), []*resourceapi.DeviceClass{{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}}
+		o.Reserves = []*autoscaling.Reserve{{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "r"}, Spec: autoscaling.ReserveSpec{Pools: autoscaling.ReservePools{Names: []string{"p"}}, Amount: "devices.gpu=6"}}}
+		f, text := told(*o, "")
+		Expect(short(f.End.Pools[0])).To(Equal("R1 A2 serve a reserve  leave  new 0+2"), text)
+		Expect(short(f.End.Pools[1])).To(Equal("R1 A3 serve a reserve  leave  new 0+3"), text)
 	})
 
 	It("of waiting pods releases a reserve machine to them, and creates another one", func() {
@@ -376,4 +404,14 @@ func shop(a, b int) *Objects {
 		targets: [{name: a, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}, {name: b, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: b}}]}}`, a+b), balancer)).To(Succeed())
 	o.Balancers = append(o.Balancers, balancer)
 	return o
+}
+
+// published are the slices of a Node with so many devices.
+func published(node string, devices int) []*resourceapi.ResourceSlice {
+	s := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	s.Spec = resourceapi.ResourceSliceSpec{Driver: "gpu.example.com", NodeName: &node, Pool: resourceapi.ResourcePool{Name: node, ResourceSliceCount: 1}}
+	for i := range devices {
+		s.Spec.Devices = append(s.Spec.Devices, resourceapi.Device{Name: fmt.Sprint("gpu-", i)})
+	}
+	return []*resourceapi.ResourceSlice{s}
 }

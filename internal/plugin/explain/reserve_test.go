@@ -83,6 +83,15 @@ var _ = Describe("A Reserve is explained", func() {
 			Expect(w.reserve()).To(ContainSubstring(want))
 		},
 		Entry("what an amount results in", "It requests 4 machines: spec.replicas 4 and spec.amount 20% result in 4 machines.", func(_ *world, r *autoscaling.Reserve) { r.Spec.Amount = "20%" }),
+		Entry("what an amount in devices results in", "spec.replicas 4 and spec.amount devices.gpu=12 result in 6 machines", func(w *world, r *autoscaling.Reserve) {
+			r.Spec.Amount = "devices.gpu=12"
+			for _, name := range []string{"z1", "z2"} {
+				i := slices.IndexFunc(w.Machines, func(m *mcm.Machine) bool { return m.OwnerReferences[0].Name == name+"-set" })
+				metav1.SetMetaDataLabel(&w.Machines[i].ObjectMeta, mcm.NodeLabelKey, name)
+				w.Nodes = append(w.Nodes, fixture.Node(name))
+			}
+			w.Devices = counted(2)
+		}),
 		Entry("which schedule is active, and until when", "Schedule day = 6 machines, active; ends in 7h (2026-11-21 19:00 UTC)", duty("0 7 * * *", "0 19 * * *", 6)),
 		Entry("which numbers there are", "It requests 6 machines: spec.replicas is 4, the active schedule day results in 6 machines; the largest counts.", duty("0 7 * * *", "0 19 * * *", 6)),
 		Entry("what changes next", "A schedule changes the number to 4 machines in 7h (2026-11-21 19:00 UTC).", duty("0 7 * * *", "0 19 * * *", 6)),
@@ -172,3 +181,8 @@ func duty(start, end autoscaling.CronText, replicas int32) func(*world, *autosca
 		r.Spec.Schedules = []autoscaling.ReserveSchedule{{Name: "day", Start: start, End: end, Replicas: &replicas}}
 	}
 }
+
+// counted is how many devices each Node has.
+type counted int
+
+func (c counted) Count(string, string) (int, string) { return int(c), "" }

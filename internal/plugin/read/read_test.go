@@ -7,21 +7,25 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/evenkeel/evenkeel/internal/overview"
 	. "github.com/evenkeel/evenkeel/internal/plugin/read"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 func response(request *http.Request, code int, body []byte) *http.Response {
@@ -56,6 +60,43 @@ var _ = Describe("A look", func() {
 			Expect(o.At).To(Equal(time.Now()))
 		})
 	})
+
+	DescribeTable("counts devices only if an excess names some",
+		func(change func(s scene)) {
+			play(slices.Concat(everything(), sim.Devices), func(s scene) {
+				s.deployment("a")
+				world.Create(s.core.ResourceV1().DeviceClasses(), &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
+				world.Create(s.core.ResourceV1().ResourceSlices(), &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: resourceapi.ResourceSliceSpec{
+					Driver: "gpu.example.com", NodeName: new("n"), Pool: resourceapi.ResourcePool{Name: "n", ResourceSliceCount: 1}, Devices: []resourceapi.Device{{Name: "a"}},
+				}})
+				c := s.clusters(s.ConfigFor("reader"))
+				follow := func() overview.Objects {
+					f, err := c.Follow(s)
+					Expect(err).NotTo(HaveOccurred())
+					return f.Objects()
+				}
+				Expect(once(s, c)).To(HaveField("Devices", BeNil()))
+				Expect(follow()).To(HaveField("Devices", BeNil()))
+				change(s)
+				for _, o := range []overview.Objects{once(s, c), follow()} {
+					Expect(o.Devices.Count("n", "gpu")).To(Equal(1))
+				}
+				c = s.clusters(refusing(s.ConfigFor("reader"), "resourceslices", http.StatusForbidden))
+				o := once(s, c)
+				Expect(o.Missing).To(Equal([]string{"resourceslices: no rights to list them"}))
+				_, unknown := o.Devices.Count("n", "gpu")
+				Expect(unknown).To(Equal("resourceslices could not be read: no rights to list them"))
+				_, unknown = follow().Devices.Count("n", "gpu")
+				Expect(unknown).To(HavePrefix("resourceslices could not be read"))
+			})
+		},
+		Entry("in bounds", func(s scene) {
+			world.Patch(s.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace), "a", `{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/bounds":"0:9:devices.gpu=2"}}}`)
+		}),
+		Entry("in a Reserve", func(s scene) {
+			world.Create(s.ours.AutoscalingV1alpha1().Reserves(fixture.Namespace), &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "r"}, Spec: autoscaling.ReserveSpec{Amount: "devices.gpu=2"}})
+		}),
+	)
 
 	It("keeps the fields of a pod that decide where it may run and what it needs there", func() {
 		play(everything(), func(s scene) {

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/similar"
 	. "github.com/evenkeel/evenkeel/test/builders/balance"
 	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
@@ -282,6 +284,37 @@ var _ = Describe("Until Nodes show what a machine offers", func() {
 			time.Sleep(time.Minute)
 			Expect(c.condition("a", plan.ConditionShare)).To(Equal("True Spread"))
 			Expect(c.annotations(v1alpha1.ShareAnnotation, "a")).To(Equal("2"))
+		})
+	})
+
+	It("an excess in devices is known once a driver has published them, though nothing else happens", func() {
+		play(func(c *cluster) {
+			c.deploy(NewMember("a", 1, Labelled("p"), Excess("devices.gpu=3")))
+			balance := c.Start("balance", controller())
+			c.settle()
+			Expect(c.condition("a", plan.ConditionShare)).To(Equal("False ExcessUnknown"))
+			world.Create(c.core.ResourceV1().DeviceClasses(), &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
+			nodes, err := c.core.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			node := nodes.Items[0].Name
+			world.Create(c.core.ResourceV1().ResourceSlices(), &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: resourceapi.ResourceSliceSpec{
+				Driver: "gpu.example.com", NodeName: &node, Pool: resourceapi.ResourcePool{Name: node, ResourceSliceCount: 1}, Devices: []resourceapi.Device{{Name: "a"}, {Name: "b"}},
+			}})
+			time.Sleep(time.Minute)
+			Expect(c.condition("a", plan.ConditionShare)).To(Equal("True Spread"))
+			Expect(c.annotations(v1alpha1.ShareAnnotation, "a")).To(Equal("2"))
+			c.settle()
+			before := len(c.Writes())
+			c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) {
+				if r.Resource == "resourceslices" && r.Verb == "list" {
+					return time.Second, time.Second
+				}
+				return time.Millisecond, time.Millisecond
+			})
+			balance.Crash()
+			balance.Restart()
+			time.Sleep(10 * time.Minute)
+			Expect(c.wrote(before)).To(BeZero())
 		})
 	})
 

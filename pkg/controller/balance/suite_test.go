@@ -61,7 +61,7 @@ var gardenKinds = []sim.Resource{
 }
 
 // served are the kinds of a cluster without a Gardener.
-var served = slices.Concat(sim.Core, sim.Machine, []sim.Resource{
+var served = slices.Concat(sim.Core, sim.Machine, sim.Devices, []sim.Resource{
 	{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses", Kind: "StorageClass"},
 	{Group: "storage.k8s.io", Version: "v1", Name: "csidrivers", Kind: "CSIDriver"},
 })

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -166,6 +167,44 @@ var _ = Describe("The controller", func() {
 		Entry(nil, "machines"),
 		Entry(nil, "nodes"),
 	)
+
+	It("requests as many machines as have the devices, by what drivers publish", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			core, _ := world.Clients(c.ConfigFor("user"))
+			reserves := c.Start("reserves", controller)
+			set := world.CreatePool(c.ours.MachineV1alpha1(), world.MachineDeployment("a", 1), "a-1")
+			m := world.NewMachine("a", "serves", set, false)
+			m.Labels[mcm.NodeLabelKey] = "node"
+			world.Create(c.ours.MachineV1alpha1().Machines(Namespace), m)
+			world.CreateWithStatus(core.CoreV1().Nodes(), fixture.Node("node"))
+			c.create(Wish("shop", Names("a"), Amount("devices.gpu=8")))
+			Expect(c.Settle(20*time.Minute, 12*time.Hour)).To(Succeed())
+			Expect(c.standing("shop")).To(Equal("0/0 CapacityUnknown"))
+			world.Create(core.ResourceV1().DeviceClasses(), &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
+			world.Create(core.ResourceV1().ResourceSlices(), &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: resourceapi.ResourceSliceSpec{
+				Driver: "gpu.example.com", NodeName: new("node"), Pool: resourceapi.ResourcePool{Name: "node", ResourceSliceCount: 1},
+				Devices: []resourceapi.Device{{Name: "a"}, {Name: "b"}},
+			}})
+			time.Sleep(time.Second)
+			Expect(c.requested()).To(Equal("a: shop=4"))
+			world.Change(core.ResourceV1().ResourceSlices(), "node", func(s *resourceapi.ResourceSlice) { s.Spec.Devices = s.Spec.Devices[1:] })
+			time.Sleep(time.Second)
+			Expect(c.requested()).To(Equal("a: shop=8"))
+			Expect(c.Settle(20*time.Minute, 12*time.Hour)).To(Succeed())
+			before := len(c.Writes())
+			c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) {
+				if r.Resource == "resourceslices" && r.Verb == "list" {
+					return time.Second, time.Second
+				}
+				return time.Millisecond, time.Millisecond
+			})
+			reserves.Restart()
+			time.Sleep(time.Hour)
+			Expect(world.WritesOf(c.World, "reserves", before)).To(BeEmpty())
+		})
+	})
 
 	It("counts machines again when their MachineSet is adopted", func() {
 		storm.Bubble(suite, func() {

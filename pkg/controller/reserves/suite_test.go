@@ -46,7 +46,7 @@ var (
 	deploymentGVR = machine.SchemeGroupVersion.WithResource("machinedeployments")
 )
 
-var served = slices.Concat(sim.Core, sim.Machine, []sim.Resource{{
+var served = slices.Concat(sim.Core, sim.Machine, sim.Devices, []sim.Resource{{
 	Group: v1alpha1.GroupName, Version: "v1alpha1", Name: "reserves", Kind: "Reserve", Namespaced: true, Status: true, Generation: true,
 	Scale: &sim.Scale{SpecReplicas: "spec.replicas", StatusReplicas: "status.replicas", Selector: "status.selector"},
 }})

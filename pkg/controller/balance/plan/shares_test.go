@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
@@ -146,6 +147,17 @@ var _ = Describe("A pool's excess", func() {
 		w.pass(4 * time.Hour)
 		Expect(tries).To(BeNumerically(">=", 8))
 		Expect(tries).To(BeNumerically("<=", 24))
+	})
+
+	It("is 0 while the cluster is hibernated, for an excess of its own in devices, too", func() {
+		for _, devices := range []int64{0, 2} {
+			w := newWorld(NewMember("a", 1, bounds("0:9:devices.gpu=6"), func(m *Member) {
+				m.Devices = corev1.ResourceList{"devices.gpu": *resource.NewQuantity(devices, resource.DecimalSI)}
+			}))
+			w.Garden.Hibernated = true
+			w.rest()
+			Expect(w.shares()).To(Equal(map[int64]string{0: "-", 2: "0"}[devices]))
+		}
 	})
 
 	It("is 0 while the cluster is hibernated, and back after that", func() {

@@ -244,6 +244,22 @@ var _ = Describe("The condition of a pool's excess that cannot be counted", func
 		Expect(message(p, "b", ConditionShare)).To(ContainSubstring("its machines do not offer that resource"))
 	})
 
+	It("says why devices are not known, unless another member of the pool has some", func() {
+		members := poolOf("devices.gpu=6", 3, 3)
+		for i := range members {
+			members[i].DevicesUnknown = pool.Unknown{"devices.gpu": "no Node is ready"}
+		}
+		p := New(view(members...))
+		Expect(condition(p, "a", ConditionShare)).To(Equal("False ExcessUnknown"))
+		Expect(message(p, "a", ConditionShare)).To(HaveSuffix("devices.gpu: no Node is ready"))
+		members[1].Devices, members[1].DevicesUnknown = corev1.ResourceList{"devices.gpu": resource.MustParse("2")}, nil
+		v := view(members...)
+		Expect(shares(v, New(v))).To(Equal("2/1"))
+		members[0].Devices, members[0].DevicesUnknown = corev1.ResourceList{"devices.gpu": resource.MustParse("1")}, nil
+		v = view(members...)
+		Expect(shares(v, New(v))).To(Equal("3/3"), "the least counts")
+	})
+
 	DescribeTable("says what is missing where only some machines offer it, whichever come first by name", func(offering int) {
 		members := poolOf("licence=1", 3, 3)
 		members[offering].Template.Allocatable = members[offering].Template.Allocatable.DeepCopy()

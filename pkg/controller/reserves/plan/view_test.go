@@ -92,6 +92,19 @@ var _ = Describe("What is not known", func() {
 		Expect(spread(p.Decisions[0])).To(Equal("a=1"))
 	})
 
+	It("is how many devices machines have, and the message says of which MachineDeployment, and why", func() {
+		gpu, booting := Sized(Site("a", 3), "8"), Sized(Site("b", 2), "8")
+		gpu.Allocatable["devices.gpu"] = resource.MustParse("4")
+		booting.Unknown = pool.Unknown{"devices.gpu": "no Node is ready", "devices.other": "of no interest"}
+		v := View{Now: Monday, Reserves: reservesOf(Amount("devices.gpu=9")), Pools: []Pool{gpu, booting}}
+		Expect(v.DeviceClasses()).To(HaveExactElements("gpu"))
+		d := New(v).Decisions[0]
+		Expect(d.Reason).To(Equal(reason.CapacityUnknown))
+		Expect(d.Message).To(And(ContainSubstring("devices.gpu: MachineDeployment b: no Node is ready"), Not(ContainSubstring("of no interest"))))
+		v.Pools = v.Pools[:1]
+		Expect(spread(New(v).Decisions[0])).To(Equal("a=3"))
+	})
+
 	It("is looked for again half a minute later, and the first is reported", func() {
 		r := Wish("r", Amount("cpu=10"), scheduledAmount("memory=10Gi"))
 		r.Spec.Schedules[0].Start = "0 10 * * *"
