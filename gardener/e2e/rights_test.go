@@ -98,7 +98,7 @@ func managerExcuses(onSeed, inShoot string) (all []rights.Excuse) {
 	} {
 		for _, verb := range []string{"list", "watch"} {
 			all = append(all, rights.Excuse{Account: inShoot, Resource: resource, Verb: verb,
-				Reason: "Read once a pod that waits claims devices or belongs to a PodGroup; the other end-to-end specs play this."})
+				Reason: "Read once a pod that waits claims devices or belongs to a PodGroup, or an excess names devices; the other end-to-end specs play this."})
 		}
 	}
 	return append(all, rights.Excuse{Account: inShoot, Resource: "pods/status", Verb: "patch", Sometimes: true,

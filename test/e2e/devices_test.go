@@ -79,3 +79,17 @@ var _ = Describe("Pods that claim devices", Label("ours"), func() {
 		Consistently(func() int { return p.replicas(ctx) }, "3s").Should(Equal(1))
 	})
 })
+
+var _ = Describe("A reserve in devices", Label("ours"), func() {
+	It("has as many machines as have the devices of a class, and follows what drivers publish", func(ctx context.Context) {
+		p := newPool(ctx, "reserve-devices", 1, withBounds("0:6:devices.reserved-gpus=7"))
+		claims(ctx, "reserved-gpus", 1)
+		p.rests(ctx, 1, 0, "CapacityUnknown")
+		p.equip(ctx, 4)
+		p.rests(ctx, 1, 2, "Complete")
+		slice := must(kube.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{LabelSelector: "pool=" + p.name})).Items[0]
+		slice.Spec.Devices, slice.Spec.Pool.Generation = slice.Spec.Devices[:3], 2
+		Expect(kube.ResourceV1().ResourceSlices().Update(ctx, &slice, metav1.UpdateOptions{})).NotTo(BeNil())
+		p.rests(ctx, 1, 3, "Complete")
+	})
+})

@@ -75,8 +75,8 @@ func named(namespace, name string, labels map[string]string) metav1.ObjectMeta {
 
 // rightsInShoot lets the account of machine-controller-manager release machines for all pods,
 // including those with volumes that do not exist yet, those that claim devices or start together, and
-// for one workload alone. With
-// CapacityBuffers, it can also serve these.
+// for one workload alone, and count devices for a reserve. With CapacityBuffers, it can also serve
+// these.
 func rightsInShoot(buffers bool) (map[string][]byte, error) {
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: roleName},
