@@ -110,7 +110,7 @@ var _ = DescribeTable("A machine has devices",
 	Entry("as a Node has, whatever the MachineClass declares", "devices.gpu=8", counts{"a/gpu": 4}, func(w *world) {
 		declaring(2)(w)
 		w.machine("new", "a")
-		w.node("a")
+		w.node("a", func(n *corev1.Node) { n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon) })
 	}, "gpu=4 ", ""),
 	Entry("for an unknown reason, as its Node says", "devices.gpu=8", counts{"a/gpu": "being replaced"}, func(w *world) {
 		w.machine("new", "a")

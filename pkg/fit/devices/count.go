@@ -151,5 +151,7 @@ func (s *Selectors) match(d owned, expressions []string) (bool, error) {
 
 // isTainted reports whether a device goes only to claims that tolerate a taint.
 func isTainted(d *resourceapi.Device) bool {
-	return slices.ContainsFunc(d.Taints, func(t resourceapi.DeviceTaint) bool { return t.Effect != resourceapi.DeviceTaintEffectNone })
+	return slices.ContainsFunc(d.Taints, func(t resourceapi.DeviceTaint) bool {
+		return t.Effect == resourceapi.DeviceTaintEffectNoSchedule || t.Effect == resourceapi.DeviceTaintEffectNoExecute
+	})
 }
