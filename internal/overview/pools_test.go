@@ -156,6 +156,20 @@ var _ = DescribeTable("The excess of a zone is",
 	Entry("what is applied, if the capacity of a machine is unknown", 7, "gpu=2", bounds("1:20:gpu=2"), annotated(v1alpha1.AppliedExcessAnnotation, "7,max=20")),
 )
 
+// counted is how many devices each Node has.
+type counted int
+
+func (c counted) Count(string, string) (int, string) { return int(c), "" }
+
+var _ = It("The excess in devices is as many machines as have these, and what is applied if they are not read", func() {
+	w := newWorld()
+	w.set(w.pool("a", 3, bounds("1:20:devices.gpu=16"), annotated(v1alpha1.AppliedExcessAnnotation, "7,max=20")), "a-set")
+	w.machine("a", "m")
+	Expect(New(w.Objects).Pools[0].Zones[0].Excess).To(Equal(7))
+	w.Devices = counted(8)
+	Expect(New(w.Objects).Pools[0].Zones[0].Excess).To(Equal(2))
+})
+
 var _ = It("The excess in resources is computed for machines of the current template, as by the controller", func() {
 	w := newWorld()
 	w.class("large", "z", "8")

@@ -138,7 +138,7 @@ func (c *DeviceCounts) ask() (unknown string) {
 
 // begin begins to read if that is wanted and possible.
 func (c *DeviceCounts) begin() {
-	if !c.wanted || c.run == nil || c.started {
+	if !c.wanted || c.run == nil || c.run.Err() != nil || c.started {
 		return
 	}
 	c.started = true

@@ -513,3 +513,12 @@ var _ = It("The places of eight machines among those that go are looked for, and
 	Expect(machine(w, "x0")).To(ContainSubstring("it is the 8th to be deleted"))
 	Expect(machine(w, "d")).NotTo(ContainSubstring("to be deleted"))
 })
+
+var _ = It("A MachineDeployment with an excess in devices is explained as what the controller would do", func() {
+	w := newWorld()
+	w.Deployments[0].Annotations[v1alpha1.BoundsAnnotation] = "0:9:devices.gpu=6"
+	w.Devices = counted(2)
+	a, err := Deployment(w.Objects, "pool")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(text(a)).To(And(ContainSubstring("3 desired"), ContainSubstring("1 machine is about to be created, 1 of them in reserve.")))
+})

@@ -78,6 +78,13 @@ var _ = Describe("A MachineDeployment", func() {
 		}, 4, 1, "spec.excessReplicas"),
 	)
 
+	It("shows what it asks for in devices", func() {
+		o := booted(time.Minute)
+		o.Deployments[0].Annotations = map[string]string{v1alpha1.BoundsAnnotation: "1:9:devices.gpu=6"}
+		o.Devices = counted(2)
+		Expect(pooled(o).Own).To(Equal(3))
+	})
+
 	It("is an error if there is none of that name", func() {
 		_, err := size.ReadPool(booted(), "other")
 		Expect(err).To(MatchError(size.ErrNotFound))
@@ -113,3 +120,8 @@ var _ = Describe("A MachineDeployment", func() {
 		Expect(err).To(MatchError(ContainSubstring("in several namespaces: select one with -n")))
 	})
 })
+
+// counted is how many devices each Node has.
+type counted int
+
+func (c counted) Count(string, string) (int, string) { return int(c), "" }
