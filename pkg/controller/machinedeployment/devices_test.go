@@ -87,11 +87,11 @@ var _ = Describe("A reserve in devices", func() {
 			Expect(c.shows()).To(Equal("1+0 CapacityUnknown"))
 			Expect(c.says()).To(ContainSubstring("devices.gpu: DeviceClass gpu does not exist"))
 			c.class("gpu")
-			c.settle()
+			time.Sleep(2 * time.Minute)
 			Expect(c.says()).To(ContainSubstring("devices.gpu: its Nodes have no devices of DeviceClass gpu in ResourceSlices"))
 			first := c.serving()[0]
 			c.equip(first, 4)
-			c.settle()
+			time.Sleep(2 * time.Minute)
 			Expect(c.shows()).To(Equal("1+2 Complete"))
 
 			since := len(c.Writes())
@@ -104,7 +104,7 @@ var _ = Describe("A reserve in devices", func() {
 			Expect(c.wrote(since)).To(BeEmpty())
 
 			world.Change(c.core.ResourceV1().ResourceSlices(), first, func(s *resourceapi.ResourceSlice) { s.Spec.Devices = s.Spec.Devices[:3] })
-			c.settle()
+			time.Sleep(2 * time.Minute)
 			Expect(c.shows()).To(Equal("1+3 Complete"))
 		})
 	})
