@@ -33,8 +33,9 @@ import (
 type equipped struct {
 	*fake.Clientset
 	informers *target.Informers
-	refused   atomic.Bool
-	lists     atomic.Int32
+	// refused and unserved are what the API server says.
+	refused, unserved atomic.Bool
+	lists             atomic.Int32
 
 	mu      sync.Mutex
 	changed []string
@@ -50,6 +51,12 @@ func playDevices(body func(c *equipped)) {
 	storm.Bubble(suite, func() {
 		c := &equipped{Clientset: fake.NewClientset(deviceClass("gpu", `device.driver == "gpu.example.com"`), deviceSlice("a", 1))}
 		c.Resources = served()
+		c.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) { // discovery
+			if c.unserved.Load() {
+				return true, nil, apierrors.NewNotFound(resourceapi.Resource("resourceslices"), "")
+			}
+			return false, nil, nil
+		})
 		for _, verb := range []string{"list", "watch"} {
 			c.PrependReactor(verb, "resourceslices", func(clienttesting.Action) (bool, runtime.Object, error) {
 				c.lists.Add(1)
@@ -120,7 +127,7 @@ var _ = Describe("Counts of devices", func() {
 			Expect(c.informers.DeviceCounts().Awaited(nil)).To(BeFalse())
 			Expect(c.lists.Load()).To(BeZero())
 			Expect(c.seen()).To(BeEmpty())
-			Expect(c.informers.DeviceCounts().Awaited(gpu)).To(BeTrue())
+			c.informers.DeviceCounts().Awaited(gpu)
 			synctest.Wait()
 			Expect(c.informers.DeviceCounts().Awaited(gpu)).To(BeFalse())
 			Expect(c.lists.Load()).NotTo(BeZero())
@@ -174,13 +181,13 @@ var _ = Describe("Counts of devices", func() {
 
 	It("say that the cluster does not serve the kinds, until it does", func() {
 		playDevices(func(c *equipped) {
-			c.Resources = nil
+			c.unserved.Store(true)
 			_, unknown := c.count("a", "gpu")
 			Expect(unknown).To(Equal("the target cluster does not serve ResourceSlices (resource.k8s.io/v1)"))
 			Expect(c.informers.DeviceCounts().Awaited(gpu)).To(BeFalse())
 			Expect(c.lists.Load()).To(BeZero())
 			c.seen()
-			c.Resources = served()
+			c.unserved.Store(false)
 			time.Sleep(11 * time.Minute)
 			Expect(c.seen()).To(ContainElement(""))
 			Expect(c.count("a", "gpu")).To(Equal(1))

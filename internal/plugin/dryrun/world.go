@@ -178,7 +178,7 @@ func (w *world) machinesOf(d *machine.MachineDeployment) []*mcm.Machine {
 // snapshot reads a MachineDeployment without its pods.
 func (w *world) snapshot(d *machine.MachineDeployment) pool.Snapshot {
 	return pool.Read(d, pool.NewList(pool.Objects{
-		Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes, Nodes: w.nodes.sorted(), Devices: w.devices,
+		Sets: w.sets.sorted(), Machines: w.machines.sorted(), Classes: w.still.Classes, Nodes: w.nodes.sorted(),
 	}), w.now)
 }
 

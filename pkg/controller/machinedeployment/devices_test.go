@@ -87,7 +87,7 @@ var _ = Describe("A reserve in devices", func() {
 			Expect(c.shows()).To(Equal("1+0 CapacityUnknown"))
 			Expect(c.says()).To(ContainSubstring("devices.gpu: DeviceClass gpu does not exist"))
 			c.class("gpu")
-			time.Sleep(2 * time.Minute)
+			time.Sleep(time.Second)
 			Expect(c.says()).To(ContainSubstring("devices.gpu: its Nodes have no devices of DeviceClass gpu in ResourceSlices"))
 			first := c.serving()[0]
 			c.equip(first, 4)
