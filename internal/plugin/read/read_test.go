@@ -259,7 +259,7 @@ var _ = Describe("A look", func() {
 			s.Down(true, "target")
 			o := once(s, c)
 			Expect(o.Missing).To(HaveLen(1))
-			Expect(o.Missing[0]).To(HavePrefix("capacitybuffers, nodes, pods: the target cluster does not answer: "))
+			Expect(o.Missing[0]).To(HavePrefix("capacitybuffers, nodes, pods, provisioningrequests: the target cluster does not answer: "))
 			Expect(o.PodsUnknown).To(BeTrue())
 			Expect(o.Deployments).To(HaveLen(1))
 			s.Down(true, "reader")
