@@ -325,7 +325,7 @@ bench-federation: ## 100 federated autoscalers over 10 clusters, in virtual time
 
 .PHONY: bench-overcreation
 bench-overcreation: ## Surplus machines created while the watch lags, beside stock
-	go test -count=1 ./test/oracle -run=TestOracle -ginkgo.focus=Over-creation -ginkgo.v -ginkgo.no-color
+	go test -v -count=1 ./test/oracle -run=TestOracle -ginkgo.focus=Over-creation -ginkgo.v -ginkgo.no-color
 
 .PHONY: bench-distribute
 bench-distribute: ## Package distribute, beside placing one replica after the other
