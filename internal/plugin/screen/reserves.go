@@ -16,9 +16,6 @@ import (
 
 // reserves shows each Reserve in a line.
 func (s Style) reserves(v overview.Overview) []string {
-	if len(v.Reserves) == 0 {
-		return nil
-	}
 	all := make([]conditioned, len(v.Reserves))
 	for i, r := range v.Reserves {
 		all[i] = conditioned{s.objectName(r.Namespace, r.Name), reserveText(r, v.At), r.Ready}
@@ -47,9 +44,6 @@ func reserveText(r overview.Reserve, now time.Time) string {
 // buffers shows each CapacityBuffer in a line. Their namespaces are those of the target cluster, and
 // are always shown.
 func (s Style) buffers(v overview.Overview) []string {
-	if len(v.Buffers) == 0 {
-		return nil
-	}
 	all := make([]conditioned, len(v.Buffers))
 	for i, b := range v.Buffers {
 		all[i] = conditioned{b.Namespace + "/" + b.Name, bufferText(b), b.Ready}
@@ -59,9 +53,6 @@ func (s Style) buffers(v overview.Overview) []string {
 
 // requests shows each ProvisioningRequest in a line, as buffers does.
 func (s Style) requests(v overview.Overview) []string {
-	if len(v.Requests) == 0 {
-		return nil
-	}
 	all := make([]conditioned, len(v.Requests))
 	for i, r := range v.Requests {
 		all[i] = conditioned{r.Namespace + "/" + r.Name, requestText(r), r.Ready}
@@ -88,8 +79,11 @@ type conditioned struct {
 	ready      overview.Condition
 }
 
-// conditionLines shows objects with a condition Ready, each in a line.
+// conditionLines shows objects with a condition Ready, each in a line, if there are any.
 func (s Style) conditionLines(title string, all []conditioned) []string {
+	if len(all) == 0 {
+		return nil
+	}
 	lines := []string{s.colorize(bold, title)}
 	columns := widest(s.Width/3, mapStrings(all, func(c conditioned) string { return c.name })...)
 	states := widest(s.Width/4, mapStrings(all, conditioned.state)...)
