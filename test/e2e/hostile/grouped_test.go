@@ -60,11 +60,21 @@ func regroup(ctx context.Context, groups int) {
 	Expect(failed).NotTo(Receive())
 }
 
-// disband deletes what regroup has created.
+// disband deletes what regroup has created. The API server gives up on 10,000 objects after a minute, and goes on when asked again.
 func disband(ctx context.Context) {
 	GinkgoHelper()
 	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
-	Expect(kube.CoreV1().Pods(hostile).DeleteCollection(ctx, now, metav1.ListOptions{FieldSelector: "spec.nodeName="})).To(Succeed())
-	Expect(kube.ResourceV1().ResourceClaims(hostile).DeleteCollection(ctx, now, metav1.ListOptions{})).To(Succeed())
-	Expect(kube.SchedulingV1alpha2().PodGroups(hostile).DeleteCollection(ctx, now, metav1.ListOptions{})).To(Succeed())
+	for _, remove := range []func() error{
+		func() error {
+			return kube.CoreV1().Pods(hostile).DeleteCollection(ctx, now, metav1.ListOptions{FieldSelector: "spec.nodeName="})
+		},
+		func() error {
+			return kube.ResourceV1().ResourceClaims(hostile).DeleteCollection(ctx, now, metav1.ListOptions{})
+		},
+		func() error {
+			return kube.SchedulingV1alpha2().PodGroups(hostile).DeleteCollection(ctx, now, metav1.ListOptions{})
+		},
+	} {
+		Eventually(remove).WithTimeout(patience).Should(Succeed())
+	}
 }
