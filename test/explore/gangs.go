@@ -37,7 +37,7 @@ func NewGangs(m Gangs) *Gangs {
 
 // Begin returns a settled world: one machine serves, which is free or runs a pod of neither group.
 func (m *Gangs) Begin() (all []GangWorld) {
-	for _, runs := range []uint8{stranger, nobody} {
+	for _, runs := range []uint8{stranger, nothing} {
 		w := GangWorld{replicas: 1, shown: 1, faults: uint8(m.Faults)}
 		for i := range 1 + m.Spare {
 			c := gangCell{there: true, ready: true, marked: i > 0}
@@ -48,7 +48,7 @@ func (m *Gangs) Begin() (all []GangWorld) {
 			c.shown.runs = c.runs
 			w.cells[i] = c
 		}
-		if runs == nobody {
+		if runs == nothing {
 			w.room = 1
 		}
 		all = append(all, w)
@@ -132,7 +132,7 @@ func (k *gangWalk) machineSteps() {
 	w := &k.from
 	in := knownCells{replicas: w.replicas, limit: uint8(k.Max), spare: uint8(k.Spare)}
 	for i, c := range w.cells {
-		in.cells[i] = cell{there: c.there, marked: c.marked, ready: c.ready, busy: c.runs != nobody}
+		in.cells[i] = cell{there: c.there, marked: c.marked, ready: c.ready, busy: c.runs != nothing}
 	}
 	t := k.turns.planFor(in, knownCells.decide)
 	if t.moved != "" {
@@ -226,7 +226,7 @@ func (k *gangWalk) disturb() {
 		}
 	}
 	for i, c := range k.from.cells {
-		if c.runs != nobody {
+		if c.runs != nothing {
 			k.addFault("The pod of "+name(i)+" ends.", func(w *GangWorld) { w.endPod(i) })
 		}
 	}
@@ -280,7 +280,7 @@ func (k *gangWalk) seen() seenGangs {
 func (in seenGangs) decide() (by uint8) {
 	w := RaiseWorld{replicas: in.replicas}
 	for i, c := range in.cells {
-		w.cells[i] = cell{there: c.there, marked: c.marked, ready: c.ready, busy: c.runs != nobody}
+		w.cells[i] = cell{there: c.there, marked: c.marked, ready: c.ready, busy: c.runs != nothing}
 	}
 	limit := int(in.limit)
 	p := releaseplan.Pool{Key: namespace + "/pool", Replicas: int(in.replicas), Max: limit, NodeOf: map[string]string{}, Sample: fullNode("sample", false)}
@@ -292,7 +292,7 @@ func (in seenGangs) decide() (by uint8) {
 			continue
 		}
 		n := releaseplan.Node{Object: fullNode(name(i), c.marked)}
-		if c.runs != nobody {
+		if c.runs != nothing {
 			n.Pods = append(n.Pods, fit.NewPod(fullPod("runs-"+name(i), name(i)), nil))
 		}
 		if g := int(c.runs) - 1; g >= 0 && g < len(bound) {

@@ -9,7 +9,7 @@ import (
 
 // What a machine runs, beside pods of the groups 1 and 2.
 const (
-	nobody   = 0
+	nothing  = 0
 	stranger = 9
 )
 
@@ -41,15 +41,15 @@ func (c *gangCell) updatePod() { c.shown.runs, c.pending = c.runs, false }
 // showsPod reports whether the store shows the latest pod, and no longer as one that waits.
 func (c *gangCell) showsPod() bool { return c.shown.runs == c.runs && !c.pending }
 
-func (c *gangCell) isFree() bool { return c.there && c.ready && !c.marked && c.runs == nobody }
+func (c *gangCell) isFree() bool { return c.there && c.ready && !c.marked && c.runs == nothing }
 
 // gangGroup is a group of pods.
 type gangGroup struct {
 	// waiting are its pods without a machine; unseen are those of them that package release does not
 	// know, and gone are deleted pods that it still knows.
 	waiting, unseen, gone uint8
-	// behind are the machines whose pods changed before these pods came, and the groups of which pods
-	// were deleted before: a store shows pods in order.
+	// behind is what the store still has to show before these pods, because it shows pods in order:
+	// changes of pods on machines, and deletions of waiting pods of groups.
 	behind uint16
 	// exists reports whether there is a PodGroup, and known whether package release knows it.
 	exists, known bool
@@ -144,7 +144,7 @@ func (w *GangWorld) endPod(i int) {
 		w.groups[c.runs-1].gone++
 		c.pending = false
 	}
-	c.runs = nobody
+	c.runs = nothing
 	w.room++
 	if c.showsPod() {
 		w.updatePod(i)
@@ -188,15 +188,9 @@ func (w GangWorld) String() string {
 }
 
 func (c *gangCell) String() string {
-	words := []string{"booting"}
-	if c.ready {
-		words[0] = "ready"
-	}
-	if c.marked {
-		words = append(words, "reserve")
-	}
+	words := stateWords(c.ready, c.marked)
 	switch c.runs {
-	case nobody:
+	case nothing:
 	case stranger:
 		words = append(words, "busy")
 	default:

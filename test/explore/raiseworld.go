@@ -147,14 +147,20 @@ func (w RaiseWorld) String() string {
 	return b.String()
 }
 
-func (c *cell) String() string {
+// stateWords describe a machine, whatever it runs.
+func stateWords(ready, marked bool) []string {
 	words := []string{"booting"}
-	if c.ready {
+	if ready {
 		words[0] = "ready"
 	}
-	if c.marked {
+	if marked {
 		words = append(words, "reserve")
 	}
+	return words
+}
+
+func (c *cell) String() string {
+	words := stateWords(c.ready, c.marked)
 	if c.busy {
 		words = append(words, "busy")
 	}

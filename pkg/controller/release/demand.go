@@ -34,7 +34,7 @@ func (o *onDemand) want() bool {
 	return o.complete.Load()
 }
 
-// readOnDemand waits until kinds are wanted and served, and then requests and starts their informers.
+// readOnDemand starts informers once a waiting pod needs their kinds and the API server serves them.
 func (c *Controller) readOnDemand(ctx context.Context, o *onDemand, informers func() []cache.SharedIndexInformer) {
 	select {
 	case <-ctx.Done():
