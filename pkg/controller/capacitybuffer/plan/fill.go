@@ -203,13 +203,14 @@ func (f *fills) take(uses users, b *v1beta1.CapacityBuffer, most int) (count int
 	return count, true
 }
 
-// isDuring reports whether a time is in the life of a buffer: not before it was created, and not
-// after it ended.
+// isDuring reports whether a time is in the life of a buffer: after it was created, and not after it
+// ended. Times have whole seconds; a pod that was bound in the second in which the buffer was created
+// did not wait for it.
 func isDuring(b *v1beta1.CapacityBuffer, at time.Time) bool {
 	for _, kind := range []string{v1beta1.ConditionFulfilled, v1beta1.ConditionExpired} {
 		if c := meta.FindStatusCondition(b.Status.Conditions, kind); c != nil && at.After(c.LastTransitionTime.Time) {
 			return false
 		}
 	}
-	return !at.Before(b.CreationTimestamp.Time)
+	return at.After(b.CreationTimestamp.Time)
 }

@@ -182,7 +182,8 @@ var _ = Describe("A buffer that fills once (law 13)", func() {
 			Expect(ptr.Deref(v.Buffers[0].Object.Status.ConsumedReplicas, -1)).To(BeEquivalentTo(want))
 		},
 		Entry("with the labels of its PodTemplate", Bound("p", minute), 1),
-		Entry("bound as it was created", Bound("p", Now), 1),
+		Entry("bound a second after it was created", Bound("p", Now.Add(time.Second)), 1),
+		Entry("not those bound in the second in which it was created", Bound("p", Now), 0),
 		Entry("bound after it was created, though they are older", Bound("p", Now.Add(-time.Hour), scheduled(minute)), 1),
 		Entry("not those bound before", Bound("p", Now.Add(-time.Hour)), 0),
 		Entry("not those created and bound before, as a condition shows", Bound("p", Now.Add(-time.Hour), scheduled(Now.Add(-time.Minute))), 0),
