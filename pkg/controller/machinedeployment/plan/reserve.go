@@ -134,7 +134,7 @@ func (s *set) surplusBesideReserve(staying []*mcm.Machine, n int) (surplus []*mc
 	takeGoing()
 	serving, most := func(m *mcm.Machine) bool { return !pool.Marked(m) }, n
 	if s == s.of.newest && slices.ContainsFunc(staying, func(m *mcm.Machine) bool { return pool.Marked(m) && !slices.Contains(surplus, m) }) {
-		most = s.of.beyondWorkload() - len(slices.DeleteFunc(slices.Clone(surplus), pool.Marked)) // else it will be one in reserve
+		most = int(s.inUse()-s.of.neededOfNewest()) - len(slices.DeleteFunc(slices.Clone(surplus), pool.Marked))
 	}
 	take(most, serving)
 	for _, name := range rule.Closed {
@@ -143,31 +143,24 @@ func (s *set) surplusBesideReserve(staying []*mcm.Machine, n int) (surplus []*mc
 	return surplus
 }
 
-// beyondWorkload returns how many machines that are not in reserve there are beyond R.
-func (d *deployment) beyondWorkload() int {
-	n := -d.kept.Rule.Replicas
-	for _, s := range d.sets() {
-		for _, m := range s.machines {
-			if !pool.Marked(m) && m.DeletionTimestamp == nil {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// neededOfNewest returns how many machines of the newest MachineSet workload needs: those that have left the
-// reserve may be more than the MachineSet is to have.
-func (d *deployment) neededOfNewest() (n int32) {
+// neededOfNewest returns how many machines of the newest MachineSet workload needs. After replicas fall, or
+// after pods came to machines in reserve, that may be more than it is to have: old machines go in their place,
+// so that each pod moves only once.
+func (d *deployment) neededOfNewest() int32 {
 	if d.kept == nil {
 		return 0
 	}
-	for _, m := range d.newest.machines {
+	return min(d.newest.inUse(), int32(d.kept.Rule.Replicas))
+}
+
+// inUse counts machines that are not in reserve, and stay.
+func (s *set) inUse() (n int32) {
+	for _, m := range s.machines {
 		if !pool.Marked(m) && m.DeletionTimestamp == nil {
 			n++
 		}
 	}
-	return n - int32(max(0, d.beyondWorkload()))
+	return n
 }
 
 // spareIn returns how many machines of a MachineSet go because the reserve shrinks. In a rollout, none is
