@@ -3,6 +3,8 @@
 # The local cluster that up, demo, status, down and reset use.
 CLUSTER ?= evenkeel
 export CLUSTER
+# The version of Kubernetes of local clusters, such as 1.34; see hack/localcluster/versions.
+export KUBERNETES
 # Build tags of Evenkeel's binaries; see test/localcluster/programs.go.
 TAGS := grpcnotrace
 UP := go run ./hack/up
@@ -26,7 +28,7 @@ demo: ## Play a three-minute story: reserve, rollout, burst of pods, outage. Sta
 	@go run ./hack/demo
 
 .PHONY: up
-up: ## Build and start a cluster with Evenkeel, or connect to the running one. NODES=real: with real kubelets
+up: ## Build and start a cluster with Evenkeel, or connect to the running one. NODES=real: with real kubelets. KUBERNETES=1.34: that version
 	@./hack/preflight.sh
 	@$(UP) up $(if $(NODES),-nodes=$(NODES))
 
@@ -94,7 +96,7 @@ test-clusters: ## Run tests that start API servers or depend on the real clock
 
 .PHONY: test-e2e
 test-e2e: ## Run the short end-to-end specs on a local cluster
-	go tool ginkgo --procs=4 --label-filter='!long' --timeout=15m --no-color ./test/e2e
+	go tool ginkgo --procs=4 --label-filter='!long$(LACKS)' --timeout=15m --no-color ./test/e2e
 
 .PHONY: test-race
 test-race: ## Run unit tests with the race detector
@@ -117,7 +119,7 @@ test-tools: ## Run the tests of the release and mutation tools (separate modules
 ##@ Search for faults (each takes hours)
 
 # What nightly runs.
-NIGHT = storms laws soak explore mutants test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-rbac-federation e2e-federation-long e2e-parity e2e-kueue e2e-docs e2e-nodegroup e2e-autoscaler e2e-gardener e2e-hostile
+NIGHT = storms laws soak explore mutants test-race test-tools test-gardener test-conformance e2e-long e2e-rbac e2e-rbac-federation e2e-federation-long e2e-parity e2e-kueue e2e-docs e2e-nodegroup e2e-versions e2e-upgrade e2e-autoscaler e2e-gardener e2e-hostile
 # Real machines need root.
 REAL := $(if $(filter 0,$(shell id -u)),e2e-real)
 
@@ -227,6 +229,28 @@ e2e-federation: ## Run the short specs of federation: a hub and three members
 e2e-federation-long: ## Run the long specs of federation: outages of minutes
 	@$(UP) build
 	go test -count=1 -timeout=60m ./test/e2e/federation -ginkgo.label-filter=long -ginkgo.no-color
+
+BESIDE := $(patsubst %.mod,%,$(notdir $(wildcard hack/localcluster/versions/*.mod)))
+VERSIONS ?= $(firstword $(BESIDE)) $(lastword $(BESIDE))
+
+.PHONY: e2e-versions
+e2e-versions: ## Run the short specs and node groups on the oldest and the newest Kubernetes, or on VERSIONS='1.34 1.35'
+	@go run ./test/nightly $(addprefix e2e-,$(VERSIONS))
+
+# Specs that need what another version does not serve: PodGroups as 1.36 has them, and devices as 1.34 has them.
+LACK = && !podgroups
+e2e-1.33: LACK = && !podgroups && !devices
+e2e-1.%:
+	@KUBERNETES=1.$* $(UP) build
+	@KUBERNETES=1.$* $(MAKE) --no-print-directory test-e2e e2e-nodegroup LACKS='$(LACK)'
+
+# The newest release, as long as there is one.
+FROM ?= $(or $(shell git describe --tags --abbrev=0 2>/dev/null),HEAD)
+
+.PHONY: e2e-upgrade
+e2e-upgrade: ## Upgrade from the version FROM=v0.1.0, and go back, at 20 moments of a rollout
+	@$(UP) build
+	go test -v -count=1 -timeout=2h ./test/e2e/upgrade -upgrade.from=$(FROM) -ginkgo.v -ginkgo.no-color -ginkgo.timeout=2h
 
 .PHONY: e2e-autoscaler
 e2e-autoscaler: ## Test node groups with an unmodified cluster-autoscaler, CLUSTER_AUTOSCALER=path

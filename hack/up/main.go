@@ -26,6 +26,8 @@ commands:
   reset   stop all of it, forget the data
   build   build the control plane's binaries and nothing more
 
+$KUBERNETES is the version of Kubernetes, such as 1.34. hack/localcluster/versions has one file for each.
+
 flags:
 `
 

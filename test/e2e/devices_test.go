@@ -56,7 +56,7 @@ func claiming(template string) func(*corev1.PodTemplateSpec) {
 	}
 }
 
-var _ = Describe("Pods that claim devices", Label("ours"), func() {
+var _ = Describe("Pods that claim devices", Label("ours", "devices"), func() {
 	It("get as many machines as have the devices, and no machine too many", func(ctx context.Context) {
 		p := newPool(ctx, "devices", 1, withBounds("1:4:3"))
 		p.rests(ctx, 1, 3, "Complete")
@@ -80,7 +80,7 @@ var _ = Describe("Pods that claim devices", Label("ours"), func() {
 	})
 })
 
-var _ = Describe("A reserve in devices", Label("ours"), func() {
+var _ = Describe("A reserve in devices", Label("ours", "devices"), func() {
 	It("has as many machines as have the devices of a class, and follows what drivers publish", func(ctx context.Context) {
 		p := newPool(ctx, "reserve-devices", 1, withBounds("0:6:devices.reserved-gpus=7"))
 		claims(ctx, "reserved-gpus", 1)

@@ -83,7 +83,7 @@ func (p pool) setBounds(ctx context.Context, bounds string) {
 	p.patch(ctx, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, machine.BoundsAnnotation, bounds))
 }
 
-var _ = Describe("A group of pods that start together", Label("ours"), func() {
+var _ = Describe("A group of pods that start together", Label("ours", "podgroups"), func() {
 	It("gets machines for all of them at once", func(ctx context.Context) {
 		p := newPool(ctx, "gang-served", 1, withBounds("1:4:3"))
 		p.rests(ctx, 1, 3, "Complete")

@@ -281,7 +281,7 @@ func (p pool) apply(ctx context.Context, spec string) {
 // kubectl is what a user sees.
 func kubectl(ctx context.Context, arguments ...string) string {
 	GinkgoHelper()
-	output, err := exec.CommandContext(ctx, filepath.Join("..", "..", ".local", "bin", "kubectl"), append([]string{"--kubeconfig", kubeconfigPath}, arguments...)...).CombinedOutput()
+	output, err := exec.CommandContext(ctx, kubectlPath, append([]string{"--kubeconfig", kubeconfigPath}, arguments...)...).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(output))
 	return string(output)
 }

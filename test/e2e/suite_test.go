@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,9 +50,10 @@ var (
 	apis     dynamic.Interface
 	// control is for what lies beside the machines: Secrets, ConfigMaps, events. It is kube where there is one cluster.
 	control kubernetes.Interface
-	// config and kubeconfigPath are for clients of other kinds.
+	// config, kubeconfigPath and kubectlPath are for clients of other kinds.
 	config         *rest.Config
 	kubeconfigPath string
+	kubectlPath    string
 )
 
 func TestEndToEnd(t *testing.T) {
@@ -90,7 +92,7 @@ func startCluster(ctx context.Context) []byte {
 		_, err := cluster.RunProgram(ctx, program)
 		Expect(err).NotTo(HaveOccurred())
 	}
-	return []byte(cluster.Kubeconfig())
+	return []byte(cluster.Kubeconfig() + "\n" + cluster.Kubectl())
 }
 
 // programs are what is under test, each as the account that the chart gives it, with timeouts fit for a test and Gardener's
@@ -111,9 +113,9 @@ func programs(ctx context.Context) []localcluster.Program {
 	}
 }
 
-func connect(kubeconfig []byte) {
+func connect(paths []byte) {
 	var err error
-	kubeconfigPath = string(kubeconfig)
+	kubeconfigPath, kubectlPath, _ = strings.Cut(string(paths), "\n")
 	config, err = clientcmd.BuildConfigFromFlags("", kubeconfigPath)
 	Expect(err).NotTo(HaveOccurred())
 	config.QPS, config.Burst = 100, 200

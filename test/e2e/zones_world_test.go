@@ -12,7 +12,6 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/ptr"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
@@ -66,7 +65,9 @@ func (z zones) record(ctx context.Context) (made func() []string) {
 	GinkgoHelper()
 	var mu sync.Mutex
 	var names []string
-	watching, err := machines.MachineV1alpha1().Machines(namespace).Watch(ctx, metav1.ListOptions{SendInitialEvents: ptr.To(false), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true})
+	present, err := machines.MachineV1alpha1().Machines(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	Expect(err).NotTo(HaveOccurred())
+	watching, err := machines.MachineV1alpha1().Machines(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: present.ResourceVersion})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(watching.Stop)
 	go func() {

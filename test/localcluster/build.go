@@ -34,6 +34,8 @@ type program struct {
 	version string
 	// pkg is the package to build; default that of the folder.
 	pkg string
+	// modfile is what to build with in place of go.mod, relative to the folder.
+	modfile string
 	// links are other names of the binary, beside it.
 	links []string
 }
@@ -41,7 +43,7 @@ type program struct {
 // programs are those of each cluster, and nodePrograms those of one with real machines.
 var (
 	programs = []program{
-		{binary: controlPlaneBinary, folder: "hack/localcluster", what: "Kubernetes control plane", version: kubernetesModule, links: []string{"kubectl"}},
+		{binary: controlPlaneBinary, folder: controlPlane, what: "Kubernetes control plane", version: kubernetesModule, links: []string{"kubectl"}},
 		{binary: kwokBinary, folder: "hack/localcluster/kwok", what: "kwok"},
 	}
 	nodePrograms = []program{
@@ -57,6 +59,7 @@ var (
 
 const (
 	kubernetesModule = "k8s.io/kubernetes"
+	controlPlane     = "hack/localcluster"
 	containerd       = "github.com/containerd/containerd/v2/cmd"
 	cni              = "github.com/containernetworking/plugins/plugins"
 	// nodesDir is the folder in .local/bin of what real machines run.
@@ -67,14 +70,15 @@ const (
 // found), unless they are up to date. Without a build cache, that takes minutes. One process builds
 // at a time; the others wait.
 func Build(ctx context.Context, root string, out io.Writer) error {
-	return build(ctx, root, out, programs)
+	return build(ctx, Options{Root: root, Out: out}, programs)
 }
 
-func build(ctx context.Context, root string, out io.Writer, programs []program) error {
-	o, err := Options{Root: root, Out: out}.withDefaults()
+func build(ctx context.Context, o Options, programs []program) error {
+	o, err := o.withDefaults()
 	if err != nil {
 		return err
 	}
+	programs = ofVersion(programs, o.Kubernetes)
 	if upToDate(o.Root, programs) {
 		return nil
 	}
@@ -112,6 +116,23 @@ func upToDate(root string, programs []program) bool {
 	return true
 }
 
+// ofVersion returns programs with the control plane of a version of Kubernetes.
+func ofVersion(programs []program, minor string) []program {
+	if minor == "" {
+		return programs
+	}
+	programs = slices.Clone(programs)
+	for i := range programs {
+		if p := &programs[i]; p.folder == controlPlane {
+			p.binary, p.what, p.modfile = versionDir(minor)+"/"+p.binary, p.what+" "+minor, "versions/"+minor+".mod"
+		}
+	}
+	return programs
+}
+
+// versionDir is the folder in .local/bin of the control plane of a version of Kubernetes.
+func versionDir(minor string) string { return "kubernetes-" + minor }
+
 func (p program) buildBinary(ctx context.Context, root string, out io.Writer) error {
 	hash, err := p.sourceHash(root)
 	if err != nil || p.isBuilt(root, hash) {
@@ -122,10 +143,13 @@ func (p program) buildBinary(ctx context.Context, root string, out io.Writer) er
 		return err
 	}
 	target := filepath.Join(binDir(root), p.binary)
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
 	fresh := target + ".new"
 	start := time.Now()
 	stop := heartbeat(out, "building "+p.what)
-	output, err := goCommand(ctx, filepath.Join(root, p.folder), "build", "-buildvcs=false", "-ldflags="+flags, "-o", fresh, cmp.Or(p.pkg, "."))
+	output, err := goCommand(ctx, filepath.Join(root, p.folder), "build", "-buildvcs=false", "-modfile="+p.modfile, "-ldflags="+flags, "-o", fresh, cmp.Or(p.pkg, "."))
 	stop()
 	if err != nil {
 		return fmt.Errorf("build %s: %w\n%s", p.what, err, bytes.TrimSpace(output))
@@ -158,6 +182,10 @@ func (p program) sourceHash(root string) (string, error) {
 	if err != nil || len(files) == 0 {
 		return "", fmt.Errorf("find sources of %s in %s: %w", p.what, p.folder, os.ErrNotExist)
 	}
+	if p.modfile != "" {
+		mod := filepath.Join(root, p.folder, p.modfile)
+		files = append(files, mod, strings.TrimSuffix(mod, ".mod")+".sum")
+	}
 	sum := sha256.New()
 	fmt.Fprintln(sum, runtime.Version(), runtime.GOOS, runtime.GOARCH, buildFormat)
 	for _, file := range files {
@@ -182,7 +210,7 @@ func (p program) linkFlags(ctx context.Context, root string) (string, error) {
 	if p.version == "" {
 		return flags, nil
 	}
-	output, err := goCommand(ctx, filepath.Join(root, p.folder), "list", "-m", "-f", "{{.Version}}", p.version)
+	output, err := goCommand(ctx, filepath.Join(root, p.folder), "list", "-modfile="+p.modfile, "-m", "-f", "{{.Version}}", p.version)
 	if err != nil {
 		return "", fmt.Errorf("find version of %s: %w\n%s", p.version, err, output)
 	}

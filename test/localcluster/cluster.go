@@ -44,7 +44,10 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := Build(ctx, o.Root, o.Out); err != nil {
+	if o.RealNodes && o.Kubernetes != "" {
+		return nil, fmt.Errorf("real machines have kubelets of the default version of Kubernetes alone, not of %s", o.Kubernetes)
+	}
+	if err := build(ctx, o, programs); err != nil {
 		return nil, err
 	}
 	c := &Cluster{options: o}
@@ -199,7 +202,7 @@ func (c *Cluster) Running() bool {
 func (c *Cluster) Dir() string { return c.options.clusterDir() }
 
 // Kubectl is the path of a kubectl of the cluster's version.
-func (c *Cluster) Kubectl() string { return filepath.Join(binDir(c.options.Root), "kubectl") }
+func (c *Cluster) Kubectl() string { return filepath.Join(c.options.controlPlaneDir(), "kubectl") }
 
 // Process returns a component, or the process that Run started under that name; nil if there is
 // none.

@@ -28,11 +28,17 @@ func (c *Cluster) binary(component string) string {
 	if component == Kwok {
 		return filepath.Join(binDir(c.options.Root), kwokBinary)
 	}
-	return filepath.Join(binDir(c.options.Root), controlPlaneBinary)
+	return filepath.Join(c.options.controlPlaneDir(), controlPlaneBinary)
 }
 
-// featureGates turn on PodGroups, whose pods kube-scheduler starts together.
-const featureGates = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+// podGroups turns on PodGroups, whose pods kube-scheduler starts together. Other versions than the
+// default have none, or serve another version of them.
+func (c *Cluster) podGroups(flags ...string) []string {
+	if c.options.Kubernetes != "" {
+		return nil
+	}
+	return append(flags, "--feature-gates=GenericWorkload=true,GangScheduling=true")
+}
 
 func (c *Cluster) componentArgs(component string) []string {
 	args := map[string]func() []string{
@@ -83,8 +89,8 @@ func (c *Cluster) apiServerArgs() []string {
 		"--service-account-signing-key-file=" + accounts.keyFile, "--service-account-key-file=" + accounts.certFile,
 		"--etcd-servers=" + c.baseURL(etcdClientPort), "--etcd-cafile=" + c.keys.etcd.files.certFile,
 		"--etcd-certfile=" + c.keys.etcdClient.certFile, "--etcd-keyfile=" + c.keys.etcdClient.keyFile,
-		featureGates, "--runtime-config=scheduling.k8s.io/v1alpha2=true",
 	}
+	args = append(args, c.podGroups("--runtime-config=scheduling.k8s.io/v1alpha2=true")...)
 	if !c.options.hasComponent(ControllerManager) {
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
@@ -100,7 +106,7 @@ func (c *Cluster) apiServerArgs() []string {
 
 func (c *Cluster) controllerManagerArgs() []string {
 	ca := c.keys.cluster.files
-	return append(c.clientArgs(ControllerManager),
+	return append(append(c.clientArgs(ControllerManager), c.podGroups()...),
 		"--use-service-account-credentials",
 		"--root-ca-file="+ca.certFile,
 		"--service-account-private-key-file="+c.keys.serviceAccounts.keyFile,
@@ -109,11 +115,10 @@ func (c *Cluster) controllerManagerArgs() []string {
 		// Each controller first fetches a token. At the default of 20 requests per second, that
 		// alone takes four seconds.
 		"--kube-api-qps=200", "--kube-api-burst=400",
-		featureGates,
 	)
 }
 
-func (c *Cluster) schedulerArgs() []string { return append(c.clientArgs(Scheduler), featureGates) }
+func (c *Cluster) schedulerArgs() []string { return append(c.clientArgs(Scheduler), c.podGroups()...) }
 
 // clientArgs are the flags that kube-controller-manager and kube-scheduler have in common.
 func (c *Cluster) clientArgs(component string) []string {

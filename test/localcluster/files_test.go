@@ -9,12 +9,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
+
+func must[T any](value T, err error) T {
+	GinkgoHelper()
+	Expect(err).NotTo(HaveOccurred())
+	return value
+}
 
 var _ = Describe("the binaries", func() {
 	It("are not built again while nothing changed", func(ctx SpecContext) {
@@ -42,6 +49,37 @@ var _ = Describe("the binaries", func() {
 		Expect(second).NotTo(Equal(first))
 		Expect(write("go.sum", "x")).NotTo(Equal(second))
 		Expect(p.isBuilt(root, first)).To(BeFalse())
+	})
+
+	It("are those of a version of Kubernetes that there is a file for", func(ctx SpecContext) {
+		root, err := FindRoot()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(version(root, "1.33")).To(Equal("1.33"))
+		own, err := program{folder: controlPlane, version: kubernetesModule}.linkFlags(ctx, root)
+		Expect(err).NotTo(HaveOccurred())
+		minor := regexp.MustCompile(`gitVersion=v(1\.\d+)`).FindStringSubmatch(own)[1]
+		Expect(version(root, minor)).To(BeEmpty(), "that of go.mod")
+		_, err = version(root, "1.2")
+		Expect(err).To(MatchError(And(HavePrefix(`no Kubernetes "1.2": want one of 1.33, `), ContainSubstring(minor))))
+		older := ofVersion(programs, "1.33")
+		Expect(older[0].binary).To(Equal("kubernetes-1.33/evenkeel-localcluster"))
+		Expect(older[0].linkFlags(ctx, root)).To(ContainSubstring("gitVersion=v1.33."))
+		Expect(older[1:]).To(Equal(programs[1:]))
+		Expect(older[0].sourceHash(root)).NotTo(Equal(must(programs[0].sourceHash(root))))
+	})
+
+	It("of another version do not run on the data of a cluster", func(ctx SpecContext) {
+		o := Options{Name: "versions", Kubernetes: "1.33", Detached: true, Root: GinkgoT().TempDir()}
+		c := &Cluster{options: o}
+		Expect(c.prepare()).To(Succeed())
+		Expect(c.saveState()).To(Succeed())
+		o.Kubernetes = ""
+		Expect((&Cluster{options: o}).prepare()).To(MatchError("it is a cluster of Kubernetes 1.33, not of the default version: reset it, or choose another name"))
+		o.Fresh = true
+		c = &Cluster{options: o}
+		Expect(c.prepare()).To(Succeed())
+		Expect(c.removeOldState()).To(Succeed())
+		Expect(c.Kubectl()).NotTo(ContainSubstring("1.33"))
 	})
 
 	DescribeTable("answer to their name or to their first argument", func(ctx SpecContext, output string, args ...string) {

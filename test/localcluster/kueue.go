@@ -36,7 +36,7 @@ var kueueProgram = program{binary: Kueue, folder: kueueFolder, what: "Kueue", pk
 // RunKueue builds, installs and runs an unmodified Kueue, with the rights that its own manifests give it. It serves
 // Jobs and plain pods. The CRDs of the other kinds that it serves are not needed.
 func (c *Cluster) RunKueue(ctx context.Context) (*Process, error) {
-	if err := build(ctx, c.options.Root, c.options.Out, []program{kueueProgram}); err != nil {
+	if err := build(ctx, c.options, []program{kueueProgram}); err != nil {
 		return nil, err
 	}
 	install, err := c.newKueue()

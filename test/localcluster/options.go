@@ -3,6 +3,7 @@
 package localcluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,9 @@ type Options struct {
 	Name string
 	// Root of the repository. If empty, it is found upwards from the working directory.
 	Root string
+	// Kubernetes is the minor version of the control plane, such as 1.34: one of those in
+	// hack/localcluster/versions. Default: $KUBERNETES, else that of hack/localcluster/go.mod.
+	Kubernetes string
 	// Components to run; default AllComponents.
 	Components []string
 	// ExtraArgs are appended to the command line of a component, so they override ours.
@@ -85,8 +89,46 @@ func (o Options) withDefaults() (Options, error) {
 		o.Root = root
 	}
 	root, err := filepath.Abs(o.Root)
+	if err != nil {
+		return o, err
+	}
 	o.Root = root
+	o.Kubernetes, err = version(root, cmp.Or(o.Kubernetes, os.Getenv("KUBERNETES")))
 	return o, err
+}
+
+var required = regexp.MustCompile(`(?m)^\tk8s\.io/kubernetes v(1\.\d+)\.`)
+
+// version returns a minor version of Kubernetes if a control plane of it can be built; empty for that
+// of go.mod.
+func version(root, minor string) (string, error) {
+	if minor == "" {
+		return "", nil
+	}
+	folder := filepath.Join(root, controlPlane)
+	text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	found := required.FindSubmatch(text)
+	if found == nil {
+		return "", fmt.Errorf("go.mod of %s requires no %s", controlPlane, kubernetesModule)
+	}
+	if minor == string(found[1]) {
+		return "", nil
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "versions", "*.mod"))
+	if err != nil {
+		return "", err
+	}
+	all := []string{string(found[1])}
+	for _, file := range files {
+		all = append(all, strings.TrimSuffix(filepath.Base(file), ".mod"))
+	}
+	if slices.Sort(all); !slices.Contains(all, minor) {
+		return "", fmt.Errorf("no Kubernetes %q: want one of %s", minor, strings.Join(all, ", "))
+	}
+	return minor, nil
 }
 
 func (o Options) hasComponent(component string) bool { return slices.Contains(o.Components, component) }
@@ -96,6 +138,14 @@ func (o Options) clustersDir() string { return filepath.Join(o.Root, ".local", "
 func (o Options) clusterDir() string { return filepath.Join(o.clustersDir(), o.Name) }
 
 func binDir(root string) string { return filepath.Join(root, ".local", "bin") }
+
+// controlPlaneDir has the control plane and its kubectl.
+func (o Options) controlPlaneDir() string {
+	if o.Kubernetes == "" {
+		return binDir(o.Root)
+	}
+	return filepath.Join(binDir(o.Root), versionDir(o.Kubernetes))
+}
 
 const modulePath = "github.com/evenkeel/evenkeel"
 

@@ -3,6 +3,7 @@
 package localcluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -51,8 +52,14 @@ func (c *Cluster) prepare() error {
 			return fmt.Errorf("make folder: %w", err)
 		}
 	}
+	version := c.options.Kubernetes
 	if err := c.loadCluster(); err != nil {
 		return err
+	}
+	if c.options.Fresh && !c.anyRunning() {
+		c.options.Kubernetes = version
+	} else if version != c.options.Kubernetes {
+		return fmt.Errorf("it is a cluster of Kubernetes %s, not %s: reset it, or choose another name", orDefault(c.options.Kubernetes), orDefault(version))
 	}
 	if !c.anyRunning() {
 		if err := c.choose(); err != nil {
@@ -85,6 +92,8 @@ func (c *Cluster) choose() error {
 	return nil
 }
 
+func orDefault(version string) string { return cmp.Or(version, "of the default version") }
+
 // loadCluster reads the state and the processes of the last run.
 func (c *Cluster) loadCluster() (err error) {
 	if c.keys, err = loadKeys(filepath.Join(c.Dir(), "pki")); err != nil {
@@ -92,11 +101,12 @@ func (c *Cluster) loadCluster() (err error) {
 	}
 	c.state, err = loadState(c.Dir())
 	if errors.Is(err, os.ErrNotExist) {
-		c.state, err = &state{}, nil
+		c.state, err = &state{Kubernetes: c.options.Kubernetes}, nil
 	}
 	if err != nil {
 		return err
 	}
+	c.options.Kubernetes = c.state.Kubernetes
 	for _, record := range c.state.Processes {
 		c.processes = append(c.processes, c.newProcess(record))
 	}

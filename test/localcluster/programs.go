@@ -33,6 +33,8 @@ type Program struct {
 	Name string
 	// Package to build, as an argument of go build; default ./cmd/<Name>.
 	Package string
+	// Source is the folder of the module to build it in; default the repository.
+	Source string
 	// Binary is the file name of the built program; default that of the package.
 	Binary string
 	// Kubeconfig for all clusters; default the administrator's.
@@ -82,7 +84,7 @@ func (c *Cluster) buildProgram(ctx context.Context, program Program) (string, er
 	begin := time.Now()
 	binary := filepath.Join(binDir(c.options.Root), program.Binary)
 	cmd := exec.CommandContext(ctx, "go", "build", "-tags="+Tags, "-o", binary, program.Package)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = c.options.Root, c.options.Out, c.options.Out
+	cmd.Dir, cmd.Stdout, cmd.Stderr = cmp.Or(program.Source, c.options.Root), c.options.Out, c.options.Out
 	cmd.Env = slices.Concat(roomy, os.Environ())
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("build %s: %w", program.Binary, err)

@@ -42,7 +42,7 @@ func (c *Cluster) buildNodes(ctx context.Context) error {
 	if err := os.MkdirAll(c.NodePrograms(), 0o755); err != nil {
 		return err
 	}
-	if err := build(ctx, c.options.Root, c.options.Out, nodePrograms); err != nil {
+	if err := build(ctx, c.options, nodePrograms); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(c.NodePrograms(), IdleProgram), "./test/machines/idle")

@@ -12,6 +12,8 @@ import (
 // state is what a cluster knows of itself between two processes that deal with it.
 type state struct {
 	Ports map[string]int `json:"ports"`
+	// Kubernetes is the version, as in [Options].
+	Kubernetes string `json:"kubernetes,omitempty"`
 	// Processes of a detached cluster, in the order of their start.
 	Processes []record `json:"processes,omitempty"`
 }
