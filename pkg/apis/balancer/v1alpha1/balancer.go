@@ -82,8 +82,9 @@ type BalancerSpec struct {
 
 // BalancerTarget is one workload that runs replicas.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || type(self.minReplicas) != int || int(self.minReplicas) >= 0 && int(self.minReplicas) <= 2147483647",message="minReplicas: use a number from 0 to 2147483647, or a percentage of spec.replicas from 0% to 100%"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxReplicas) || type(self.maxReplicas) != int || int(self.maxReplicas) >= 0 && int(self.maxReplicas) <= 2147483647",message="maxReplicas: use a number from 0 to 2147483647, or a percentage of spec.replicas from 0% to 100%"
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || type(self.minReplicas) != int || type(self.maxReplicas) != int || int(self.minReplicas) <= int(self.maxReplicas)",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
-// +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || !has(self.maxReplicas) || type(self.minReplicas) != string || type(self.maxReplicas) != string || int(string(self.minReplicas).split('%')[0]) <= int(string(self.maxReplicas).split('%')[0])",message="minReplicas must not be above maxReplicas: lower minReplicas or raise maxReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.observer) || self.observer == 'Status' || (self.observer == 'Machines') == (has(self.scaleTargetRef.apiVersion) && self.scaleTargetRef.apiVersion.startsWith('machine.sapcloud.io/'))",message="observer Machines is for the kinds of machine.sapcloud.io, and observer Pods for all others: remove observer, or set it to Status"
 type BalancerTarget struct {
 	// Name of the target within this Balancer.
@@ -100,7 +101,7 @@ type BalancerTarget struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="use a number from 0 to 2147483647, or a percentage of spec.replicas from 0% to 100%"
+	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
 	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
 
 	// MaxReplicas is the maximum of the target: a number, or a percentage of spec.replicas, rounded
@@ -108,7 +109,7 @@ type BalancerTarget struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="use a number from 0 to 2147483647, or a percentage of spec.replicas from 0% to 100%"
+	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
 	// State takes a target out of service without removing it: Draining reduces it to its
@@ -178,14 +179,16 @@ type Transition struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="use a number from 0 to 2147483647, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || int(self) >= 0 && int(self) <= 2147483647",message="use a number from 0 to 2147483647, or a percentage from 0% to 100%"
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
 	// MaxUnavailable is how many of the desired replicas may be missing or not ready. Default 0.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^([0-9]|[1-9][0-9]|100)%$')",message="use a number from 0 to 2147483647, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || int(self) >= 0 && int(self) <= 2147483647",message="use a number from 0 to 2147483647, or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
