@@ -237,9 +237,10 @@ VERSIONS ?= $(firstword $(BESIDE)) $(lastword $(BESIDE))
 e2e-versions: ## Run the short specs and node groups on the oldest and the newest Kubernetes, or on VERSIONS='1.34 1.35'
 	@go run ./test/nightly $(addprefix e2e-,$(VERSIONS))
 
-# Specs that need what another version does not serve: PodGroups as 1.36 has them, and devices as 1.34 has them.
+# Specs that need what another version does not serve: PodGroups as 1.36 has them, image volumes (1.35) and devices (1.34).
 LACK = && !podgroups
-e2e-1.33: LACK = && !podgroups && !devices
+e2e-1.34: LACK = && !podgroups && !images
+e2e-1.33: LACK = && !podgroups && !images && !devices
 e2e-1.%:
 	@KUBERNETES=1.$* $(UP) build
 	@KUBERNETES=1.$* $(MAKE) --no-print-directory test-e2e e2e-nodegroup LACKS='$(LACK)'

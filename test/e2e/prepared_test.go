@@ -76,7 +76,7 @@ func (p pool) newImage(ctx context.Context, image string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-var _ = Describe("A reserve that is prepared", Label("ours"), func() {
+var _ = Describe("A reserve that is prepared", Label("ours", "images"), func() {
 	It("has the images of a CapacityBuffer's workload as they change, also on the machines that come", func(ctx context.Context) {
 		p := newPool(ctx, "prepared", 2, withBounds("1:8"))
 		p.work(ctx, 2)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -213,6 +214,10 @@ func (c *Controller) create(ctx context.Context, one plan.Creation) (again time.
 		klog.FromContext(ctx).V(2).Info("Pulling images", "pod", klog.KObj(pod), "node", one.Machine.Node, "images", one.Wish.Images)
 		return 0
 	}
-	c.refused[key] = refusal{plan.Failure{Reason: plan.Refused, Message: fmt.Sprintf("create pod in namespace %s: %v", one.Wish.Namespace, err)}, c.o.Clock.Now().Add(refusedFor)}
+	message := fmt.Sprintf("create pod in namespace %s: %v", one.Wish.Namespace, err)
+	if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "must specify a volume type") {
+		message = "the target cluster has no image volumes, by which images are pulled: they need Kubernetes 1.35"
+	}
+	c.refused[key] = refusal{plan.Failure{Reason: plan.Refused, Message: message}, c.o.Clock.Now().Add(refusedFor)}
 	return time.Millisecond // the progress of the machine has changed
 }

@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
@@ -390,6 +391,19 @@ var _ = Describe("Machines in reserve", func() {
 			Expect(w.progress("r1")).To(Equal("0/1 ImageNotFound: job: not found"))
 			w.report(running)
 			Expect(w.progress("r1")).To(Equal("1/1"))
+		})
+	})
+
+	It("say that the cluster has no image volumes", func() {
+		play(func(w *world) {
+			w.Admit(func(a sim.Admission) error {
+				if a.Resource == "pods" && a.User == user {
+					return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), a.Name, field.ErrorList{field.Required(field.NewPath("spec", "volumes").Index(0), "must specify a volume type")})
+				}
+				return nil
+			})
+			w.ask(asked)
+			Expect(w.progress("r1")).To(Equal("0/1 Refused: the target cluster has no image volumes, by which images are pulled: they need Kubernetes 1.35"))
 		})
 	})
 
