@@ -19,6 +19,8 @@ const (
 	ConfigMap = "evenkeel-settings"
 	// flagsKey is the key of the ConfigMap with flags and their values, in JSON.
 	flagsKey = "flags.json"
+	// versionKey is the key with the version of that process.
+	versionKey = "version"
 	// Holder is the annotation with the name of the process that wrote them.
 	Holder = "evenkeel.machine.sapcloud.io/holder"
 	// mostBytes limits how much of a ConfigMap is read: everyone who may write ConfigMaps can write
@@ -37,8 +39,8 @@ func Names() []string {
 	}
 }
 
-// Publication returns the object with the values of the flags.
-func Publication(namespace, holder string, flags *pflag.FlagSet) (*corev1.ConfigMap, error) {
+// Publication returns the object with the values of the flags, and the version of the process.
+func Publication(namespace, holder, version string, flags *pflag.FlagSet) (*corev1.ConfigMap, error) {
 	all := map[string][]string{}
 	for _, name := range Names() {
 		flag := flags.Lookup(name)
@@ -53,9 +55,12 @@ func Publication(namespace, holder string, flags *pflag.FlagSet) (*corev1.Config
 	}
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ConfigMap, Annotations: map[string]string{Holder: holder}},
-		Data:       map[string]string{flagsKey: string(text)},
+		Data:       map[string]string{flagsKey: string(text), versionKey: version},
 	}, nil
 }
+
+// VersionOf returns the version of the process that published settings; empty if it did not say so.
+func VersionOf(published *corev1.ConfigMap) string { return published.Data[versionKey] }
 
 // values returns the values of a flag; most flags have one.
 func values(flag *pflag.Flag) []string {

@@ -90,7 +90,7 @@ var _ = Describe("Published settings", func() {
 	}
 	publication := func(arguments ...string) *corev1.ConfigMap {
 		GinkgoHelper()
-		config, err := Publication("garden", "me", set(arguments...))
+		config, err := Publication("garden", "me", "v0.1.0", set(arguments...))
 		Expect(err).NotTo(HaveOccurred())
 		return config
 	}

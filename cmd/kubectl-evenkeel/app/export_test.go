@@ -50,3 +50,10 @@ func RootOn(streams genericiooptions.IOStreams, config *rest.Config) *cobra.Comm
 	o.config.WithWrapConfigFn(func(*rest.Config) *rest.Config { return config })
 	return newRoot(o)
 }
+
+// NoteSkew is what is said of two versions.
+func NoteSkew(plugin, manager string) string {
+	streams, _, _, text := genericiooptions.NewTestIOStreams()
+	newOptions(streams).noteSkew(plugin, manager)
+	return text.String()
+}

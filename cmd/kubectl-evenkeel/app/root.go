@@ -42,7 +42,7 @@ pods are in another cluster, set --target-kubeconfig.`,
 	root.SetOut(o.Out)
 	root.SetErr(o.ErrOut)
 	o.addFlags(root.PersistentFlags())
-	root.AddCommand(newStatus(o), newExplain(o), newTop(o), newUI(o), newPlan(o), newSize(o), newDrainReserve(o))
+	root.AddCommand(newStatus(o), newExplain(o), newTop(o), newUI(o), newPlan(o), newSize(o), newDrainReserve(o), newVersion(o))
 	addShim(root)
 	return root
 }

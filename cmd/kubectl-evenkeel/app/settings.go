@@ -26,6 +26,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/plugin/dryrun"
 	"github.com/evenkeel/evenkeel/internal/plugin/screen"
 	"github.com/evenkeel/evenkeel/internal/settings"
+	"github.com/evenkeel/evenkeel/internal/version"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/pkg/similar"
 )
@@ -49,6 +50,7 @@ func (o *options) adoptManagerFlags(ctx context.Context, namespace string, flags
 	case len(published) == 0:
 		return nil // a manager that does not publish: an older one, or one without the right to
 	}
+	o.noteSkew(version.Short(), settings.VersionOf(published[0]))
 	unknown, err := settings.Adopt(flags, published[0])
 	if err != nil {
 		return err

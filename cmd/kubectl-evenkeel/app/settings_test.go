@@ -29,7 +29,7 @@ func (s scene) publish(arguments ...string) {
 	GinkgoHelper()
 	flags := manager.NewOptions().Flags()
 	Expect(flags.Parse(arguments)).To(Succeed())
-	config, err := settings.Publication(fixture.Namespace, "me", flags)
+	config, err := settings.Publication(fixture.Namespace, "me", "v0.1.0", flags)
 	Expect(err).NotTo(HaveOccurred())
 	_, err = kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().ConfigMaps(fixture.Namespace).Create(context.Background(), config, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())

@@ -266,7 +266,7 @@ var _ = Describe("Size", func() {
 			Expect(patient).NotTo(Equal(impatient), "a machine that boots for longer than the patience is given up")
 			flags := manager.NewOptions().Flags()
 			Expect(flags.Parse([]string{"--reserve-boot-patience=30m"})).To(Succeed())
-			config, err := settings.Publication(fixture.Namespace, "me", flags)
+			config, err := settings.Publication(fixture.Namespace, "me", "v0.1.0", flags)
 			Expect(err).NotTo(HaveOccurred())
 			_, err = kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().ConfigMaps(fixture.Namespace).Create(GinkgoT().Context(), config, metav1.CreateOptions{})
 			Expect(err).NotTo(HaveOccurred())

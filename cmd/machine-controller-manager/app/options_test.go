@@ -263,13 +263,13 @@ var _ = Describe("Published settings", func() {
 			}
 			return n
 		}
-		first, err := settings.Publication("garden", "first", parsed("--similar-cloud=azure").flags)
+		first, err := settings.Publication("garden", "first", "v1", parsed("--similar-cloud=azure").flags)
 		Expect(err).NotTo(HaveOccurred())
 		for range 3 {
 			Expect(publish(ctx, configs, first)).To(Succeed())
 		}
 		Expect(written()).To(Equal(1))
-		second, err := settings.Publication("garden", "second", parsed("--similar-cloud=aws").flags)
+		second, err := settings.Publication("garden", "second", "v1", parsed("--similar-cloud=aws").flags)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(publish(ctx, configs, second)).To(Succeed())
 		Expect(publish(ctx, configs, second)).To(Succeed())

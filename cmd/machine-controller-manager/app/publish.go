@@ -17,6 +17,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/settings"
+	"github.com/evenkeel/evenkeel/internal/version"
 )
 
 // publishEvery is how often the published settings are checked: they may have been deleted or
@@ -31,7 +32,7 @@ func (p *process) publishes() bool {
 // publishSettings keeps the ConfigMap for `kubectl evenkeel plan` up to date until ctx ends.
 // Without the right to write it, everything else still works.
 func (p *process) publishSettings(ctx context.Context) error {
-	wanted, err := settings.Publication(p.options.Namespace, p.Identity, p.options.flags)
+	wanted, err := settings.Publication(p.options.Namespace, p.Identity, version.Short(), p.options.flags)
 	if err != nil {
 		return err
 	}
