@@ -3,7 +3,6 @@
 package upgrade
 
 import (
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -17,12 +16,12 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	certutil "k8s.io/client-go/util/cert"
 )
 
 // writes is a server before the API server that counts what the manager writes, and kills it at one of its writes.
 type writes struct {
-	server *http.Server
-	at     string
+	server *httptest.Server
 	behind http.Handler
 
 	mu    sync.Mutex
@@ -43,26 +42,27 @@ func newWrites(config *rest.Config) (*writes, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	w := &writes{at: "http://" + listener.Addr().String()}
-	w.behind = &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
-	w.server = &http.Server{Handler: w}
-	go func() { _ = w.server.Serve(listener) }()
+	w := &writes{behind: &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}}
+	w.server = httptest.NewUnstartedServer(w)
+	w.server.EnableHTTP2 = true
+	w.server.StartTLS()
 	return w, nil
 }
 
-func (w *writes) close() error { return w.server.Close() }
+func (w *writes) close() {
+	w.server.CloseClientConnections()
+	w.server.Close()
+}
 
 // kubeconfig is a copy of one that comes here.
 func (w *writes) kubeconfig(path string) string {
 	GinkgoHelper()
 	config, err := clientcmd.LoadFromFile(path)
 	Expect(err).NotTo(HaveOccurred())
+	encoded, err := certutil.EncodeCertificates(w.server.Certificate())
+	Expect(err).NotTo(HaveOccurred())
 	for _, c := range config.Clusters {
-		c.Server, c.CertificateAuthorityData, c.CertificateAuthority = w.at, nil, ""
+		c.Server, c.CertificateAuthorityData = w.server.URL, encoded
 	}
 	copied := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(clientcmd.WriteToFile(*config, copied)).To(Succeed())

@@ -27,7 +27,7 @@ import (
 const (
 	namespace = "default"
 	manager   = "machine-controller-manager"
-	atMost    = 2 * time.Minute
+	atMost    = 3 * time.Minute
 )
 
 var (
@@ -48,6 +48,7 @@ func TestUpgrade(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
 	SetDefaultConsistentlyPollingInterval(250 * time.Millisecond)
 	SetDefaultEventuallyTimeout(atMost)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Upgrade")
 }

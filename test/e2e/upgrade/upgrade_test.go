@@ -60,7 +60,6 @@ var _ = Describe("A manager that is killed in a rollout, while replicas grow, is
 				}
 				run(ctx, *direction.to)
 				p.rests(ctx, after, follow)
-				p.remove(ctx)
 			}
 		}, SpecTimeout(time.Hour))
 	}
@@ -95,12 +94,12 @@ nodeTemplate: {capacity: {cpu: "4", memory: 16Gi, gpu: "0"}, instanceType: virtu
 ---
 apiVersion: machine.sapcloud.io/v1alpha1
 kind: MachineDeployment
-metadata: {name: %[1]s, annotations: {evenkeel.machine.sapcloud.io/bounds: "0:8"}}
+metadata: {name: %[1]s, annotations: {evenkeel.machine.sapcloud.io/bounds: "0:9"}}
 spec:
   replicas: %[2]d
   excessReplicas: %[3]d
   selector: {matchLabels: {name: %[1]s}}
-  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
+  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 3, maxUnavailable: 0}}
   template:
     metadata: {labels: {name: %[1]s}}
     spec: {class: {kind: MachineClass, name: %[1]s}}
@@ -141,13 +140,6 @@ func (p pool) change(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	_, err = kube.AppsV1().Deployments(namespace).Patch(ctx, p.name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, after), metav1.PatchOptions{})
 	Expect(err).NotTo(HaveOccurred())
-}
-
-func (p pool) remove(ctx context.Context) {
-	GinkgoHelper()
-	Expect(kube.AppsV1().Deployments(namespace).Delete(ctx, p.name, metav1.DeleteOptions{})).To(Succeed())
-	Expect(ours.MachineV1alpha1().MachineDeployments(namespace).Delete(ctx, p.name, metav1.DeleteOptions{})).To(Succeed())
-	Eventually(func() ([]machine.Machine, error) { return p.machines(ctx) }).WithContext(ctx).Should(BeEmpty())
 }
 
 func (p pool) machines(ctx context.Context) ([]machine.Machine, error) {
