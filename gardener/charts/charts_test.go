@@ -63,9 +63,9 @@ func container(values map[string]any) corev1.Container {
 
 var _ = Describe("The chart of the extension", func() {
 	It("starts the process with flags that it knows", func() {
-		c := container(map[string]any{"gardener": map[string]any{"version": "v1.149.3"}})
+		c := container(map[string]any{"gardener": map[string]any{"version": "v1.150.0"}})
 		Expect(app.Program().Flags.Parse(c.Args)).To(Succeed())
-		Expect(c.Args).To(ContainElements("--gardener-version=v1.149.3", "--webhook-config-namespace="+namespace, "--heartbeat-namespace="+namespace))
+		Expect(c.Args).To(ContainElements("--gardener-version=v1.150.0", "--webhook-config-namespace="+namespace, "--heartbeat-namespace="+namespace))
 	})
 
 	It("has the image of its version, or the one that is set", func() {

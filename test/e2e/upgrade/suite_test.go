@@ -28,11 +28,15 @@ const (
 	namespace = "default"
 	manager   = "machine-controller-manager"
 	atMost    = 3 * time.Minute
+	// chartControllers are those of the chart.
+	chartControllers = "mcm,nodegroup,release,balance,reserves,capacitybuffer"
 )
 
 var (
 	// from names the other version, as git does.
 	from = flag.String("upgrade.from", "", "the version to upgrade from, as git names it")
+	// controllers are those of the other version.
+	controllers = flag.String("upgrade.controllers", chartControllers, "the controllers of the version to upgrade from")
 	// moments is how many moments each direction has.
 	moments = flag.Int("upgrade.moments", 20, "the number of moments in each direction")
 
@@ -80,9 +84,9 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	gate, err = newWrites(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(gate.close)
-	present = localcluster.Program{Name: manager, Kubeconfig: gate.kubeconfig(account), Flags: []string{"--v=3", "--leader-elect=false"}}
-	earlier = present
-	earlier.Package, earlier.Source, earlier.Binary = "./cmd/"+manager, source, "earlier-"+manager
+	with := func(controllers string) []string { return []string{"--v=3", "--leader-elect=false", "--controllers=" + controllers} }
+	present = localcluster.Program{Name: manager, Kubeconfig: gate.kubeconfig(account), Flags: with(chartControllers)}
+	earlier = localcluster.Program{Name: manager, Kubeconfig: present.Kubeconfig, Flags: with(*controllers), Package: "./cmd/" + manager, Source: source, Binary: "earlier-" + manager}
 })
 
 // sourceOf extracts a version of the repository.
