@@ -84,7 +84,9 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	gate, err = newWrites(cluster.Config())
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(gate.close)
-	with := func(controllers string) []string { return []string{"--v=3", "--leader-elect=false", "--controllers=" + controllers} }
+	with := func(controllers string) []string {
+		return []string{"--v=3", "--leader-elect=false", "--controllers=" + controllers}
+	}
 	present = localcluster.Program{Name: manager, Kubeconfig: gate.kubeconfig(account), Flags: with(chartControllers)}
 	earlier = localcluster.Program{Name: manager, Kubeconfig: present.Kubeconfig, Flags: with(*controllers), Package: "./cmd/" + manager, Source: source, Binary: "earlier-" + manager}
 })
