@@ -72,8 +72,14 @@ func (m Machine) Leaving() bool { return m.Named || BeingDeleted(m.Object) }
 // Ready reports whether workload can run on the machine now.
 func (m Machine) Ready() bool { return Ready(m.Phase()) }
 
+// preservedTaint is what a machine controller after v0.62 puts on the Node of a preserved machine that has
+// failed. Up to v0.62, it cordons the Node.
+const preservedTaint = "node.machine.sapcloud.io/preserved"
+
 // Cordoned reports whether its Node accepts no pods, whether or not the machine is in reserve.
-func (m Machine) Cordoned() bool { return m.Node != nil && m.Node.Spec.Unschedulable }
+func (m Machine) Cordoned() bool {
+	return m.Node != nil && (m.Node.Spec.Unschedulable || slices.ContainsFunc(m.Node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == preservedTaint }))
+}
 
 // Tainted reports whether its Node has a taint that keeps pods away and is neither of its template
 // nor of the reserve: someone, or something, has taken it out of service.

@@ -46,6 +46,9 @@ var _ = DescribeTable("A machine", func(node *corev1.Node, cordoned, tainted boo
 	Entry("is neither cordoned nor tainted before it has a Node", nil, false, false),
 	Entry("is neither with the taint of its template alone", fixture.Node("m", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{dedicated} }), false, false),
 	Entry("is cordoned if its Node is", fixture.Node("m", cordoned), true, false),
+	Entry("is cordoned if it is preserved after it has failed, as a newer machine controller says", fixture.Node("m", func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{taint("node.machine.sapcloud.io/preserved", "", corev1.TaintEffectNoSchedule)}
+	}), true, true),
 	Entry("is tainted with one of another client", fixture.Node("m", func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{dedicated, taint("maintenance", "", corev1.TaintEffectNoSchedule)}
 	}), false, true),
