@@ -251,7 +251,7 @@ FROM ?= $(or $(shell git describe --tags --abbrev=0 2>/dev/null),HEAD)
 .PHONY: e2e-upgrade
 e2e-upgrade: ## Upgrade from the version FROM=v0.1.0, and go back, at 20 moments of a rollout
 	@$(UP) build
-	go test -v -count=1 -timeout=2h ./test/e2e/upgrade -upgrade.from=$(FROM) -ginkgo.v -ginkgo.no-color -ginkgo.timeout=2h
+	go tool ginkgo --procs=2 --timeout=2h --no-color -v ./test/e2e/upgrade -- -upgrade.from=$(FROM)
 
 .PHONY: e2e-autoscaler
 e2e-autoscaler: ## Test node groups with an unmodified cluster-autoscaler, CLUSTER_AUTOSCALER=path

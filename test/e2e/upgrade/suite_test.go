@@ -63,9 +63,10 @@ var failed bool
 var _ = AfterEach(func() { failed = failed || CurrentSpecReport().Failed() })
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	source, err := sourceOf(ctx, *from)
+	own := fmt.Sprintf("upgrade-%d", GinkgoParallelProcess()) // each process has a cluster, and files
+	source, err := sourceOf(ctx, own, *from)
 	Expect(err).NotTo(HaveOccurred())
-	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: "upgrade", Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true})
+	cluster, err = localcluster.Start(ctx, localcluster.Options{Name: own, Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		if failed {
@@ -77,7 +78,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	})
 	kube, ours = kubernetes.NewForConfigOrDie(cluster.Config()), versioned.NewForConfigOrDie(cluster.Config())
 	Expect(cluster.Apply(ctx, "kubernetes/crds", "kubernetes/policies", "kubernetes/deploy/manager/access.yaml", "kubernetes/deploy/target/access.yaml")).To(Succeed())
-	_, err = cluster.RunProgram(ctx, localcluster.Program{Name: "machine-controller"})
+	_, err = cluster.RunProgram(ctx, localcluster.Program{Name: "machine-controller", Binary: own + "-machine-controller"})
 	Expect(err).NotTo(HaveOccurred())
 	account, err := cluster.AccountKubeconfig(ctx, chart.Namespace, manager)
 	Expect(err).NotTo(HaveOccurred())
@@ -87,12 +88,12 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	with := func(controllers string) []string {
 		return []string{"--v=3", "--leader-elect=false", "--controllers=" + controllers}
 	}
-	present = localcluster.Program{Name: manager, Kubeconfig: gate.kubeconfig(account), Flags: with(chartControllers)}
-	earlier = localcluster.Program{Name: manager, Kubeconfig: present.Kubeconfig, Flags: with(*controllers), Package: "./cmd/" + manager, Source: source, Binary: "earlier-" + manager}
+	present = localcluster.Program{Name: manager, Kubeconfig: gate.kubeconfig(account), Flags: with(chartControllers), Binary: own + "-present"}
+	earlier = localcluster.Program{Name: manager, Kubeconfig: present.Kubeconfig, Flags: with(*controllers), Package: "./cmd/" + manager, Source: source, Binary: own + "-earlier"}
 })
 
 // sourceOf extracts a version of the repository.
-func sourceOf(ctx context.Context, version string) (string, error) {
+func sourceOf(ctx context.Context, own, version string) (string, error) {
 	if version == "" {
 		return "", errors.New("which version to upgrade from? make e2e-upgrade FROM=v0.1.0")
 	}
@@ -104,7 +105,7 @@ func sourceOf(ctx context.Context, version string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("no version %q: %s", version, name)
 	}
-	folder := filepath.Join(root, ".local", "versions", strings.TrimSpace(string(name)))
+	folder := filepath.Join(root, ".local", "versions", own, strings.TrimSpace(string(name)))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
