@@ -138,9 +138,14 @@ storms: ## Run STORMS=300 random histories of each controller, and half as many 
 
 ORACLE ?= 100
 
+# With MCM=v0.63.0, in a copy with that version of machine-controller-manager, which shows what its types change, too.
+BUMP = rm -rf .local/oracle && git clone -q . .local/oracle && cd .local/oracle && go get github.com/gardener/machine-controller-manager@$(MCM) && \
+	go mod tidy && go run ./hack/generate && git --no-pager diff --stat && go build ./...
+
 .PHONY: oracle
-oracle: ## Compare implementations of the controllers in all stories by hand, and ORACLE=100 random ones of each kind
-	ORACLE=$(ORACLE) go test -count=1 -timeout=12h ./test/oracle -ginkgo.no-color -ginkgo.timeout=12h
+oracle: ## Compare with machine-controller-manager in all stories by hand, and ORACLE=100 random ones of each kind. MCM=v0.63.0: with that version
+	$(if $(MCM),$(BUMP))
+	cd $(if $(MCM),.local/oracle,.) && ORACLE=$(ORACLE) go test -count=1 -timeout=12h ./test/oracle -ginkgo.no-color -ginkgo.timeout=12h
 
 CHECKS ?= 5000
 
