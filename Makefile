@@ -243,12 +243,12 @@ e2e-versions: ## Run the short specs and node groups on the oldest and the newes
 	@go run ./test/nightly $(addprefix e2e-,$(VERSIONS))
 
 # Specs that need what another version does not serve: PodGroups as 1.36 has them, image volumes (1.35) and devices (1.34).
-LACK = && !podgroups
-e2e-1.34: LACK = && !podgroups && !images
-e2e-1.33: LACK = && !podgroups && !images && !devices
+e2e-1.%: export LACKS = && !podgroups
+e2e-1.34: export LACKS = && !podgroups && !images
+e2e-1.33: export LACKS = && !podgroups && !images && !devices
 e2e-1.%:
 	@KUBERNETES=1.$* $(UP) build
-	@KUBERNETES=1.$* $(MAKE) --no-print-directory test-e2e e2e-nodegroup LACKS='$(LACK)'
+	@KUBERNETES=1.$* $(MAKE) --no-print-directory test-e2e e2e-nodegroup
 
 # The newest release, as long as there is one.
 FROM ?= $(or $(shell git describe --tags --abbrev=0 2>/dev/null),HEAD)

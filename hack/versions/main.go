@@ -44,15 +44,15 @@ func run(ctx context.Context, only []string) error {
 			return fmt.Errorf("line %q: want a minor version, a version, and module=version for exceptions", strings.TrimSpace(line))
 		}
 		fmt.Println(words[0], "...")
-		if err := write(ctx, words[0], words[1], words[2:]); err != nil {
+		if err := writeModule(ctx, words[0], words[1], words[2:]); err != nil {
 			return fmt.Errorf("%s: %w", words[0], err)
 		}
 	}
 	return nil
 }
 
-// write makes the files of one version.
-func write(ctx context.Context, minor, version string, exceptions []string) error {
+// writeModule makes the files of one version.
+func writeModule(ctx context.Context, minor, version string, exceptions []string) error {
 	staging, err := stagingOf(ctx, version)
 	if err != nil {
 		return err

@@ -136,7 +136,7 @@ func (c *DeviceCounts) ask() (unknown string) {
 	return c.unread
 }
 
-// begin starts reading once, when somebody has asked and informers may start.
+// begin starts reading, once a caller needs the counts and informers may start.
 func (c *DeviceCounts) begin() {
 	if !c.wanted || c.run == nil || c.run.Err() != nil || c.started {
 		return

@@ -15,7 +15,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/manager"
@@ -38,8 +37,8 @@ type golden struct {
 }
 
 var goldens = []golden{
-	{"at-rest", func(c *cluster) { c.work(3); c.pool(3, excess(2), bounded("0:8")); c.settle() }, "3+2 status 2/2 True Complete", true, 0},
-	{"replicas-include-the-reserve", func(c *cluster) { c.work(3); c.pool(3, excess(2), bounded("0:8"), inclusive); c.settle() }, "3+2 status 2/2 True Complete", true, 0},
+	{"at-rest", func(c *cluster) { c.work(3); c.pool(3, excess(2), bounds("0:8")); c.settle() }, "3+2 status 2/2 True Complete", true, 0},
+	{"replicas-include-the-reserve", func(c *cluster) { c.work(3); c.pool(3, excess(2), bounds("0:8"), inclusive); c.settle() }, "3+2 status 2/2 True Complete", true, 0},
 	{"growing", func(c *cluster) {
 		c.work(3)
 		c.pool(3, excess(2))
@@ -61,16 +60,6 @@ var goldens = []golden{
 		c.patch(`{"spec":{"template":{"spec":{"class":{"name":"class-2"}}}}}`)
 		time.Sleep(time.Minute)
 	}, "3+2 status 2/2 True Complete", false, 2},
-}
-
-// bounded sets bounds and keeps other annotations.
-func bounded(text string) func(*api.MachineDeployment) {
-	return func(d *api.MachineDeployment) {
-		if d.Annotations == nil {
-			d.Annotations = map[string]string{}
-		}
-		d.Annotations[api.BoundsAnnotation] = text
-	}
 }
 
 // idle is a machine that serves, and runs no pod.

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -66,7 +65,6 @@ func (w *writes) kubeconfig(path string) string {
 	}
 	copied := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(clientcmd.WriteToFile(*config, copied)).To(Succeed())
-	Expect(os.Chmod(copied, 0o600)).To(Succeed())
 	return copied
 }
 
