@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ui looks at the plugin's page in a real browser: Chromium without a window, driven over
-// the DevTools protocol. The page shows overviews that are made up here and change while it is
-// open.
-//
-// `go test ./test/ui -pictures=folder` also takes pictures of every scene, for a person to look at.
+// Package ui looks at the plugin's page in Chromium without a window, with overviews that are made
+// up and change. `go test ./test/ui -pictures=folder` also takes a picture of every scene.
 package ui

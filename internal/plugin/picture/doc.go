@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package picture draws what a week needs, and what is kept for it, as SVG: a file without scripts,
-// fonts or anything else to load, with colors for light and dark. Colors say nothing that lines and
-// dashes do not.
+// Package picture draws what a week needs, and what is kept for it, as SVG that loads nothing else.
+// Lines and dashes repeat what colors say, in light and dark.
 package picture

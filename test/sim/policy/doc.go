@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package policy makes a simulated API server reject what the manifests of this repository make a
-// real one reject: by the schemas and rules (CEL) of CustomResourceDefinitions, and by
-// ValidatingAdmissionPolicies. It reads the files themselves and compiles them with the API
-// server's own libraries.
+// real one reject, by CustomResourceDefinitions and ValidatingAdmissionPolicies.
 //
 //	checks, err := policy.Load("../../kubernetes")
 //	checks.Enforce(server)
 //
-// It omits defaults of a schema, which the checks see but which are not stored. It returns an error
-// for policies with parameters, match conditions or namespace selectors.
+// Defaults of a schema are not stored. Policies with parameters, match conditions or namespace
+// selectors are an error.
 package policy
