@@ -28,8 +28,8 @@
 //  9. Counting. In inclusive accounting, spec.replicas includes reserve machines that have a Node,
 //     within max; in additive accounting, it includes none. Reserve machines that only min requires
 //     serve.
-//  10. Failures. Reserve machines that cannot be created or become ready late go; after a pause
-//     that doubles each time, one is tried, then all.
+//  10. Failures. Reserve machines that cannot be created, or boot too long, are deleted; after a
+//     pause that doubles each time, one is tried, then all.
 //  11. Reduction. A reduction of replicas that include reserve machines falls on workload as far as
 //     serving machines are gone or named, else on the reserve. Replicas then limit the reserve for
 //     a time; see [Lowered].

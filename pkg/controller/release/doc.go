@@ -21,8 +21,8 @@
 //  4. A pod causes no raise if it fits a serving machine or a tainted reserve machine, is gated,
 //     has preempted others, or cannot be judged.
 //  5. A pod that keeps waiting beside room is left to the autoscaler.
-//  6. Each write tests the generation, replicas and annotations that it was decided on; while no
-//     pod waits, nothing is written.
+//  6. Each write tests the generation, replicas and annotations that it was decided on; at rest, or
+//     while no pod waits, nothing is written.
 //  7. A decision's cost is bounded; pods beyond plan/bounds.go are counted and left to the
 //     autoscaler.
 //  8. Nothing is decided while a cluster does not answer.

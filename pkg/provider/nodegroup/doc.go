@@ -21,9 +21,10 @@
 //     outcome instead of repeating the patch.
 //  6. No call raises replicas above max, or lowers them below min.
 //  7. Naming a leaving or missing machine changes nothing, naming a reserve machine lowers no
-//     replicas, and a registered Node's placeholder is refused.
-//  8. Requested machines that do not exist yet can be withdrawn, including growth still to be
-//     split, and no existing machine is deleted for this.
+//     replicas, and a registered Node's placeholder is refused. Machines are read from the API
+//     server first.
+//  8. Requested machines that do not exist yet can be withdrawn, including unsplit growth; no
+//     existing machine is deleted for this, however late the watches are.
 //  9. Calls that only read are answered from memory.
 //  10. A MachineDeployment with invalid bounds is not a group, and affects no other group.
 //  11. When Run returns, no call or connection is open, and nothing is written afterwards.
