@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -24,6 +25,9 @@ const (
 	// gangStarts is how long a group takes at most to start: the scheduler tries again after up to ten
 	// seconds.
 	gangStarts = 25 * time.Second
+	// gangDecided is how long a decision about a group takes at most. Events report refusals, but only of the
+	// four groups that have waited for the longest.
+	gangDecided = 15 * time.Second
 )
 
 // gangs is how many random groups are tried, GANGS if that is set.
@@ -43,6 +47,13 @@ type tried struct {
 	lucky atomic.Int32
 }
 
+// isRefused reports whether an event says that the reserve is too small for the group.
+func (g gang) isRefused(ctx context.Context) bool {
+	GinkgoHelper()
+	of := "reason=ReserveTooSmall,involvedObject.kind=PodGroup,involvedObject.name=" + g.name
+	return len(must(kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: of})).Items) > 0
+}
+
 // round has one random group wait in a pool that is at rest. If machines are released for it, it starts.
 func (t *tried) round(ctx context.Context, p pool, random *rand.Rand, number int) {
 	name := fmt.Sprintf("%s-%d", p.name, number)
@@ -53,8 +64,8 @@ func (t *tried) round(ctx context.Context, p pool, random *rand.Rand, number int
 		pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse(size)
 	})
 	released := false
-	deadline := time.Now().Add(4 * time.Second)
-	for time.Now().Before(deadline) && !released && len(g.nodes(ctx)) == 0 {
+	deadline := time.Now().Add(gangDecided)
+	for time.Now().Before(deadline) && !released && len(g.nodes(ctx)) == 0 && !g.isRefused(ctx) {
 		released = p.replicas(ctx) > 1
 		time.Sleep(100 * time.Millisecond)
 	}

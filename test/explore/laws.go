@@ -182,7 +182,7 @@ func (k *knownPool) hasReserve() bool {
 	return d.excess > 0 || d.record.excess > 0 || k.has(func(i int, m *machine) bool { return m.marked || k.hosts[i].closed })
 }
 
-// misdeleted is laws 4 to 6 of deletions: a machine of the reserve goes only if it is closed and
+// misdeleted is laws 5 and 6 of package reserve: a machine of the reserve goes only if it is closed and
 // empty, and machines that serve go only beyond R. A rollout never deletes so many that fewer are
 // ready than it has to keep.
 func (k *knownPool) misdeleted(w *work) string {
@@ -305,7 +305,7 @@ func (k *knownPool) misnamed(w *work) string {
 	return ""
 }
 
-// mislowered is law 17: after a reduction of replicas, R falls only as far as machines that serve are
+// mislowered is law 11 of package reserve: after a reduction of replicas, R falls only as far as machines that serve are
 // gone, and the reserve takes the rest.
 func (k *knownPool) mislowered(w *work) string {
 	serving := k.countIf(func(i int, _ *machine) bool { return !k.isHeld(i) && !k.isGoing(i) })
