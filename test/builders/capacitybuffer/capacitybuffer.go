@@ -124,8 +124,8 @@ func Site(name, capacity string, limit int, change ...func(*plan.Pool)) plan.Poo
 	return p
 }
 
-// Holds gives a MachineDeployment machines in reserve, and the condition that the machine-taint
-// controller then reports.
+// Holds gives a MachineDeployment machines in reserve, and the condition that the controller of
+// MachineDeployments then reports.
 func Holds(ready int, why string) func(*plan.Pool) {
 	return func(p *plan.Pool) {
 		p.Ready = ready

@@ -92,8 +92,8 @@ func Labelled(key, value string) func(*machine.MachineDeployment) {
 	return func(d *machine.MachineDeployment) { d.Labels[key] = value }
 }
 
-// Holds gives a MachineDeployment machines in reserve, and the condition that the machine-taint
-// controller then reports; none if why is empty.
+// Holds gives a MachineDeployment machines in reserve, and the condition that the controller of
+// MachineDeployments then reports; none if why is empty.
 func Holds(all, ready int, why string) func(*plan.Pool) {
 	return func(p *plan.Pool) {
 		p.Exist, p.Ready, p.Deployment.Status.Conditions = all, ready, nil

@@ -80,8 +80,8 @@ func (s *site) spareLimit(asleep bool) (room int, lacks string) {
 	return max(0, int(bounds.Max)-s.replicas), ""
 }
 
-// cannotBeMade reports whether machines cannot be created, according to the machine-taint
-// controller. That ends only once its reserve has been ready, because each try looks like growth.
+// cannotBeMade reports whether machines cannot be created, according to the condition
+// ReserveReady. That ends only once the reserve has been ready, because each try looks like growth.
 func (s *site) cannotBeMade(before bool) bool {
 	for _, c := range s.Deployment.Status.Conditions {
 		if c.Type == machine.ReserveReady {
