@@ -91,7 +91,7 @@ func BudgetsOf(objects []*policyv1.PodDisruptionBudget) []Budget {
 }
 
 // Evictor decides which pods may be evicted now. Its rule is cluster-autoscaler's, where that drains
-// a Node; docs/reserve.md compares them.
+// a Node, or stricter; see docs/reserve.md.
 type Evictor struct {
 	rule EvictionRule
 	now  time.Time
