@@ -56,9 +56,18 @@ func On(p *Pod, node *corev1.Node, without ...string) Obstacle {
 // Suits is [On] for a node with room for everything.
 func Suits(p *Pod, node *corev1.Node, without ...string) Obstacle {
 	if p.Unclear != "" {
-		return Undecided
+		return p.unclearOn(node)
 	}
 	return p.obstacleOn(node, lasting(taintsOf(node), without))
+}
+
+// unclearOn is obstacleOn for a pod that is not clear: whatever else its rules are, it cannot run
+// where its node selector or required node affinity does not allow it.
+func (p *Pod) unclearOn(node *corev1.Node) Obstacle {
+	if ok, err := p.required.Match(node); !ok && err == nil {
+		return Elsewhere
+	}
+	return Undecided
 }
 
 // obstacleOn returns the obstacle that the node itself is for the pod, whatever runs there.

@@ -52,6 +52,8 @@ var (
 	fain     = corev1.Taint{Key: "colour", Value: "blue", Effect: corev1.TaintEffectPreferNoSchedule}
 )
 
+func inGroup(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{} }
+
 var _ = DescribeTable("A pod on an empty node",
 	func(want Obstacle, n *corev1.Node, p *corev1.Pod) {
 		Expect(On(read(p), n)).To(Equal(want))
@@ -112,7 +114,9 @@ var _ = DescribeTable("A pod on an empty node",
 	Entry("cordoned and tolerated", Fits, node("n", cordon), pod("p", "", tolerant(corev1.TaintNodeUnschedulable))),
 
 	Entry("devices claimed", Undecided, node("n"), pod("p", "", func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} })),
-	Entry("one of a group", Undecided, node("n"), pod("p", "", func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{} })),
+	Entry("one of a group", Undecided, node("n"), pod("p", "", inGroup)),
+	Entry("one of a group, not selected", Elsewhere, node("n"), pod("p", "", inGroup, selecting("disk", "ssd"))),
+	Entry("one of a group, too large, not selected", Elsewhere, node("n"), pod("p", "cpu=5", inGroup, selecting("disk", "ssd"))),
 )
 
 var _ = Describe("On", func() {

@@ -108,7 +108,7 @@ func (r *Room) Ask(p *Pod, node string) Obstacle {
 // depend on the order.
 func (r *Room) obstacleAt(p *Pod, i int) Obstacle {
 	if p.Unclear != "" {
-		return Undecided
+		return p.unclearOn(r.slots[i].node)
 	}
 	o, _ := r.obstacleWithin(p, i, math.MaxInt)
 	return o

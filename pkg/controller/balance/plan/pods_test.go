@@ -22,6 +22,7 @@ import (
 
 var _ = Describe("A pod that waits", func() {
 	bound := func(zone string) *fit.Pod { return pod("bound", "", InZone(zone)) }
+	odd := func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device"}} }
 
 	DescribeTable("keeps growth where it can run", func(want string, pods ...*fit.Pod) {
 		w := newWorld(zones(ScaleUp, 2, 2, 2)...)
@@ -37,9 +38,8 @@ var _ = Describe("A pod that waits", func() {
 		Entry("too large for any, so it is no reason", "3/3/3", pod("large", "", func(p *corev1.Pod) {
 			p.Spec.NodeSelector = map[string]string{"no": "such"}
 		})),
-		Entry("that cannot be decided", "2/5/2", pod("odd", "", func(p *corev1.Pod) {
-			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device"}}
-		})),
+		Entry("that cannot be decided", "2/5/2", pod("odd", "", odd)),
+		Entry("that cannot be decided, but not here at all, so it is no reason", "3/3/3", pod("odd", "", odd, InZone("a"))),
 	)
 
 	It("says so", func() {
