@@ -33,7 +33,7 @@ type guard struct {
 	// that.
 	unbounded time.Time
 	spilled   map[string]bool
-	// served are machines that were told to go while they were not in reserve.
+	// served are machines that were told to go while they were not in reserve, or that pods came to by then.
 	served map[string]bool
 	// leader is the instance that has the lease, if there are several, and late are machines that another one created.
 	leader string
@@ -117,8 +117,11 @@ func (g *guard) follow(w sim.Write) error {
 	case w.Verb == "delete":
 		g.leaving[w.Name] = true
 		g.spilled[w.Name] = w.Time.Sub(g.unbounded) < time.Minute
-		g.served[w.Name] = !g.places.reserve[w.Name]
+		g.served[w.Name] = !g.places.reserve[w.Name] || g.c.holds(w.Name)
 		g.spared(w)
+	}
+	if node := g.places.bound[w.Name].node; w.Resource == "pods" && g.leaving[node] {
+		g.served[node] = true
 	}
 	g.noteSurplus(w.Time)
 	return nil
@@ -150,8 +153,8 @@ func (g *guard) tell(w sim.Write) {
 
 // bounded is I1: machines never pass max but by those that are leaving and are replaced, because they were named or are sick, or
 // because a client wrote the MachineDeployment without bounds and excess, and machine-controller-manager deletes what is too many then,
-// at the latest a minute after that. Until then, it may also create machines for the excess without a max. A machine for workload does not wait for those either that served when they were told to go, which
-// may take hours to drain; one of the reserve does. An instance that stood still while another one took the lease sends what it had
+// at the latest a minute after that. Until then, it may also create machines for the excess without a max. A machine for workload does not wait for those either that served when they were told to go, or that
+// pods came to at that moment, which may take hours to drain; one of the reserve does. An instance that stood still while another one took the lease sends what it had
 // decided to create, and no API server refuses that. In a rollout machine-controller-manager counts machines by the status of its MachineSets, and where that is late it passes its surge,
 // and so max.
 func (g *guard) bounded(serves bool, now time.Time) {
