@@ -148,11 +148,8 @@ func (p program) buildBinary(ctx context.Context, root string, out io.Writer) er
 	}
 	fresh := target + ".new"
 	start := time.Now()
-	stop := heartbeat(out, "building "+p.what)
-	output, err := goCommand(ctx, filepath.Join(root, p.folder), "build", "-buildvcs=false", "-modfile="+p.modfile, "-ldflags="+flags, "-o", fresh, cmp.Or(p.pkg, "."))
-	stop()
-	if err != nil {
-		return fmt.Errorf("build %s: %w\n%s", p.what, err, bytes.TrimSpace(output))
+	if err := p.compile(ctx, root, flags, fresh, out); err != nil {
+		return fmt.Errorf("build %s: %w", p.what, err)
 	}
 	if err := os.Rename(fresh, target); err != nil {
 		return fmt.Errorf("install %s: %w", p.what, err)
@@ -232,30 +229,33 @@ var roomy = []string{"GOGC=400", "GOMEMLIMIT=3GiB"}
 
 // goCommand ignores a workspace, and flags that the caller's environment sets for our own module.
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	return newGoCommand(ctx, dir, args...).CombinedOutput()
+}
+
+func newGoCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.Env = slices.Concat(roomy, os.Environ(), []string{"GOWORK=off", "GOFLAGS="})
-	return cmd.CombinedOutput()
+	return cmd
 }
 
-// heartbeat prints every ten seconds what is in progress, until it is stopped.
-func heartbeat(out io.Writer, what string) (stop func()) {
-	fmt.Fprintf(out, "%s ...\n", what)
-	start, ended, quiet := time.Now(), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(quiet)
-		ticker := time.NewTicker(10 * time.Second)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				fmt.Fprintf(out, "%s ... %.0fs\n", what, time.Since(start).Seconds())
-			case <-ended:
-				return
-			}
-		}
-	}()
-	return func() { close(ended); <-quiet }
+// compile runs go build, and prints every ten seconds how many of the packages are compiled.
+func (p program) compile(ctx context.Context, root, linkFlags, target string, out io.Writer) error {
+	dir, pkg := filepath.Join(root, p.folder), cmp.Or(p.pkg, ".")
+	progress := &progress{what: "building " + p.what, out: out, start: time.Now()}
+	fmt.Fprintf(out, "%s ...\n", progress.what)
+	defer progress.report(10 * time.Second)()
+	list, err := goCommand(ctx, dir, "list", "-deps", "-modfile="+p.modfile, "-f={{if .Stale}}{{.ImportPath}}{{end}}", pkg)
+	if err != nil {
+		return fmt.Errorf("list packages: %w\n%s", err, bytes.TrimSpace(list))
+	}
+	progress.wait(strings.Fields(string(list)))
+	cmd := newGoCommand(ctx, dir, "build", "-v", "-buildvcs=false", "-modfile="+p.modfile, "-ldflags="+linkFlags, "-o", target, pkg)
+	cmd.Stdout, cmd.Stderr = progress, progress
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%w\n%s", err, bytes.TrimSpace(progress.rest()))
+	}
+	return nil
 }
 
 // linkBinary makes link another name of a binary beside it.
