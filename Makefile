@@ -52,7 +52,7 @@ build: ## Build the binaries into .local/bin
 	go build -tags=$(TAGS) -o .local/bin/ ./cmd/...
 
 .PHONY: generate
-generate: ## Generate deep copies, clients, CRDs, and the tables in docs
+generate: ## Generate deep copies, clients, CRDs, and the tables and pictures in docs
 	go run ./hack/generate
 
 .PHONY: manifests

@@ -2,7 +2,7 @@
 
 // Command generate makes what is generated in this repository: deep copies, clientset, listers,
 // informers, apply configurations, CRDs, gRPC stubs, the page about metrics, the tables of reasons
-// in other pages, and what a Gardener Shoot shows of the dashboard and the alerts.
+// in other pages, pictures, and what a Gardener Shoot shows of the dashboard and the alerts.
 //
 // Machine, MachineSet and MachineClass are machine-controller-manager's types, and pkg/apis only
 // gives them names. Generators do not follow such aliases, so they run on a staged copy of the
@@ -84,6 +84,9 @@ func generate(out string) error {
 		return err
 	}
 	if err := generateShootMonitoring(out); err != nil {
+		return err
+	}
+	if err := generatePictures(out); err != nil {
 		return err
 	}
 	return generateReasons(out)

@@ -148,7 +148,7 @@ func generatedDiff() ([]string, error) {
 		}
 		wrong = append(wrong, lines...)
 	}
-	for _, differ := range []func(string) ([]string, error){deepCopyDiff, stubDiff} {
+	for _, differ := range []func(string) ([]string, error){deepCopyDiff, stubDiff, pictureDiff} {
 		lines, err := differ(fresh)
 		if err != nil {
 			return nil, err
@@ -159,8 +159,14 @@ func generatedDiff() ([]string, error) {
 }
 
 // stubDiff compares the gRPC stubs.
-func stubDiff(fresh string) ([]string, error) {
-	files, err := output("find", fresh, "-name", "*.pb.go", "-printf", "%P\n")
+func stubDiff(fresh string) ([]string, error) { return namedDiff(fresh, "*.pb.go") }
+
+// pictureDiff compares the pictures of the documents.
+func pictureDiff(fresh string) ([]string, error) { return namedDiff(fresh, "*.svg") }
+
+// namedDiff compares the fresh files whose names match a pattern.
+func namedDiff(fresh, pattern string) ([]string, error) {
+	files, err := output("find", fresh, "-name", pattern, "-printf", "%P\n")
 	if err != nil {
 		return nil, err
 	}
