@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // folders are those of the repository that documents name.
@@ -51,10 +50,10 @@ func holdsFile(repository fs.FS, name string) bool {
 	return holds
 }
 
-// documents reads README.md, CONTRIBUTING.md, RELEASE.md, SECURITY.md, and the pages below docs and test.
+// documents reads the pages at the root of the repository, and below docs and test.
 func documents(repository fs.FS) (map[string]string, error) {
 	texts := map[string]string{}
-	for _, root := range []string{"README.md", "CONTRIBUTING.md", "RELEASE.md", "SECURITY.md", "docs", "test"} {
+	for _, root := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "RELEASE.md", "SECURITY.md", "docs", "test"} {
 		err := fs.WalkDir(repository, root, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || path.Ext(name) != ".md" {
 				return err
@@ -72,10 +71,8 @@ func documents(repository fs.FS) (map[string]string, error) {
 
 var (
 	span   = regexp.MustCompile("`[^`\n]+`")
-	link   = regexp.MustCompile(`\[[^\]\n]*\]\(([^()\s]+)\)`)
 	hole   = regexp.MustCompile(`<[^<>]*>`)
 	braces = regexp.MustCompile(`^(.*?)\{([^{}]*)\}(.*)$`)
-	anchor = regexp.MustCompile(`<a id="([^"]+)">`)
 )
 
 // pathsIn returns the words of a text that begin with a folder of the repository and stand in backquotes or in a block
@@ -126,52 +123,4 @@ func patterns(named string) []string {
 		all = append(all, patterns(parts[1]+alternative+parts[3])...)
 	}
 	return all
-}
-
-// deadLinks returns the links of a document to files and headings that do not exist. Links to other sites are not
-// looked at.
-func deadLinks(name string, texts map[string]string, missing func(string) bool) []string {
-	var wrong []string
-	for _, match := range link.FindAllStringSubmatch(texts[name], -1) {
-		target, heading, _ := strings.Cut(match[1], "#")
-		if strings.Contains(target, ":") {
-			continue
-		}
-		file := name
-		if target != "" {
-			file = path.Join(path.Dir(name), target)
-		}
-		text, read := texts[file]
-		if missing(file) || heading != "" && read && !slices.Contains(anchors(text), heading) {
-			wrong = append(wrong, fmt.Sprintf("%s: there is no %s", name, match[1]))
-		}
-	}
-	return wrong
-}
-
-// anchors returns what links can name in a page: its headings as GitHub writes them, and its anchors.
-func anchors(text string) []string {
-	var all []string
-	for _, match := range anchor.FindAllStringSubmatch(text, -1) {
-		all = append(all, match[1])
-	}
-	for line := range strings.Lines(text) {
-		if title := strings.TrimLeft(line, "#"); title != line && strings.HasPrefix(title, " ") {
-			all = append(all, slug(strings.TrimSpace(title)))
-		}
-	}
-	return all
-}
-
-// slug writes a heading as its anchor.
-func slug(heading string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ':
-			return '-'
-		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, heading)
 }

@@ -33,7 +33,7 @@ var _ = Describe("Documents", func() {
 	// wrong returns what is wrong in docs/a.md, beside docs/b.md and pkg/fit.
 	wrong := func(a string) []string {
 		found, err := deadPaths(fstest.MapFS{
-			"README.md": {}, "CONTRIBUTING.md": {}, "RELEASE.md": {}, "SECURITY.md": {}, "test/x": {}, "pkg/fit/doc.go": {}, "pkg/empty/old": {Mode: fs.ModeDir},
+			"README.md": {}, "CHANGELOG.md": {}, "CONTRIBUTING.md": {}, "RELEASE.md": {}, "SECURITY.md": {}, "test/x": {}, "pkg/fit/doc.go": {}, "pkg/empty/old": {Mode: fs.ModeDir},
 			"docs/a.md": {Data: []byte(a)}, "docs/b.md": {Data: []byte("## `b`, and more\n")},
 		})
 		Expect(err).NotTo(HaveOccurred())
@@ -45,6 +45,9 @@ var _ = Describe("Documents", func() {
 		Entry("where what they name is there", "`pkg/fit`, `pkg/*`, `pkg/<name>/doc.go`, `pkg/{fit,*}/doc.go`"),
 		Entry("where what they link to is there", "# A\n[a](#a) [b](b.md) [more](b.md#b-and-more) [up](../pkg/fit/doc.go) [far](https://example.com/a)\n"),
 		Entry("where a link names an anchor", "<a id=\"old\"></a>\n[a](#old)"),
+		Entry("where a link names a heading that is there twice", "# A\n# A\n[a](#a) [b](#a-1)"),
+		Entry("where a link names a heading that is a link", "# [A](b.md) `b`\n[a](#a-b)"),
+		Entry("where a link is code", "`[a](c.md)`\n```\n[a](c.md)\n```\n"),
 	)
 
 	DescribeTable("are wrong",
@@ -56,5 +59,14 @@ var _ = Describe("Documents", func() {
 		Entry("where a page has gone", "[words](words.md)", "words.md"),
 		Entry("where a heading has gone", "[b](b.md#c)", "b.md#c"),
 		Entry("where a heading of their own has gone", "# A\n[b](#b)", "#b"),
+		Entry("where what looks like a heading is code", "```\n# A\n```\n[a](#a)", "#a"),
+		Entry("where a heading is there only once", "# A\n[a](#a-1)", "#a-1"),
+		Entry("where a picture has gone", "![a](pictures/a.svg)", "pictures/a.svg"),
+		Entry("where the text of a link has two lines", "[two\nlines](c.md)", "c.md"),
+		Entry("where the text of a link is code", "[`a`](c.md)", "c.md"),
+		Entry("where a link has a title", `[a](c.md "C")`, "c.md"),
+		Entry("where the target is below", "[a][c]\n\n[c]: c.md", "c.md"),
+		Entry("where HTML links", `<a href="c.md">c</a>`, "c.md"),
+		Entry("where a link begins at the root of a site", "[a](/docs/b.md)", "/docs/b.md"),
 	)
 })
