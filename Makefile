@@ -59,6 +59,10 @@ generate: ## Generate deep copies, clients, CRDs, and the tables and pictures in
 manifests: ## Render kubernetes/deploy from the Helm chart
 	go run ./hack/manifests
 
+.PHONY: site
+site: ## Build the documents as a site with search into .local/site, and check its links. REPOSITORY=url: for links to files
+	cd hack/site && go run . -root ../.. -out .local/site $(if $(REPOSITORY),-repository=$(REPOSITORY))
+
 ##@ Test
 
 .PHONY: verify
@@ -112,9 +116,10 @@ test-gardener: ## Run the Gardener extension's unit tests (a separate module; th
 	cd gardener && go vet ./... && nice -n 10 go test -timeout=20m ./apis/... ./charts/... ./cmd/... ./pkg/...
 
 .PHONY: test-tools
-test-tools: ## Run the tests of the release and mutation tools (separate modules)
+test-tools: ## Run the tests of the release, mutation and site tools (separate modules)
 	cd hack/release && go test -count=1 -timeout=30m .
 	cd test/mutants && go test -count=1 -timeout=30m .
+	cd hack/site && go test -count=1 .
 
 ##@ Search for faults (each takes hours)
 
