@@ -123,6 +123,32 @@ var _ = Describe("A machine whose release has begun, and that keeps its mark", f
 		})
 	})
 
+	It("is not opened while it is being read whether an earlier request has deleted it", func() {
+		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
+			a.wrote(0)
+			a.Hold("machines", controllerUser)
+			a.AfterWrite(func(w sim.Write) error {
+				if w.User == controllerUser && w.Resource == "machines" && w.Verb == "delete" {
+					return answerLost
+				}
+				return nil
+			})
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == controllerUser && r.Resource == "machines" && r.Verb == "get" {
+					before = 5 * time.Second
+				}
+				return before, 0
+			})
+			a.patch(`{"spec":{"excessReplicas":0}}`)
+			time.Sleep(time.Second)
+			d, err := a.user.MachineV1alpha1().MachineDeployments(fixture.Namespace).Patch(context.Background(), "pool", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			a.controller.ObserveUpdate(context.Background(), d)
+			time.Sleep(time.Minute)
+			Expect(a.closed("c")).To(BeTrue(), "its machine is gone")
+		})
+	})
+
 	It("is closed again where it is not needed any more and no pod came, and stays in reserve", func() {
 		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
 			allowed := a.opens(func(*alone) {})

@@ -125,10 +125,20 @@ func (m *memory) noteDoubt(set types.UID, machine *mcm.Machine) {
 	m.locked(set, func(one *setMemory) { one.doubts = append(one.doubts, machine) })
 }
 
-// takeDoubts removes and returns the machines that may have been written or deleted.
-func (m *memory) takeDoubts(set types.UID) (doubts []*mcm.Machine) {
-	m.locked(set, func(one *setMemory) { doubts, one.doubts = one.doubts, nil })
+// doubtsAbout returns the machines that may have been written or deleted.
+func (m *memory) doubtsAbout(set types.UID) (doubts []*mcm.Machine) {
+	m.locked(set, func(one *setMemory) { doubts = slices.Clone(one.doubts) })
 	return doubts
+}
+
+// forgetDoubt forgets once that a machine may have been written or deleted: it has been read. Until then,
+// another key that looks at it reads it as well.
+func (m *memory) forgetDoubt(set types.UID, machine *mcm.Machine) {
+	m.locked(set, func(one *setMemory) {
+		if i := slices.Index(one.doubts, machine); i >= 0 {
+			one.doubts = slices.Delete(one.doubts, i, i+1)
+		}
+	})
 }
 
 // noteUnsure remembers a MachineSet that may have been written.

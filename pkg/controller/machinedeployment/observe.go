@@ -237,11 +237,12 @@ func (c *Controller) resolve(ctx context.Context, k key, set *mcm.MachineSet) er
 			errs = append(errs, fmt.Errorf("read machine set %s: %w", set.Name, err))
 		}
 	}
-	for _, m := range c.memory.takeDoubts(set.UID) {
+	for _, m := range c.memory.doubtsAbout(set.UID) {
 		if _, err := c.readMachine(ctx, m); !written.Answered(err) {
-			c.memory.noteDoubt(set.UID, m)
 			errs = append(errs, err)
+			continue
 		}
+		c.memory.forgetDoubt(set.UID, m)
 	}
 	return errors.Join(errs...)
 }
