@@ -66,6 +66,42 @@ var _ = Describe("A machine that cannot be made", func() {
 	})
 })
 
+var _ = Describe("A machine whose creation was not answered", func() {
+	It("is not created once more where a release sees it first", func() {
+		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
+			a.wrote(0)
+			a.Hold("machines", controllerUser)
+			lost := false
+			a.AfterWrite(func(w sim.Write) error {
+				if lost || w.User != controllerUser || w.Resource != "machines" || w.Verb != "create" {
+					return nil
+				}
+				lost = true
+				return answerLost
+			})
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if lost && r.User == controllerUser && r.Resource == "machinesets" && r.Verb == "get" {
+					before = 5 * time.Second
+				}
+				return before, 0
+			})
+			since := len(a.Writes())
+			a.patch(`{"spec":{"excessReplicas":2}}`)
+			time.Sleep(2 * time.Second)
+			a.Release("machines", controllerUser)
+			a.controller.ObserveUpdate(context.Background(), a.deployment())
+			time.Sleep(time.Minute)
+			created := 0
+			for _, w := range a.Writes()[since:] {
+				if w.Resource == "machines" && w.Effect == sim.Added {
+					created++
+				}
+			}
+			Expect(created).To(Equal(1))
+		})
+	})
+})
+
 var _ = Describe("A machine that cannot be released", func() {
 	It("does not keep other changes from being written, nor from being released once it can", func() {
 		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {

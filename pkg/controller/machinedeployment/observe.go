@@ -45,9 +45,11 @@ func (c *Controller) observe(ctx context.Context, k key) (plan.View, error) {
 	for i := range v.Sets {
 		set := &v.Sets[i]
 		set.Machines = machines[set.Object.UID]
-		c.memory.forgetNames(set.Object.UID, func(name string) bool {
-			return slices.ContainsFunc(set.Machines, func(m *mcm.Machine) bool { return m.Name == name })
-		})
+		if k.kind != releaseKind { // another key may be about to use the names
+			c.memory.forgetNames(set.Object.UID, func(name string) bool {
+				return slices.ContainsFunc(set.Machines, func(m *mcm.Machine) bool { return m.Name == name })
+			})
+		}
 	}
 	v.Orphans = machines[""]
 	if c.nodes != nil {
