@@ -23,7 +23,7 @@ var Reserve = Conditions{"Ready": {
 	{Name: Suspended, Status: True, Event: Suspended, Meaning: "`spec.suspend` is true, so no machines are requested."},
 	{Name: Hibernated, Status: True, Meaning: "The cluster is hibernated and has no reserve."},
 	{Name: NoRoom, Status: False, Event: NoRoom, Meaning: "Bounds leave no room for all machines.", Remedy: "raise max in the bounds, select more MachineDeployments, or request less"},
-	{Name: CannotBeMade, Status: False, Event: CannotBeMade, Meaning: "Machines cannot be created in some MachineDeployments, and the others have no room for them, or had no time yet to create them.",
+	{Name: CannotBeMade, Status: False, Event: CannotBeMade, Meaning: "Machines cannot be created in some MachineDeployments, and the others have no room for them or have not created them yet.",
 		Remedy: "see the condition ReserveReady of the MachineDeployments that the message names"},
 	{Name: NoPools, Status: False, Event: NoPools, Meaning: "`spec.pools` selects no MachineDeployment in the namespace of the Reserve.", Remedy: "correct names, labels or worker pools"},
 	{Name: MaximumUnknown, Status: False, Event: MaximumUnknown, Meaning: "The maximum of a MachineDeployment that Gardener created is unknown, so it gets no machines.",
@@ -32,6 +32,6 @@ var Reserve = Conditions{"Ready": {
 		Remedy: "remove the annotation"},
 	{Name: CapacityUnknown, Status: False, Event: CapacityUnknown, Meaning: "An amount is given in resources, but the capacity of a machine is unknown. The Reserve requests what it requested before.",
 		Remedy: "give the MachineClass a nodeTemplate with that capacity, wait for a ready Node, or request a resource that the Nodes offer"},
-	{Name: Invalid, Status: False, Event: Invalid, Meaning: "An amount, a schedule or the selector is invalid. The Reserve requests what it requested before. Or the annotation `dedicated` is invalid, or set where several MachineDeployments are selected, so that its machines are dedicated to nobody.",
+	{Name: Invalid, Status: False, Event: Invalid, Meaning: "An amount, a schedule or the selector is invalid, and the Reserve requests what it requested before. Or the annotation `dedicated` is invalid, or `spec.pools` selects several MachineDeployments, and the machines are dedicated to nobody.",
 		Remedy: "correct the field or the annotation in the message"},
 }}
