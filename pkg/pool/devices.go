@@ -64,7 +64,7 @@ func (s *Snapshot) CountDevices(source Source, classes []string) {
 func (s *Snapshot) devices(source Source, class string) (n int, unknown string) {
 	nodes := s.readyNodes()
 	if len(nodes) == 0 {
-		return 0, fmt.Sprintf("no Node is ready, which would show how many a machine has: wait for one, or add %s to virtualCapacity in the nodeTemplate of the MachineClass", machine.DevicesOf(class))
+		return 0, fmt.Sprintf("no Node is ready that shows how many a machine has: wait for one, or add %s to virtualCapacity in the nodeTemplate of the MachineClass", machine.DevicesOf(class))
 	}
 	for _, node := range nodes {
 		has, why := source.Devices(node.Name, class)

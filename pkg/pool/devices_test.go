@@ -100,7 +100,7 @@ var _ = DescribeTable("A machine has devices",
 	Entry("not as a Node has that is not ready", "devices.gpu=8", counts{"a/gpu": 4}, func(w *world) {
 		w.machine("new", "a")
 		w.node("a", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse })
-	}, "", "devices.gpu: no Node is ready, which would show how many a machine has: wait for one, or add devices.gpu to virtualCapacity in the nodeTemplate of the MachineClass"),
+	}, "", "devices.gpu: no Node is ready that shows how many a machine has: wait for one, or add devices.gpu to virtualCapacity in the nodeTemplate of the MachineClass"),
 	Entry("as the MachineClass declares, if no Node is ready", "devices.gpu=8", counts{}, declaring(2), "gpu=2 ", ""),
 	Entry("as the MachineClass declares, until a driver has started", "devices.gpu=8", counts{"a/gpu": "being replaced"}, func(w *world) {
 		declaring(2)(w)

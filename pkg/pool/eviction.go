@@ -167,7 +167,7 @@ func (e *Evictor) obstacle(pod *corev1.Pod, spent map[string]int) (reason, text 
 		return reason, "pod " + name + " " + text
 	}
 	if len(budgets) > 1 {
-		return PodDisruptionBudget, fmt.Sprintf("pod %s has two, %s and %s, and Kubernetes evicts no such pod", name, budgets[0].Name, budgets[1].Name)
+		return PodDisruptionBudget, fmt.Sprintf("pod %s has two of them, %s and %s, and Kubernetes does not evict such a pod: remove one", name, budgets[0].Name, budgets[1].Name)
 	}
 	for _, b := range budgets {
 		if !e.expected[name] {
@@ -227,7 +227,7 @@ func (e *Evictor) unclear(pod *corev1.Pod) string {
 	case e.unknown != "":
 		return e.unknown
 	case n > maxBudgets:
-		return fmt.Sprintf("namespace %s has more than %d of them, too many to check", pod.Namespace, maxBudgets)
+		return fmt.Sprintf("namespace %s has more than %d, too many to check", pod.Namespace, maxBudgets)
 	case n > 0 && !fit.LabelsKnown(pod):
 		return fmt.Sprintf("pod %s is too large to find its budget", nameOf(pod))
 	}

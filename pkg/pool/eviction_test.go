@@ -148,7 +148,7 @@ var _ = DescribeTable("Pods stay that cluster-autoscaler begins to drain, though
 	Expect(pool.NewEvictor(pool.EvictionRule{}, budgets, "", noon).WhyNot(pods...)).To(Equal(why))
 },
 	Entry("of one budget that does not allow all of them", "PodDisruptionBudget: default/b allows no eviction of pod default/web", webBudget(1), web(), web()),
-	Entry("of two budgets", "PodDisruptionBudget: pod default/web has two, b and c, and Kubernetes evicts no such pod", []pool.Budget{budget("b", "default", 1), budget("c", "default", 1)}, web()),
+	Entry("of two budgets", "PodDisruptionBudget: pod default/web has two of them, b and c, and Kubernetes does not evict such a pod: remove one", []pool.Budget{budget("b", "default", 1), budget("c", "default", 1)}, web()),
 	Entry("that are safe to evict, if their budget allows none", "PodDisruptionBudget: default/b allows no eviction of pod default/web", webBudget(0), web(safe("true"))),
 	Entry("that count as a DaemonSet's, if their budget allows none", "PodDisruptionBudget: default/b allows no eviction of pod default/web", webBudget(0), web(noted(similar.DaemonSetPod, "true"))),
 	Entry("of kube-system on local storage, after an hour, too", "LocalStorage: pod kube-system/web has local storage in its volume tmp", nil, web(system, emptyDir("tmp"))),
@@ -204,7 +204,7 @@ var _ = Describe("An evictor", func() {
 			many = append(many, pool.Budget{Namespace: "default", Name: fmt.Sprint(i), Selector: labels.Nothing()})
 		}
 		Expect(pool.NewEvictor(pool.EvictionRule{}, many[:1000], "", noon).WhyNot(web())).To(BeEmpty())
-		Expect(pool.NewEvictor(pool.EvictionRule{}, many, "", noon).WhyNot(web())).To(Equal("PodDisruptionBudget: namespace default has more than 1000 of them, too many to check"))
+		Expect(pool.NewEvictor(pool.EvictionRule{}, many, "", noon).WhyNot(web())).To(Equal("PodDisruptionBudget: namespace default has more than 1000, too many to check"))
 	})
 
 	It("finds the budgets that machines share, with what each takes of them", func() {

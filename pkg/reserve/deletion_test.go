@@ -93,7 +93,7 @@ var _ = Describe("Patience (5)", func() {
 		w.view.SurplusSince = start.Add(-w.view.Patience)
 		plan := Decide(w.view)
 		Expect(plan.Summary.Reason).To(Equal(SurplusServing))
-		Expect(plan.Summary.Message).To(HaveSuffix("; no machine is drained, because each candidate runs a pod that must not be evicted now (NotSafeToEvict: pod default/x must not be evicted, on machine b); the first empty one enters the reserve"))
+		Expect(plan.Summary.Message).To(HaveSuffix("; no machine is drained, because each one runs a pod that must not be evicted now (NotSafeToEvict: pod default/x must not be evicted, on machine b); the first empty one enters the reserve"))
 		w.machine("a").Protected, w.machine("a").Pinned = true, ""
 		Expect(Decide(w.view).Summary.Message).To(Equal(plan.Summary.Message), "a machine that must stay anyway changes nothing")
 		w.machine("b").Protected, w.machine("c").Protected = true, true
@@ -157,7 +157,7 @@ var _ = Describe("Reserve that cannot be made (10)", func() {
 		Expect(w.view.Machines).To(HaveLen(3))
 		plan := Decide(w.view)
 		Expect(plan.Summary.Reason).To(Equal(CannotBeMade))
-		Expect(plan.Summary.Message).To(HavePrefix("3 of 3 machines serve, 0 of 3 in reserve, 0 of these ready; failures in a row: 1"))
+		Expect(plan.Summary.Message).To(HavePrefix("3 of 3 machines serve, 0 of 3 in reserve, 0 of these ready; failures to create machines in a row: 1"))
 		Expect(plan.Again).To(BeNumerically("~", time.Minute, 10*time.Second))
 
 		w.view.Now = w.view.Now.Add(2 * time.Minute)

@@ -16,8 +16,8 @@ import (
 )
 
 // ErrUnknownCapacity is returned if an excess in resources cannot be converted to machines, because
-// the capacity of a machine is not known.
-var ErrUnknownCapacity = errors.New("capacity of a machine is not known")
+// the capacity of a machine is unknown.
+var ErrUnknownCapacity = errors.New("capacity of a machine is unknown")
 
 // Wishes are the places where an excess can be requested.
 type Wishes = pool.Wishes
@@ -65,7 +65,7 @@ func CapacityAdvice(allocatable corev1.ResourceList, unknown pool.Unknown) strin
 	if len(allocatable) == 0 {
 		return "give the MachineClass a nodeTemplate with that capacity, or wait for a ready Node"
 	}
-	return "its machines do not offer that resource; request another one, or make the Nodes offer it (if none is ready yet, add it to the nodeTemplate of the MachineClass)"
+	return "its machines do not offer that resource: request another one, or make the Nodes offer it (if none is ready yet, add it to the nodeTemplate of the MachineClass)"
 }
 
 // MachineCount converts an excess to machines, rounded up: enough to cover each part of it. The
@@ -96,7 +96,7 @@ func machinesFor(amount machine.ResourceExcess, replicas int, allocatable corev1
 	}
 	each := allocatable[amount.Name]
 	if each.Sign() <= 0 {
-		return 0, fmt.Errorf("turn %s into machines: %w", amount, ErrUnknownCapacity)
+		return 0, fmt.Errorf("convert %s to machines: %w", amount, ErrUnknownCapacity)
 	}
 	if amount.Percent != nil {
 		return percent(*amount.Percent, replicas), nil

@@ -54,7 +54,7 @@ const (
 	SurplusServing Reason = reason.SurplusServing
 	// AwaitingDeletion: leaving machines take the room below max.
 	AwaitingDeletion Reason = reason.AwaitingDeletion
-	// RollingOut: the excess changes after the rollout.
+	// RollingOut: the reserve changes its size after the rollout.
 	RollingOut Reason = reason.RollingOut
 	// CannotBeMade: reserve machines could not be created. They are tried again.
 	CannotBeMade Reason = reason.CannotBeMade
@@ -125,25 +125,25 @@ func (r *round) message(t counts, reason Reason) string {
 	case AtMax, AboveMax:
 		return fmt.Sprintf("%s; max %d leaves room for %d of the %d desired", text, r.max, r.excess, r.view.Wish)
 	case CannotBeMade:
-		return fmt.Sprintf("%s; failures in a row: %d, next try after %s",
+		return fmt.Sprintf("%s; failures to create machines in a row: %d, next try after %s",
 			text, r.plan.Retry.Failures, r.plan.Retry.Until.UTC().Format(time.RFC3339))
 	case ReplicasLowered:
 		if r.plan.Lowered.Lasting {
-			return fmt.Sprintf("%s; replicas include the reserve, and Gardener reduced them to %d, which counts as max until they or the bounds are raised",
+			return fmt.Sprintf("%s; Gardener reduced replicas, which include the reserve, to %d; this counts as max until replicas or the bounds are raised",
 				text, r.replicas+r.plan.Applied.Counted)
 		}
-		return fmt.Sprintf("%s; replicas include the reserve, and a client reduced them to %d: next try to reach %d after %s",
+		return fmt.Sprintf("%s; a client reduced replicas, which include the reserve, to %d; next try to reach a reserve of %d after %s",
 			text, r.replicas+r.plan.Applied.Counted, r.view.Wish, r.plan.Lowered.Until.UTC().Format(time.RFC3339))
 	case SurplusServing:
 		return text + "; " + r.surplusMessage()
 	}
 	return text + "; " + map[Reason]string{
-		Shrinking:         "waiting for surplus machines to be deleted",
+		Shrinking:         "surplus machines are being deleted",
 		Protected:         "some are preserved, or have a deletion priority above the default",
-		Unhealthy:         "machines that are Unknown or Failed take the other places",
+		Unhealthy:         "the other places are taken by machines in phase Unknown or Failed",
 		AwaitingDeletion:  "waiting for deletions to finish",
-		RollingOut:        "the excess changes after the rollout",
-		RestoringReplicas: "a client named a reserve machine for deletion, so replicas are being restored",
+		RollingOut:        "the reserve changes its size after the rollout",
+		RestoringReplicas: "a client marked a reserve machine for deletion, so replicas are being restored",
 	}[reason]
 }
 
@@ -153,7 +153,7 @@ func (r *round) surplusMessage() string {
 		return "no machine is drained while so many Nodes of the cluster are not ready; the first empty one enters the reserve"
 	}
 	if why := r.pinned(); why != "" && r.isImpatient() {
-		return "no machine is drained, because each candidate runs a pod that must not be evicted now (" + why + "); the first empty one enters the reserve"
+		return "no machine is drained, because each one runs a pod that must not be evicted now (" + why + "); the first empty one enters the reserve"
 	}
 	return "the first empty machine enters the reserve; after --surplus-patience, one is drained"
 }

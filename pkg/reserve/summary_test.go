@@ -38,18 +38,18 @@ var _ = DescribeTable("A summary says",
 		return w.view
 	}(), "3 of 3 machines serve, 1 of 1 in reserve, 1 of these ready; max 4 leaves room for 1 of the 3 desired"),
 	Entry("which reduction counts until when", reduced(),
-		"5 of 5 machines serve, 2 of 2 in reserve, 2 of these ready; replicas include the reserve, and a client reduced them to 7: next try to reach 3 after 2026-01-01T00:01:00Z"),
+		"5 of 5 machines serve, 2 of 2 in reserve, 2 of these ready; a client reduced replicas, which include the reserve, to 7; next try to reach a reserve of 3 after 2026-01-01T00:01:00Z"),
 	Entry("which reduction counts for ever", func() View {
 		v := reduced()
 		v.Lowered.Lasting = true
 		return v
-	}(), "5 of 5 machines serve, 2 of 2 in reserve, 2 of these ready; replicas include the reserve, and Gardener reduced them to 7, which counts as max until they or the bounds are raised"),
+	}(), "5 of 5 machines serve, 2 of 2 in reserve, 2 of these ready; Gardener reduced replicas, which include the reserve, to 7; this counts as max until replicas or the bounds are raised"),
 	Entry("when what could not be made is tried again", func() View {
 		w := settled(3, 0, Unbounded)
 		w.view.Wish = 1
 		w.view.Retry = Retry{Failures: 2, Until: start.Add(2 * time.Minute)}
 		return w.view
-	}(), "3 of 3 machines serve, 0 of 1 in reserve, 0 of these ready; failures in a row: 2, next try after 2026-01-01T00:02:00Z"),
+	}(), "3 of 3 machines serve, 0 of 1 in reserve, 0 of these ready; failures to create machines in a row: 2, next try after 2026-01-01T00:02:00Z"),
 )
 
 var _ = DescribeTable("The reason of a reserve of one of three that serve is",

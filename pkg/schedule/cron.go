@@ -63,7 +63,7 @@ func ParseCron(text string) (Cron, error) {
 	}
 	c.eitherDay = texts[2][0] != '*' && texts[4][0] != '*'
 	if !c.eitherDay && !c.canOccur() {
-		return Cron{}, fmt.Errorf("time %q: no month that it names has such a day", text)
+		return Cron{}, fmt.Errorf("time %q: none of its months has such a day", text)
 	}
 	return c, nil
 }

@@ -112,8 +112,8 @@ var _ = DescribeTable("A cron time that is wrong says what to write (law 7)",
 	Entry("a sign", "+5 7 * * *", "numbers from 0 to 59"),
 	Entry("an empty part", "1,,2 7 * * *", "numbers from 0 to 59"),
 	Entry("a huge step", "*/99999999999999999999 7 * * *", "a number from 1"),
-	Entry("a date that never comes", "0 0 30 2 *", "no month that it names has such a day"),
-	Entry("nor in short months", "0 0 31 4,6,9,11 *", "no month that it names has such a day"),
+	Entry("a date that never comes", "0 0 30 2 *", "none of its months has such a day"),
+	Entry("nor in short months", "0 0 31 4,6,9,11 *", "none of its months has such a day"),
 )
 
 var _ = DescribeTable("A window that is wrong says what to write",

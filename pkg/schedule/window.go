@@ -47,7 +47,7 @@ func Parse(start, end, duration, zone string) (w Window, err error) {
 func location(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name) // UTC for an empty name
 	if err != nil || name == "Local" {
-		return nil, fmt.Errorf("time zone %.64q is not known: name one of the IANA database, for example Europe/Berlin", name)
+		return nil, fmt.Errorf("time zone %.64q is unknown: use a name of the IANA database, for example Europe/Berlin", name)
 	}
 	return zone, nil
 }

@@ -102,7 +102,7 @@ var _ = Describe("A group of pods that start together", Label("ours", "podgroups
 		g := p.gang(ctx, "short", 3)
 		g.waits(ctx, 1)
 		Expect(kubectl(ctx, "get", "events", "--field-selector=involvedObject.kind=PodGroup,involvedObject.name=short")).
-			To(ContainSubstring("For 3 pods to start together, the reserve lacks 1 machine of MachineDeployment " + namespace + "/gang-short (zone gang-short, max is 3)"))
+			To(ContainSubstring("3 pods must start together, and the reserve lacks 1 machine of MachineDeployment " + namespace + "/gang-short (zone gang-short, max is 3)"))
 		p.setBounds(ctx, "1:4:3")
 		g.starts(ctx)
 		Expect(p.replicas(ctx)).To(Equal(4))

@@ -169,7 +169,7 @@ var _ = Describe("A reserve", Label("ours"), func() {
 					}
 				}
 				return "", nil
-			}).Should(Or(Equal("written over"), ContainSubstring("is written by e2e.test and has no effect")))
+			}).Should(Or(Equal("written over"), ContainSubstring("e2e.test writes spec.excessReplicas, which has no effect")))
 		}
 		Consistently(func() (*int32, error) { md, err := p.deployment(ctx); return md.Spec.ExcessReplicas, err }, "3s").Should(HaveValue(BeEquivalentTo(3)))
 		Expect(p.resting(ctx, 2, 1, "Complete")).To(Succeed())

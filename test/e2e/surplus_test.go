@@ -41,7 +41,7 @@ var _ = Describe("In the long run, more machines that serve than replicas", Labe
 			p.work(ctx, 1, notSafeToEvict)
 		}, func() { p.moreWork(ctx, 2) })
 		before, busy := namesOf(p.machines(ctx)), p.busy(ctx)
-		Eventually(p.message(ctx)).WithContext(ctx).Should(ContainSubstring("no machine is drained, because each candidate runs a pod that must not be evicted"))
+		Eventually(p.message(ctx)).WithContext(ctx).Should(ContainSubstring("no machine is drained, because each one runs a pod that must not be evicted"))
 		p.undisturbed(ctx, before, busy)
 
 		freed := p.podOn(ctx, busy[0])
@@ -62,7 +62,7 @@ var _ = Describe("In the long run, more machines that serve than replicas", Labe
 		}, func() { p.moreWork(ctx, 2) })
 		before, busy := namesOf(p.machines(ctx)), p.busy(ctx)
 		p.undisturbed(ctx, before, busy)
-		Eventually(p.message(ctx)).WithContext(ctx).Should(ContainSubstring("no machine is drained, because each candidate runs a pod that must not be evicted now"))
+		Eventually(p.message(ctx)).WithContext(ctx).Should(ContainSubstring("no machine is drained, because each one runs a pod that must not be evicted now"))
 
 		p.budget(ctx, "guarded-careful", 1)
 		p.rests(ctx, 3, 1, "Complete")

@@ -233,7 +233,7 @@ var _ = Describe("The controller", func() {
 			Expect(d.Spec.ExcessReplicas).To(BeNil())
 			Expect(d.Spec.ReserveWitness).To(BeFalse())
 			Expect(d.Annotations).NotTo(HaveKey(api.WantedExcessAnnotation))
-			Expect(a.heard()).To(ContainElement("Normal ExcessRemoved spec.excessReplicas was removed, which means 0"))
+			Expect(a.heard()).To(ContainElement("Normal ExcessRemoved spec.excessReplicas was removed, so no excess is requested"))
 			Expect(a.counted("evenkeel_reserve_restorations_total")).To(BeEquivalentTo(1), "the one before")
 		})
 	})

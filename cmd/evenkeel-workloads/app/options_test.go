@@ -34,7 +34,7 @@ var _ = Describe("Options", func() {
 		Entry("a lease shorter than its renewal", "--leader-elect-lease-duration", "--leader-elect-lease-duration=5s"),
 		Entry("half a certificate", "belong together", "--secure-metrics-address=127.0.0.1:1", "--secure-metrics-key-file=a"),
 		Entry("no clusters", "below 1", "--federation-max-clusters=0"),
-		Entry("leave for what is not known", `"exec" is none of`, "--federation-allow-in-kubeconfigs=http,exec"),
+		Entry("leave for what is not known", `"exec" is unknown`, "--federation-allow-in-kubeconfigs=http,exec"),
 		Entry("no such registry", "neither secrets nor clusterprofiles", "--federation-registry=karmada"),
 		Entry("programs for what is no profile", "needs --federation-registry=clusterprofiles", "--clusterprofile-provider-file=/dev/null"),
 		Entry("no file of programs", "no such file", "--federation-registry=clusterprofiles", "--clusterprofile-provider-file=/nowhere"),

@@ -138,7 +138,7 @@ func broken() overview.Overview {
 		{Namespace: "default", Name: "night", Next: &overview.Change{At: now.Add(7 * time.Hour), Wanted: 3}, Ready: overview.Condition{Status: "True", Reason: "NotRequested", Message: "no machines are requested now"}},
 		{
 			Namespace: "default", Name: "office-hours", Wanted: 5, Current: 4, ReadyMachines: 3, Active: []string{"day"}, Next: &overview.Change{At: now.Add(7 * time.Hour), Wanted: 2},
-			Ready: overview.Condition{Status: "False", Reason: "CannotBeMade", Message: "3 of 5 machines are ready in 3 MachineDeployments; machines cannot be created in pool-z1, so others replace them where they can; active: day"},
+			Ready: overview.Condition{Status: "False", Reason: "CannotBeMade", Message: "3 of 5 machines are ready in 3 MachineDeployments; machines cannot be created in pool-z1, and other MachineDeployments replace only some of them; active: day"},
 		},
 	}
 	v.Buffers = []overview.Buffer{

@@ -67,11 +67,11 @@ func newGarden(clients Clients, o Options, changed func()) *garden {
 		clients: clients, namespace: o.Namespace, clock: o.Clock, changed: changed, workersRead: o.WorkersRead, absent: clients.Garden == nil, rights: o.Rights,
 		workersRule: access.Rule{
 			Cluster: "control", Resource: workers.GroupResource(), Namespace: o.Namespace,
-			Without: "Minimum and maximum of a pool come from the worker annotation " + v1alpha1.BoundsAnnotation + " and not from the Worker",
+			Without: "Evenkeel reads minimum and maximum of a pool from the worker annotation " + v1alpha1.BoundsAnnotation + " instead of the Worker",
 		},
 		clustersRule: access.Rule{
 			Cluster: "control", Resource: clusters.GroupResource(), Name: o.Namespace,
-			Without: "The Shoot counts as hibernated while replicas of all its MachineDeployments are 0",
+			Without: "Evenkeel considers the Shoot hibernated only while replicas of all its MachineDeployments are 0",
 		},
 	}
 }

@@ -121,7 +121,7 @@ func (c *Controller) countReplicas(ctx context.Context, t plan.Target, s scale, 
 		t.Counted, t.Counts = true, s.counts
 	}
 	if isEmptySelector(l.pods) || isEmptySelector(l.machines) {
-		err = errors.New("its selector is empty and would match everything: give the workload a selector, or set the target's observer to Status")
+		err = errors.New("its selector is empty and would match all pods: give the workload a selector, or set the target's observer to Status")
 	}
 	if err != nil {
 		l = look{}

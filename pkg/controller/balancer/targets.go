@@ -375,7 +375,7 @@ func observer(t plan.Target, s scale) (v1alpha1.Observer, error) {
 	case v1alpha1.StatusObserver:
 		return o, nil
 	default:
-		return possible, fmt.Errorf("it has no %s that the observer %s could select: remove observer from the target, or set it to Status", strings.ToLower(string(o)), o)
+		return possible, fmt.Errorf("it has no %s, which the observer %s needs: remove observer from the target, or set it to Status", strings.ToLower(string(o)), o)
 	}
 }
 

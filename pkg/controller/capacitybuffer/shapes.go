@@ -50,7 +50,7 @@ const (
 
 // ruleOf returns the right to read a kind.
 func ruleOf(kind string) access.Rule {
-	return access.Rule{Cluster: "target", Resource: resources[kind], Without: "CapacityBuffers that need a " + kind + " have no chunks"}
+	return access.Rule{Cluster: "target", Resource: resources[kind], Without: "CapacityBuffers that refer to a " + kind + " have no chunks"}
 }
 
 var resources = map[string]schema.GroupResource{

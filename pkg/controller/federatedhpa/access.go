@@ -124,7 +124,7 @@ const (
 // kubeconfig returns a kubeconfig that runs the program to reach the cluster.
 func (p Provider) kubeconfig(o offer) ([]byte, error) {
 	if !strings.HasPrefix(o.Cluster.Server, "https://") {
-		return nil, fmt.Errorf("its server is %q, but credentials are sent only over https", o.Cluster.Server)
+		return nil, fmt.Errorf("its server is %q: use https, because credentials are not sent otherwise", o.Cluster.Server)
 	}
 	run := *p.ExecConfig.DeepCopy()
 	run.InteractiveMode = clientcmdv1.NeverExecInteractiveMode
@@ -194,7 +194,7 @@ const (
 func (a Allowed) Validate() error {
 	for _, word := range a {
 		if known := []string{AllowHTTP, AllowInsecure, AllowProxy}; !slices.Contains(known, word) {
-			return fmt.Errorf("%q is none of %s", word, strings.Join(known, ", "))
+			return fmt.Errorf("%q is unknown: use %s", word, strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -212,7 +212,7 @@ func kubeconfig(text []byte, programs bool, allowed Allowed) (*rest.Config, erro
 	}
 	loaded, err := clientcmd.Load(text)
 	if err != nil {
-		return nil, errors.New("read kubeconfig: it is none")
+		return nil, errors.New("read kubeconfig: not a kubeconfig")
 	}
 	var outside, unsafe []string
 	for _, user := range loaded.AuthInfos {

@@ -92,7 +92,7 @@ func (k *kinds) informerOf(gvk schema.GroupVersionKind) cache.SharedIndexInforme
 	return nil
 }
 
-var tooManyKinds = plan.Hold{Reason: "TooManyKinds", Message: fmt.Sprintf("objects scale more than %d kinds in this cluster", maxKinds)}
+var tooManyKinds = plan.Hold{Reason: "TooManyKinds", Message: fmt.Sprintf("objects scale more than %d kinds in this cluster: remove objects that scale other kinds", maxKinds)}
 
 // forget removes a kind that no object scales any more.
 func (k *kinds) forget(gvk schema.GroupVersionKind) {
@@ -154,7 +154,7 @@ func (k *kinds) discover(ctx context.Context, gvk schema.GroupVersionKind) (sche
 			}
 		}
 	}
-	return schema.GroupVersionResource{}, plan.Hold{Reason: plan.NoSuchKind, Message: fmt.Sprintf("the cluster has no kind %s in %s", gvk.Kind, gvk.GroupVersion())}, askAgain
+	return schema.GroupVersionResource{}, plan.Hold{Reason: plan.NoSuchKind, Message: fmt.Sprintf("the cluster has no kind %s in %s: correct scaleTargetRef, or install the kind", gvk.Kind, gvk.GroupVersion())}, askAgain
 }
 
 // watchKind caches a kind if the limit allows one more, and returns when to ask again. The caller
@@ -215,7 +215,7 @@ func (k *kinds) refused(gvk schema.GroupVersionKind, informer cache.SharedIndexI
 		return
 	}
 	k.stopKind(gvk)
-	found.fault = plan.Hold{Reason: "ListRefused", Message: "the workloads of the cluster cannot be read: " + err.Error()}
+	found.fault = plan.Hold{Reason: "ListRefused", Message: "the hub cannot list the workloads of the cluster: " + err.Error()}
 	k.mu.Unlock()
 	k.member.loop.AddAfter(kindKey(gvk), askAgain)
 	k.member.changed()

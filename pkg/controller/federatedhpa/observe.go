@@ -147,7 +147,7 @@ func doubtNames(clusters []plan.Cluster, o *v1alpha1.FederatedHorizontalPodAutos
 // doubtAbout returns the fault of a cluster that may be the same as one with a share.
 func doubtAbout(c plan.Cluster, what string) plan.Hold {
 	if c.Registered {
-		return plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s may have the same %s, and has yet to be read", c.Name, what)}
+		return plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s may have the same %s, and has not been read yet", c.Name, what)}
 	}
 	return plan.Hold{Reason: sameCluster, Message: fmt.Sprintf("cluster %s may have the same %s, and is no longer registered: register it again, or list it in spec.unreachable.released", c.Name, what)}
 }
@@ -362,7 +362,7 @@ func (m *member) lookAtAutoscaler(c *plan.Cluster, o *v1alpha1.FederatedHorizont
 		other, ok := unstructuredOf(item)
 		c.Workload.Autoscaled = c.Workload.Autoscaled || ok && !isOwned(o, other)
 		if ok && other.GetName() != o.Name {
-			c.Foreign = plan.Hold{Reason: "AutoscaledTwice", Message: fmt.Sprintf("autoscaler %s scales the same workload, and two autoscalers disable each other: remove one", other.GetName())}
+			c.Foreign = plan.Hold{Reason: "AutoscaledTwice", Message: fmt.Sprintf("autoscaler %s scales the same workload, and two autoscalers disable each other: remove it", other.GetName())}
 		}
 	}
 }
@@ -440,7 +440,7 @@ func (m *member) lookAtWorkload(c *plan.Cluster, o *v1alpha1.FederatedHorizontal
 	}
 	if !found || !ok {
 		if c.Workload.Fault = n.placed; n.placed == (plan.Hold{}) {
-			c.Workload.Fault = plan.Hold{Reason: "NoWorkload", Message: "the workload does not exist in the cluster, so its autoscaler waits; other clusters get its share if they need it for longer than rebalance.startTimeoutSeconds"}
+			c.Workload.Fault = plan.Hold{Reason: "NoWorkload", Message: "the workload does not exist in the cluster: deploy it there, or use placement; after rebalance.startTimeoutSeconds, other clusters get its share if they need it"}
 		}
 		return
 	}

@@ -173,7 +173,7 @@ func blueprintOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) (blueprint, error
 	}
 	for i, m := range b.typed.Metrics {
 		if m.Type == "" {
-			return blueprint{}, fmt.Errorf("spec.metrics[%d]: no type", i)
+			return blueprint{}, fmt.Errorf("spec.metrics[%d]: type is missing", i)
 		}
 	}
 	return b, nil
@@ -255,7 +255,7 @@ func workloadOf(o *v1alpha1.FederatedHorizontalPodAutoscaler) (*unstructured.Uns
 	}
 	u := &unstructured.Unstructured{Object: content}
 	if u.GetName() != o.Spec.ScaleTargetRef.Name {
-		return nil, "", fmt.Errorf("spec.placement.template: its name is not that of scaleTargetRef")
+		return nil, "", fmt.Errorf("spec.placement.template: use the name in scaleTargetRef")
 	}
 	unstructured.RemoveNestedField(content, "spec", "replicas")
 	unstructured.RemoveNestedField(content, "status")

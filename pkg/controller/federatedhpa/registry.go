@@ -287,7 +287,7 @@ func (a Access) registration(u *unstructured.Unstructured, allowed Allowed) Regi
 	}
 	provider, offer, found := a.choose(is.Status)
 	if !found {
-		r.Fault = plan.Hold{Reason: "NoAccess", Message: fmt.Sprintf("no Secret with the label %s=%s holds a kubeconfig for this profile, and no configured provider is among the access providers of its status: %s", ProfileLabel, r.Name, is.Status)}
+		r.Fault = plan.Hold{Reason: "NoAccess", Message: fmt.Sprintf("no Secret with the label %s=%s holds a kubeconfig for this profile, and the hub has none of the access providers in its status: %s", ProfileLabel, r.Name, is.Status)}
 		return r
 	}
 	text, err := provider.kubeconfig(offer)

@@ -293,7 +293,7 @@ var _ = Describe("A ClusterProfile", func() {
 		},
 		Entry("that offers nothing", profile(nil), "NoAccess", "there are none"),
 		Entry("that offers what the file lacks", profile([]any{way("a"), way("b")}), "NoAccess", "status: a, b"),
-		Entry("whose server takes credentials in the clear", profile([]any{way("cloud", func(c map[string]any) { c["server"] = "http://a" })}), "AccessInvalid", "only over https"),
+		Entry("whose server takes credentials in the clear", profile([]any{way("cloud", func(c map[string]any) { c["server"] = "http://a" })}), "AccessInvalid", "use https"),
 		Entry("that names a file of this machine", profile([]any{way("cloud", func(c map[string]any) { c["certificate-authority"] = "/etc/ca.crt" })}), "AccessInvalid", "certificate-authority"),
 		Entry("that goes through a proxy", profile([]any{way("cloud", proxied)}), "AccessInvalid", "has proxy-url, which --federation-allow-in-kubeconfigs does not allow"),
 		Entry("that is of another form", profile([]any{map[string]any{"name": "cloud", "cluster": "a"}}), "AccessInvalid", "read the status"),

@@ -163,7 +163,7 @@ func (m *member) carryOut(ctx context.Context, key string) {
 	m.changed(key)
 }
 
-var errUnclaimed = errors.New("it was not sent, because a preceding write has to be confirmed first")
+var errUnclaimed = errors.New("not sent: a preceding write must be confirmed first")
 
 // sendOrder sends one order to a cluster.
 func sendOrder(ctx context.Context, client dynamic.ResourceInterface, o plan.Order, name string, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {

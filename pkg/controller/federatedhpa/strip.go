@@ -147,7 +147,7 @@ func stripAutoscaler(item any) (any, error) {
 // maxCached limits what is cached of one cluster, in bytes as weightOf counts them.
 const maxCached = 32 << 20
 
-var tooMuchCached = plan.Hold{Reason: "TooManyObjects", Message: "the cluster has more autoscalers and workloads than the hub reads from one cluster; the hub watches it again once its kubeconfig is replaced"}
+var tooMuchCached = plan.Hold{Reason: "TooManyObjects", Message: "the cluster has more autoscalers and workloads than the hub reads from one cluster: remove objects there, and then replace its kubeconfig"}
 
 // weight counts how much is cached of a cluster.
 type weight struct {

@@ -106,12 +106,12 @@ func (a *application) confirm(ctx context.Context, set *mcm.MachineSet) error {
 	live, err := a.client.MachineSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return conflictError("machinesets", set.Name, "it does not exist any more")
+		return conflictError("machinesets", set.Name, "it no longer exists")
 	case err != nil:
 		return fmt.Errorf("read machine set %s: %w", set.Name, err)
 	}
 	if a.writtenSets.Record(live); live.UID != set.UID || live.ResourceVersion != a.current[set.UID].ResourceVersion {
-		return conflictError("machinesets", set.Name, "it has changed since it was decided about")
+		return conflictError("machinesets", set.Name, "it has changed since the decision")
 	}
 	a.confirmed[set.UID] = true
 	return nil

@@ -34,12 +34,12 @@ func (a *application) confirmDeployment(ctx context.Context) error {
 	live, err := a.client.MachineDeployments(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return conflictError("machinedeployments", d.Name, "it does not exist any more")
+		return conflictError("machinedeployments", d.Name, "it no longer exists")
 	case err != nil:
 		return fmt.Errorf("read machine deployment %s: %w", d.Name, err)
 	}
 	if a.writtenDeployments.Record(live); live.UID != d.UID || live.ResourceVersion != d.ResourceVersion {
-		return conflictError("machinedeployments", d.Name, "it has changed since it was decided about")
+		return conflictError("machinedeployments", d.Name, "it has changed since the decision")
 	}
 	a.confirmed[d.UID] = true
 	return nil

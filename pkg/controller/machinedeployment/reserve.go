@@ -147,7 +147,7 @@ func (c *Controller) reserveOf(v plan.View) *machinetaint.View {
 	if err := c.target.Err(c.nodes, r.pods); err != nil {
 		one.Unreachable = err.Error()
 	} else if !r.podsFilled() {
-		one.Unreachable = "the pods of the target cluster have yet to be read"
+		one.Unreachable = "the pods of the target cluster have not been read yet"
 	}
 	one.Unhealthy = r.settings.Unready.Exceeded(target.CountUnready(c.nodes))
 	if one.NeedsEvictions() {
@@ -304,7 +304,7 @@ func (a *application) free(ctx context.Context, leaving moves) error {
 		if has && a.clock.Since(a.begun) >= inFlight && a.memory.beginOpening(m.Before.UID) {
 			defer a.memory.endOpening(m.Before.UID)
 			if pool.BeingDeleted(a.writtenMachines.Newest(m.Before)) || a.memory.isGone(m.Before.UID) {
-				return conflictError("machines", m.Before.Name, "it has been deleted since it was looked at")
+				return conflictError("machines", m.Before.Name, "it has been deleted since it was read")
 			}
 			if err := a.open(ctx, n); err != nil {
 				return err

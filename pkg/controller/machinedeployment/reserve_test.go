@@ -405,7 +405,7 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 			time.Sleep(time.Hour)
 			Expect(c.spare()).To(HaveLen(1))
 			d := world.Stored[v1alpha1.MachineDeployment](c, deploymentGVR, fixture.Namespace, "pool")
-			Expect(machinetaint.Condition(d).Message).To(ContainSubstring("the pods of the target cluster have yet to be read"))
+			Expect(machinetaint.Condition(d).Message).To(ContainSubstring("the pods of the target cluster have not been read yet"))
 		})
 	})
 

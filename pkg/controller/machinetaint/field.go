@@ -84,7 +84,7 @@ func (w desired) conflictMessage(v View) string {
 	if w.lastWriter == "" || v.Memory.FieldConflict.Writes == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; spec.excessReplicas is written by %s and has no effect: bounds or the pool's excess count. Remove the field there", w.lastWriter)
+	return fmt.Sprintf("; %s writes spec.excessReplicas, which has no effect beside bounds or a pool's excess: remove the field there", w.lastWriter)
 }
 
 // FieldManager is the name with which the controller, as machine-controller-manager's, writes

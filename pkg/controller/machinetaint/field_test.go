@@ -119,9 +119,9 @@ var _ = Describe("A conflict about the field", func() {
 
 	It("is with the client that wrote the field last", func() {
 		older, newer := entry("gitops", "Apply", 3, claim), entry("kubectl", "Update", 9, claim)
-		Expect(machinetaint.New(fought(5, older, newer)).Report.Message).To(ContainSubstring("is written by kubectl and has no effect"))
-		Expect(machinetaint.New(fought(5)).Report.Message).To(ContainSubstring("is written by another client and has no effect"))
-		Expect(machinetaint.New(fought(5, entry("gitops", "Apply", 3, noClaim))).Report.Message).To(ContainSubstring("is written by another client"))
+		Expect(machinetaint.New(fought(5, older, newer)).Report.Message).To(ContainSubstring("kubectl writes spec.excessReplicas, which has no effect"))
+		Expect(machinetaint.New(fought(5)).Report.Message).To(ContainSubstring("another client writes spec.excessReplicas, which has no effect"))
+		Expect(machinetaint.New(fought(5, entry("gitops", "Apply", 3, noClaim))).Report.Message).To(ContainSubstring("another client writes spec.excessReplicas"))
 	})
 
 	It("doubles the delay of the next write", func() {
@@ -304,7 +304,7 @@ var _ = Describe("A field that shows what bounds come to", func() {
 				Expect(p.Again).To(And(BeNumerically(">", 0), BeNumerically("<=", time.Hour)))
 			}
 			if now > 0 {
-				Expect(p.Report.Message).To(ContainSubstring("spec.excessReplicas is written by gitops and has no effect"))
+				Expect(p.Report.Message).To(ContainSubstring("gitops writes spec.excessReplicas, which has no effect"))
 			}
 		}
 		Expect(writes).To(Equal([]int{0, 60, 180, 420, 900, 1860, 3780, 7380, 10980}))

@@ -325,7 +325,7 @@ func (v View) addEvictions(rule *reserve.View) {
 	}
 	if e == nil {
 		for i := range rule.Machines {
-			rule.Machines[i].Pinned = "its pods have yet to be read"
+			rule.Machines[i].Pinned = "its pods have not been read yet"
 		}
 		return
 	}
@@ -335,7 +335,7 @@ func (v View) addEvictions(rule *reserve.View) {
 		m := &rule.Machines[i]
 		m.Pinned = evictor.WhyNot(e.Pods[m.Name]...)
 		if v.Machines[i].Unseen {
-			m.Pinned = "its Node is not seen, and so are its pods"
+			m.Pinned = "its Node and pods cannot be seen"
 		}
 	}
 	rule.Budgets = evictor.Shared(e.Pods)

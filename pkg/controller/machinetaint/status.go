@@ -53,7 +53,7 @@ func newReport(v View, w desired, rule reserve.Plan, preparation func(Machine) P
 	case w.problem != nil:
 		r.Reason, r.Message = w.problem.reason, w.problem.message+"; until this is fixed, the reserve stays as it is: "+s.Message
 	case v.Unreachable != "" && s.Reason != reserve.NotWanted:
-		r.Reason, r.Message = ClusterUnreachable, v.Unreachable+"; until it answers, nothing changes that depends on Nodes or pods: "+s.Message
+		r.Reason, r.Message = ClusterUnreachable, v.Unreachable+"; until it answers, no machine enters or leaves the reserve: "+s.Message
 	case draining && s.Reserve > 0:
 		r.Reason, r.Message = Draining, "the reserve is being removed: "+s.Message
 	case s.Reason == reserve.NotWanted:
@@ -69,7 +69,7 @@ func newReport(v View, w desired, rule reserve.Plan, preparation func(Machine) P
 	case v.Pruned:
 		r.Message += "; the API server does not store spec.excessReplicas: install the CustomResourceDefinitions of this release, or use the annotation"
 	case v.WitnessPruned:
-		r.Message += "; the API server does not store spec.reserveWitness, so spec.excessReplicas is restored whoever removes it: install the CustomResourceDefinitions of this release"
+		r.Message += "; the API server does not store spec.reserveWitness, so spec.excessReplicas is restored even if you remove it: install the CustomResourceDefinitions of this release"
 	}
 	return r
 }
@@ -98,10 +98,10 @@ func (r *Report) addIncomplete(v View, preparation func(Machine) Preparation) {
 		r.Reason = Preparing
 	}
 	if waiting > 0 {
-		r.Message += fmt.Sprintf("; %d of these wait for the taint %s to be removed", waiting, taint)
+		r.Message += fmt.Sprintf("; %d of these still have the startup taint %s", waiting, taint)
 	}
 	if missing > 0 {
-		r.Message += fmt.Sprintf("; %d of these not prepared yet", missing)
+		r.Message += fmt.Sprintf("; %d of these are not prepared yet", missing)
 	}
 	if failure != "" {
 		r.Message += ": " + failure

@@ -216,7 +216,7 @@ func (c *Controller) create(ctx context.Context, one plan.Creation) (again time.
 	}
 	message := fmt.Sprintf("create pod in namespace %s: %v", one.Wish.Namespace, err)
 	if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "must specify a volume type") {
-		message = "the target cluster has no image volumes, by which images are pulled: they need Kubernetes 1.35"
+		message = "the target cluster has no image volumes, which pull the images: they need Kubernetes 1.35"
 	}
 	c.refused[key] = refusal{plan.Failure{Reason: plan.Refused, Message: message}, c.o.Clock.Now().Add(refusedFor)}
 	return time.Millisecond // the progress of the machine has changed

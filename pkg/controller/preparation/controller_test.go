@@ -403,7 +403,7 @@ var _ = Describe("Machines in reserve", func() {
 				return nil
 			})
 			w.ask(asked)
-			Expect(w.progress("r1")).To(Equal("0/1 Refused: the target cluster has no image volumes, by which images are pulled: they need Kubernetes 1.35"))
+			Expect(w.progress("r1")).To(Equal("0/1 Refused: the target cluster has no image volumes, which pull the images: they need Kubernetes 1.35"))
 		})
 	})
 

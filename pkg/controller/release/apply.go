@@ -111,7 +111,7 @@ func (c *Controller) recordRaise(ctx context.Context, d *v1alpha1.MachineDeploym
 func podsText(r plan.Raise) string {
 	switch {
 	case r.Uncreated == 0 && len(r.For) == 0:
-		return "pods that start together"
+		return "pods that must start together"
 	case r.Uncreated == 0:
 		return nameSome(r.For, "pod")
 	case len(r.For) == 0:

@@ -103,7 +103,7 @@ var _ = Describe("A PodGroup", func() {
 			Expect(c.replicas()).To(Equal("a=1"))
 			Expect(c.waiting()).To(Equal(3))
 			lacks := func(machines string) string {
-				return "ReserveTooSmall: For 3 pods to start together, the reserve lacks " + machines + " of MachineDeployment " + ns + "/a (zone a)"
+				return "ReserveTooSmall: 3 pods must start together, and the reserve lacks " + machines + " of MachineDeployment " + ns + "/a (zone a)"
 			}
 			Expect(c.events()).To(Equal([]string{lacks("2 machines")}))
 			c.patch("a", `{"spec":{"excessReplicas":2}}`)
@@ -246,7 +246,7 @@ var _ = Describe("A group of pods that Kueue admits", func() {
 			c.create(Pods(3, "g", 4000, admitted("g", "3"))...)
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=1"))
-			Expect(c.events()).To(Equal([]string{"ReserveTooSmall: For 3 pods to start together, the reserve lacks 1 machine of MachineDeployment " + ns + "/a (zone a)"}))
+			Expect(c.events()).To(Equal([]string{"ReserveTooSmall: 3 pods must start together, and the reserve lacks 1 machine of MachineDeployment " + ns + "/a (zone a)"}))
 		})
 	})
 

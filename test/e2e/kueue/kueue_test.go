@@ -84,7 +84,7 @@ value: 1000
 		Eventually(func(g Gomega) {
 			events, err := kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=ReserveTooSmall,involvedObject.kind=Pod"})
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(events.Items).To(ContainElement(HaveField("Message", "For 3 pods to start together, the reserve lacks 1 machine of MachineDeployment default/plain (zone plain, max is 2)")))
+			g.Expect(events.Items).To(ContainElement(HaveField("Message", "3 pods must start together, and the reserve lacks 1 machine of MachineDeployment default/plain (zone plain, max is 2)")))
 		}).Should(Succeed())
 		started := func() (int, error) { return running(ctx, labelled(groupLabel+"=plain")) }
 		Consistently(started, 2*time.Second).Should(BeZero())

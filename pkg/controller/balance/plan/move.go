@@ -158,7 +158,7 @@ func (r *round) obstacle(group []*zone, from, to *zone) string {
 	}
 	switch {
 	case to.move == nil && r.Now.Before(r.Memory.Paused[to.name]):
-		return "the last try with " + to.name + " failed"
+		return "the last machine for a move to " + to.name + " did not become ready"
 	case to.move != nil && to.health.reserve > 0 && to.health.open == 0:
 		return "the machines in reserve of " + to.name + " are cordoned"
 	}
@@ -382,7 +382,7 @@ func (r *round) finishMove(z *zone) {
 	z.next.applied = max(0, z.applied-1)
 	z.next.move, z.next.gone = nil, victim
 	z.next.why = "hand a replica over"
-	z.next.addEvent(Event{Reason: EventMoved, Message: fmt.Sprintf("Machine %s is deleted because its replica moved to %s", victim, takersText(z.move.To))})
+	z.next.addEvent(Event{Reason: EventMoved, Message: fmt.Sprintf("Deleting machine %s, because its replica moved to %s", victim, takersText(z.move.To))})
 	z.next.moves = 1
 }
 

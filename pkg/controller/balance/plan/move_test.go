@@ -42,7 +42,7 @@ var _ = Describe("What is uneven", func() {
 		w.mcm(&w.Members[1])
 		p := New(w.View)
 		Expect(writes(p)).To(Equal("a: r=3 applied-replicas=3 -move gone=a-0"))
-		Expect(of(p, "a").Events).To(Equal([]Event{{EventMoved, "Machine a-0 is deleted because its replica moved to b (1)"}}))
+		Expect(of(p, "a").Events).To(Equal([]Event{{EventMoved, "Deleting machine a-0, because its replica moved to b (1)"}}))
 		w.carry()
 		Expect(writes(New(w.View))).To(Equal("b: -move"))
 		w.rest()
@@ -308,7 +308,7 @@ var _ = Describe("A machine that was created for a move", func() {
 		v.Memory = p.Memory
 		p = New(v)
 		Expect(writes(p)).To(BeEmpty())
-		Expect(message(p, "a", ConditionBalanced)).To(Equal("the last try with b failed"))
+		Expect(message(p, "a", ConditionBalanced)).To(Equal("the last machine for a move to b did not become ready"))
 		Expect(p.Memory.Paused).To(Equal(v.Memory.Paused))
 		v.Now = v.Now.Add(5 * time.Minute)
 		p = New(v)
@@ -417,7 +417,7 @@ var _ = Describe("The condition of uneven members", func() {
 		}
 		p := New(v)
 		Expect(condition(p, "a", ConditionBalanced)).To(Equal("False NoMachineEligible"))
-		Expect(message(p, "a", ConditionBalanced)).To(Equal("no machine of a may go"))
+		Expect(message(p, "a", ConditionBalanced)).To(Equal("no machine of a can be removed"))
 		Expect(p.Blocks).To(Equal(map[string]string{"a": "NoMachineEligible"}))
 	})
 })

@@ -275,7 +275,7 @@ var _ = Describe("Work that users of the target cluster could make endless is bo
 		w.ask("b", 5)
 		p := New(w.View)
 		Expect(condition(p, "b", ConditionBalanced)).To(Equal("False PodsBound"))
-		Expect(message(p, "b", ConditionBalanced)).To(Equal("more than 500 kinds of pods wait, too many to check where each of them could run"))
+		Expect(message(p, "b", ConditionBalanced)).To(Equal("more than 500 different pods wait, too many to check where each of them could run"))
 		w.Waiting = w.Waiting[:501]
 		Expect(writes(New(w.View))).NotTo(ContainSubstring("move"))
 		w.Waiting = w.Waiting[:500]
@@ -330,7 +330,7 @@ var _ = Describe("Work that users of the target cluster could make endless is bo
 			v.Budgets = append(v.Budgets, budget(fmt.Sprint("q", i), 1))
 		}
 		Expect(condition(New(v), "a", ConditionBalanced)).To(Equal("False PodDisruptionBudget"))
-		Expect(message(New(v), "a", ConditionBalanced)).To(Equal("PodDisruptionBudget: namespace default has more than 1000 of them, too many to check"))
+		Expect(message(New(v), "a", ConditionBalanced)).To(Equal("PodDisruptionBudget: namespace default has more than 1000, too many to check"))
 		v.Budgets = v.Budgets[:1001]
 		Expect(condition(New(v), "a", ConditionBalanced)).To(Equal("False PodDisruptionBudget"))
 		v.Budgets = v.Budgets[:1000]

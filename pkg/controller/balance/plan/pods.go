@@ -62,7 +62,7 @@ func (p *places) obstacleFor(pod *fit.Pod, z *zone) fit.Obstacle {
 // growth comes before its pods.
 func (r *round) waitingPodBarred(from, to *zone) (string, bool) {
 	if len(r.shapes) > maxShapes {
-		return fmt.Sprintf("more than %d kinds of pods wait, too many to check where each of them could run", maxShapes), true
+		return fmt.Sprintf("more than %d different pods wait, too many to check where each of them could run", maxShapes), true
 	}
 	awaited := false
 	for _, pod := range r.shapes {
@@ -71,7 +71,7 @@ func (r *round) waitingPodBarred(from, to *zone) (string, bool) {
 		}
 		awaited = true
 		if o := r.places.obstacleFor(pod, to); o != fit.Fits {
-			return fmt.Sprintf("waiting pods could not run in %s: %s", to.name, obstacleText(o)), true
+			return fmt.Sprintf("waiting pods cannot run in %s: %s", to.name, obstacleText(o)), true
 		}
 	}
 	if awaited {
@@ -95,7 +95,7 @@ func (r *round) allPodsBound(from, to *zone) (string, bool) {
 			return "", false
 		}
 	}
-	return fmt.Sprintf("none of the pods in %s could run in %s", from.name, to.name), len(shapes) > 0
+	return fmt.Sprintf("none of the pods in %s can run in %s", from.name, to.name), len(shapes) > 0
 }
 
 // shapesOf returns one pod of each kind, and not many more than are considered.
@@ -113,7 +113,7 @@ func shapesOf(pods []*fit.Pod) []*fit.Pod {
 
 func obstacleText(o fit.Obstacle) string {
 	if o == fit.Undecided {
-		return "it cannot be told"
+		return "it has a requirement that Evenkeel does not know"
 	}
 	return string(o)
 }
@@ -142,7 +142,7 @@ func (r *round) victim(from, to *zone, promised string) (name, why string) {
 		}
 		why = cmp.Or(why, obstacle)
 	}
-	return "", cmp.Or(why, "no machine of "+from.name+" may go")
+	return "", cmp.Or(why, "no machine of "+from.name+" can be removed")
 }
 
 // compareTrueFirst orders true before false.
@@ -175,7 +175,7 @@ func (r *round) whyNotMovable(m Machine, to *zone) string {
 	}
 	room, ok := r.places.roomFor(to)
 	if !ok {
-		return "PodsBound: no node template is known for " + to.name
+		return "PodsBound: no node template known for " + to.name
 	}
 	node := m.Object.Labels[mcm.NodeLabelKey]
 	for _, pod := range m.Workload {
@@ -192,7 +192,7 @@ func (r *round) whyNotMovable(m Machine, to *zone) string {
 	}()
 	for _, pod := range m.Workload {
 		if o := room.Ask(pod, to.Fresh.Name); o != fit.Fits {
-			return fmt.Sprintf("PodsBound: pod %s could not run in %s: %s", pod.Name(), to.name, obstacleText(o))
+			return fmt.Sprintf("PodsBound: pod %s cannot run in %s: %s", pod.Name(), to.name, obstacleText(o))
 		}
 		room.Put(pod, to.Fresh.Name)
 		placed++

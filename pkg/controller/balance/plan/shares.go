@@ -101,7 +101,7 @@ func poolExcess(pool []*zone) (total int, said bool, trouble string) {
 		total, said = max(total, n), true
 	}
 	if !said && slices.ContainsFunc(pool, func(z *zone) bool { return z.misread() }) {
-		return 0, false, "no member has a valid excess"
+		return 0, false, "no MachineDeployment of the pool has a valid excess"
 	}
 	return total, said, ""
 }
@@ -285,7 +285,7 @@ func spreadVerdict(pool []*zone, total int, short int64) verdict {
 	ill := failingText(pool)
 	switch {
 	case short > 0 && slices.ContainsFunc(pool, func(z *zone) bool { return z.maxUnknown }):
-		return falseVerdict("MaximumUnknown", fmt.Sprintf("the maximum of this pool is not known, so there is no room for %d of the %d machines in reserve: "+
+		return falseVerdict("MaximumUnknown", fmt.Sprintf("the maximum of this pool is unknown, so there is no room for %d of the %d machines in reserve: "+
 			"set the worker annotation %s, for example \"3:9:4\" for minimum, maximum and excess", short, total, v1alpha1.BoundsAnnotation))
 	case short > 0:
 		return falseVerdict("NoRoom", fmt.Sprintf("there is no room for %d machines of the pool's excess of %d: raise max in the bounds, or lower the excess%s", short, total, ill))

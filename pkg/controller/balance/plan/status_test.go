@@ -218,14 +218,14 @@ var _ = DescribeTable("The condition of a pool's excess says", func(says, text s
 		"there is no room for 1 machines of the pool's excess of 4: raise max in the bounds, or lower the excess",
 		view(with(poolOf("4", 3), 0, bounds("1:6"))...)),
 	Entry("what has no room while a max is not known, be it one machine", "False MaximumUnknown",
-		"the maximum of this pool is not known, so there is no room for 1 of the 4 machines in reserve: "+
+		"the maximum of this pool is unknown, so there is no room for 1 of the 4 machines in reserve: "+
 			"set the worker annotation "+v1alpha1.BoundsAnnotation+", for example \"3:9:4\" for minimum, maximum and excess",
 		stockRights(view(with(poolOf("4", 3, 3), 0, bounds("1:6"))...))),
 	Entry("what has no room since zones fail", "False NoRoom",
 		"there is no room for 2 machines of the pool's excess of 4: raise max in the bounds, or lower the excess, because machines cannot be created in b",
 		view(with(with(poolOf("4", 3, 3), 0, bounds("1:5")), 1, failingReserve)...)),
 	Entry("what has no room while a max is not known", "False MaximumUnknown",
-		"the maximum of this pool is not known, so there is no room for 2 of the 4 machines in reserve: "+
+		"the maximum of this pool is unknown, so there is no room for 2 of the 4 machines in reserve: "+
 			"set the worker annotation "+v1alpha1.BoundsAnnotation+", for example \"3:9:4\" for minimum, maximum and excess",
 		stockRights(view(with(poolOf("4", 3, 3), 0, bounds("1:5"))...))),
 	Entry("that the cluster is hibernated", "True Hibernated", "the cluster is hibernated and has no reserve",
@@ -274,7 +274,7 @@ var _ = Describe("The condition of a pool's excess that cannot be counted", func
 
 	It("says so where no member has a valid one", func() {
 		p := New(view(NewMember("a", 3, Excess("many"), Labelled("p")), NewMember("b", 3, Labelled("p"))))
-		Expect(message(p, "b", ConditionShare)).To(Equal("no member has a valid excess"))
+		Expect(message(p, "b", ConditionShare)).To(Equal("no MachineDeployment of the pool has a valid excess"))
 	})
 })
 
@@ -295,12 +295,12 @@ var _ = DescribeTable("The condition of growth that stays where it is requested 
 	Entry("that no member has room, since it fails itself", "NoRoom",
 		"no similar MachineDeployment has room for the requested growth, because machines cannot be created in b, a",
 		view(NewMember("a", 6, ScaleUp, Applied(2), failingReserve), NewMember("b", 2, ScaleUp, Applied(2), failingReserve))),
-	Entry("that pods could not run elsewhere, rather than that there is no room", "PodsBound", "none of the pods in a could run in b",
+	Entry("that pods could not run elsewhere, rather than that there is no room", "PodsBound", "none of the pods in a can run in b",
 		view(NewMember("a", 6, ScaleUp, Applied(2), bounds("1:3"), holding(InZone("a"))), NewMember("b", 2, ScaleUp, Applied(2)))),
 	Entry("that a waiting pod could not run elsewhere, and why", "PodsBound",
-		"waiting pods could not run in b: "+string(fit.Elsewhere),
+		"waiting pods cannot run in b: "+string(fit.Elsewhere),
 		waiting(pod("x", "", InZone("a")), NewMember("a", 6, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2)))),
-	Entry("that a waiting pod might not run elsewhere", "PodsBound", "waiting pods could not run in b: it cannot be told",
+	Entry("that a waiting pod might not run elsewhere", "PodsBound", "waiting pods cannot run in b: it has a requirement that Evenkeel does not know",
 		waiting(pod("x", "", odd), NewMember("a", 6, ScaleUp, Applied(2)), NewMember("b", 2, ScaleUp, Applied(2)))),
 )
 
@@ -323,11 +323,11 @@ var _ = DescribeTable("The condition says why no machine of a member may go", fu
 		view(continuous("a", 3, holding(safe("false"))), created("b", 1))),
 	Entry("where pods would be lost", "NotReplicated", "NotReplicated: pod default/x has no controller and would not be recreated",
 		view(continuous("a", 3, holding(alone)), created("b", 1))),
-	Entry("where pods could not run elsewhere", "PodsBound", "PodsBound: pod default/x could not run in b: "+string(fit.Elsewhere),
+	Entry("where pods could not run elsewhere", "PodsBound", "PodsBound: pod default/x cannot run in b: "+string(fit.Elsewhere),
 		view(continuous("a", 3, holding(InZone("a"))), created("b", 1))),
-	Entry("where pods might not run elsewhere", "PodsBound", "PodsBound: pod default/x could not run in b: it cannot be told",
+	Entry("where pods might not run elsewhere", "PodsBound", "PodsBound: pod default/x cannot run in b: it has a requirement that Evenkeel does not know",
 		view(continuous("a", 3, holding(odd)), created("b", 1))),
-	Entry("where no node template is known for the other member", "PodsBound", "PodsBound: no node template is known for b",
+	Entry("where no node template is known for the other member", "PodsBound", "PodsBound: no node template known for b",
 		view(continuous("a", 3, holding()), created("b", 1, func(m *Member) { m.Fresh = nil }))),
 	Entry("by the machine that would go first", "NotSafeToEvict", "NotSafeToEvict: pod default/x must not be evicted",
 		view(continuous("a", 3, holding(InZone("a")), func(m *Member) { m.Machines[1].Workload[0] = pod("x", "a-1", safe("false"), aged(2*time.Hour)) }), created("b", 1))),

@@ -206,11 +206,11 @@ func (z *zone) excluded() bool {
 func (z *zone) halted() verdict {
 	switch paused := z.Object.Spec.Paused; {
 	case frozen(z.Object):
-		return falseVerdict("Frozen", "machine-controller-manager has frozen it: replicas stay where they are requested until it is unfrozen")
+		return falseVerdict("Frozen", "machine-controller-manager has frozen this MachineDeployment: replicas stay where they were requested until it is unfrozen")
 	case paused && z.NoSet:
-		return falseVerdict("Paused", "it is paused and has no MachineSet to scale: replicas stay where they are requested until it is resumed")
+		return falseVerdict("Paused", "this MachineDeployment is paused and has no MachineSet to scale: replicas stay where they were requested until spec.paused is false")
 	case paused && z.Rollout.Spread:
-		return falseVerdict("Paused", "it is paused in the middle of a rollout: replicas stay where they are requested until it is resumed")
+		return falseVerdict("Paused", "this MachineDeployment is paused during a rollout: replicas stay where they were requested until spec.paused is false")
 	}
 	return verdict{}
 }

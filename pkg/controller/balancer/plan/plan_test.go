@@ -78,7 +78,7 @@ var _ = Describe("A plan", func() {
 			Expect(next(p)).To(Equal("Invalid"))
 		},
 		Entry("names a target twice", "rename one", func(s *v1alpha1.BalancerSpec) { s.Targets[1].Name = "a" }),
-		Entry("has a workload twice", "only once", func(s *v1alpha1.BalancerSpec) { s.Targets[1].ScaleTargetRef = s.Targets[0].ScaleTargetRef }),
+		Entry("has a workload twice", "names the same workload as another", func(s *v1alpha1.BalancerSpec) { s.Targets[1].ScaleTargetRef = s.Targets[0].ScaleTargetRef }),
 		Entry("has a minimum above the maximum", "must not be above", func(s *v1alpha1.BalancerSpec) {
 			s.Targets[0].MinReplicas, s.Targets[0].MaxReplicas = ptr.To(intstr.FromInt32(5)), ptr.To(intstr.FromInt32(3))
 		}),

@@ -33,7 +33,7 @@ func invalid(spec v1alpha1.BalancerSpec) string {
 			return fmt.Sprintf("two targets are named %q: rename one", t.Name)
 		}
 		if slices.ContainsFunc(spec.Targets[:i], func(u v1alpha1.BalancerTarget) bool { return isSameWorkload(u.ScaleTargetRef, t.ScaleTargetRef) }) {
-			return fmt.Sprintf("target %q has the workload of another one: each workload may be in targets only once", t.Name)
+			return fmt.Sprintf("target %q names the same workload as another target: remove one", t.Name)
 		}
 		if what := invalidBounds(t); what != "" {
 			return fmt.Sprintf("target %q: %s", t.Name, what)

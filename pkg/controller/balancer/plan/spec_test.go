@@ -57,15 +57,15 @@ var _ = DescribeTable("What is wrong with a spec",
 	},
 	Entry("nothing", func(*v1alpha1.BalancerSpec) {}, ""),
 	Entry("two names", func(s *v1alpha1.BalancerSpec) { s.Targets[1].Name = "a" }, `two targets are named "a"`),
-	Entry("one workload twice", func(s *v1alpha1.BalancerSpec) { s.Targets[1].ScaleTargetRef.Name = "a" }, `target "b" has the workload of another one`),
+	Entry("one workload twice", func(s *v1alpha1.BalancerSpec) { s.Targets[1].ScaleTargetRef.Name = "a" }, `target "b" names the same workload as another target`),
 	Entry("one workload twice, in two versions of its API", func(s *v1alpha1.BalancerSpec) {
 		s.Targets[0].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "example.org/v1", Kind: "Widget", Name: "w"}
 		s.Targets[1].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "example.org/v1beta1", Kind: "Widget", Name: "w"}
-	}, `target "b" has the workload of another one`),
+	}, `target "b" names the same workload as another target`),
 	Entry("one workload twice, of a kind without a group", func(s *v1alpha1.BalancerSpec) {
 		s.Targets[0].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "v1", Kind: "ReplicationController", Name: "w"}
 		s.Targets[1].ScaleTargetRef = v1alpha1.ScaleTargetReference{Kind: "ReplicationController", Name: "w"}
-	}, `target "b" has the workload of another one`),
+	}, `target "b" names the same workload as another target`),
 	Entry("workloads of one name, of two groups", func(s *v1alpha1.BalancerSpec) {
 		s.Targets[0].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "example.org/v1", Kind: "Widget", Name: "w"}
 		s.Targets[1].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "example.com/v1", Kind: "Widget", Name: "w"}

@@ -112,7 +112,7 @@ func (r *round) keep(request Request) {
 			r.book(name, o, n)
 		}
 	} else {
-		d.Conditions = []Condition{{Type: provisioningv1.ConditionBookingExpired, Holds: true, Reason: "BookingExpired", Message: fmt.Sprintf("Machines were booked for %v", bookingTime(o))}}
+		d.Conditions = []Condition{{Type: provisioningv1.ConditionBookingExpired, Holds: true, Reason: "BookingExpired", Message: fmt.Sprintf("The booking has expired after %v", bookingTime(o))}}
 		d.Left = map[string]int{}
 	}
 	r.plan.Decisions = append(r.plan.Decisions, d)
@@ -154,7 +154,7 @@ func (r *round) decide(request Request, counts bool) {
 	o := request.Object
 	d := Decision{Request: o, Conditions: []Condition{{Type: provisioningv1.ConditionAccepted, Holds: true, Reason: "Accepted", Message: "Evenkeel books machines of the reserve"}}}
 	var machines map[string]int
-	why := "at most " + strconv.Itoa(maxBookings) + " requests are decided about, and namespaces take turns"
+	why := "Only " + strconv.Itoa(maxBookings) + " requests are considered at a time, and namespaces take turns"
 	if counts {
 		machines, why = r.machinesFor(request)
 	}
@@ -186,7 +186,7 @@ func (r *round) failInTime(d *Decision, request Request) {
 		d.Conditions = append(d.Conditions, Condition{Type: provisioningv1.ConditionFailed, Holds: true, Reason: "CapacityIsNotFound", Message: why})
 	}
 	if request.Object.Spec.Parameters[provisioningv1.NoRetryParameter] == "true" {
-		fail("The reserve cannot serve the request, and the parameter " + provisioningv1.NoRetryParameter + " is true")
+		fail("The reserve cannot serve the request now, and the parameter " + provisioningv1.NoRetryParameter + " is true")
 		return
 	}
 	until, limited := WaitsUntil(request.Object)
@@ -255,7 +255,7 @@ func (r *round) machinesFor(request Request) (map[string]int, string) {
 	case request.Lacks != "":
 		return nil, request.Lacks
 	case len(OwnerOf(o)) > machine.MaxOwnerLength:
-		return nil, "The names of the namespace and of the request are too long"
+		return nil, "The names of the namespace and of the request are too long together: use a shorter name"
 	}
 	demand, total := fit.Demand{Budget: 4 * fit.MaxWork}, 0
 	for i, set := range o.Spec.PodSets {
@@ -264,13 +264,13 @@ func (r *round) machinesFor(request Request) (map[string]int, string) {
 		}
 		pod := fit.Read(templatePod(request.Templates[i]), true)
 		if pod.Unclear != "" {
-			return nil, fmt.Sprintf("It cannot be decided where a pod of PodTemplate %s can run: %s", set.PodTemplateRef.Name, pod.Unclear)
+			return nil, fmt.Sprintf("Evenkeel cannot decide where a pod of PodTemplate %s can run: %s", set.PodTemplateRef.Name, pod.Unclear)
 		}
 		for range max(0, set.Count) {
 			demand.Pods = append(demand.Pods, pod)
 		}
 		if total += int(max(0, set.Count)); total > maxPods {
-			return nil, fmt.Sprintf("The request is for more than %d pods", maxPods)
+			return nil, fmt.Sprintf("The request is for more than %d pods: split it", maxPods)
 		}
 	}
 	demand.Least = total
@@ -308,13 +308,13 @@ func templatePod(template *corev1.PodTemplate) *corev1.Pod {
 // shortage says why the free machines do not hold all pods.
 func (r *round) shortage(packing fit.Packing, groups []fit.Group, pods int) string {
 	if len(packing.Unfinished) > 0 {
-		return "There are too many different pods to find a place for each"
+		return "The request has too many different pods to find a place for each: split it"
 	}
 	free := 0
 	for _, g := range groups {
 		free += g.Limit
 	}
-	return fmt.Sprintf("The reserve does not hold all of %s: %s ready and not booked", plural.Of(pods, "pod"), plural.Of(free, "machine"))
+	return fmt.Sprintf("The reserve has no room for all of %s: %s ready and not booked", plural.Of(pods, "pod"), plural.Of(free, "machine"))
 }
 
 // freeMachines returns the machines that can be booked, at most a number of each MachineDeployment, and

@@ -260,12 +260,12 @@ var _ = DescribeTable("A request that is not served says why",
 		d := New(s.View).Decisions[0]
 		Expect(d.Conditions[1].Message).To(Equal(want))
 	},
-	Entry(nil, "The reserve does not hold all of 4 pods: 3 machines ready and not booked", tell().pool("a", 3).template("t", "4").request("r", "t", 4)),
+	Entry(nil, "The reserve has no room for all of 4 pods: 3 machines ready and not booked", tell().pool("a", 3).template("t", "4").request("r", "t", 4)),
 	Entry(nil, "PodTemplate t does not exist in namespace jobs", tell().pool("a", 3).request("r", "t", 4)),
-	Entry(nil, "It cannot be decided where a pod of PodTemplate t can run: it claims devices", tell().pool("a", 3).template("t", "1", func(s *corev1.PodSpec) {
+	Entry(nil, "Evenkeel cannot decide where a pod of PodTemplate t can run: it claims devices", tell().pool("a", 3).template("t", "1", func(s *corev1.PodSpec) {
 		s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("c")}}
 	}).request("r", "t", 4)),
-	Entry(nil, "The request is for more than 5000 pods", tell().pool("a", 3).template("t", "1").request("r", "t", 5001)),
+	Entry(nil, "The request is for more than 5000 pods: split it", tell().pool("a", 3).template("t", "1").request("r", "t", 5001)),
 	Entry(nil, "a right is missing", func() *story {
 		s := tell().pool("a", 3).template("t", "1").request("r", "t", 1)
 		s.Requests[0].Lacks = "a right is missing"
@@ -284,7 +284,7 @@ var _ = Describe("Many requests", func() {
 		Expect(p.Changes).To(HaveLen(1))
 		Expect(p.Changes[0].Bookings).To(Equal([]machine.Dedication{{Owner: "other/ProvisioningRequest/z", Machines: 1}}))
 		Expect(p.Decisions).To(HaveLen(301))
-		Expect(p.Decisions[299].Conditions[1].Message).To(Equal("at most 200 requests are decided about, and namespaces take turns"))
+		Expect(p.Decisions[299].Conditions[1].Message).To(Equal("Only 200 requests are considered at a time, and namespaces take turns"))
 	})
 
 	It("book machines of one MachineDeployment only as far as it can have owners", func() {

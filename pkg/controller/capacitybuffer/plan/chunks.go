@@ -68,11 +68,11 @@ func (b *Buffer) liveShape(ref *v1beta1.ScalableRef) (*corev1.Pod, *Problem) {
 	case apierrors.IsNotFound(b.Scale.Err):
 		return nil, problem(reason.WorkloadNotFound, "%s %s does not exist in namespace %s, or has no scale", ref.Kind, ref.Name, b.Object.Namespace)
 	case meta.IsNoMatchError(b.Scale.Err):
-		return nil, problem(reason.KindNotSupported, "the cluster does not serve kind %s of group %q", ref.Kind, ref.APIGroup)
+		return nil, problem(reason.KindNotSupported, "the cluster does not serve kind %s of group %q: correct scalableRef", ref.Kind, ref.APIGroup)
 	case b.Scale.Err != nil:
 		return nil, unread(reason.WorkloadUnread, b.Scale.Err.Error())
 	case b.Newest == nil:
-		return nil, problem(reason.PodNotFound, "no pod of %s %s shows what a chunk is like", ref.Kind, ref.Name)
+		return nil, problem(reason.PodNotFound, "no pod of %s %s exists that shows the shape of a chunk: start one, or use podTemplateRef and replicas", ref.Kind, ref.Name)
 	}
 	return chunkOf(b.Object, &corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: b.Newest.Labels, Annotations: b.Newest.Annotations}, // package fit notes there what it has not kept
@@ -126,7 +126,7 @@ func (b *Buffer) chunkCount(chunk *corev1.Pod) (int, *Problem) {
 	if s.Limits != nil {
 		limit, matched := within(s.Limits, requests.PodRequests(chunk, requests.PodResourcesOptions{}))
 		if !matched {
-			return 0, problem(reason.LimitsDoNotMatch, "spec.limits names no resource that a chunk requests")
+			return 0, problem(reason.LimitsDoNotMatch, "spec.limits names no resource that a chunk requests: limit one that it requests")
 		}
 		if !known || limit < most {
 			most, known = limit, true

@@ -286,15 +286,15 @@ var _ = DescribeTable("What the status says about a shape or a number that is no
 	Entry("a scale that is not read yet", ofRollout(nil), reason.WorkloadUnread, "the scale of Rollout web has not been read yet"),
 	Entry("a scale that may not be read", ofRollout(&plan.Scale{Err: errors.New("forbidden"), Lacks: "grant the right"}), reason.RightMissing, "grant the right"),
 	Entry("a scale that does not exist", ofRollout(&plan.Scale{Err: apierrors.NewNotFound(schema.GroupResource{}, "web")}), reason.WorkloadNotFound, "Rollout web does not exist in namespace shop, or has no scale"),
-	Entry("a kind that is not served", ofRollout(&plan.Scale{Err: &meta.NoKindMatchError{}}), reason.KindNotSupported, `the cluster does not serve kind Rollout of group "example.com"`),
+	Entry("a kind that is not served", ofRollout(&plan.Scale{Err: &meta.NoKindMatchError{}}), reason.KindNotSupported, `the cluster does not serve kind Rollout of group "example.com": correct scalableRef`),
 	Entry("a scale that cannot be read", ofRollout(&plan.Scale{Err: errors.New("timeout")}), reason.WorkloadUnread, "timeout"),
-	Entry("a workload without pods", ofRollout(&plan.Scale{Replicas: 3, Selector: labels.Everything()}), reason.PodNotFound, "no pod of Rollout web shows what a chunk is like"),
+	Entry("a workload without pods", ofRollout(&plan.Scale{Replicas: 3, Selector: labels.Everything()}), reason.PodNotFound, "no pod of Rollout web exists that shows the shape of a chunk: start one, or use podTemplateRef and replicas"),
 	Entry("a buffer without a number", NewBuffer("b", "{"+ByTemplate+"}", WithTemplate(one)), reason.NumberMissing, "the number of chunks is missing: set replicas, percentage or limits"),
-	Entry("limits of nothing that chunks request", NewBuffer("b", "{"+ByTemplate+", replicas: 3, limits: {nvidia.com/gpu: 1}}", WithTemplate(one)), reason.LimitsDoNotMatch, "spec.limits names no resource that a chunk requests"),
+	Entry("limits of nothing that chunks request", NewBuffer("b", "{"+ByTemplate+", replicas: 3, limits: {nvidia.com/gpu: 1}}", WithTemplate(one)), reason.LimitsDoNotMatch, "spec.limits names no resource that a chunk requests: limit one that it requests"),
 	Entry("pods that another controller has", rolledOut(one, dedicated("workload"), controlledBy("Job", "web")), reason.DedicationInvalid,
-		`annotation dedicated: the pods of Rollout web have another controller: use "namespace"`),
+		`annotation dedicated: another controller owns the pods of Rollout web: use "namespace"`),
 	Entry("too many owners", Chunks("b", 1, "cpu=1", dedicated("namespace/a,namespace/b,namespace/c,namespace/d,namespace/e,namespace/f,namespace/g,namespace/h,namespace/i")), reason.DedicationInvalid,
-		"annotation dedicated: at most 8 workloads and namespaces are possible"),
+		"annotation dedicated: name at most 8 workloads and namespaces"),
 )
 
 var _ = DescribeTable("No number is told where none is known (law 2)",
@@ -330,7 +330,7 @@ var _ = Describe("A workload of another kind (laws 1 and 2)", func() {
 		})
 		b := rolledOut(many, func(b *plan.Buffer) { b.Newest = fit.SlimMovable(b.Newest) })
 		d := plan.New(plan.View{Buffers: []plan.Buffer{b}, Pools: pools}).Decisions[0]
-		Expect([]string{d.Problem.Reason, d.Problem.Message}).To(Equal([]string{reason.ShapeUnclear, "it cannot be decided where a chunk can run: it has more than 64 tolerations"}))
+		Expect([]string{d.Problem.Reason, d.Problem.Message}).To(Equal([]string{reason.ShapeUnclear, "Evenkeel cannot decide where a chunk can run: it has more than 64 tolerations"}))
 	})
 
 	It("may have machines of its own if it controls its pods", func() {

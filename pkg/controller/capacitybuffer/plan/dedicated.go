@@ -34,17 +34,17 @@ func ownerOf(b *v1beta1.CapacityBuffer) (machine.Owner, *Problem) {
 	for word := range strings.SplitSeq(text, ",") {
 		part := partOfOwner(b, strings.TrimSpace(word))
 		if part == "" {
-			return "", problem(reason.DedicationInvalid, "annotation dedicated: %.80q is neither \"workload\", which needs a scalableRef, nor \"namespace\", nor \"namespace/\" and a name", word)
+			return "", problem(reason.DedicationInvalid, "annotation dedicated: %.80q is invalid: use \"workload\" (which needs a scalableRef), \"namespace\" or \"namespace/NAME\"", word)
 		}
 		parts = append(parts, part)
 	}
 	slices.Sort(parts)
 	if parts = slices.Compact(parts); len(parts) > maxParts {
-		return "", problem(reason.DedicationInvalid, "annotation dedicated: at most %d workloads and namespaces are possible", maxParts)
+		return "", problem(reason.DedicationInvalid, "annotation dedicated: name at most %d workloads and namespaces", maxParts)
 	}
 	owner := strings.Join(parts, ",")
 	if len(owner) > machine.MaxOwnerLength { // it would void the dedications of all owners in the same Reserve
-		return "", problem(reason.DedicationInvalid, "annotation dedicated: the names of all workloads and namespaces have %d characters, at most %d are possible", len(owner), machine.MaxOwnerLength)
+		return "", problem(reason.DedicationInvalid, "annotation dedicated: the names of all workloads and namespaces have %d characters, more than %d: name fewer", len(owner), machine.MaxOwnerLength)
 	}
 	return machine.Owner(owner), nil
 }
@@ -53,7 +53,7 @@ func ownerOf(b *v1beta1.CapacityBuffer) (machine.Owner, *Problem) {
 func (b *Buffer) owner() (machine.Owner, *Problem) {
 	owner, why := ownerOf(b.Object)
 	if owner != "" && b.Newest != nil && !owner.Owns(b.Newest) {
-		return "", problem(reason.DedicationInvalid, "annotation dedicated: the pods of %s %s have another controller: use \"namespace\"", b.Object.Spec.ScalableRef.Kind, b.Object.Spec.ScalableRef.Name)
+		return "", problem(reason.DedicationInvalid, "annotation dedicated: another controller owns the pods of %s %s: use \"namespace\"", b.Object.Spec.ScalableRef.Kind, b.Object.Spec.ScalableRef.Name)
 	}
 	return owner, why
 }

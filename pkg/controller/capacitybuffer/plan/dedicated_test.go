@@ -129,7 +129,7 @@ var _ = Describe("Owners of machines (laws 8 and 11)", func() {
 		oldest.CreationTimestamp.Time = oldest.CreationTimestamp.Add(-time.Hour)
 		d := plan.New(v).Decisions
 		Expect(d[19].Problem).To(BeNil())
-		Expect(d[20].Problem.Message).To(Equal("machines can be dedicated to at most 20 different owners"))
+		Expect(d[20].Problem.Message).To(Equal("machines can be dedicated to at most 20 different owners: delete buffers with the annotation dedicated"))
 	})
 
 	It("leave machines for all pods, however many they are", func() {
@@ -163,14 +163,14 @@ var _ = Describe("Owners of machines (laws 8 and 11)", func() {
 		b := NewBuffer("b", "{scalableRef: {apiGroup: apps, kind: Deployment, name: "+strings.Repeat("w", 253)+"}, replicas: 1}", WithWorkload(1, PodSpec("cpu=1")), dedicated(long))
 		v := After(plan.View{Buffers: []plan.Buffer{b, Chunks("c", 1, "cpu=1", dedicated("namespace"))}, Pools: []plan.Pool{Site("a", "cpu=4", 9)}})
 		Expect(machine.ParseDedications(v.Reserves[0].Annotations[machine.DedicatedAnnotation])).To(Equal([]machine.Dedication{{Owner: Shop, Machines: 1}}))
-		Expect(plan.New(v).Decisions[0].Problem.Message).To(Equal("annotation dedicated: the names of all workloads and namespaces have 1214 characters, at most 1024 are possible"))
+		Expect(plan.New(v).Decisions[0].Problem.Message).To(Equal("annotation dedicated: the names of all workloads and namespaces have 1214 characters, more than 1024: name fewer"))
 	})
 
 	DescribeTable("are not what is no word for one",
 		func(annotation, kind string) {
 			b := NewBuffer("b", "{scalableRef: {apiGroup: example.com, kind: "+kind+", name: web}, replicas: 1}", dedicated(annotation))
 			b.Scale, b.Newest = rolledOut(one).Scale, rolledOut(one).Newest
-			Expect(plan.New(plan.View{Buffers: []plan.Buffer{b}}).Decisions[0].Problem.Message).To(HavePrefix("annotation dedicated: %q is neither", annotation))
+			Expect(plan.New(plan.View{Buffers: []plan.Buffer{b}}).Decisions[0].Problem.Message).To(HavePrefix("annotation dedicated: %q is invalid", annotation))
 		},
 		Entry("another word, for a workload", "true", "Rollout"),
 		Entry("a workload whose kind would be read as more than one", "workload", `"Roll=9 out"`),

@@ -41,13 +41,13 @@ func (r *round) refillProblem(b *v1beta1.CapacityBuffer) *Problem {
 	case v1beta1.RefillNone:
 		switch {
 		case !r.FillOnce:
-			return problem(reason.RefillNotEnabled, "the manager does not serve buffers with refillStrategy none: it needs --capacity-buffer-fill-once")
+			return problem(reason.RefillNotEnabled, "the manager does not serve buffers with refillStrategy none: start it with --capacity-buffer-fill-once")
 		case s.Replicas == nil || s.Percentage != nil || s.Limits != nil:
-			return problem(reason.RefillInvalid, "with refillStrategy none, the number of chunks is fixed: set replicas, and neither percentage nor limits")
+			return problem(reason.RefillInvalid, "refillStrategy none needs a fixed number of chunks: set replicas, and neither percentage nor limits")
 		}
 		return nil
 	}
-	return problem(reason.RefillInvalid, "refillStrategy %.80q is neither %q nor %q", *b.Spec.RefillStrategy, v1beta1.RefillRecreate, v1beta1.RefillNone)
+	return problem(reason.RefillInvalid, "refillStrategy %.80q is invalid: use %q or %q", *b.Spec.RefillStrategy, v1beta1.RefillRecreate, v1beta1.RefillNone)
 }
 
 // fill decides how far a buffer has been used, and returns why it cannot be served, if it cannot.
@@ -67,7 +67,7 @@ func (r *round) fill(d *Decision, b Buffer, why *Problem) *Problem {
 	}
 	count, known := r.fills.take(uses, b.Object, d.Asked)
 	if !known {
-		return problem(reason.TooManyBuffers, "there are too many buffers that fill once, and pods that they could be for")
+		return problem(reason.TooManyBuffers, "there are too many buffers that fill once, or too many pods that could use them: delete buffers")
 	}
 	d.Fill.Consumed = max(d.Fill.Consumed, count)
 	if d.Asked > 0 && d.Fill.Consumed >= d.Asked {
@@ -126,7 +126,7 @@ func (b *Buffer) uses(owner machine.Owner) (users, *Problem) {
 	case s.ScalableRef != nil:
 		return users{own, selected(b.Scale.Selector)}, nil
 	case len(b.Template.Template.Labels) == 0:
-		return users{}, problem(reason.RefillInvalid, "with refillStrategy none, the PodTemplate needs labels: they show which pods have used the buffer")
+		return users{}, problem(reason.RefillInvalid, "refillStrategy none needs labels in the PodTemplate, which show which pods have used the buffer")
 	}
 	return users{own, selected(labels.SelectorFromSet(b.Template.Template.Labels))}, nil
 }

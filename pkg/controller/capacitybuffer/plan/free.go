@@ -47,9 +47,9 @@ func freeRoomProblem(b *v1beta1.CapacityBuffer, owner machine.Owner) *Problem {
 	text, set := b.Annotations[v1beta1.FreeRoomAnnotation]
 	switch {
 	case set && text != "true" && text != "false":
-		return problem(reason.FreeRoomInvalid, "annotation free-room: %.80q is neither \"true\" nor \"false\"", text)
+		return problem(reason.FreeRoomInvalid, "annotation free-room: %.80q is invalid: use \"true\" or \"false\"", text)
 	case text == "true" && owner != "":
-		return problem(reason.FreeRoomInvalid, "annotation free-room: all pods can take the room on machines that serve, so it cannot be dedicated")
+		return problem(reason.FreeRoomInvalid, "annotation free-room: room on serving machines cannot be dedicated: remove free-room or dedicated")
 	}
 	return nil
 }

@@ -58,9 +58,9 @@ var _ = Describe("Free room on machines that serve (law 14)", func() {
 		Entry("in the pool that is named", view([]int{4}, Chunks("b", 1, "cpu=1", sharing("true"), InPool("a"))), "", "Complete: room for 1 of 1 chunk is ready on machines that serve"),
 		Entry("in the worker pool that is named", view([]int{4}, Chunks("b", 1, "cpu=1", sharing("true"), InPool("w"))), "", "Complete: room for 1 of 1 chunk is ready on machines that serve"),
 		Entry("not in another one", view([]int{4}, Chunks("b", 1, "cpu=1", sharing("true"), InPool("x"))), "",
-			`PoolNotFound: there is no room for 1 of 1 chunk: no MachineDeployment or worker pool with the name "x" can hold chunks`),
+			`PoolNotFound: there is no room for 1 of 1 chunk: no MachineDeployment or worker pool named "x" can hold chunks`),
 		Entry("also where no machine can be in reserve", withServing(plan.View{Now: Now, Buffers: []plan.Buffer{Chunks("b", 2, "cpu=1", sharing("true"))}}, a, 1), "",
-			"NoPools: there is no room for 1 of 2 chunks: no MachineDeployment has bounds with a maximum and machines whose size is known"),
+			"NoPools: there is no room for 1 of 2 chunks: no MachineDeployment has both bounds with a maximum and a known machine size"),
 	)
 
 	It("counts once for several buffers, the oldest first", func() {
@@ -111,7 +111,7 @@ var _ = Describe("Free room on machines that serve (law 14)", func() {
 		Expect(reason.CapacityBuffer[v1beta1.ConditionReadyForProvisioning].Find(d.Problem.Reason).Meaning).NotTo(BeEmpty())
 	},
 		Entry("where machines are dedicated", "cannot be dedicated", sharing("true"), dedicated("namespace")),
-		Entry("with another value", `"yes" is neither`, sharing("yes")),
+		Entry("with another value", `"yes" is invalid`, sharing("yes")),
 	)
 
 	It("and the reserve together hold all chunks, and nothing changes at rest", func() {

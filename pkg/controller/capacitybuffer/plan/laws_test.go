@@ -41,7 +41,7 @@ var _ = Describe("Hostile sizes (law 8)", func() {
 		for _, d := range p.Decisions {
 			if s := plan.NewStatus(d, Now); s.Replicas == nil {
 				Expect(d.Problem.Reason).To(Equal(reason.TooManyBuffers))
-				Expect(d.Problem.Message).To(Equal("at most 10000 buffers have chunks, and namespaces take turns"))
+				Expect(d.Problem.Message).To(Equal("only 10000 buffers can have chunks at a time, and namespaces take turns: delete buffers"))
 				Expect(d.Buffer.Namespace).To(Equal("big"), "namespaces take turns")
 				refused++
 			}

@@ -183,7 +183,7 @@ var _ = It("The reason is found for 200 different chunks without a place (law 8)
 	p := plan.New(v)
 	Expect(p.Decisions[199].Lack.Reason).To(Equal(reason.DoesNotFit))
 	Expect(p.Decisions[200].Lack.Reason).To(Equal(reason.LimitReached))
-	Expect(p.Decisions[200].Lack.Message).To(ContainSubstring("too many different chunks to tell why"))
+	Expect(p.Decisions[200].Lack.Message).To(ContainSubstring("too many different chunks to find out why"))
 })
 
 var _ = It("chunks find a pool by name if its machines have no labels", func() {
@@ -216,16 +216,16 @@ var _ = DescribeTable("Why chunks have no place",
 		d := plan.New(plan.View{Buffers: []plan.Buffer{b}, Pools: pools}).Decisions[0]
 		Expect(d.Lack.Reason + ": " + d.Lack.Message).To(Equal(want))
 	},
-	Entry("there is no pool", reason.NoPools+": there is no room for 1 of 1 chunk: no MachineDeployment has bounds with a maximum and machines whose size is known", Chunks("b", 1, "cpu=1")),
-	Entry("the pool that is named does not exist", reason.PoolNotFound+`: there is no room for 2 of 2 chunks: no MachineDeployment or worker pool with the name "x" can hold chunks`,
+	Entry("there is no pool", reason.NoPools+": there is no room for 1 of 1 chunk: no MachineDeployment has both bounds with a maximum and a known machine size", Chunks("b", 1, "cpu=1")),
+	Entry("the pool that is named does not exist", reason.PoolNotFound+`: there is no room for 2 of 2 chunks: no MachineDeployment or worker pool named "x" can hold chunks`,
 		Chunks("b", 2, "cpu=1", InPool("x")), Site("a", "cpu=4", 9)),
 	Entry("no pool is named, and all belong to workers", reason.DoesNotFit+": there is no room for 1 of 1 chunk: a chunk fits no empty machine", Chunks("b", 1, "cpu=9"), Site("a", "cpu=4", 9, worker("w"))),
 	Entry("the maximum is reached", reason.NoRoom+": there is no room for 3 of 7 chunks: raise max in the bounds of a, or ask for fewer chunks", Chunks("b", 7, "cpu=1"), Site("a", "cpu=4", 4)),
 	Entry("the maximum is reached, for chunks with an affinity", reason.NoRoom+": there is no room for 2 of 3 chunks: raise max in the bounds of a, or ask for fewer chunks", Chunks("b", 3, "cpu=1", apart), Site("a", "cpu=4", 4)),
-	Entry("affinity keeps them away", reason.DoesNotFit+": there is no room for 1 of 2 chunks: affinity or topology spread keeps more chunks from a", Chunks("b", 2, "cpu=1", apartBy("pool")), Site("a", "cpu=4", 9)),
-	Entry("affinity keeps them away, also from a pool with more machines than are considered", reason.DoesNotFit+": there is no room for 1 of 2 chunks: affinity or topology spread keeps more chunks from a",
+	Entry("affinity keeps them away", reason.DoesNotFit+": there is no room for 1 of 2 chunks: affinity or topology spread allows no more chunks in a", Chunks("b", 2, "cpu=1", apartBy("pool")), Site("a", "cpu=4", 9)),
+	Entry("affinity keeps them away, also from a pool with more machines than are considered", reason.DoesNotFit+": there is no room for 1 of 2 chunks: affinity or topology spread allows no more chunks in a",
 		Chunks("b", 2, "cpu=1", apartBy("pool")), Site("a", "cpu=4", 5000)),
-	Entry("topology spread keeps them away", reason.DoesNotFit+": there is no room for 5 of 8 chunks: affinity or topology spread keeps more chunks from b", Chunks("b", 8, "cpu=4", evenly), Site("a", "cpu=4", 4), Site("b", "cpu=4", 99)),
+	Entry("topology spread keeps them away", reason.DoesNotFit+": there is no room for 5 of 8 chunks: affinity or topology spread allows no more chunks in b", Chunks("b", 8, "cpu=4", evenly), Site("a", "cpu=4", 4), Site("b", "cpu=4", 99)),
 	Entry("a pool may have as many machines as are considered, and no more", reason.NoRoom+": there is no room for 1 of 1001 chunks: raise max in the bounds of a, or ask for fewer chunks",
 		Chunks("b", 1001, "cpu=4"), Site("a", "cpu=4", 1003)),
 	Entry("a pool may have more machines than are considered", reason.LimitReached+": there is no room for 1 of 1001 chunks: at most 1000 machines of each MachineDeployment hold chunks",

@@ -87,7 +87,7 @@ func (r *round) decide() {
 		d := Decision{Buffer: b.Object, Template: b.Template}
 		var at place
 		if i >= maxBuffers {
-			d.Problem = problem(reason.TooManyBuffers, "at most %d buffers have chunks, and namespaces take turns", maxBuffers)
+			d.Problem = problem(reason.TooManyBuffers, "only %d buffers can have chunks at a time, and namespaces take turns: delete buffers", maxBuffers)
 		} else {
 			at = r.decideOne(&d, b, left)
 		}
@@ -132,7 +132,7 @@ func (r *round) decideOne(d *Decision, b Buffer, left quotas) place {
 	}
 	c := r.classOf(d.Owner)
 	if c == nil {
-		d.Problem = problem(reason.TooManyBuffers, "machines can be dedicated to at most %d different owners", maxOwners)
+		d.Problem = problem(reason.TooManyBuffers, "machines can be dedicated to at most %d different owners: delete buffers with the annotation dedicated", maxOwners)
 		return place{}
 	}
 	d.Chunks, d.Quotas = left.takeChunks(chunk, d.Asked)
@@ -140,7 +140,7 @@ func (r *round) decideOne(d *Decision, b Buffer, left quotas) place {
 }
 
 func unclear(pod *fit.Pod) *Problem {
-	return problem(reason.ShapeUnclear, "it cannot be decided where a chunk can run: %s", pod.Unclear)
+	return problem(reason.ShapeUnclear, "Evenkeel cannot decide where a chunk can run: %s", pod.Unclear)
 }
 
 // inTurns returns buffers in the order in which they count: the oldest of each namespace, then the

@@ -20,7 +20,7 @@ func (r *round) prepareImages(d *Decision) {
 	workload := workloadOf(&d.Buffer.Spec)
 	switch {
 	case asked != "true":
-		d.Unprepared = fmt.Sprintf("annotation prepare: %.80q is neither \"true\" nor \"false\"", asked)
+		d.Unprepared = fmt.Sprintf("annotation prepare: %.80q is invalid: use \"true\" or \"false\"", asked)
 		return
 	case workload == "":
 		d.Unprepared = fmt.Sprintf("the images of kind %s cannot be read", d.Buffer.Spec.ScalableRef.Kind)

@@ -69,7 +69,7 @@ var _ = Describe("The images of buffers (law 12)", func() {
 		c := meta.FindStatusCondition(plan.NewStatus(p.Decisions[0], Now).Conditions, v1beta1.ConditionReadyForProvisioning)
 		Expect(c.Message).To(Equal("the buffer asks for 1 chunk; images are not prepared: " + why))
 	},
-		Entry("another value", Chunks("b", 1, "cpu=1", prepared("yes")), `annotation prepare: "yes" is neither "true" nor "false"`),
+		Entry("another value", Chunks("b", 1, "cpu=1", prepared("yes")), `annotation prepare: "yes" is invalid: use "true" or "false"`),
 		Entry("a kind that has no pod template", rolledOut(PodSpec("cpu=1"), prepared("true"), func(b *plan.Buffer) { b.Object.Spec.Percentage, b.Object.Spec.Replicas = nil, ptr.To[int32](1) }), "the images of kind Rollout cannot be read"),
 	)
 

@@ -98,7 +98,7 @@ func (d *Decision) ended() *Problem {
 	if d.Fill.Ended == reason.FillDeadlineExceeded {
 		used += " before the deadline"
 	}
-	return problem(d.Fill.Ended, "%s, and the buffer holds nothing any longer; to use it again, delete and create it", used)
+	return problem(d.Fill.Ended, "%s, and the buffer no longer holds room; to use it again, delete and create it", used)
 }
 
 // After returns the buffer of a decision with its new status.
@@ -114,7 +114,7 @@ func (d *Decision) attributes() *Problem {
 	}
 	asked := "the buffer asks for " + plural.Of(d.Asked, "chunk")
 	if d.ended() != nil {
-		asked = "the buffer asks for no chunks any longer"
+		asked = "the buffer no longer asks for chunks"
 	} else if n := d.consumed(); n > 0 {
 		asked += fmt.Sprintf(", and pods have used %d", n)
 	}
@@ -192,11 +192,11 @@ func (c *class) shortageReason(d *Decision, chunk *fit.Pod, checks *int) *Proble
 	named := d.Buffer.Annotations[v1beta1.PoolAnnotation]
 	switch {
 	case len(c.sites) == 0:
-		return problem(reason.NoPools, "%s: no MachineDeployment has bounds with a maximum and machines whose size is known", missing)
+		return problem(reason.NoPools, "%s: no MachineDeployment has both bounds with a maximum and a known machine size", missing)
 	case named != "" && !slices.ContainsFunc(c.sites, func(s site) bool { return s.Deployment.Name == named || pool.WorkerPoolOf(s.Deployment) == named }):
-		return problem(reason.PoolNotFound, "%s: no MachineDeployment or worker pool with the name %.80q can hold chunks", missing, named)
+		return problem(reason.PoolNotFound, "%s: no MachineDeployment or worker pool named %.80q can hold chunks", missing, named)
 	case *checks <= 0:
-		return problem(reason.LimitReached, "%s: there are too many different chunks to tell why", missing)
+		return problem(reason.LimitReached, "%s: there are too many different chunks to find out why", missing)
 	}
 	*checks--
 	h := c.possibleHomes(chunk)
@@ -210,7 +210,7 @@ func (c *class) shortageReason(d *Decision, chunk *fit.Pod, checks *int) *Proble
 	case len(h.spare) > 0 && c.target.unfinished[chunk]:
 		return problem(reason.LimitReached, "%s: there are too many different chunks to find a place for each", missing)
 	case len(h.spare) > 0:
-		return problem(reason.DoesNotFit, "%s: affinity or topology spread keeps more chunks from %s", missing, joinNames(h.spare))
+		return problem(reason.DoesNotFit, "%s: affinity or topology spread allows no more chunks in %s", missing, joinNames(h.spare))
 	}
 	return problem(reason.NoRoom, "%s: raise max in the bounds of %s, or ask for fewer chunks", missing, joinNames(h.all))
 }

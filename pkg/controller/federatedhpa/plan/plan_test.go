@@ -423,7 +423,7 @@ var _ = Describe("More clusters than an object can hold", func() {
 
 	It("are said, even if it is only one", func() {
 		Expect(condition(crowd(257, none), "Ready")).To(Equal("False TooManyClusters"))
-		Expect(said(crowd(258, none), "Ready")).To(Equal("an object can use at most 256 clusters, and 2 more are selected: narrow spec.clusterSelector"))
+		Expect(said(crowd(258, none), "Ready")).To(Equal("at most 256 clusters can be used, and 2 more are selected: narrow spec.clusterSelector"))
 	})
 
 	It("leave the lowest tiers and those that something was promised to, and are said", func() {

@@ -103,7 +103,7 @@ func (s *ClusterPlan) clusterState(r rules) (v1alpha1.ClusterState, Hold) {
 	case c.Fault != Hold{}:
 		return v1alpha1.Refused, c.Fault
 	case s.staysLeft(r):
-		return v1alpha1.StateLeft, Hold{"ReplicasLeft", fmt.Sprintf("%d replicas run there without an autoscaler, and count against maxReplicas", s.Left)}
+		return v1alpha1.StateLeft, Hold{"ReplicasLeft", fmt.Sprintf("%d replicas run there without an autoscaler and count against maxReplicas", s.Left)}
 	case c.Foreign != Hold{}:
 		return v1alpha1.Refused, c.Foreign
 	case s.role == leaving, s.role == idle && !s.cluster.Selected:
@@ -179,7 +179,7 @@ func readyCondition(v View, p Plan, r rules) metav1.Condition {
 	case v.Object.Spec.Paused:
 		no = Hold{"Paused", "spec.paused is set: the clusters' autoscalers are not changed"}
 	case p.Omitted > 0:
-		no = Hold{"TooManyClusters", fmt.Sprintf("an object can use at most %d clusters, and %d more are selected: narrow spec.clusterSelector", maxClusters, p.Omitted)}
+		no = Hold{"TooManyClusters", fmt.Sprintf("at most %d clusters can be used, and %d more are selected: narrow spec.clusterSelector", maxClusters, p.Omitted)}
 	case len(refused) > 0:
 		no = Hold{"ClustersRefused", "see status.clusters for " + listed(refused)}
 	case len(inUse) == 0:
@@ -216,8 +216,8 @@ func overCommitted(p Plan, r rules) metav1.Condition {
 	}
 	over := counted - r.max
 	return condition(v1alpha1.ConditionOverCommitted, over > 0,
-		Hold{"MaximaExceedMaxReplicas", fmt.Sprintf("the clusters' maxima may add up to %d more than maxReplicas; %d of these belong to unreachable clusters whose share is lent", over, lent)},
-		Hold{"Within", "the clusters' maxima do not add up to more than maxReplicas"})
+		Hold{"MaximaExceedMaxReplicas", fmt.Sprintf("the maximums of the clusters may add up to %d more than maxReplicas; %d of these are the lent shares of unreachable clusters", over, lent)},
+		Hold{"Within", "the maximums of the clusters do not add up to more than maxReplicas"})
 }
 
 func minExceeded(p Plan, r rules) metav1.Condition {
@@ -226,8 +226,8 @@ func minExceeded(p Plan, r rules) metav1.Condition {
 		sum += s.Aim.Min
 	}
 	return condition(v1alpha1.ConditionMinExceeded, sum > r.min,
-		Hold{"MinimaExceedMinReplicas", fmt.Sprintf("the clusters' minima add up to %d more than minReplicas", sum-r.min)},
-		Hold{"Within", "the clusters' minima do not add up to more than minReplicas"})
+		Hold{"MinimaExceedMinReplicas", fmt.Sprintf("the minimums of the clusters add up to %d more than minReplicas", sum-r.min)},
+		Hold{"Within", "the minimums of the clusters do not add up to more than minReplicas"})
 }
 
 func joiningBlocked(p Plan) metav1.Condition {

@@ -201,9 +201,9 @@ var _ = Describe("Conditions", func() {
 		Entry(nil, "Balanced", "bounds are being changed in b", view(Federated(2, 10), has("a", 1, 5, 3), has("b", 1, 6, 3))),
 		Entry(nil, "Balanced", "bounds are being changed in a", view(Federated(3, 10), has("a", 1, 5, 3), has("b", 1, 5, 3))),
 		Entry(nil, "Limited", "clusters request 5 more replicas than maxReplicas and their own limits allow", view(Federated(2, 10), has("a", 1, 5, 5, wants(7)), has("b", 1, 5, 5, wants(8)))),
-		Entry(nil, "OverCommitted", "the clusters' maxima may add up to 7 more than maxReplicas; 0 of these belong to unreachable clusters whose share is lent", view(Federated(2, 10), has("a", 1, 8, 5), has("b", 1, 9, 5))),
-		Entry(nil, "OverCommitted", "the clusters' maxima may add up to 7 more than maxReplicas; 7 of these belong to unreachable clusters whose share is lent", view(Federated(2, 10, released("b")), has("a", 1, 10, 5), has("b", 1, 7, 5, away))),
-		Entry(nil, "MinExceeded", "the clusters' minima add up to 2 more than minReplicas", view(Federated(1, 10), none("a"), none("b"), none("c"))),
+		Entry(nil, "OverCommitted", "the maximums of the clusters may add up to 7 more than maxReplicas; 0 of these are the lent shares of unreachable clusters", view(Federated(2, 10), has("a", 1, 8, 5), has("b", 1, 9, 5))),
+		Entry(nil, "OverCommitted", "the maximums of the clusters may add up to 7 more than maxReplicas; 7 of these are the lent shares of unreachable clusters", view(Federated(2, 10, released("b")), has("a", 1, 10, 5), has("b", 1, 7, 5, away))),
+		Entry(nil, "MinExceeded", "the minimums of the clusters add up to 2 more than minReplicas", view(Federated(1, 10), none("a"), none("b"), none("c"))),
 		Entry(nil, "JoiningBlocked", "other clusters use all of maxReplicas; these clusters wait: b, c", view(Federated(1, 10), has("a", 1, 10, 10), none("b"), none("c"))),
 	)
 

@@ -291,7 +291,7 @@ var _ = Describe("What a cluster that has left still runs", func() {
 		Expect(plan.New(v).Again).To(Equal(time.Second))
 		entry(&v, "a").UnreachableSince = ago(time.Minute)
 		Expect(aims(plan.New(v))).To(Equal("-/20"))
-		Expect(said(v, "OverCommitted")).To(ContainSubstring("10 of these belong to unreachable clusters"))
+		Expect(said(v, "OverCommitted")).To(ContainSubstring("10 of these are the lent shares of unreachable clusters"))
 	})
 
 	It("is looked at again once the cluster does not scale it any more", func() {

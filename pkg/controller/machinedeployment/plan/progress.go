@@ -149,7 +149,7 @@ func (p *Plan) judgeProgress(d *deployment, after *machine.MachineDeploymentStat
 		d.setProgress(after, mcm.ConditionTrue, newSetUpdated, about+" is progressing.")
 		progressing(*after).LastUpdateTime = metav1.NewTime(d.Now)
 	case reason == newSetAvailable && d.newest != nil:
-		d.setProgress(after, mcm.ConditionTrue, newSetFound, about+" is to get machines.")
+		d.setProgress(after, mcm.ConditionTrue, newSetFound, about+" is getting machines.")
 	case reason != "" && reason != newSetAvailable && reason != deadlinePassed && d.stored.Spec.ProgressDeadlineSeconds != nil:
 		deadline := current.LastUpdateTime.Add(time.Duration(*d.stored.Spec.ProgressDeadlineSeconds) * time.Second)
 		if d.Now.After(deadline) {

@@ -92,7 +92,7 @@ func announceOwn(c machinetaint.DeploymentChange, was, is int) (events []Event) 
 		say(ExcessRestored, "spec.excessReplicas was removed and has been restored to %d; set it to 0 to disable the reserve", ptr.Deref(c.Field, 0))
 	}
 	if c.Removed {
-		say("ExcessRemoved", "spec.excessReplicas was removed, which means 0")
+		say("ExcessRemoved", "spec.excessReplicas was removed, so no excess is requested")
 	}
 	if is < was {
 		say("ReserveShrunk", "Applied excess reduced from %d to %d", was, is)

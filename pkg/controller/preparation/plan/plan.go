@@ -231,7 +231,7 @@ func (one *Pool) limitWishes() {
 		return
 	}
 	if !one.Wishes[MaxWishes].Offered && one.Failure == nil {
-		one.Failure = &Failure{LimitReached, fmt.Sprintf("a machine is prepared with at most %d sets of images", MaxWishes)}
+		one.Failure = &Failure{LimitReached, fmt.Sprintf("a machine is prepared with at most %d sets of images: request fewer", MaxWishes)}
 	}
 	one.Wishes = one.Wishes[:MaxWishes]
 }
@@ -274,7 +274,7 @@ func (p *Plan) forMachine(now time.Time, one *Pool, m *Machine, l Limits, under 
 		case refused:
 			missing = &failure
 		case l.Bytes > 0 && bytes[w.Offered] >= l.Bytes:
-			missing = &Failure{LimitReached, fmt.Sprintf("the images on a machine have %d bytes already, and --preparation-bytes is %d", bytes[w.Offered], l.Bytes)}
+			missing = &Failure{LimitReached, fmt.Sprintf("the images on a machine already have %d bytes, and --preparation-bytes is %d: request fewer images, or raise it", bytes[w.Offered], l.Bytes)}
 		case m.Able && !busy[w.Offered] && !(w.Offered && busy[false]) && (l.Bytes == 0 || !m.measuring(one.Wishes, w.Offered)) && l.allows(under[w.Offered], w):
 			p.Creations = append(p.Creations, Creation{m, w})
 			under[w.Offered].count(w)
@@ -343,7 +343,7 @@ func (p *Plan) failureOf(now time.Time, pod *Pod, l Limits) *Failure {
 	}
 	left := l.Patience - now.Sub(pod.Created)
 	if left <= 0 {
-		return &Failure{TooSlow, fmt.Sprintf("pod %s/%s has pulled for more than %v", pod.Namespace, pod.Name, l.Patience)}
+		return &Failure{TooSlow, fmt.Sprintf("pod %s/%s has been pulling images for more than %v", pod.Namespace, pod.Name, l.Patience)}
 	}
 	p.Again = requeue.Sooner(p.Again, left)
 	return nil

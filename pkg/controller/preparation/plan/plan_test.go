@@ -195,7 +195,7 @@ var _ = Describe("A plan", func() {
 			Expect(did).To(Equal([]string{"delete shop"}))
 			Expect(is).To(Equal("20/20 LimitReached"))
 			pool := plan.Pool{Wishes: append(all, web), Machines: []plan.Machine{held("a")}}
-			Expect(plan.New(now, []plan.Pool{pool}, limits).Progress["a"].Failure.Message).To(Equal("a machine is prepared with at most 20 sets of images"))
+			Expect(plan.New(now, []plan.Pool{pool}, limits).Progress["a"].Failure.Message).To(Equal("a machine is prepared with at most 20 sets of images: request fewer"))
 			pool.Failure = &plan.Failure{Reason: plan.Invalid}
 			Expect(progress(plan.New(now, []plan.Pool{pool}, limits), "a")).To(Equal("0/20 Invalid"))
 		})
@@ -212,8 +212,8 @@ var _ = Describe("A plan", func() {
 		said := func(m plan.Machine, wishes ...plan.Wish) string {
 			return plan.New(now, []plan.Pool{{Wishes: wishes, Machines: []plan.Machine{m}}}, limits).Progress["a"].Failure.Message
 		}
-		Expect(said(held("a", pod(web, done, sized(1001))), web, job)).To(Equal("the images on a machine have 1001 bytes already, and --preparation-bytes is 1000"))
-		Expect(said(held("a", pod(web, since(time.Hour))), web)).To(Equal("pod shop/p-" + web.Key + " has pulled for more than 10m0s"))
+		Expect(said(held("a", pod(web, done, sized(1001))), web, job)).To(Equal("the images on a machine already have 1001 bytes, and --preparation-bytes is 1000: request fewer images, or raise it"))
+		Expect(said(held("a", pod(web, since(time.Hour))), web)).To(Equal("pod shop/p-" + web.Key + " has been pulling images for more than 10m0s"))
 	})
 
 	It("has a limit of one byte", func() {

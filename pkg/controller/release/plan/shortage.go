@@ -136,11 +136,11 @@ func (l Lacking) String() string {
 func (s Shortage) String() string {
 	pods := plural.Of(s.Pods, "pod")
 	if len(s.Lacking) == 0 {
-		return fmt.Sprintf("For %s to start together, no MachineDeployment with bounds has suitable machines", pods)
+		return fmt.Sprintf("%s must start together, and no MachineDeployment with bounds has suitable machines", pods)
 	}
 	var texts []string
 	for _, l := range s.Lacking {
 		texts = append(texts, l.String())
 	}
-	return fmt.Sprintf("For %s to start together, the reserve lacks %s", pods, strings.Join(texts, " and "))
+	return fmt.Sprintf("%s must start together, and the reserve lacks %s", pods, strings.Join(texts, " and "))
 }

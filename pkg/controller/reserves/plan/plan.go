@@ -130,10 +130,10 @@ func (d *Decision) spread(sites []site, desired int) (short int) {
 func (d *Decision) checkDedications() {
 	asked, err := machine.ParseDedications(d.Reserve.Annotations[machine.DedicatedAnnotation])
 	if len(asked) > 0 && len(d.Parts) > 1 {
-		err = fmt.Errorf("the Reserve selects %d MachineDeployments, and can dedicate machines of a single one", len(d.Parts))
+		err = fmt.Errorf("spec.pools selects %d MachineDeployments: select a single one", len(d.Parts))
 	}
 	if err != nil {
-		d.Reason, d.Message = reason.Invalid, fmt.Sprintf("the annotation %s is invalid, so its machines are dedicated to nobody: %v; %s",
+		d.Reason, d.Message = reason.Invalid, fmt.Sprintf("the annotation %s is invalid, so the machines are dedicated to nobody: %v; %s",
 			machine.DedicatedAnnotation, err, d.Message)
 	}
 }

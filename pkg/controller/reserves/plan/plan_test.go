@@ -106,7 +106,7 @@ var _ = DescribeTable("What is invalid is said, and changes nothing (law 5)",
 	Entry("a time zone", func(r *v1alpha1.Reserve) {
 		OfficeHours(r)
 		r.Spec.Schedules[0].TimeZone = "Berlin"
-	}, "schedule office-hours: time zone \"Berlin\" is not known"),
+	}, "schedule office-hours: time zone \"Berlin\" is unknown"),
 	Entry("a schedule's amount", func(r *v1alpha1.Reserve) {
 		OfficeHours(r)
 		r.Spec.Schedules[0].Amount = "5%%"
@@ -350,7 +350,7 @@ var _ = It("Owners of machines in several MachineDeployments are reported, and t
 	d := New(after(after(View{Now: Monday, Reserves: reserves, Pools: two()}))).Decisions
 	Expect(spread(d[0])).To(Equal("a=2 b=1"))
 	Expect(d[0].Reason).To(Equal(reason.Invalid))
-	Expect(d[0].Message).To(And(ContainSubstring("selects 2 MachineDeployments, and can dedicate machines of a single one"), ContainSubstring("3 of 3 machines are ready")))
+	Expect(d[0].Message).To(And(ContainSubstring("spec.pools selects 2 MachineDeployments: select a single one"), ContainSubstring("3 of 3 machines are ready")))
 	Expect(d[1].Reason).To(Equal(reason.Complete))
 })
 

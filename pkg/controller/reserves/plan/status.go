@@ -38,16 +38,16 @@ func (d *Decision) readyReason(sites []site, short int) {
 	case short > 0 && lacks[reason.Hibernated] != nil:
 		say(reason.Hibernated, "the cluster is hibernated and has no reserve")
 	case short > 0 && lacks[reason.MaximumUnknown] != nil:
-		say(reason.MaximumUnknown, "%s; there is no room for %d, because the maximum of %s is not known: Gardener has created it, and it has no bounds",
+		say(reason.MaximumUnknown, "%s; there is no room for %d, because Gardener created %s, and the maximum is unknown: set the annotation bounds",
 			where, short, listed(lacks[reason.MaximumUnknown]))
 	case short > 0 && lacks[reason.PoolsDrained] != nil:
-		say(reason.PoolsDrained, "%s; there is no room for %d, because the reserve of %s is drained", where, short, listed(lacks[reason.PoolsDrained]))
+		say(reason.PoolsDrained, "%s; there is no room for %d, because the annotation drain-reserve removes the reserve of %s", where, short, listed(lacks[reason.PoolsDrained]))
 	case short > 0:
 		say(reason.NoRoom, "%s; there is no room for %d: raise max in the bounds, select more MachineDeployments, or request less%s", where, short, d.because())
 	case ready >= d.Desired:
 		say(reason.Complete, "%s%s", where, d.because())
 	case len(blocked(d.Parts)) > 0:
-		say(reason.CannotBeMade, "%s; machines cannot be created in %s, so others replace them where they can%s", where, listed(blocked(d.Parts)), d.because())
+		say(reason.CannotBeMade, "%s; machines cannot be created in %s, and other MachineDeployments replace only some of them%s", where, listed(blocked(d.Parts)), d.because())
 	default:
 		say(reason.Growing, "%s%s", where, d.because())
 	}

@@ -42,16 +42,16 @@ var _ = DescribeTable("The message of a Reserve describes its progress and the r
 	Entry("without room for one", Wish("r", Replicas(2)), reason.NoRoom,
 		"0 of 2 machines are ready in 1 MachineDeployment; there is no room for 1: raise max in the bounds, select more MachineDeployments, or request less", Site("a", 3, Bounds("1:4"))),
 	Entry("without room, as long as some are drained", Wish("r", Replicas(2)), reason.PoolsDrained,
-		"0 of 2 machines are ready in 2 MachineDeployments; there is no room for 1, because the reserve of b is drained", Site("a", 3, Bounds("1:4")), Site("b", 2, Annotated(machine.DrainReserveAnnotation, "true"))),
+		"0 of 2 machines are ready in 2 MachineDeployments; there is no room for 1, because the annotation drain-reserve removes the reserve of b", Site("a", 3, Bounds("1:4")), Site("b", 2, Annotated(machine.DrainReserveAnnotation, "true"))),
 	Entry("without room, as long as it is drained, in a cluster that hibernates", Wish("r", Replicas(1)), reason.PoolsDrained,
-		"0 of 1 machines are ready in 1 MachineDeployment; there is no room for 1, because the reserve of a is drained",
+		"0 of 1 machines are ready in 1 MachineDeployment; there is no room for 1, because the annotation drain-reserve removes the reserve of a",
 		Site("a", 0, Labelled("worker.gardener.cloud/pool", "w"), Annotated(machine.DrainReserveAnnotation, "true"))),
 	Entry("with room, though some are drained", Wish("r", Replicas(1)), reason.Growing,
 		"0 of 1 machines are ready in 2 MachineDeployments", Site("a", 3), Site("b", 2, Annotated(machine.DrainReserveAnnotation, "true"))),
 	Entry("without room, as long as a maximum is unknown", Wish("r", Replicas(2)), reason.MaximumUnknown,
-		"0 of 2 machines are ready in 1 MachineDeployment; there is no room for 2, because the maximum of a is not known: Gardener has created it, and it has no bounds", Site("a", 3, Labelled("worker.gardener.cloud/pool", "w"))),
+		"0 of 2 machines are ready in 1 MachineDeployment; there is no room for 2, because Gardener created a, and the maximum is unknown: set the annotation bounds", Site("a", 3, Labelled("worker.gardener.cloud/pool", "w"))),
 	Entry("without room for one, as long as its maximum is unknown", Wish("r", Replicas(1)), reason.MaximumUnknown,
-		"0 of 1 machines are ready in 1 MachineDeployment; there is no room for 1, because the maximum of a is not known: Gardener has created it, and it has no bounds", Site("a", 3, Labelled("worker.gardener.cloud/pool", "w"))),
+		"0 of 1 machines are ready in 1 MachineDeployment; there is no room for 1, because Gardener created a, and the maximum is unknown: set the annotation bounds", Site("a", 3, Labelled("worker.gardener.cloud/pool", "w"))),
 	Entry("with room, though a maximum is unknown", Wish("r", Replicas(1)), reason.Growing,
 		"0 of 1 machines are ready in 2 MachineDeployments", Site("a", 3, Labelled("worker.gardener.cloud/pool", "w")), Site("b", 2)),
 	Entry("without room for one, in a cluster that hibernates", Wish("r", Replicas(1)), reason.Hibernated,
@@ -59,7 +59,7 @@ var _ = DescribeTable("The message of a Reserve describes its progress and the r
 	Entry("with room, though the cluster hibernates", Wish("r", Replicas(1)), reason.Growing,
 		"0 of 1 machines are ready in 2 MachineDeployments", Site("a", 0, Labelled("worker.gardener.cloud/pool", "w"), Bounds("1:9")), Site("b", 0)),
 	Entry("where machines cannot be created", Wish("r", Replicas(2)), reason.CannotBeMade,
-		"0 of 2 machines are ready in 1 MachineDeployment; machines cannot be created in a, so others replace them where they can", holding(Site("a", 3), 1, 0, reason.CannotBeMade)),
+		"0 of 2 machines are ready in 1 MachineDeployment; machines cannot be created in a, and other MachineDeployments replace only some of them", holding(Site("a", 3), 1, 0, reason.CannotBeMade)),
 )
 
 var _ = DescribeTable("The message of a Reserve is not too long to be stored",
@@ -73,9 +73,9 @@ var _ = DescribeTable("The message of a Reserve is not too long to be stored",
 		Expect(d.Message).To(ContainSubstring(says))
 		Expect(len(d.Message)).To(BeNumerically("<=", 32768))
 	},
-	Entry("for many pools whose maximum is unknown", Wish("r", Replicas(2)), reason.MaximumUnknown, "zzz and 980 more is not known", Labelled("worker.gardener.cloud/pool", "w")),
-	Entry("for many pools that are drained", Wish("r", Replicas(2)), reason.PoolsDrained, "zzz and 980 more is drained", Annotated(machine.DrainReserveAnnotation, "true")),
-	Entry("for many pools whose machines cannot be created", Wish("r", Replicas(2000)), reason.CannotBeMade, "zzz and 980 more, so others replace them"),
+	Entry("for many pools whose maximum is unknown", Wish("r", Replicas(2)), reason.MaximumUnknown, "zzz and 980 more, and the maximum is unknown", Labelled("worker.gardener.cloud/pool", "w")),
+	Entry("for many pools that are drained", Wish("r", Replicas(2)), reason.PoolsDrained, "zzz and 980 more", Annotated(machine.DrainReserveAnnotation, "true")),
+	Entry("for many pools whose machines cannot be created", Wish("r", Replicas(2000)), reason.CannotBeMade, "zzz and 980 more, and other MachineDeployments replace only some of them"),
 	Entry("for a selector that is long", Wish("r", func(r *v1alpha1.Reserve) {
 		r.Spec.Pools.Selector = metav1.SetAsLabelSelector(map[string]string{"pool": strings.Repeat("z", 100_000)})
 	}), reason.Invalid, "until this is fixed"),

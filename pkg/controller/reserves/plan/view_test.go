@@ -111,7 +111,7 @@ var _ = Describe("What is not known", func() {
 		r.Spec.Schedules[0].Duration = "2h"
 		p := New(View{Now: Monday, Reserves: []*v1alpha1.Reserve{r}, Pools: two()})
 		Expect(p.Again).To(Equal(30 * time.Second))
-		Expect(p.Decisions[0].Message).To(And(ContainSubstring("turn cpu=10 into machines"), Not(ContainSubstring("memory"))))
+		Expect(p.Decisions[0].Message).To(And(ContainSubstring("convert cpu=10 to machines"), Not(ContainSubstring("memory"))))
 	})
 
 	It("is the next change, if the capacity that it needs is not", func() {
