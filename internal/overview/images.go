@@ -65,5 +65,5 @@ func (r *reading) inspectImages(object string, z Zone) {
 	if z.Prepared == nil || r.PodsUnknown || !slices.ContainsFunc(z.Machines, idle) || slices.ContainsFunc(z.Machines, func(m Machine) bool { return m.Images != "" }) {
 		return
 	}
-	r.addProblem(noted, object, "images are asked for, but nothing pulls them", "run machine-controller-manager with preparation among its --controllers: see docs/prepared.md")
+	r.addProblem(noted, object, "images are requested, but no controller pulls them", "run machine-controller-manager with preparation among its --controllers: see docs/prepared.md")
 }

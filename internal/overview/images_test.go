@@ -88,7 +88,7 @@ var _ = Describe("Images on machines in reserve", func() {
 		Entry("not by those that prepare nothing", false, func(r *autoscaling.Reserve) { r.Spec.Prepare = nil }),
 	)
 
-	const nobody = "images are asked for, but nothing pulls them"
+	const nobody = "images are requested, but no controller pulls them"
 	DescribeTable("are missed if nobody pulls them", func(missed bool, text string, change func(*world)) {
 		w := newWorld()
 		w.pool("a", 1, wanting(text, 0))

@@ -84,12 +84,12 @@ var _ = Describe("Two namespaces with the same names", func() {
 		reserved(w, bounds("1:5:1"), func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = 5 })
 		elsewhere(w)
 		w.waiter("p")
-		Expect(said(New(w.Objects))).To(Equal([]string{"machinedeployment/elsewhere/a: 1 pod cannot be scheduled and would fit a reserve machine here, but replicas are at max 5 -> raise max in the bounds"}))
+		Expect(said(New(w.Objects))).To(Equal([]string{"machinedeployment/elsewhere/a: 1 pod cannot be scheduled, and a reserve machine here has room for them, but replicas are at max 5 -> raise max in the bounds"}))
 	})
 })
 
 var _ = It("The reserve is compared with 64 kinds of waiting pods, and what is not known of the others is not told", func() {
-	for kinds, want := range map[int]string{64: "no reserve machine can hold them (Full)", 65: "it is not known whether the reserve can hold them"} {
+	for kinds, want := range map[int]string{64: "no reserve machine has room for them (Full)", 65: "it is unknown whether the reserve has room for them"} {
 		w := newWorld()
 		reserved(w, bounds("1:5:1"))
 		for i := range kinds {

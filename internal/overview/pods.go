@@ -124,31 +124,31 @@ func (r *reading) outlook(p *corev1.Pod, known map[string]outlook) outlook {
 
 func (r *reading) helplessness(pods int, obstacle fit.Obstacle) string {
 	what := plural.Of(pods, "pod") + " cannot be scheduled, and "
-	doubt := what + "it is not known whether the reserve can hold them"
+	doubt := what + "it is unknown whether the reserve has room for them"
 	switch {
 	case r.MachinesUnknown:
 		return doubt
 	case len(r.samples) == 0 && !r.unseen && r.dedicated:
-		return what + "all reserve machines that are ready are dedicated"
+		return what + "all ready reserve machines are dedicated to other pods"
 	case len(r.samples) == 0 && !r.unseen:
 		return what + "no reserve machine is ready"
 	case unknown(obstacle):
 		return doubt
 	}
-	return what + fmt.Sprintf("no reserve machine can hold them (%s)", obstacle)
+	return what + fmt.Sprintf("no reserve machine has room for them (%s)", obstacle)
 }
 
 // noteHeld adds why reserve machines are kept from pods that would fit.
 func (r *reading) noteHeld(s sample, pods []*corev1.Pod) {
 	object := objectRef("machinedeployment", s.namespace, s.deployment)
-	what := fmt.Sprintf("%s cannot be scheduled and would fit a reserve machine here", plural.Of(len(pods), "pod"))
+	what := fmt.Sprintf("%s cannot be scheduled, and a reserve machine here has room for them", plural.Of(len(pods), "pod"))
 	switch b := s.zone.Bounds; {
 	case b == nil:
-		r.addProblem(broken, object, what, fmt.Sprintf("kubectl -n %s scale machinedeployment %s --replicas=%d, or give it bounds so that this happens automatically",
+		r.addProblem(broken, object, what, fmt.Sprintf("kubectl -n %s scale machinedeployment %s --replicas=%d, or set the annotation bounds so that the controller does this",
 			s.namespace, s.deployment, s.zone.Replicas+s.zone.Counted+1))
 	case s.zone.Replicas >= b.Max:
 		r.addProblem(broken, object, fmt.Sprintf("%s, but replicas are at max %d", what, b.Max), "raise max in the bounds")
 	default:
-		r.addProblem(noted, object, what, "wait: the machine is released in a moment if machine-controller-manager runs with --controllers=*, or with release among them")
+		r.addProblem(noted, object, what, "wait: the machine is released soon; if not, check that machine-controller-manager runs with --controllers=*, or with release among them")
 	}
 }

@@ -40,7 +40,7 @@ func (r *reading) requests() []Request {
 		if len(o.Status.Conditions) > 0 {
 			one.Ready = requestState(o)
 		} else if !r.isNew(o) {
-			r.addProblem(lacking, objectRef("provisioningrequest", o.Namespace, o.Name), "no controller reports on it", "check that machine-controller-manager runs with --controllers=*, or with booking among them")
+			r.addProblem(lacking, objectRef("provisioningrequest", o.Namespace, o.Name), "no controller has reported on it", "check that machine-controller-manager runs with --controllers=*, or with booking among them")
 		}
 		all = append(all, one)
 	}

@@ -45,6 +45,6 @@ var _ = Describe("ProvisioningRequests", func() {
 		w := newWorld()
 		w.request("a")
 		w.request("new").CreationTimestamp = ago(1e9)
-		Expect(New(w.Objects).Troubles).To(HaveExactElements(And(HaveField("Object", "provisioningrequest/shop/a"), HaveField("What", "no controller reports on it"))))
+		Expect(New(w.Objects).Troubles).To(HaveExactElements(And(HaveField("Object", "provisioningrequest/shop/a"), HaveField("What", "no controller has reported on it"))))
 	})
 })

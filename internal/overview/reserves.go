@@ -36,7 +36,7 @@ func (r *reading) inspectReserveObject(o *v1alpha1.Reserve, one Reserve) {
 	known := reason.Reserve[v1alpha1.ConditionReady].Find(one.Ready.Reason)
 	switch {
 	case one.Ready.Status == "" && !r.isNew(o):
-		r.addProblem(lacking, object, "no controller reports on it", "check that machine-controller-manager runs with --controllers=*, or with reserves among them")
+		r.addProblem(lacking, object, "no controller has reported on it", "check that machine-controller-manager runs with --controllers=*, or with reserves among them")
 	case one.Ready.Status == string(metav1.ConditionFalse) && !known.Passing:
 		r.addProblem(lacking, object, oneLine(one.Ready.Message), known.RemedyFor(o.Namespace, o.Name))
 	}
@@ -86,7 +86,7 @@ func (r *reading) inspectBuffer(o *v1beta1.CapacityBuffer, b Buffer) {
 	object := objectRef("capacitybuffer", o.Namespace, o.Name)
 	if len(o.Status.Conditions) == 0 {
 		if !r.isNew(o) {
-			r.addProblem(lacking, object, "no controller reports on it", "check that machine-controller-manager runs with --controllers=*, or with capacitybuffer among them")
+			r.addProblem(lacking, object, "no controller has reported on it", "check that machine-controller-manager runs with --controllers=*, or with capacitybuffer among them")
 		}
 		return
 	}

@@ -57,7 +57,7 @@ var _ = Describe("Reserves", func() {
 		Entry("none while machines boot", reserveSays(metav1.ConditionFalse, "Growing", "1 of 2")),
 		Entry("where there is no room", reserveSays(metav1.ConditionFalse, "NoRoom", "no room for 2"),
 			Trouble{Object: "reserve/default/office", What: "no room for 2", Do: "raise max in the bounds, select more MachineDeployments, or request less"}),
-		Entry("where no controller looks at them", func(*v1alpha1.Reserve) {}, HaveField("What", "no controller reports on it")),
+		Entry("where no controller looks at them", func(*v1alpha1.Reserve) {}, HaveField("What", "no controller has reported on it")),
 		Entry("none while they are new", func(r *v1alpha1.Reserve) { r.CreationTimestamp = ago(time.Second) }),
 	)
 })
@@ -106,7 +106,7 @@ var _ = Describe("CapacityBuffers", func() {
 		Entry("once, and by their cause", bufferSays(0, says(v1beta1.ConditionReadyForProvisioning, metav1.ConditionFalse, "WorkloadNotFound", "no such Deployment"),
 			says(v1beta1.ConditionReady, metav1.ConditionFalse, "NotReadyForProvisioning", "see above")),
 			Trouble{Object: "capacitybuffer/shop/web", What: "no such Deployment", Do: "create it, or correct spec.scalableRef"}),
-		Entry("where no controller looks at them", func(*v1beta1.CapacityBuffer) {}, HaveField("What", "no controller reports on it")),
+		Entry("where no controller looks at them", func(*v1beta1.CapacityBuffer) {}, HaveField("What", "no controller has reported on it")),
 		Entry("none while they are new", func(b *v1beta1.CapacityBuffer) { b.CreationTimestamp = ago(time.Second) }),
 	)
 })

@@ -73,7 +73,7 @@ func (r *reading) inspect(d *v1alpha1.MachineDeployment, z Zone) {
 		r.addProblem(noted, object, fmt.Sprintf("replicas %d are above max %d", z.Replicas, z.Bounds.Max), "raise max in the bounds, or lower replicas")
 	}
 	if frozen := conditionOf(d, mcm.MachineDeploymentFrozen); frozen.Status == "True" || pool.Frozen(d) {
-		r.addProblem(broken, object, "frozen by machine-controller-manager, which creates no machines for it", "check its log: there are too many machines, or an API server does not respond")
+		r.addProblem(broken, object, "frozen: machine-controller-manager creates no machines for it", "check the log of machine-controller-manager: there are too many machines, or an API server does not respond")
 	}
 	if c := conditionOf(d, "PoolExcessSpread"); c.Status == "False" {
 		what, do := splitMessage(c.Message)
@@ -100,7 +100,7 @@ func (r *reading) inspectReserve(object string, d *v1alpha1.MachineDeployment, z
 	switch c.Status {
 	case "":
 		if z.Excess > 0 && !r.isNew(d) {
-			r.addProblem(lacking, object, fmt.Sprintf("an excess of %d is desired, but no controller reports on it", z.Excess),
+			r.addProblem(lacking, object, fmt.Sprintf("an excess of %d is desired, but no controller has reported on it", z.Excess),
 				"check that machine-controller-manager runs with --controllers=*, or with mcm among them")
 		}
 	case "True":

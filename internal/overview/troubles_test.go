@@ -83,10 +83,10 @@ var _ = DescribeTable("It is wrong",
 		w.pool("a", 1, excess(1))
 		w.pool("b", 1, excess(1), func(d *v1alpha1.MachineDeployment) { d.CreationTimestamp = ago(time.Minute) })
 		w.pool("c", 1)
-	}, "machinedeployment/default/a: an excess of 1 is desired, but no controller reports on it -> check that machine-controller-manager runs with --controllers=*, or with mcm among them"),
+	}, "machinedeployment/default/a: an excess of 1 is desired, but no controller has reported on it -> check that machine-controller-manager runs with --controllers=*, or with mcm among them"),
 	Entry("that a MachineDeployment is frozen", func(w *world) {
 		w.pool("a", 1, func(d *v1alpha1.MachineDeployment) { d.Labels["freeze"] = "True" })
-	}, "machinedeployment/default/a: frozen by machine-controller-manager, which creates no machines for it -> check its log: there are too many machines, or an API server does not respond"),
+	}, "machinedeployment/default/a: frozen: machine-controller-manager creates no machines for it -> check the log of machine-controller-manager: there are too many machines, or an API server does not respond"),
 	Entry("that zones are not even, unless that passes", func(w *world) {
 		for name, reason := range map[string]string{"a": "PodsBound", "b": "Moving", "c": "Waiting"} {
 			w.pool(name, 1, conditioned("ZonesBalanced", reason, "two more than pool-z2"))
@@ -123,49 +123,49 @@ var _ = DescribeTable("Pods that wait",
 		reserved(w)
 		w.waiter("p", asking("5"))
 		w.waiter("q", asking("6"))
-	}, "pod/default/p: 2 pods cannot be scheduled, and no reserve machine can hold them (Full) -> kubectl -n default describe pod p"),
+	}, "pod/default/p: 2 pods cannot be scheduled, and no reserve machine has room for them (Full) -> kubectl -n default describe pod p"),
 	Entry("beside a reserve whose Nodes cannot be read", func(w *world) {
 		reserved(w)
 		w.Nodes = nil
 		w.waiter("p")
-	}, "pod/default/p: 1 pod cannot be scheduled, and it is not known whether the reserve can hold them -> kubectl -n default describe pod p"),
+	}, "pod/default/p: 1 pod cannot be scheduled, and it is unknown whether the reserve has room for them -> kubectl -n default describe pod p"),
 	Entry("beside machines that cannot be read", func(w *world) {
 		w.MachinesUnknown = true
 		w.waiter("p")
-	}, "pod/default/p: 1 pod cannot be scheduled, and it is not known whether the reserve can hold them -> kubectl -n default describe pod p"),
+	}, "pod/default/p: 1 pod cannot be scheduled, and it is unknown whether the reserve has room for them -> kubectl -n default describe pod p"),
 	Entry("beside a reserve that is partly dedicated, of which another Node cannot be read", func(w *world) {
 		reserved(w, bounds("1:5:1"))
 		w.machine("a", "l", held(time.Hour), noted(v1alpha1.DedicatedAnnotation, "shop/Deployment/web"))
 		w.Nodes = w.Nodes[1:]
 		w.waiter("p")
-	}, "pod/default/p: 1 pod cannot be scheduled, and it is not known whether the reserve can hold them -> kubectl -n default describe pod p"),
+	}, "pod/default/p: 1 pod cannot be scheduled, and it is unknown whether the reserve has room for them -> kubectl -n default describe pod p"),
 	Entry("beside a reserve that is dedicated to others", func(w *world) {
 		reserved(w, bounds("1:5:1"))
 		w.Machines[0].Annotations[v1alpha1.DedicatedAnnotation] = "shop/Deployment/web"
 		w.waiter("p")
-	}, "pod/default/p: 1 pod cannot be scheduled, and all reserve machines that are ready are dedicated -> kubectl -n default describe pod p"),
+	}, "pod/default/p: 1 pod cannot be scheduled, and all ready reserve machines are dedicated to other pods -> kubectl -n default describe pod p"),
 	Entry("beside a reserve that is partly dedicated to others", func(w *world) {
 		reserved(w, bounds("1:5:1"))
 		w.machine("a", "l", held(time.Hour), noted(v1alpha1.DedicatedAnnotation, "shop/Deployment/web"))
 		w.waiter("p")
-	}, "machinedeployment/default/a: 1 pod cannot be scheduled and would fit a reserve machine here -> wait: the machine is released in a moment if machine-controller-manager runs with --controllers=*, or with release among them"),
+	}, "machinedeployment/default/a: 1 pod cannot be scheduled, and a reserve machine here has room for them -> wait: the machine is released soon; if not, check that machine-controller-manager runs with --controllers=*, or with release among them"),
 	Entry("beside a reserve without bounds", func(w *world) {
 		reserved(w)
 		w.waiter("p")
 		w.waiter("q")
-	}, "machinedeployment/default/a: 2 pods cannot be scheduled and would fit a reserve machine here -> kubectl -n default scale machinedeployment a --replicas=2, or give it bounds so that this happens automatically"),
+	}, "machinedeployment/default/a: 2 pods cannot be scheduled, and a reserve machine here has room for them -> kubectl -n default scale machinedeployment a --replicas=2, or set the annotation bounds so that the controller does this"),
 	Entry("beside a reserve without bounds that replicas include", func(w *world) {
 		reserved(w, func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = 4 }, annotated(v1alpha1.AppliedExcessAnnotation, "2,counted=2,replicas=4"))
 		w.waiter("p")
-	}, "machinedeployment/default/a: 1 pod cannot be scheduled and would fit a reserve machine here -> kubectl -n default scale machinedeployment a --replicas=5, or give it bounds so that this happens automatically"),
+	}, "machinedeployment/default/a: 1 pod cannot be scheduled, and a reserve machine here has room for them -> kubectl -n default scale machinedeployment a --replicas=5, or set the annotation bounds so that the controller does this"),
 	Entry("beside a reserve at max", func(w *world) {
 		reserved(w, bounds("1:1:1"))
 		w.waiter("p")
-	}, "machinedeployment/default/a: 1 pod cannot be scheduled and would fit a reserve machine here, but replicas are at max 1 -> raise max in the bounds"),
+	}, "machinedeployment/default/a: 1 pod cannot be scheduled, and a reserve machine here has room for them, but replicas are at max 1 -> raise max in the bounds"),
 	Entry("beside a reserve that is about to be released", func(w *world) {
 		reserved(w, bounds("1:5:1"))
 		w.waiter("p")
-	}, "machinedeployment/default/a: 1 pod cannot be scheduled and would fit a reserve machine here -> wait: the machine is released in a moment if machine-controller-manager runs with --controllers=*, or with release among them"),
+	}, "machinedeployment/default/a: 1 pod cannot be scheduled, and a reserve machine here has room for them -> wait: the machine is released soon; if not, check that machine-controller-manager runs with --controllers=*, or with release among them"),
 )
 
 var _ = It("Pods that leave, have a place in sight, or were not tried, do not wait", func() {

@@ -123,7 +123,7 @@ func (r *reading) inspectBalancer(o *balancer.Balancer) {
 		what, do := splitMessage(met.Message)
 		switch {
 		case met.Reason == "Paused":
-			r.addProblem(noted, object, "paused: targets are not scaled", "remove spec.paused when you are done")
+			r.addProblem(noted, object, "paused: targets are not scaled", "when you are done, set spec.paused to false")
 			continue
 		case c.kind == balancer.ConditionFallbackActive || c.kind == balancer.ConditionReady || strings.HasPrefix(what, "target "):
 			what, do = oneLine(met.Message), ""
@@ -131,7 +131,7 @@ func (r *reading) inspectBalancer(o *balancer.Balancer) {
 		r.addProblem(c.grade, object, what, cmp.Or(do, commandFor(c.do, o)))
 	}
 	if len(o.Status.Conditions) == 0 && !r.isNew(o) {
-		r.addProblem(lacking, object, "no controller reports on it", "check that evenkeel-workloads runs with balancer among its --controllers")
+		r.addProblem(lacking, object, "no controller has reported on it", "check that evenkeel-workloads runs with balancer among its --controllers")
 	}
 }
 
@@ -139,7 +139,7 @@ var federatedComplaints = []complaint{
 	{autoscaling.ConditionReady, metav1.ConditionFalse, broken, "kubectl -n %s describe fhpa %s"},
 	{autoscaling.ConditionClustersUnreachable, metav1.ConditionTrue, broken, "check the network to them; if they are lost for good, list them in spec.unreachable.released"},
 	{autoscaling.ConditionOverCommitted, metav1.ConditionTrue, broken, "restore the unreachable clusters, or lower maxReplicas"},
-	{autoscaling.ConditionLimited, metav1.ConditionTrue, lacking, "raise maxReplicas, or the limits of single clusters"},
+	{autoscaling.ConditionLimited, metav1.ConditionTrue, lacking, "raise maxReplicas, or the limits of clusters"},
 	{autoscaling.ConditionJoiningBlocked, metav1.ConditionTrue, lacking, "raise maxReplicas"},
 	{autoscaling.ConditionMinExceeded, metav1.ConditionTrue, noted, "if you do not want this, raise minReplicas or change minPolicy"},
 }
@@ -151,7 +151,7 @@ func (r *reading) inspectFederated(o *autoscaling.FederatedHorizontalPodAutoscal
 		switch {
 		case met == nil:
 		case met.Reason == "Paused":
-			r.addProblem(noted, object, "paused: the clusters' autoscalers are not changed", "remove spec.paused when you are done")
+			r.addProblem(noted, object, "paused: the clusters' autoscalers are not changed", "when you are done, set spec.paused to false")
 		default:
 			r.addProblem(c.grade, object, oneLine(met.Message), commandFor(c.do, o))
 		}
@@ -162,7 +162,7 @@ func (r *reading) inspectFederated(o *autoscaling.FederatedHorizontalPodAutoscal
 		}
 	}
 	if len(o.Status.Conditions) == 0 && !r.isNew(o) {
-		r.addProblem(lacking, object, "no controller reports on it", "check that evenkeel-workloads runs with federatedhpa among its --controllers")
+		r.addProblem(lacking, object, "no controller has reported on it", "check that evenkeel-workloads runs with federatedhpa among its --controllers")
 	}
 }
 

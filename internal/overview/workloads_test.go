@@ -121,15 +121,15 @@ var _ = DescribeTable("It is wrong with workloads",
 	Entry("that it is paused", func(w *world) {
 		w.balancer("b", balancerSays(says(balancer.ConditionReady, metav1.ConditionFalse, "Paused", "x")))
 		w.federated("f", federatedSays(says(autoscaling.ConditionReady, metav1.ConditionFalse, "Paused", "x")))
-	}, "balancer/default/b: paused: targets are not scaled -> remove spec.paused when you are done",
-		"fhpa/default/f: paused: the clusters' autoscalers are not changed -> remove spec.paused when you are done"),
+	}, "balancer/default/b: paused: targets are not scaled -> when you are done, set spec.paused to false",
+		"fhpa/default/f: paused: the clusters' autoscalers are not changed -> when you are done, set spec.paused to false"),
 	Entry("that no controller manages them, unless they are new", func(w *world) {
 		w.balancer("b", balancerSays())
 		w.federated("f", federatedSays())
 		w.balancer("new", balancerSays(), func(b *balancer.Balancer) { b.CreationTimestamp = ago(time.Minute) })
 		w.federated("new", federatedSays(), func(f *autoscaling.FederatedHorizontalPodAutoscaler) { f.CreationTimestamp = ago(time.Minute) })
-	}, "balancer/default/b: no controller reports on it -> check that evenkeel-workloads runs with balancer among its --controllers",
-		"fhpa/default/f: no controller reports on it -> check that evenkeel-workloads runs with federatedhpa among its --controllers"),
+	}, "balancer/default/b: no controller has reported on it -> check that evenkeel-workloads runs with balancer among its --controllers",
+		"fhpa/default/f: no controller has reported on it -> check that evenkeel-workloads runs with federatedhpa among its --controllers"),
 	Entry("that clusters are out of reach, that more is asked for than there is, and that one is stuck", func(w *world) {
 		w.federated("f", func(f *autoscaling.FederatedHorizontalPodAutoscaler) {
 			f.Status.Clusters = []autoscaling.ClusterStatus{{Name: "a", State: autoscaling.Used, Reason: "Stuck", Message: "pods do not start"}, {Name: "b", State: autoscaling.Idle}}
@@ -138,6 +138,6 @@ var _ = DescribeTable("It is wrong with workloads",
 			says(autoscaling.ConditionBalanced, metav1.ConditionFalse, "Moving", "on the way"),
 			says(autoscaling.ConditionClustersUnreachable, metav1.ConditionTrue, "OutOfReach", "b goes on by itself")))
 	}, "fhpa/default/f: b goes on by itself -> check the network to them; if they are lost for good, list them in spec.unreachable.released",
-		"fhpa/default/f: 4 more are asked for -> raise maxReplicas, or the limits of single clusters",
+		"fhpa/default/f: 4 more are asked for -> raise maxReplicas, or the limits of clusters",
 		"fhpa/default/f: cluster a: pods do not start -> check the autoscaler and the pods of that cluster"),
 )

@@ -162,7 +162,7 @@ var _ = Describe("A page that is open", func() {
 		preview := shown(small)
 		stranger, err := browser.Open(ctx, preview.Root, desktop)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(stranger.Text(ctx, "body")).To(HavePrefix("open the address that kubectl evenkeel ui has printed"))
+		Expect(stranger.Text(ctx, "body")).To(HavePrefix("open the address that kubectl evenkeel ui printed"))
 		Expect(stranger.Close(ctx)).To(Succeed())
 		tab := opened(ctx, preview.Address, now, desktop)
 		var seen []string

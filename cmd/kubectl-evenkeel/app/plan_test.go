@@ -158,7 +158,7 @@ var _ = Describe("plan", func() {
 		Entry("an unknown format", `"xml" is invalid: use json or yaml`, "", "-o", "xml"),
 		Entry("a mode that is none", "--balance-mode", "", "--balance-mode", "Always"),
 		Entry("a file that is not there", "read nowhere.yaml: ", "", "-f", "nowhere.yaml"),
-		Entry("nothing where there should be a change", "read -: there is no document", "", "-f", "-"),
+		Entry("nothing where there should be a change", "read -: the file is empty", "", "-f", "-"),
 		Entry("a change that cannot be", "change MachineDeployment default/pool: ", strings.Replace(more, "replicas: 2", "replicas: two", 1), "-f", "-"),
 		Entry("a change elsewhere", "MachineDeployment x/pool is not in namespace default", strings.Replace(more, "name: pool", "name: pool, namespace: x", 1), "-f", "-"),
 	)
@@ -351,7 +351,7 @@ var _ = Describe("plan with clusters of ClusterProfiles", func() {
 	It("reports that they are omitted, unless a flag selects another namespace", func() {
 		out, err := fleet().answer("", "plan")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(ContainSubstring("the ClusterProfiles munich of namespace default are omitted. If the hub runs with --federation-registry=clusterprofiles, use that flag here too"))
+		Expect(out).To(ContainSubstring("omits the ClusterProfiles munich of namespace default. If the hub runs with --federation-registry=clusterprofiles, use that flag here too"))
 		out, err = fleet().answer("", "plan", "--federation-clusters-namespace=elsewhere")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).NotTo(ContainSubstring("ClusterProfiles"))

@@ -135,7 +135,7 @@ var _ = Describe("Size", func() {
 		}))
 		DeferCleanup(s.Close)
 		_, _, err := sized("", append(machine, "--prometheus", s.URL, "--prometheus-matchers", `namespace="shop"`, "--prometheus-nodes", "pool-z1-.*", "--prometheus-step", "5m", "--end", "2026-03-02 10:00")...)
-		Expect(err).To(MatchError(ContainSubstring("do --prometheus-matchers match?")))
+		Expect(err).To(MatchError(ContainSubstring("that --prometheus-matchers match")))
 		Expect(asked).To(And(HaveKeyWithValue(`namespace="shop"`, true), HaveKeyWithValue("pool-z1-.*", true), HaveKey("step 300")))
 	})
 
@@ -177,7 +177,7 @@ var _ = Describe("Size", func() {
 	It("replays without an autoscaler, and within bounds", func() {
 		out, _, err := sized(pods, append(machine, "-f", "-", "--autoscaler=false", "--bounds", "0:2")...)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(ContainSubstring("No amount keeps p99 within 5s: with 2 machines it is 10m."))
+		Expect(out).To(ContainSubstring("No reserve reaches p99 within 5s: with 2 machines, it is 10m."))
 	})
 
 	It("reports that the cluster does not answer, and continues with flags", func() {
@@ -246,7 +246,7 @@ var _ = Describe("Size", func() {
 			end := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 			out, err := s.answer("", "size", "pool", "--from-cluster", "--boot-time", "2m", "--end", end)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(out).To(And(HavePrefix("MachineDeployment pool: 2 pods from "), ContainSubstring("note: of pods that no longer exist")))
+			Expect(out).To(And(HavePrefix("MachineDeployment pool: 2 pods from "), ContainSubstring("note: pods that no longer exist are known only")))
 			Expect(s.written()).To(BeZero())
 			_, err = s.answer("", "size", "pool", "--from-cluster", "--boot-time", "2m", "--target-kubeconfig", "none", "--machine", "cpu=4,memory=1Gi")
 			Expect(err).To(MatchError(ContainSubstring("--from-cluster needs the cluster with the pods")))

@@ -57,7 +57,7 @@ func (w *world) prepareBuffers(ctx context.Context) error {
 	case !w.still.seesTarget() || w.still.Unread["capacitybuffers"] != "" || w.still.Unread["reserves"] != "":
 		return nil
 	case len(namespaces) > 1:
-		w.addNote("CapacityBuffers are omitted: several namespaces have MachineDeployments, and the manager of each serves its own; use --namespace")
+		w.addNote("CapacityBuffers are omitted, because several namespaces have MachineDeployments, each with a manager of its own: select one with --namespace")
 		return nil
 	}
 	w.chunksIn = append(namespaces, metav1.NamespaceDefault)[0]
@@ -264,7 +264,7 @@ func (o Objects) applyReferences() (Objects, error) {
 			return slices.Contains(capacitybuffer.ReferenceKinds(b), kind)
 		})
 		if !needed {
-			return o, fmt.Errorf("change %s: no CapacityBuffer of Evenkeel refers to a %s, and nothing else here depends on it", c, kind)
+			return o, fmt.Errorf("change %s: nothing to predict, because no CapacityBuffer of Evenkeel refers to a %s", c, kind)
 		}
 		if why := o.References.Unread[kind]; why != "" {
 			return o, fmt.Errorf("change %s: %s", c, why)

@@ -78,7 +78,7 @@ var _ = Describe("A forecast of CapacityBuffers", func() {
 		Expect(err).To(MatchError(why))
 	},
 		Entry("if none does", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 20}\n",
-			"change Deployment shop/web: no CapacityBuffer of Evenkeel refers to a Deployment, and nothing else here depends on it"),
+			"change Deployment shop/web: nothing to predict, because no CapacityBuffer of Evenkeel refers to a Deployment"),
 		Entry("if they are misspelled", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replica: 20}\n---\n"+asking("web", web+", replicas: 1"),
 			`change Deployment shop/web: unknown field "spec.replica"`),
 		Entry("if the others could not be read", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: 2}\n---\n"+asking("j", "scalableRef: {apiGroup: batch, kind: Job, name: j}, replicas: 1"),
@@ -179,7 +179,7 @@ MachineDeployment default/z1: 1 of 1 machines serve, 0 in reserve
 		o := buffered(nil)
 		o.Deployments[2].Namespace = "other"
 		f, _ := told(*o, asking("web", web+", replicas: 1"))
-		Expect(f.Notes).To(Equal([]string{"CapacityBuffers are omitted: several namespaces have MachineDeployments, and the manager of each serves its own; use --namespace"}))
+		Expect(f.Notes).To(Equal([]string{"CapacityBuffers are omitted, because several namespaces have MachineDeployments, each with a manager of its own: select one with --namespace"}))
 		Expect(f.End.Buffers).To(BeEmpty())
 	})
 
@@ -190,7 +190,7 @@ MachineDeployment default/z1: 1 of 1 machines serve, 0 in reserve
 			_, err := after(*o, asking("web", web+", replicas: 1"))
 			Expect(err).To(MatchError(ContainSubstring(says)))
 		},
-		Entry("without a target cluster", func(o *Objects) { o.Target = false }, "change CapacityBuffer shop/web: there is no target cluster"),
+		Entry("without a target cluster", func(o *Objects) { o.Target = false }, "change CapacityBuffer shop/web: CapacityBuffers need a target cluster"),
 		Entry("while buffers cannot be read", func(o *Objects) { o.Unread = map[string]string{"capacitybuffers": "no rights"} }, "the capacitybuffers of the cluster could not be read: no rights"),
 		Entry("while Reserves cannot be read", func(o *Objects) { o.Unread = map[string]string{"reserves": "no rights"} }, "the reserves of the cluster could not be read: no rights"),
 		Entry("that the API server refuses", func(o *Objects) {

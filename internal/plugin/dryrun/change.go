@@ -67,7 +67,7 @@ func ParseChanges(r io.Reader, namespaces Namespaces) ([]Change, error) {
 		text, err := reader.Read()
 		switch {
 		case errors.Is(err, io.EOF) && len(all) == 0:
-			return nil, errors.New("there is no document: write apiVersion, kind, metadata.name and the fields to change")
+			return nil, errors.New("the file is empty: write apiVersion, kind, metadata.name and the fields to change")
 		case errors.Is(err, io.EOF):
 			return all, nil
 		case err != nil:
@@ -97,7 +97,7 @@ func parseChange(raw []byte, namespaces Namespaces) (Change, error) {
 	}
 	c := Change{Kind: u.GroupVersionKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 	if !slices.Contains([]schema.GroupVersionKind{kindDeployment, kindBalancer, kindFederated, kindReserve, kindBuffer, kindNamespace}, c.Kind) && !c.isReference() {
-		return Change{}, fmt.Errorf("%q of %q cannot be changed here: give a MachineDeployment of %s, a Balancer of %s, a Reserve or a FederatedHorizontalPodAutoscaler of %s, or a CapacityBuffer of %s with the objects that it refers to",
+		return Change{}, fmt.Errorf("plan does not support %q of %q: use a MachineDeployment of %s, a Balancer of %s, a Reserve or a FederatedHorizontalPodAutoscaler of %s, or a CapacityBuffer of %s with the objects that it refers to",
 			u.GetKind(), u.GetAPIVersion(), kindDeployment.GroupVersion(), kindBalancer.GroupVersion(), kindReserve.GroupVersion(), kindBuffer.GroupVersion())
 	}
 	if c.Name == "" {
@@ -175,7 +175,7 @@ func (o Objects) Apply(c Change, door Validator) (Objects, error) {
 // to one results in is then unknown.
 func (o Objects) readError(resource string) error {
 	if resource == "capacitybuffers" && !o.Target {
-		return errors.New("there is no target cluster, and CapacityBuffers belong to one")
+		return errors.New("CapacityBuffers need a target cluster: set --target-kubeconfig")
 	}
 	if why := o.Unread[resource]; why != "" {
 		return fmt.Errorf("the %s of the cluster could not be read: %s", resource, why)

@@ -103,12 +103,12 @@ var _ = Describe("A change", func() {
 			_, err := after(*o, text)
 			Expect(err).To(MatchError(ContainSubstring(says)))
 		},
-		Entry("nothing", "", "there is no document: write apiVersion, kind"),
+		Entry("nothing", "", "the file is empty: write apiVersion, kind"),
 		Entry("no YAML", "a: [", "read document 1"),
 		Entry("no object", "3", "must be an object"),
 		Entry("a key twice", "a: 1\na: 2", "already set"),
-		Entry("another kind", "{apiVersion: v1, kind: Pod, metadata: {name: a}}", `"Pod" of "v1" cannot be changed here: give a MachineDeployment`),
-		Entry("another version", "{apiVersion: machine.sapcloud.io/v1, kind: MachineDeployment, metadata: {name: p}}", "cannot be changed here"),
+		Entry("another kind", "{apiVersion: v1, kind: Pod, metadata: {name: a}}", `plan does not support "Pod" of "v1": use a MachineDeployment`),
+		Entry("another version", "{apiVersion: machine.sapcloud.io/v1, kind: MachineDeployment, metadata: {name: p}}", "plan does not support"),
 		Entry("no name", "{apiVersion: machine.sapcloud.io/v1alpha1, kind: MachineDeployment}", "has no metadata.name"),
 		Entry("a field that is none", patched("MachineDeployment", "p", "spec: {replica: 3}"), `unknown field "spec.replica"`),
 		Entry("the wrong type", patched("MachineDeployment", "p", "spec: {replicas: many}"), "must be of type integer"),

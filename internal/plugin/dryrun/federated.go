@@ -55,10 +55,10 @@ func explainFederated(f federatedhpa.Preview) Plan {
 	case moving:
 		p.State, p.Why = Moving, "bounds are lowered in one cluster before they are raised in another"
 	case f.Plan.Missing > 0:
-		p.State, p.Why = Blocked, fmt.Sprintf("clusters ask for %d replicas more than there is room for", f.Plan.Missing)
+		p.State, p.Why = Blocked, fmt.Sprintf("clusters request %d more replicas than their limits and maxReplicas allow", f.Plan.Missing)
 	}
 	if len(away) > 0 && p.Why == "" {
-		p.Why = "out of reach: " + strings.Join(away, ", ")
+		p.Why = "unreachable: " + strings.Join(away, ", ")
 	}
 	return p
 }
@@ -153,6 +153,6 @@ func (c Clients) passedOver(ctx context.Context, fleet Fleet) []string {
 	if err != nil || len(names) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("the clusters are those of Secrets; the ClusterProfiles %s of namespace %s are omitted. If the hub runs with --federation-registry=%s, use that flag here too",
+	return []string{fmt.Sprintf("plan uses the clusters of Secrets and omits the ClusterProfiles %s of namespace %s. If the hub runs with --federation-registry=%s, use that flag here too",
 		strings.Join(names, ", "), fleet.Namespace, federatedhpa.ProfileRegistry)}
 }

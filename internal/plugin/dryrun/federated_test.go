@@ -54,8 +54,8 @@ var _ = Describe("A forecast of a federated autoscaler", func() {
 		Entry("paused", func(p *federatedhpa.Preview) { p.View.Object.Spec.Paused = true },
 			"FederatedHorizontalPodAutoscaler n/shop: blocked (spec.paused is set)", "Nothing changes."),
 		Entry("short of room", func(p *federatedhpa.Preview) { p.Plan.Missing = 7 },
-			"FederatedHorizontalPodAutoscaler n/shop: blocked (clusters ask for 7 replicas more than there is room for)", "Nothing changes."),
+			"FederatedHorizontalPodAutoscaler n/shop: blocked (clusters request 7 more replicas than their limits and maxReplicas allow)", "Nothing changes."),
 		Entry("with a cluster out of reach", func(p *federatedhpa.Preview) { p.View.Clusters[1].Reachable = false },
-			"FederatedHorizontalPodAutoscaler n/shop: at rest (out of reach: b)", "Nothing changes."),
+			"FederatedHorizontalPodAutoscaler n/shop: at rest (unreachable: b)", "Nothing changes."),
 	)
 })

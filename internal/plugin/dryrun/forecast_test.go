@@ -105,7 +105,7 @@ var _ = Describe("A forecast", func() {
 		failing.Spec.ProviderID, failing.Status.CurrentStatus.Phase = "", mcm.MachineCrashLoopBackOff
 		failing.Status.LastOperation.ErrorCode = "No\x1b[2J\u202eroom"
 		_, text := told(*o, "")
-		Expect(text).To(ContainSubstring("a machine cannot be created now (No [2J room)"))
+		Expect(text).To(ContainSubstring("creating a machine failed (No [2J room)"))
 	})
 
 	It("prints machines for workload also where replicas include the reserve", func() {
@@ -114,7 +114,7 @@ var _ = Describe("A forecast", func() {
 			d.Spec.Replicas, d.Annotations[api.AppliedExcessAnnotation] = 5, "2,counted=2,replicas=5"
 		})
 		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 6}"))
-		Expect(text).To(And(ContainSubstring("p: 4 of 4 machines serve, 2 in reserve"), Not(ContainSubstring("excess applied"))))
+		Expect(text).To(And(ContainSubstring("p: 4 of 4 machines serve, 2 in reserve"), Not(ContainSubstring("applied excess"))))
 		Expect(f.End.Pools[0]).To(And(HaveField("Replicas", 6), HaveField("Counted", 2)))
 	})
 
@@ -177,7 +177,7 @@ var _ = Describe("A forecast", func() {
 		f, _ := told(*o, patched("MachineDeployment", "p", "spec: {excessReplicas: 1}"))
 		Expect(f.End.Pools[0].Applied).To(BeZero())
 		Expect(f.End.Pools[0].Reason).To(Equal("CannotBeMade"))
-		Expect(f.Notes).To(ConsistOf(ContainSubstring("a machine cannot be created now (ResourceExhausted)")))
+		Expect(f.Notes).To(ConsistOf(ContainSubstring("creating a machine failed (ResourceExhausted)")))
 	})
 
 	It("of a frozen MachineDeployment continues to the time when it is no longer frozen, and reports that", func() {
@@ -216,7 +216,7 @@ var _ = Describe("A forecast", func() {
 		})
 		f, text := told(*o, patched("MachineDeployment", "p", "spec: {template: {spec: {class: {name: other}}}}"))
 		Expect(f.End.Rest).To(BeTrue())
-		Expect(f.Notes).To(ConsistOf("MachineDeployment default/p updates its machines in place, which is not predicted"))
+		Expect(f.Notes).To(ConsistOf("MachineDeployment default/p updates its machines in place, which plan does not predict"))
 		Expect(f.End.Pools[0].New.Serve).To(BeNumerically("<=", 1), text)
 		f, _ = told(*o, patched("MachineDeployment", "p", "spec: {replicas: 3}"))
 		Expect(f.Notes).To(BeEmpty(), "nothing is updated")
@@ -333,13 +333,13 @@ var _ = Describe("A forecast", func() {
 
 	It("creates a bounded number of pods and machines, whatever number is requested, and reports that", func() {
 		f, text := told(*shop(2, 2), patched("Balancer", "shop", "spec: {replicas: 2147483647}"))
-		Expect(text).To(ContainSubstring("more replicas than a prediction covers"))
+		Expect(text).To(ContainSubstring("more replicas than plan can predict"))
 		Expect(f.End.Balancers[0].Is["a"]).To(BeNumerically(">", 2_000))
 
 		o := stringAt()
 		pool(o, "p", 1, 0)
 		f, text = told(*o, patched("MachineDeployment", "p", "spec: {replicas: 2147483647}"))
-		Expect(text).To(ContainSubstring("MachineDeployment default/p requests more replicas than a prediction covers"))
+		Expect(text).To(ContainSubstring("MachineDeployment default/p requests more replicas than plan can predict"))
 		Expect(f.End.Pools[0].New.Serve).To(Equal(2_000))
 		Expect(f.End.Rest).To(BeTrue(), "it does not go on")
 	})
@@ -348,7 +348,7 @@ var _ = Describe("A forecast", func() {
 		o := stringAt()
 		pool(o, "p", 1, 0)
 		f, text := told(*o, patched("MachineDeployment", "p", "spec: {replicas: 20000, template: {spec: {class: {name: other}}}}"))
-		Expect(text).To(ContainSubstring("MachineDeployment default/p requests more replicas than a prediction covers"))
+		Expect(text).To(ContainSubstring("MachineDeployment default/p requests more replicas than plan can predict"))
 		Expect(f.End.Pools[0].New.Serve).To(BeNumerically("<=", 2_000))
 	})
 

@@ -70,7 +70,7 @@ func (w *world) advanceMachine(d *machine.MachineDeployment, m *mcm.Machine, rea
 		m.Status.CurrentStatus = mcm.CurrentStatus{Phase: mcm.MachineRunning, LastUpdateTime: metav1.NewTime(w.now)}
 		w.register(m, read)
 	case mcm.MachineUnknown:
-		w.addNote("Machine %s is Unknown; the prediction assumes that it stays Unknown", key)
+		w.addNote("Machine %s is Unknown; the prediction assumes that it does not recover", key)
 		return false
 	default:
 		return false

@@ -134,7 +134,7 @@ func (w *world) noteUnpredicted(key string) {
 		return
 	}
 	if d.Spec.Strategy.Type == mcm.InPlaceUpdateMachineDeploymentStrategyType && w.snapshot(d).Rollout.Replacing {
-		w.addNote("MachineDeployment %s updates its machines in place, which is not predicted", key)
+		w.addNote("MachineDeployment %s updates its machines in place, which plan does not predict", key)
 	}
 	for _, set := range w.sets.ownedBy(d.UID) {
 		staying := slices.DeleteFunc(w.machines.ownedBy(set.UID), pool.BeingDeleted)

@@ -66,7 +66,7 @@ func (p *printer) printPlan(plan Plan) {
 func (p *printer) printEnd(e End) {
 	title := "In the end, if nothing else changes:"
 	if !e.Rest {
-		title = "It does not come to rest within the period of the prediction. By then:"
+		title = "Changes continue beyond the period of the prediction. At its end:"
 	}
 	before := false
 	head := func() {

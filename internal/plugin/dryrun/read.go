@@ -91,7 +91,7 @@ type reader struct{ inner http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (r reader) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet && request.Method != http.MethodHead {
-		return nil, fmt.Errorf("%s %s: a forecast writes nothing", request.Method, request.URL.Path)
+		return nil, fmt.Errorf("%s %s: plan writes nothing", request.Method, request.URL.Path)
 	}
 	return r.inner.RoundTrip(request)
 }

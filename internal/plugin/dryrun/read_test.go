@@ -292,12 +292,12 @@ var _ = Describe("The clients of a forecast", func() {
 		machines := c.Control.Resource(api.SchemeGroupVersion.WithResource("machines")).Namespace(fixture.Namespace)
 		m := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine", "metadata": map[string]any{"name": "a"}}}
 		_, err := machines.Create(ctx, m, metav1.CreateOptions{})
-		Expect(err).To(MatchError(ContainSubstring("a forecast writes nothing")))
+		Expect(err).To(MatchError(ContainSubstring("plan writes nothing")))
 		_, err = machines.Update(ctx, m, metav1.UpdateOptions{})
-		Expect(err).To(MatchError(ContainSubstring("a forecast writes nothing")))
+		Expect(err).To(MatchError(ContainSubstring("plan writes nothing")))
 		_, err = machines.Patch(ctx, "a", "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{DryRun: []string{"All"}})
-		Expect(err).To(MatchError(ContainSubstring("a forecast writes nothing")))
-		Expect(machines.Delete(ctx, "a", metav1.DeleteOptions{})).To(MatchError(ContainSubstring("a forecast writes nothing")))
+		Expect(err).To(MatchError(ContainSubstring("plan writes nothing")))
+		Expect(machines.Delete(ctx, "a", metav1.DeleteOptions{})).To(MatchError(ContainSubstring("plan writes nothing")))
 		Expect(server.requests).To(BeEmpty())
 	})
 })
@@ -408,7 +408,7 @@ var _ = Describe("A forecast of what may not be read", func() {
 			return
 		}
 		Expect(f.End.Balancers).To(BeEmpty())
-		Expect(f.Notes).To(ContainElement("Balancers are omitted: pods or autoscalers of what they scale could not be read"))
+		Expect(f.Notes).To(ContainElement("Balancers are omitted: the pods or autoscalers of their targets could not be read"))
 	},
 		Entry("where pods of both clusters are not known", "pods", true, true),
 		Entry("where pods of the control cluster are not known", "pods of the control cluster", false, true),

@@ -94,9 +94,9 @@ var _ = Describe("A forecast of Reserves", func() {
   It requests 5 machines: spec.replicas is 1, the active schedule workdays results in 5 machines; the largest counts.
   Schedule workdays: 5 machines, active; ends in 6h (2026-11-21 18:00 UTC).
   A schedule changes the number to 1 machine in 6h (2026-11-21 18:00 UTC).
-  machines requested of z1: 0 -> 2
-  machines requested of z2: 0 -> 2
-  machines requested of z3: 0 -> 1
+  machines requested in z1: 0 -> 2
+  machines requested in z2: 0 -> 2
+  machines requested in z3: 0 -> 1
 MachineDeployment default/z1: moving
   annotation requested-excess none -> shop=2
 MachineDeployment default/z2: moving
@@ -152,7 +152,7 @@ Nothing changes.
 		_, text := told(*o, wish("replicas: 1"))
 		Expect(text).To(Equal(`Reserve default/shop: moving (1 of 1 machines are ready in 1 MachineDeployment)
   It requests 1 machine: spec.replicas is 1.
-  machines requested of z1: 2 -> 1
+  machines requested in z1: 2 -> 1
 MachineDeployment default/z1: moving (1 of 1 machines serve, 2 of 2 in reserve, 2 of these ready; Reserve shop requests 2)
   annotation requested-excess shop=2 -> shop=1
 2 objects are at rest.
@@ -171,7 +171,7 @@ MachineDeployment default/z1: 1 of 1 machines serve, 1 in reserve
 		o := zones(map[string]int{"z1": 2})
 		reserveOf(o, "night", "{pools: {names: [z1]}, replicas: 2}")
 		f, text := told(*o, wish(everyZone+", replicas: 3"))
-		Expect(text).To(ContainSubstring("  machines requested of z1: 0 -> 1 (Reserve night counts there)\n  machines requested of z2: 0 -> 1\n"))
+		Expect(text).To(ContainSubstring("  machines requested in z1: 0 -> 1 (Reserve night counts there)\n  machines requested in z2: 0 -> 1\n"))
 		Expect(ends(f)).To(Equal("z1: R1 A2 serve a reserve bc leave  new 0+0\nz2: R1 A1 serve a reserve  leave  new 0+1\nz3: R1 A1 serve a reserve  leave  new 0+1"))
 	})
 

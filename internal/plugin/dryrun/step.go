@@ -52,16 +52,16 @@ func (s Step) String() string {
 	text := map[Operation]string{
 		Release:  "release machine " + s.On + ": it serves",
 		Hold:     "put machine " + s.On + " into reserve",
-		Mend:     "make the mark of node " + s.On + " what its machine's is",
-		Apply:    "excess applied " + s.From + " -> " + s.To,
+		Mend:     "set the reserve taint of node " + s.On + " as its machine is marked",
+		Apply:    "applied excess " + s.From + " -> " + s.To,
 		Field:    "spec.excessReplicas " + s.From + " -> " + s.To,
 		Replicas: "replicas " + s.From + " -> " + s.To,
 		Annotate: "annotation " + s.On + " " + cmp.Or(s.From, "none") + " -> " + cmp.Or(s.To, "none"),
-		Name:     "name machine " + s.On + " for deletion",
+		Name:     "mark machine " + s.On + " for deletion",
 		Scale:    "scale target " + s.On + " " + s.From + " -> " + s.To,
 		Create:   "create it, with replicas " + s.To,
 		Delete:   "delete it",
-		Request:  "machines requested of " + s.On + ": " + s.From + " -> " + s.To,
+		Request:  "machines requested in " + s.On + ": " + s.From + " -> " + s.To,
 		Bound:    "bounds in cluster " + s.On + " " + s.From + " -> " + s.To,
 	}[s.Do]
 	if s.Why != "" {
@@ -99,7 +99,7 @@ func reserveSteps(d *machine.MachineDeployment, kept machinetaint.Plan) []Step {
 // replicasWhy explains a change of replicas.
 func replicasWhy(p reserve.Plan) string {
 	if p.Applied.Counted == 0 {
-		return "a machine in reserve was named for deletion"
+		return "a client marked a reserve machine for deletion"
 	}
 	return "replicas include the reserve"
 }

@@ -35,7 +35,7 @@ func (w *world) lookAtBalancers(ctx context.Context) error {
 		return nil
 	}
 	if !w.still.seesWorkloads() {
-		w.addNote("Balancers are omitted: pods or autoscalers of what they scale could not be read")
+		w.addNote("Balancers are omitted: the pods or autoscalers of their targets could not be read")
 		return nil
 	}
 	objects, err := w.balancerObjects()
@@ -180,7 +180,7 @@ func (w *world) resizePods(object *unstructured.Unstructured, more int, blocked 
 	template, _, _ := unstructured.NestedMap(object.Object, "spec", "template")
 	model := &corev1.PodTemplateSpec{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, model); err != nil {
-		w.addNote("the template of %s %s cannot be read, so its pods are not predicted", object.GetKind(), keyOf(object))
+		w.addNote("the template of %s %s cannot be read, so the prediction omits its pods", object.GetKind(), keyOf(object))
 		return
 	}
 	for range w.followed(object.GetKind(), keyOf(object), more) {
@@ -207,7 +207,7 @@ const maxMade = 2_000
 func (w *world) followed(kind, key string, more int) int {
 	room := max(0, maxMade-w.begun)
 	if more > room {
-		w.addNote("%s %s requests more replicas than a prediction covers, which is %d pods and machines in total", kind, key, maxMade)
+		w.addNote("%s %s requests more replicas than plan can predict: %d pods and machines in total", kind, key, maxMade)
 	}
 	more = max(0, min(more, room))
 	w.begun += more

@@ -158,7 +158,7 @@ func (w *world) findFailingPools() {
 		for _, m := range w.machinesOf(d) {
 			if m.Status.CurrentStatus.Phase == mcm.MachineCrashLoopBackOff && m.Spec.ProviderID == "" {
 				w.unmade[key] = m.Status.LastOperation
-				w.addNote("MachineDeployment %s: a machine cannot be created now (%s); the prediction assumes that none can", key, m.Status.LastOperation.ErrorCode)
+				w.addNote("MachineDeployment %s: creating a machine failed (%s); the prediction assumes that no machine can be created", key, m.Status.LastOperation.ErrorCode)
 			}
 		}
 	}

@@ -25,7 +25,7 @@ func Buffer(o overview.Objects, name string) (Account, error) {
 	a := Account{See: []string{"docs/capacity-buffers.md: what it does", "docs/spec/capacitybuffer.md: all fields, reasons, and what to do"}}
 	shown := overview.New(overview.Objects{At: o.At, Buffers: []*v1beta1.CapacityBuffer{b}}).Buffers
 	if len(shown) == 0 {
-		a.Title = "CapacityBuffer " + name + ": of another strategy"
+		a.Title = "CapacityBuffer " + name + ": not managed by Evenkeel"
 		a.addReason("Its strategy is %s, so Evenkeel does not manage it.", strategy(b))
 		return a, nil
 	}
@@ -81,11 +81,11 @@ func bufferWhy(a *Account, b *v1beta1.CapacityBuffer, one overview.Buffer) {
 		asks = append(asks, plural.Of(int(*n), "chunk"))
 	}
 	if n := b.Spec.Percentage; n != nil && b.Spec.ScalableRef != nil {
-		asks = append(asks, fmt.Sprintf("%d %% of the replicas of %s, rounded up", *n, one.Shape))
+		asks = append(asks, fmt.Sprintf("%d%% of the replicas of %s, rounded up", *n, one.Shape))
 	}
 	limited := ""
 	if len(b.Spec.Limits) > 0 {
-		limited = ", as far as its limits hold them"
+		limited = ", as far as its limits allow"
 	}
 	switch {
 	case len(asks) == 2:
@@ -93,7 +93,7 @@ func bufferWhy(a *Account, b *v1beta1.CapacityBuffer, one overview.Buffer) {
 	case len(asks) == 1:
 		a.addReason("It asks for %s%s.", asks[0], limited)
 	case limited != "":
-		a.addReason("It asks for as many chunks as its limits hold.")
+		a.addReason("It asks for as many chunks as its limits allow.")
 	}
 	if one.Dedicated != "" {
 		a.addReason("Its machines are dedicated: they leave the reserve only for the pods that the annotation names, and hold no chunks of buffers that name others.")

@@ -35,7 +35,7 @@ var _ = Describe("A CapacityBuffer is explained", func() {
 		Expect(a.Title).To(Equal("CapacityBuffer web-shop: Complete"))
 		Expect(a.Facts).To(ContainElements(Fact{"Chunks", "2, each room for one pod"}, Fact{"Ready", "True, Complete: all of it"}))
 		Expect(a.Why).To(Equal([]string{
-			"It asks for 20 % of the replicas of Deployment/web, rounded up.", "Any waiting pod that fits can use its machines.", "There is room for all chunks on machines that are ready.",
+			"It asks for 20% of the replicas of Deployment/web, rounded up.", "Any waiting pod that fits can use its machines.", "There is room for all chunks on machines that are ready.",
 		}))
 		Expect(a.Next).To(HaveExactElements(HavePrefix("It is at rest")))
 	})
@@ -48,7 +48,7 @@ var _ = Describe("A CapacityBuffer is explained", func() {
 		})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(a.Facts).To(ContainElements(Fact{"Pool", "pool-z1"}, Fact{"Dedicated to", "workload"}, Fact{"Prepares", "the images of its pods, on the machines that hold its chunks"}))
-		Expect(a.Why).To(ContainElements("It asks for 3 chunks or 20 % of the replicas of Deployment/web, rounded up, whichever is more, as far as its limits hold them.", HavePrefix("Its machines are dedicated")))
+		Expect(a.Why).To(ContainElements("It asks for 3 chunks or 20% of the replicas of Deployment/web, rounded up, whichever is more, as far as its limits allow.", HavePrefix("Its machines are dedicated")))
 		Expect(a.Next).To(HaveExactElements("To change that: raise max in the bounds of a MachineDeployment, or ask for fewer chunks."))
 	})
 

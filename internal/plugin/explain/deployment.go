@@ -41,7 +41,7 @@ func Deployment(o overview.Objects, name string) (Account, error) {
 	if err := predict(&a, oracle, z); err != nil {
 		return a, err
 	}
-	a.See = []string{"docs/reserve.md: reasons, and what to do", "docs/reserve-rule.md: the laws"}
+	a.See = []string{"docs/reserve.md: reasons, and what to do", "docs/reserve-rule.md: how the reserve is decided"}
 	if d.Annotations[v1alpha1.ShareAnnotation] != "" || d.Annotations[v1alpha1.BalanceAnnotation] != "" {
 		a.See = append(a.See, "docs/zones.md: shares and zones")
 	}
@@ -51,11 +51,11 @@ func Deployment(o overview.Objects, name string) (Account, error) {
 // predict describes what happens next, and what would change it.
 func predict(a *Account, o *oracle, z overview.Zone) error {
 	if at := o.deployment.DeletionTimestamp; at != nil {
-		a.addNext("It is being deleted, since %s: machine-controller-manager deletes its machines, and no controller keeps its reserve.", formatPast(at.Time, o.objects.At))
+		a.addNext("It has been in deletion since %s: machine-controller-manager deletes its machines, the reserve included.", formatPast(at.Time, o.objects.At))
 		return nil
 	}
 	if o.objects.MachinesUnknown {
-		a.addNext("It depends on its machines, which could not be read.")
+		a.addNext("What happens next depends on its machines, which could not be read.")
 		return nil
 	}
 	now, err := o.current()
@@ -80,19 +80,19 @@ func standing(z overview.Zone, o overview.Objects) string {
 func deploymentFacts(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone, o overview.Objects) {
 	a.addFact("Replicas (R)", "%d, for workload", z.Replicas)
 	a.addFact("Excess (X)", "%d desired beyond that", z.Excess)
-	a.addFact("Applied (A)", "%d run on top of R now", z.Applied)
+	a.addFact("Applied (A)", "%d run beyond R now", z.Applied)
 	if z.Bounds != nil {
 		a.addFact("Bounds", "min %d, max %d", z.Bounds.Min, z.Bounds.Max)
 	}
 	if z.Dedicated != "" {
-		a.addFact("Dedicated", "%s: only pods of these owners can use this many machines of the reserve", z.Dedicated)
+		a.addFact("Dedicated", "%s: machines of the reserve that only pods of these owners can use", z.Dedicated)
 	}
 	a.addFact("Machines", "%s", countsText(z, o))
 	if names := lateDaemons(z, o); len(names) > 0 {
-		a.addFact("After a release", "%s: pods of these DaemonSets do not tolerate the taint, so they start only then", strings.Join(names, ", "))
+		a.addFact("After a release", "%s: pods of these DaemonSets start only then, because they do not tolerate the reserve taint", strings.Join(names, ", "))
 	}
 	if z.Prepared != nil {
-		a.addFact("Prepared", "%d of %d machines that are ready in reserve have the images that are asked for", *z.Prepared, z.Count[overview.ReserveReady])
+		a.addFact("Prepared", "%d of %d ready reserve machines have the requested images", *z.Prepared, z.Count[overview.ReserveReady])
 	}
 	if c := z.ReserveReady; c.Status != "" {
 		a.addFact("ReserveReady", "%s, %s: %s", c.Status, c.Reason, c.Message)
@@ -159,17 +159,17 @@ func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone, d
 	case draining:
 		a.addReason("No reserve is desired: the manager runs with --drain-reserve, which overrides everything else.")
 	case z.Reserve != "":
-		a.addReason("The excess is %s, because Reserve %s requests that many: it is more than the MachineDeployment's own excess (law 13).", z.Asked, z.Reserve)
+		a.addReason("The excess is %s, because Reserve %s requests that many, which is more than the MachineDeployment's own excess.", z.Asked, z.Reserve)
 	case share != "":
-		a.addReason("The excess is %s, its share of the pool's: a share counts before bounds and before the field (law 13).", share)
+		a.addReason("The excess is %s, its share of the pool's excess, which takes precedence over bounds and spec.excessReplicas.", share)
 	case strings.Count(bounds, ":") == 2:
-		a.addReason("The excess is the third part of the bounds %q, which counts before the field (law 13).", bounds)
+		a.addReason("The excess is the third part of the bounds %q, which takes precedence over spec.excessReplicas.", bounds)
 	case d.Spec.ExcessReplicas != nil:
 		a.addReason("The excess is %d, from spec.excessReplicas.", *d.Spec.ExcessReplicas)
 	case z.Asked != "":
 		a.addReason("The excess is %s, the value of spec.excessReplicas before that field was removed; the field is about to be restored.", z.Asked)
 	default:
-		a.addReason("No excess is requested: not by the field, by bounds, or for the pool.")
+		a.addReason("No excess is requested: neither by spec.excessReplicas nor by bounds, for the pool, or by a Reserve.")
 	}
 	if z.Limited {
 		a.addReason("Of the %s requested, max %d leaves room for %d.", z.Asked, z.Bounds.Max, z.Excess)
@@ -178,7 +178,7 @@ func deploymentWhy(a *Account, d *v1alpha1.MachineDeployment, z overview.Zone, d
 		a.addReason("%s", known.Explain())
 	}
 	if z.Applied != z.Excess && z.ReserveReady.Status != "" {
-		a.addReason("The applied excess is %d, not %d: it changes only when that affects no workload (laws 6, 8 and 10).", z.Applied, z.Excess)
+		a.addReason("The applied excess is %d, not %d: it changes only when that affects no workload.", z.Applied, z.Excess)
 	}
 }
 
@@ -198,12 +198,12 @@ func deploymentNext(a *Account, p prediction, o overview.Objects) {
 	}
 	switch n := plan.Deployment.Replicas; {
 	case n > 0 && plan.Rule.Applied.Counted == 0:
-		a.addNext("Replicas are about to rise by %d, to make up for reserve machines that were named for deletion (law 3).", n)
+		a.addNext("Replicas are about to rise by %d, because a client marked reserve machines for deletion.", n)
 	case n != 0:
-		a.addNext("Replicas are about to change by %+d, because they include the reserve (law 9).", n)
+		a.addNext("Replicas are about to change by %+d, because they include the reserve.", n)
 	}
 	if n := len(plan.Nodes); n > 0 {
-		a.addNext("The reserve mark of %s is about to change.", plural.Of(n, "Node"))
+		a.addNext("The reserve taint of %s is about to change.", plural.Of(n, "Node"))
 	}
 	if plan.Deployment.Field != nil {
 		a.addNext("spec.excessReplicas is about to show %d.", *plan.Deployment.Field)
@@ -212,7 +212,7 @@ func deploymentNext(a *Account, p prediction, o overview.Objects) {
 		a.addNext("It is at rest: nothing changes until replicas, the excess, bounds, a machine or its pods change.")
 	}
 	if plan.Again > 0 {
-		a.addNext("The controller checks again %s, when a waiting time ends.", formatFuture(o.At.Add(plan.Again), o.At))
+		a.addNext("The controller checks again %s.", formatFuture(o.At.Add(plan.Again), o.At))
 	}
 }
 
@@ -257,13 +257,13 @@ func unlessDedicated(z overview.Zone) string {
 // changes describes the effect of raising replicas, and of lowering the excess.
 func changes(a *Account, o *oracle, z overview.Zone) error {
 	if releases := o.releases(); len(releases) > 0 {
-		a.addNext("When replicas are raised, machine %s serves at once, and a new machine replaces it in the reserve if max allows (law 2).", releases[0])
+		a.addNext("When replicas are raised, machine %s serves at once, and a new machine replaces it in the reserve if max allows.", releases[0])
 	} else if z.Replicas > 0 {
 		a.addNext("When replicas are raised, pods wait for a machine to boot, because no reserve machine is ready%s.", unlessDedicated(z))
 	}
 	victims, err := o.victims(z)
 	if len(victims) > 0 {
-		a.addNext("When the excess falls by one, machine %s is deleted (law 6).", victims[0])
+		a.addNext("When the excess falls by one, machine %s is deleted.", victims[0])
 	}
 	return err
 }
@@ -310,7 +310,7 @@ func (o *oracle) predict(change func(*v1alpha1.MachineDeployment)) (p prediction
 	deployments[slices.Index(deployments, o.deployment)] = d
 	err = o.preview.SetObjects(machinedeployment.Objects{
 		Deployments: deployments, Sets: o.objects.Sets, Machines: o.objects.Machines, Classes: o.objects.Classes,
-		Nodes: o.objects.Nodes, Pods: o.objects.Pods, BudgetsUnknown: "they are not read here", Devices: o.objects.Devices,
+		Nodes: o.objects.Nodes, Pods: o.objects.Pods, BudgetsUnknown: "they are not read for this preview", Devices: o.objects.Devices,
 		PodsUnknown: o.objects.NodesUnknown || o.objects.PodsUnknown,
 	}, o.objects.At)
 	if err != nil {

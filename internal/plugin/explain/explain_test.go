@@ -138,7 +138,7 @@ var _ = Describe("A machine", func() {
 		Expect(machine(w, "c")).To(And(
 			HavePrefix("Machine c: reserve ready\n"), ContainSubstring("MachineDeployment = pool: R 2, X 2, A 2"),
 			ContainSubstring("it is the 1st to serve"), ContainSubstring("it is the 2nd to be deleted"),
-			ContainSubstring("since 11:20:00 UTC (40m ago)"), ContainSubstring("Priority = 3: as every new machine has it")))
+			ContainSubstring("since 11:20:00 UTC (40m ago)"), ContainSubstring("Priority = 3: the default")))
 		Expect(machine(w, "d")).To(And(ContainSubstring("it is the 2nd to serve"), ContainSubstring("it is the 1st to be deleted")))
 	})
 
@@ -157,9 +157,9 @@ var _ = Describe("A machine", func() {
 		p := fixture.Pod("p")
 		p.Spec.NodeName = "a"
 		w.Pods = []*corev1.Pod{p}
-		Expect(machine(w, "a")).To(And(HavePrefix("Machine a: working\n"), ContainSubstring("Pods = 1 pod would have to move"),
-			ContainSubstring("2 are desired, and 2 work"), Not(ContainSubstring("to serve"))))
-		Expect(machine(w, "b")).To(ContainSubstring("Pods = none that would have to move"))
+		Expect(machine(w, "a")).To(And(HavePrefix("Machine a: working\n"), ContainSubstring("Pods = 1 pod that a drain would evict"),
+			ContainSubstring("2 machines are desired, and 2 work"), Not(ContainSubstring("to serve"))))
+		Expect(machine(w, "b")).To(ContainSubstring("Pods = none that a drain would evict"))
 		w.PodsUnknown = true
 		Expect(machine(w, "b")).To(ContainSubstring("Pods = cannot be read"))
 	})
@@ -167,7 +167,7 @@ var _ = Describe("A machine", func() {
 	It("that is about to serve, because replicas were raised", func() {
 		w := newWorld()
 		w.Deployments[0].Spec.Replicas = 3
-		Expect(machine(w, "c")).To(ContainSubstring("It is about to serve (Released, laws 2 and 3): the taint is removed."))
+		Expect(machine(w, "c")).To(ContainSubstring("It is about to serve (Released): the taint is removed."))
 		Expect(machine(w, "d")).NotTo(ContainSubstring("about to serve"))
 	})
 
@@ -189,7 +189,7 @@ var _ = Describe("A machine", func() {
 		w := newWorld()
 		w.named("d").Status.CurrentStatus.Phase = mcm.MachinePending
 		w.named("d").CreationTimestamp = formatPast(5 * time.Minute)
-		Expect(machine(w, "d")).To(ContainSubstring("If it is not ready in 10m (12:10:00 UTC), it counts as one that cannot be created"))
+		Expect(machine(w, "d")).To(ContainSubstring("If it is not ready in 10m (12:10:00 UTC), it counts as a failed creation"))
 	})
 
 	It("that boots in reserve is judged by the setting of the manager", func() {
@@ -213,11 +213,11 @@ var _ = Describe("A machine", func() {
 		Entry(nil, "trigger-deletion-by-mcm", func(w *world) {
 			w.Deployments[0].Annotations["node.machine.sapcloud.io/trigger-deletion-by-mcm"] = "a"
 		}),
-		Entry(nil, "it has priority 1", func(w *world) {
+		Entry(nil, "marked it for deletion, with priority 1", func(w *world) {
 			w.named("a").Annotations["machinepriority.machine.sapcloud.io"] = "1"
 			w.named("a").Annotations["machine.sapcloud.io/marked-for-deletion-time"] = "2026-11-21T11:00:00Z"
 		}),
-		Entry(nil, "It was named for deletion by priority 1, and has been leaving", func(w *world) {
+		Entry(nil, "A client marked it for deletion with priority 1, and it has been leaving", func(w *world) {
 			w.named("a").Annotations["machinepriority.machine.sapcloud.io"] = "1"
 			w.named("a").DeletionTimestamp = ptr.To(formatPast(time.Minute))
 		}),
@@ -226,7 +226,7 @@ var _ = Describe("A machine", func() {
 	It("without a MachineDeployment is not managed by Evenkeel", func() {
 		w := newWorld()
 		w.named("a").OwnerReferences = nil
-		Expect(machine(w, "a")).To(HavePrefix("Machine a: no MachineDeployment has it"))
+		Expect(machine(w, "a")).To(HavePrefix("Machine a: without a MachineDeployment"))
 	})
 
 	It("that does not exist, or exists twice, is an error that names the remedy", func() {
@@ -256,7 +256,7 @@ var _ = Describe("A MachineDeployment", func() {
 		Expect(deployment(w)).To(And(ContainSubstring("Machine c is about to serve (Released)."), Not(ContainSubstring("at rest"))))
 		w = newWorld()
 		w.Nodes[2].Spec.Taints = nil
-		Expect(deployment(w)).To(And(ContainSubstring("The reserve mark of 1 Node is about to change."), Not(ContainSubstring("at rest"))))
+		Expect(deployment(w)).To(And(ContainSubstring("The reserve taint of 1 Node is about to change."), Not(ContainSubstring("at rest"))))
 		w = newWorld()
 		w.Deployments[0].Spec.ExcessReplicas = ptr.To(int32(3))
 		Expect(deployment(w)).To(ContainSubstring("The applied excess is about to become 3."))
@@ -324,7 +324,7 @@ var _ = Describe("Images on machines in reserve", func() {
 		Expect(a.Facts).To(ContainElement(Fact{"Images", "pulled"}))
 		a, err = Deployment(w.Objects, "pool")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(a.Facts).To(ContainElement(Fact{"Prepared", "1 of 2 machines that are ready in reserve have the images that are asked for"}))
+		Expect(a.Facts).To(ContainElement(Fact{"Prepared", "1 of 2 ready reserve machines have the requested images"}))
 	})
 
 	It("are not mentioned where none are asked for", func() {
@@ -344,7 +344,7 @@ var _ = DescribeTable("DaemonSets that start after a release", func(want string,
 	}
 	a, err := Deployment(w.Objects, "pool")
 	Expect(err).NotTo(HaveOccurred())
-	named := ContainElement(Fact{"After a release", want + ": pods of these DaemonSets do not tolerate the taint, so they start only then"})
+	named := ContainElement(Fact{"After a release", want + ": pods of these DaemonSets start only then, because they do not tolerate the reserve taint"})
 	if want == "" {
 		named = Not(ContainElement(HaveField("Name", "After a release")))
 	}
@@ -385,7 +385,7 @@ var _ = Describe("A machine whose MachineDeployment is gone, or hidden,", func()
 	It("is not said to be without a MachineDeployment if that could not be read", func() {
 		w := newWorld()
 		w.Sets, w.MachinesUnknown, w.Missing = nil, true, []string{"machinesets: no rights to list them"}
-		Expect(machine(w, "c")).To(And(HavePrefix("Machine c: its MachineDeployment is not known\n"), ContainSubstring("machinesets: no rights to list them"), Not(ContainSubstring("does not manage it"))))
+		Expect(machine(w, "c")).To(And(HavePrefix("Machine c: its MachineDeployment could not be read\n"), ContainSubstring("machinesets: no rights to list them"), Not(ContainSubstring("does not manage it"))))
 		Expect(deployment(w)).To(ContainSubstring("Not everything could be read (machinesets: no rights to list them)"))
 	})
 
@@ -393,7 +393,7 @@ var _ = Describe("A machine whose MachineDeployment is gone, or hidden,", func()
 		w := newWorld()
 		w.Deployments[0].DeletionTimestamp = ptr.To(formatPast(time.Minute))
 		Expect(machine(w, "c")).To(And(ContainSubstring("Its MachineDeployment is being deleted"), Not(ContainSubstring("to serve"))))
-		Expect(deployment(w)).To(And(ContainSubstring("It is being deleted, since 11:59:00 UTC (60s ago)"), Not(ContainSubstring("at rest")), Not(ContainSubstring("When replicas are raised"))))
+		Expect(deployment(w)).To(And(ContainSubstring("It has been in deletion since 11:59:00 UTC (60s ago)"), Not(ContainSubstring("at rest")), Not(ContainSubstring("When replicas are raised"))))
 	})
 })
 
@@ -459,7 +459,7 @@ var _ = Describe("Machines that could not be read", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(a.Title).To(Equal("MachineDeployment pool: its machines could not be read"))
 		Expect(a.Facts).To(ContainElement(Fact{"Machines", "cannot be read"}))
-		Expect(a.Next).To(Equal([]string{"It depends on its machines, which could not be read."}))
+		Expect(a.Next).To(Equal([]string{"What happens next depends on its machines, which could not be read."}))
 	})
 
 	It("are not missed by a Reserve", func() {
@@ -470,7 +470,7 @@ var _ = Describe("Machines that could not be read", func() {
 		Expect(a.Title).To(Equal("Reserve office: its machines could not be read"))
 		Expect(a.Facts).To(Equal([]Fact{{"Requests", "4 machines"}, {"Ready", "True, Complete: 4 of 4"}}))
 		Expect(a.Why).To(HaveExactElements("It requests 4 machines: spec.replicas is 4.", HavePrefix("Not everything could be read")))
-		Expect(a.Next).To(Equal([]string{"It depends on machines, which could not be read."}))
+		Expect(a.Next).To(Equal([]string{"What happens next depends on machines, which could not be read."}))
 	})
 
 	It("leave what a schedule changes as it is known", func() {

@@ -48,11 +48,11 @@ func Machine(o overview.Objects, name string) (Account, error) {
 // orphan explains a machine without a MachineDeployment, or with one that could not be read.
 func orphan(m *mcm.Machine, o overview.Objects) Account {
 	if metav1.GetControllerOfNoCopy(m) != nil && len(o.Missing) > 0 {
-		a := Account{Title: "Machine " + m.Name + ": its MachineDeployment is not known"}
+		a := Account{Title: "Machine " + m.Name + ": its MachineDeployment could not be read"}
 		a.addMissing(o)
 		return a
 	}
-	a := Account{Title: "Machine " + m.Name + ": no MachineDeployment has it"}
+	a := Account{Title: "Machine " + m.Name + ": without a MachineDeployment"}
 	a.addReason("It does not belong to a MachineDeployment, so Evenkeel does not manage it.")
 	return a
 }
@@ -104,7 +104,7 @@ func (m machine) account() (Account, error) {
 	a.addMissing(m.objects)
 	a.See = []string{"docs/reserve-rule.md: the life of a machine", "docs/reserve.md: what you see"}
 	if m.oracle.deployment.DeletionTimestamp != nil {
-		a.addNext("Its MachineDeployment is being deleted, and machine-controller-manager deletes the machines of it.")
+		a.addNext("Its MachineDeployment is being deleted, and machine-controller-manager deletes the machine with it.")
 		return a, nil
 	}
 	now, err := m.oracle.current()
@@ -121,23 +121,23 @@ func (m machine) because(a *Account) {
 	switch m.State {
 	case overview.Working, overview.Booting:
 		if marked {
-			a.addReason("It has the reserve mark, but runs a pod that does not tolerate the taint. So it serves, and loses its mark.")
+			a.addReason("It is marked as a reserve machine, but runs a pod that does not tolerate the reserve taint. So it serves, and loses the mark.")
 		} else {
-			a.addReason("It has no reserve mark, so it is one of the machines for workload: %d are desired, and %d work.", m.zone.Replicas, m.zone.Count[overview.Working])
+			a.addReason("It is not marked as a reserve machine, so it serves workload: %d machines are desired, and %d work.", m.zone.Replicas, m.zone.Count[overview.Working])
 		}
 	case overview.ReserveReady, overview.ReserveBooting:
-		a.addReason("It has had the reserve mark since %s: an excess of %d is desired beyond the %d replicas, and it is one of these machines.",
+		a.addReason("It has been in reserve since %s: an excess of %d is desired beyond the %d replicas, and it is one of these machines.",
 			formatPast(m.Since, m.objects.At), m.zone.Excess, m.zone.Replicas)
-		a.addReason("With the mark, its Node has a taint that keeps pods away, and cluster-autoscaler does not remove the machine.")
+		a.addReason("While it is in reserve, a taint keeps pods away from its Node, and cluster-autoscaler does not remove the machine.")
 		if m.Dedicated != "" {
-			a.addReason("It is dedicated: it leaves the reserve only for waiting pods of %s, not when replicas are raised or another machine fails (law 12).", m.Dedicated)
+			a.addReason("It is dedicated: it leaves the reserve only for waiting pods of %s, not when replicas are raised or another machine fails.", m.Dedicated)
 		}
 	case overview.Leaving:
 		a.addReason("%s", m.leaving())
-		a.addReason("A machine that is leaving counts only towards max.")
+		a.addReason("Until it is gone, it counts against max, and for nothing else.")
 	case overview.Failed:
 		a.addReason("It does not work: %s.", m.Why)
-		a.addReason("It does not count as serving. A ready reserve machine replaces it at once (laws 2 and 10).")
+		a.addReason("It does not count as serving. A ready reserve machine replaces it at once.")
 	}
 	if m.State != overview.Failed && m.Why != "" {
 		a.addReason("There is a problem: it %s.", m.Why)
@@ -149,15 +149,15 @@ func (m machine) leaving() string {
 	o := m.object
 	switch {
 	case o.DeletionTimestamp != nil && o.Annotations[machineutils.MachinePriority] == "1":
-		return "It was named for deletion by priority 1, and has been leaving since " + formatPast(o.DeletionTimestamp.Time, m.objects.At) + "."
+		return "A client marked it for deletion with priority 1, and it has been leaving since " + formatPast(o.DeletionTimestamp.Time, m.objects.At) + "."
 	case o.DeletionTimestamp != nil:
 		return "It has been leaving since " + formatPast(o.DeletionTimestamp.Time, m.objects.At) + "."
 	case o.Annotations[machineutils.MachinePriority] == "1":
-		return "A client named it for deletion: it has priority 1 and the time of that."
+		return "A client marked it for deletion, with priority 1."
 	case o.Status.CurrentStatus.Phase == mcm.MachineTerminating:
 		return "Its phase is Terminating."
 	}
-	return "Its MachineDeployment names it in the annotation " + machineutils.TriggerDeletionByMCM + ", as cluster-autoscaler does."
+	return "The annotation " + machineutils.TriggerDeletionByMCM + " of its MachineDeployment marks it for deletion; cluster-autoscaler writes this annotation."
 }
 
 // planned describes what is about to happen to it.
@@ -166,9 +166,9 @@ func (m machine) planned(a *Account, p prediction) {
 		switch {
 		case move.Name != m.Name:
 		case move.Reserve:
-			a.addNext("It is about to enter the reserve (%s, laws 3 and 4).", move.Why)
+			a.addNext("It is about to enter the reserve (%s).", move.Why)
 		default:
-			a.addNext("It is about to serve (%s, laws 2 and 3): the taint is removed.", move.Why)
+			a.addNext("It is about to serve (%s): the taint is removed.", move.Why)
 		}
 	}
 	for _, d := range p.Deletions {
@@ -178,13 +178,13 @@ func (m machine) planned(a *Account, p prediction) {
 	}
 	switch m.State {
 	case overview.Leaving:
-		a.addNext("The machine controller drains it, deletes the machine, and then the Node.")
+		a.addNext("The machine controller drains its Node, deletes the machine, and then the Node.")
 	case overview.Failed:
-		a.addNext("machine-controller-manager replaces it, one machine of a MachineDeployment at a time; kubectl describe machine shows its events.")
+		a.addNext("machine-controller-manager replaces failed machines of a MachineDeployment one at a time. See its events: kubectl describe machine.")
 	case overview.Booting, overview.ReserveBooting:
 		patience := m.objects.BootLimit()
 		if late := m.object.CreationTimestamp.Add(patience); m.State == overview.ReserveBooting && late.After(m.objects.At) && patience < math.MaxInt64 { // the largest is no limit
-			a.addNext("If it is not ready %s, it counts as one that cannot be created: the applied excess falls by one, and the controller tries again later (law 10).", formatFuture(late, m.objects.At))
+			a.addNext("If it is not ready %s, it counts as a failed creation: the reserve continues without it, and the controller tries again later.", formatFuture(late, m.objects.At))
 		} else if m.State == overview.Booting {
 			a.addNext("When it is ready, it serves.")
 		}
@@ -196,16 +196,16 @@ func (m machine) planned(a *Account, p prediction) {
 func (m machine) inLine(a *Account) error {
 	if m.State != overview.ReserveReady && m.State != overview.ReserveBooting {
 		if m.State == overview.Working {
-			a.addNext("It serves until replicas fall, it fails, or it is replaced. While it runs a pod, it never enters the reserve (law 4).")
+			a.addNext("It serves until replicas fall, it fails, or it is replaced. It never enters the reserve while it runs a pod.")
 		}
 		return nil
 	}
 	if i := slices.Index(m.oracle.releases(), m.Name); i >= 0 && m.Dedicated == "" {
-		a.addNext("When replicas are raised, it is the %s to serve: ready machines come first, then those whose Nodes accept pods, then those of the current template, then the oldest (law 2).", ordinal(i+1))
+		a.addNext("When replicas are raised, it is the %s to serve: ready machines come first, then those whose Nodes accept pods, then those of the current template, then the oldest.", ordinal(i+1))
 	}
 	victims, err := m.oracle.victims(m.zone)
 	if i := slices.Index(victims, m.Name); i >= 0 {
-		a.addNext("When the excess falls, it is the %s to be deleted: machines that are not ready come first, then those whose Nodes are cordoned, then the newest (law 6).", ordinal(i+1))
+		a.addNext("When the excess falls, it is the %s to be deleted: machines that are not ready come first, then those whose Nodes are cordoned, then the newest.", ordinal(i+1))
 	}
 	return err
 }
@@ -223,11 +223,11 @@ func numbers(z overview.Zone) string {
 func priorities(n int) string {
 	switch n {
 	case 1:
-		return "named for deletion, deleted first"
+		return "marked for deletion, deleted first"
 	case 3:
-		return "as every new machine has it"
+		return "the default"
 	}
-	return "set by a client: machines of a lower priority are deleted first"
+	return "set by a client: machines with a lower priority are deleted first"
 }
 
 func orNone(text string) string {
@@ -242,7 +242,7 @@ func podsText(n int) string {
 	case -1:
 		return "cannot be read"
 	case 0:
-		return "none that would have to move: the machine is empty"
+		return "none that a drain would evict: the machine is empty"
 	}
-	return plural.Of(n, "pod") + " would have to move"
+	return plural.Of(n, "pod") + " that a drain would evict"
 }

@@ -27,7 +27,7 @@ func Request(o overview.Objects, name string) (Account, error) {
 	a := Account{See: []string{"docs/jobs.md: what it does"}}
 	shown := overview.New(overview.Objects{At: o.At, Requests: []*provisioningv1.ProvisioningRequest{r}}).Requests
 	if len(shown) == 0 {
-		a.Title = "ProvisioningRequest " + name + ": of another class"
+		a.Title = "ProvisioningRequest " + name + ": not served by Evenkeel"
 		a.addReason("Its class is %s, so Evenkeel does not serve it.", r.Spec.ProvisioningClassName)
 		return a, nil
 	}
@@ -47,21 +47,21 @@ func Request(o overview.Objects, name string) (Account, error) {
 
 // requestWhy describes why a request is in its state, and what happens next.
 func requestWhy(a *Account, r *provisioningv1.ProvisioningRequest, one overview.Request, now time.Time) {
-	a.addReason("Machines are booked for all of its pods, or for none, and only machines that are ready in reserve.")
+	a.addReason("Only ready reserve machines are booked, and either for all of its pods or for none.")
 	switch one.Ready.Reason {
 	case provisioningv1.StateProvisioned:
 		a.addReason("Only pods of namespace %s with the annotation %s: %s get the machines.", r.Namespace, provisioningv1.ConsumeAnnotation, r.Name)
 		if left := plan.BookedUntil(r).Sub(now); one.Left != "" {
-			a.addNext("In %s, machines that its pods do not use are no longer booked.", duration.HumanDuration(max(0, left)))
+			a.addNext("The booking of machines that its pods do not use ends in %s.", duration.HumanDuration(max(0, left)))
 		}
 	case provisioningv1.StateWaiting:
-		a.addReason("It holds nothing while it waits, so a smaller request can be served before it.")
+		a.addReason("It books nothing while it waits, so a smaller request can be served before it.")
 		if until, limited := plan.WaitsUntil(r); limited {
-			a.addNext("In %s, it fails unless it has been served.", duration.HumanDuration(max(0, until.Sub(now))))
+			a.addNext("It fails in %s unless it is served before.", duration.HumanDuration(max(0, until.Sub(now))))
 		}
-		a.addNext("It is served once machines that are ready in reserve hold all of its pods.")
+		a.addNext("It is served once ready reserve machines have room for all of its pods.")
 	case provisioningv1.StateFailed, provisioningv1.StateExpired:
-		a.addNext("It is at its end. To ask again, create another request.")
+		a.addNext("It has ended. To ask again, create another request.")
 	}
 }
 

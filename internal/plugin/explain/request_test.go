@@ -45,7 +45,7 @@ var _ = Describe("A ProvisioningRequest is explained", func() {
 		Expect(a.Title).To(Equal("ProvisioningRequest shop/nightly: Provisioned"))
 		Expect(a.Facts).To(HaveExactElements(Fact{"Pods", "3"}, Fact{"Booked", "pool-a=2"}, Fact{"Not used yet", "pool-a=1"}, Fact{"Provisioned", "True, CapacityIsProvisioned: text"}))
 		Expect(a.Why).To(ContainElement(HavePrefix("Only pods of namespace shop with the annotation autoscaling.x-k8s.io/consume-provisioning-request: nightly")))
-		Expect(a.Next).To(HaveExactElements(HavePrefix("In 6m")))
+		Expect(a.Next).To(HaveExactElements(HaveSuffix("ends in 6m.")))
 	})
 
 	It("by nothing that happens next, once its pods use all machines", func() {
@@ -61,13 +61,13 @@ var _ = Describe("A ProvisioningRequest is explained", func() {
 		})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(a.Title).To(HaveSuffix(": Waiting"))
-		Expect(a.Next).To(HaveExactElements(HavePrefix("In 30m"), HavePrefix("It is served once")))
+		Expect(a.Next).To(HaveExactElements(HavePrefix("It fails in 30m"), HavePrefix("It is served once")))
 	})
 
 	It("by its end", func() {
 		a, err := explained(name, is(provisioningv1.ConditionFailed, metav1.ConditionTrue, "CapacityIsNotFound"))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(a.Next).To(HaveExactElements(HavePrefix("It is at its end")))
+		Expect(a.Next).To(HaveExactElements(HavePrefix("It has ended")))
 	})
 
 	It("by whose it is, if it has another class", func() {

@@ -109,7 +109,7 @@ func scheduleText(d plan.Decision, s v1alpha1.ReserveSchedule, now time.Time) st
 	case s.Suspend:
 		return "suspended"
 	case i < 0:
-		return "without effect now"
+		return "has no effect now"
 	}
 	t := d.Terms[i]
 	text := termMachines(t) + ", "
@@ -139,7 +139,7 @@ func formatDate(at, now time.Time) string {
 // reserveWhy describes where the number comes from, what competes with it, and the state.
 func reserveWhy(a *Account, d plan.Decision, p reservesPlan, o overview.Objects) {
 	if d.Reserve.Labels[v1beta1.ReserveLabel] != "" {
-		a.addReason("The controller of CapacityBuffers created it, and keeps its number: kubectl evenkeel explain capacitybuffer NAME.")
+		a.addReason("The controller of CapacityBuffers created it and sets its number: see kubectl evenkeel explain capacitybuffer NAME.")
 	}
 	if sum := termsText(d); sum != "" {
 		a.addReason("%s", sum)
@@ -158,7 +158,7 @@ func reserveWhy(a *Account, d plan.Decision, p reservesPlan, o overview.Objects)
 		}
 	}
 	if contested {
-		a.addReason("Requests for one MachineDeployment are not added up: the largest one counts. If several are equal, the MachineDeployment's own counts, then that of the first Reserve by name (law 3).")
+		a.addReason("Requests for one MachineDeployment are not added up: the largest one counts. Of equal ones, the MachineDeployment's own counts, then that of the first Reserve by name.")
 	}
 }
 
@@ -218,7 +218,7 @@ func contest(d plan.Decision, part plan.Part, p reservesPlan) string {
 	}
 	others, err := rivals(d, part, p)
 	if err != nil {
-		return fmt.Sprintf("The number that MachineDeployment %s itself requests is unknown: %v.", part.Deployment.Name, err)
+		return fmt.Sprintf("The excess that MachineDeployment %s itself requests is unknown: %v.", part.Deployment.Name, err)
 	}
 	var texts []string
 	counts := request{"this Reserve", part.Machines}
@@ -231,7 +231,7 @@ func contest(d plan.Decision, part plan.Part, p reservesPlan) string {
 	if len(texts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("In %s, %s counts with %s, before %s.", part.Deployment.Name, counts.by, plural.Of(counts.machines, "machine"), strings.Join(texts, " and "))
+	return fmt.Sprintf("In %s, %s counts with %s, and not %s.", part.Deployment.Name, counts.by, plural.Of(counts.machines, "machine"), strings.Join(texts, " and "))
 }
 
 // rivals returns what else requests machines of a MachineDeployment.
@@ -258,7 +258,7 @@ func rivals(d plan.Decision, part plan.Part, p reservesPlan) (all []request, err
 // what to do.
 func reserveNext(a *Account, d plan.Decision, p reservesPlan, o overview.Objects) {
 	if o.MachinesUnknown {
-		a.addNext("%s", cmp.Or(nextText(d, o.At), "It depends on machines, which could not be read."))
+		a.addNext("%s", cmp.Or(nextText(d, o.At), "What happens next depends on machines, which could not be read."))
 		return
 	}
 	for _, r := range p.Requests {

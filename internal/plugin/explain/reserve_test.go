@@ -103,23 +103,23 @@ var _ = Describe("A Reserve is explained", func() {
 		Entry("that it is suspended", "spec.suspend is true, so no machines are requested.", func(_ *world, r *autoscaling.Reserve) { r.Spec.Suspend = true }),
 		Entry("what the controller is about to write", "The request on MachineDeployment z1 is about to change from office=2 to none.", func(_ *world, r *autoscaling.Reserve) { r.Spec.Suspend = true }),
 		Entry("what the condition is about to become", "The condition Ready is about to become Suspended: ", func(_ *world, r *autoscaling.Reserve) { r.Spec.Suspend = true }),
-		Entry("that the field counts instead", "In z1, spec.excessReplicas counts with 3 machines, before this Reserve with 2.", func(w *world, _ *autoscaling.Reserve) {
+		Entry("that the field counts instead", "In z1, spec.excessReplicas counts with 3 machines, and not this Reserve with 2.", func(w *world, _ *autoscaling.Reserve) {
 			w.Deployments[0].Spec.ExcessReplicas = ptr.To(int32(3))
 		}),
-		Entry("that the bounds count instead", "In z2, the excess in bounds counts with 2 machines, before this Reserve with 2.", func(w *world, _ *autoscaling.Reserve) {
+		Entry("that the bounds count instead", "In z2, the excess in bounds counts with 2 machines, and not this Reserve with 2.", func(w *world, _ *autoscaling.Reserve) {
 			w.Deployments[1].Annotations[v1alpha1.BoundsAnnotation] = "1:10:2"
 		}),
-		Entry("that the share of the pool counts instead", "In z1, the pool's excess counts with 4 machines, before this Reserve with 2.", func(w *world, _ *autoscaling.Reserve) {
+		Entry("that the share of the pool counts instead", "In z1, the pool's excess counts with 4 machines, and not this Reserve with 2.", func(w *world, _ *autoscaling.Reserve) {
 			w.Deployments[0].Annotations[v1alpha1.ShareAnnotation] = "4"
 		}),
-		Entry("that it counts itself", "In z1, this Reserve counts with 2 machines, before spec.excessReplicas with 1 and Reserve zoo with 1.", func(w *world, _ *autoscaling.Reserve) {
+		Entry("that it counts itself", "In z1, this Reserve counts with 2 machines, and not spec.excessReplicas with 1 and Reserve zoo with 1.", func(w *world, _ *autoscaling.Reserve) {
 			w.Deployments[0].Spec.ExcessReplicas = ptr.To(int32(1))
 			w.Reserves = append(w.Reserves, reserveNamed("zoo", 2))
 		}),
-		Entry("that another Reserve counts", "In z2, Reserve zoo counts with 3 machines, before this Reserve with 2.", func(w *world, _ *autoscaling.Reserve) {
+		Entry("that another Reserve counts", "In z2, Reserve zoo counts with 3 machines, and not this Reserve with 2.", func(w *world, _ *autoscaling.Reserve) {
 			w.Reserves = append(w.Reserves, reserveNamed("zoo", 6))
 		}),
-		Entry("which settings are invalid", "The number that MachineDeployment z1 itself requests is unknown: ", func(w *world, _ *autoscaling.Reserve) {
+		Entry("which settings are invalid", "The excess that MachineDeployment z1 itself requests is unknown: ", func(w *world, _ *autoscaling.Reserve) {
 			w.Deployments[0].Annotations[v1alpha1.BoundsAnnotation] = "many"
 		}),
 		Entry("what to do where there is no room", "To change that: raise max in the bounds, select more MachineDeployments, or request less.", func(w *world, _ *autoscaling.Reserve) {
@@ -141,7 +141,7 @@ var _ = Describe("A Reserve is explained", func() {
 			w.Classes = []*mcm.MachineClass{class}
 		}),
 		Entry("that the capacity of machines is unknown", "spec.amount cpu=10 result in an unknown number of machines", func(_ *world, r *autoscaling.Reserve) { r.Spec.Amount = "cpu=10" }),
-		Entry("that no controller reports on it", "No controller reports on it yet", func(_ *world, r *autoscaling.Reserve) { r.Status.Conditions = nil }),
+		Entry("that no controller has reported on it", "No controller reports on it yet", func(_ *world, r *autoscaling.Reserve) { r.Status.Conditions = nil }),
 		Entry("what could not be read", "Not everything could be read (nodes: no rights to list them)", func(w *world, _ *autoscaling.Reserve) { w.Missing = []string{"nodes: no rights to list them"} }),
 		Entry("that buffers want it", "The controller of CapacityBuffers created it", func(_ *world, r *autoscaling.Reserve) {
 			r.Labels = map[string]string{v1beta1.ReserveLabel: "true"}

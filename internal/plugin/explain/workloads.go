@@ -34,7 +34,7 @@ func Balancer(o overview.Objects, name string) (Account, error) {
 	}
 	a.addReason("%s", policy(b))
 	if b.Status.ShareErrorPercent > 0 {
-		a.addReason("Whole replicas cannot match every share exactly: the largest deviation is %d %% of all replicas.", b.Status.ShareErrorPercent)
+		a.addReason("Whole replicas cannot match every share exactly: the largest deviation is %d%% of all replicas.", b.Status.ShareErrorPercent)
 	}
 	complain(&a, b.Status.Conditions, map[string]metav1.ConditionStatus{
 		balancer.ConditionReady: metav1.ConditionFalse, balancer.ConditionTargetsResolved: metav1.ConditionFalse,
@@ -80,7 +80,7 @@ func policy(b *balancer.Balancer) string {
 		}
 		return "Groups of targets are filled in order: " + strings.Join(tiers, ", then ") + "."
 	}
-	return "All targets get the same; the limits of targets take precedence."
+	return "All targets get the same number; the limits of targets take precedence."
 }
 
 // complain repeats the messages of conditions that report a problem.
@@ -157,7 +157,7 @@ func Federated(o overview.Objects, name string) (Account, error) {
 		explainCluster(&a, f.Spec, c, o.At)
 	}
 	if len(a.Next) == 0 {
-		a.addNext("It is at rest: a share moves when a cluster runs its whole maximum or asks for more, when clusters join or leave, or when this object changes.")
+		a.addNext("It is at rest: shares move when a cluster runs its whole maximum or asks for more, when clusters join or leave, or when this object changes.")
 	}
 	return a, nil
 }
@@ -196,11 +196,11 @@ func explainCluster(a *Account, spec autoscaling.FederatedHorizontalPodAutoscale
 		a.addNext("Cluster %s keeps its whole share until its cooldown ends %s.", c.Name, formatFuture(at, now))
 	}
 	if c.NotReadySince != nil && c.State != autoscaling.StateUnreachable { // the time of an outage does not count
-		a.addNext("Cluster %s has lacked replicas that it requested since %s. It counts as stuck %s, and then other clusters get what it cannot use.",
+		a.addNext("Cluster %s has replicas that have not become ready since %s. It counts as stuck %s, and then other clusters get what it cannot use.",
 			c.Name, formatPast(c.NotReadySince.Time, now), formatFuture(addSeconds(c.NotReadySince, rebalance.StartTimeoutSeconds, defaultStartTimeout), now))
 	}
 	if c.QuietSince != nil {
-		a.addNext("Cluster %s has not been needed since %s. It leaves %s.", c.Name,
+		a.addNext("Cluster %s has not been needed since %s, and leaves %s.", c.Name,
 			formatPast(c.QuietSince.Time, now), formatFuture(addSeconds(c.QuietSince, joining.QuietSeconds, defaultQuiet), now))
 	}
 	if c.State == autoscaling.StateUnreachable && c.LeftReplicas == 0 {

@@ -102,7 +102,7 @@ var _ = DescribeTable("A federated autoscaler shows",
 	Entry(nil, "It counts as stuck now, and then", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
 		c.NotReadySince = ptr.To(formatPast(16 * time.Minute))
 	}),
-	Entry(nil, "It leaves in 9m (12:09:00 UTC).", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
+	Entry(nil, "and leaves in 9m (12:09:00 UTC).", func(_ *autoscaling.FederatedHorizontalPodAutoscalerSpec, c *autoscaling.ClusterStatus) {
 		c.QuietSince = ptr.To(formatPast(time.Minute))
 	}),
 	Entry(nil, "munich = Left: share 0..0, runs 0, 0 ready, wants 0, left 4 replicas without an autoscaler", leftBehind),

@@ -65,7 +65,7 @@ func Read(ctx context.Context, client kubernetes.Interface) (Objects, []string, 
 	})
 	switch {
 	case apierrors.IsForbidden(err):
-		return o, []string{"no right to list events, so pods that no longer exist are not known"}, nil
+		return o, []string{"no right to list events, so pods that no longer exist are missing"}, nil
 	case err != nil:
 		return o, nil, fmt.Errorf("list events: %w", err)
 	}
@@ -150,9 +150,9 @@ func Cluster(o Objects) (demand.Trace, []string) {
 	gone, unknown := traceOfGone(o, known, siblings, agents)
 	trace = append(trace, gone...)
 	sortAll(trace)
-	notes := []string{"of pods that no longer exist, only those that the cluster's events still mention are known, mostly from the last hour: prefer a file or Prometheus"}
+	notes := []string{"pods that no longer exist are known only from the cluster's events, mostly of the last hour: prefer a file or Prometheus"}
 	if unknown > 0 {
-		notes = append(notes, "left out: "+plural.Of(unknown, "pod")+" that no longer exist, because no similar pod shows their requests")
+		notes = append(notes, "omitted: "+plural.Of(unknown, "deleted pod")+", because no similar pod shows their requests")
 	}
 	return trace, notes
 }

@@ -138,7 +138,7 @@ var _ = DescribeTable("The pods of a cluster with requests that no machine holds
 var _ = Describe("The notes about a cluster", func() {
 	It("count pods whose requests are not known", func() {
 		_, notes := history.Cluster(history.Objects{Now: noon, Events: []*corev1.Event{bound("job-x", "n", time.Minute)}})
-		Expect(notes).To(ContainElement("left out: 1 pod that no longer exist, because no similar pod shows their requests"))
+		Expect(notes).To(ContainElement("omitted: 1 deleted pod, because no similar pod shows their requests"))
 	})
 
 	It("do not count pods of DaemonSets", func() {

@@ -30,10 +30,10 @@ const (
 // Validate reports what a server cannot be asked.
 func (p Prometheus) Validate() error {
 	if p.Step < time.Second || p.Step > chunk {
-		return fmt.Errorf("step %v: write from 1s to %v", p.Step, chunk)
+		return fmt.Errorf("step %v: use 1s to %v", p.Step, chunk)
 	}
 	if int(chunk/p.Step) >= maxSteps {
-		return fmt.Errorf("step %v: write at least %v", p.Step, (chunk/maxSteps).Truncate(time.Second)+time.Second)
+		return fmt.Errorf("step %v: use at least %v", p.Step, (chunk/maxSteps).Truncate(time.Second)+time.Second)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (p Prometheus) Trace(ctx context.Context, start, end time.Time) (demand.Tra
 		return nil, nil, err
 	}
 	if end.Sub(start) > demand.MaxSpan {
-		return nil, nil, fmt.Errorf("the time from %s to %s is too long", start.Format(time.RFC3339), end.Format(time.RFC3339))
+		return nil, nil, fmt.Errorf("the time from %s to %s is too long: set --start and --end", start.Format(time.RFC3339), end.Format(time.RFC3339))
 	}
 	pods := map[podKey]*podRecord{}
 	for from := start; from.Before(end); from = from.Add(chunk) {
@@ -104,11 +104,11 @@ func (p Prometheus) Trace(ctx context.Context, start, end time.Time) (demand.Tra
 	}
 	trace, unread := p.traceOf(pods, end)
 	if len(trace)+unread == 0 {
-		return nil, nil, errors.New("Prometheus has no kube_pod_created of this time: does it scrape kube-state-metrics, and do --prometheus-matchers match?")
+		return nil, nil, errors.New("Prometheus has no kube_pod_created for this time: check that it scrapes kube-state-metrics and that --prometheus-matchers match")
 	}
-	notes := []string{fmt.Sprintf("pods that were deleted are taken to end when Prometheus saw them last, within %v", p.Step)}
+	notes := []string{fmt.Sprintf("for deleted pods, the end is when Prometheus saw them last, within %v", p.Step)}
 	if unread > 0 {
-		notes = append(notes, "left out: "+plural.Of(unread, "pod")+" with invalid values")
+		notes = append(notes, "omitted: "+plural.Of(unread, "pod")+" with invalid values")
 	}
 	return trace, notes, nil
 }
@@ -304,7 +304,7 @@ func (p Prometheus) queryRange(ctx context.Context, query string, start, end tim
 var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected }}
 
 // errRedirected is returned if the server is elsewhere: a token is sent only where the user said.
-var errRedirected = errors.New("the server redirects: name the address that it redirects to")
+var errRedirected = errors.New("the server redirects: use the address that it redirects to")
 
 func parseAnswer(status string, code int, body []byte) ([]series, error) {
 	var a answer

@@ -225,7 +225,7 @@ var _ = Describe("Prometheus", func() {
 
 	It("is an error if no pod is known", func() {
 		_, _, err := newServer().traced()
-		Expect(err).To(MatchError(ContainSubstring("does it scrape kube-state-metrics")))
+		Expect(err).To(MatchError(ContainSubstring("check that it scrapes kube-state-metrics")))
 	})
 
 	DescribeTable("is an error if the server answers otherwise",
@@ -273,7 +273,7 @@ var _ = Describe("Prometheus", func() {
 		trace, notes, err := history.Prometheus{URL: s.URL, Step: time.Minute}.Trace(GinkgoT().Context(), noon.Add(-time.Hour), noon)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(trace).To(BeEmpty())
-		Expect(notes).To(ContainElement("left out: 1 pod with invalid values"))
+		Expect(notes).To(ContainElement("omitted: 1 pod with invalid values"))
 	})
 
 	It("ends when it is interrupted", func() {
@@ -294,9 +294,9 @@ var _ = Describe("Prometheus", func() {
 		_, _, err := history.Prometheus{URL: "http://127.0.0.1:1", Step: step}.Trace(GinkgoT().Context(), noon.Add(-span), noon)
 		Expect(err).To(MatchError(ContainSubstring(says)))
 	},
-		Entry("no step", time.Duration(0), time.Hour, "step 0s: write from 1s to 6h0m0s"),
-		Entry("too many steps", time.Second, time.Hour, "step 1s: write at least 2s"),
-		Entry("too large a step", 7*time.Hour, time.Hour, "write from 1s to 6h0m0s"),
+		Entry("no step", time.Duration(0), time.Hour, "step 0s: use 1s to 6h0m0s"),
+		Entry("too many steps", time.Second, time.Hour, "step 1s: use at least 2s"),
+		Entry("too large a step", 7*time.Hour, time.Hour, "use 1s to 6h0m0s"),
 		Entry("too long a time", time.Minute, demand.MaxSpan+time.Hour, "is too long"),
 	)
 })

@@ -101,9 +101,9 @@ func newClusters(f overview.Federated) []share {
 func clusterTrouble(c overview.Cluster) string {
 	switch {
 	case !c.Reachable:
-		return "unreachable: these numbers are old"
+		return "unreachable: these numbers are not up to date"
 	case c.Limited && c.Why == "":
-		return "would scale further, but is at its maximum"
+		return "needs more replicas, but is at its maximum"
 	default:
 		return c.Why
 	}

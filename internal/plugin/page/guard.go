@@ -35,7 +35,7 @@ func guarded(next http.Handler) http.Handler {
 		case !loopback(r.Host):
 			http.Error(w, "open this page as http://127.0.0.1 or http://localhost", http.StatusForbidden)
 		case foreign(r):
-			http.Error(w, "other pages must not read this one", http.StatusForbidden)
+			http.Error(w, "requests from other sites are rejected", http.StatusForbidden)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -104,7 +104,7 @@ func (k key) before(next http.Handler) http.Handler {
 		case err == nil && k.matches(cookie.Value):
 			next.ServeHTTP(w, r)
 		default:
-			http.Error(w, "open the address that kubectl evenkeel ui has printed", http.StatusForbidden)
+			http.Error(w, "open the address that kubectl evenkeel ui printed", http.StatusForbidden)
 		}
 	})
 }

@@ -78,10 +78,10 @@ var _ = Describe("A share", func() {
 	DescribeTable("shows what is wrong with a cluster",
 		func(c overview.Cluster, why string) { Expect(clusterTrouble(c)).To(Equal(why)) },
 		Entry("nothing", overview.Cluster{Reachable: true}, ""),
-		Entry("limited", overview.Cluster{Reachable: true, Limited: true}, "would scale further, but is at its maximum"),
+		Entry("limited", overview.Cluster{Reachable: true, Limited: true}, "needs more replicas, but is at its maximum"),
 		Entry("refused", overview.Cluster{Reachable: true, State: "Refused", Why: "no right to list pods"}, "no right to list pods"),
 		Entry("stuck at its limit", overview.Cluster{Reachable: true, Limited: true, Why: "requested replicas do not become ready"}, "requested replicas do not become ready"),
-		Entry("out of reach, which makes all else old", overview.Cluster{Limited: true}, "unreachable: these numbers are old"),
+		Entry("out of reach, which makes all else old", overview.Cluster{Limited: true}, "unreachable: these numbers are not up to date"),
 	)
 
 	It("stays within its bar whatever the numbers are", func() {

@@ -224,7 +224,7 @@ func (f *Follower) behind() []string {
 		lines = append(lines, fmt.Sprintf("%s: not up to date since %s: %v", kind, l.since.UTC().Format("15:04:05 UTC"), withoutAddress(l.why)))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(f.left)) {
-		lines = append(lines, fmt.Sprintf("%s: there are more than %d, too many to follow; all are left out", kind, cmp.Or(f.clusters.most, MaxObjects)))
+		lines = append(lines, fmt.Sprintf("%s: more than %d exist, too many to follow; all are omitted", kind, cmp.Or(f.clusters.most, MaxObjects)))
 	}
 	return lines
 }

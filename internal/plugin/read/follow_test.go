@@ -43,7 +43,7 @@ var _ = Describe("Following", func() {
 			SetMost(&c, 2)
 			f, err := c.Follow(s)
 			Expect(err).NotTo(HaveOccurred())
-			pods := "pods: there are more than 2, too many to follow; all are left out"
+			pods := "pods: more than 2 exist, too many to follow; all are omitted"
 			o := f.Objects()
 			Expect(o.Pods).To(BeEmpty())
 			Expect(o.PodsUnknown).To(BeTrue())
@@ -57,7 +57,7 @@ var _ = Describe("Following", func() {
 			o = f.Objects()
 			Expect(o.Deployments).To(BeEmpty())
 			Expect([]bool{o.MachinesUnknown, o.NodesUnknown}).To(Equal([]bool{true, false}))
-			Expect(o.Missing).To(Equal([]string{"machinedeployments: there are more than 2, too many to follow; all are left out", pods}))
+			Expect(o.Missing).To(Equal([]string{"machinedeployments: more than 2 exist, too many to follow; all are omitted", pods}))
 		})
 	})
 

@@ -138,7 +138,7 @@ func (k kind) listAll(ctx context.Context, most int) ([]runtime.Object, error) {
 }
 
 // ErrTooMany ends the reading of a kind.
-var ErrTooMany = errors.New("there are more than are read; the rest is left out")
+var ErrTooMany = errors.New("more exist than are read; the rest is omitted")
 
 // absent describes what is missing and why. It returns an error if the control cluster does not
 // answer.

@@ -145,7 +145,7 @@ var _ = Describe("A look", func() {
 			o, err := c.ReadOnce(s)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(o.Pods).To(HaveLen(2))
-			Expect(o.Missing).To(Equal([]string{"pods: there are more than are read; the rest is left out"}))
+			Expect(o.Missing).To(Equal([]string{"pods: more exist than are read; the rest is omitted"}))
 		})
 	})
 

@@ -217,17 +217,17 @@ func suggestionText(a size.Answer) string {
 	switch {
 	case a.Amount == nil:
 		last := a.Points[len(a.Points)-1]
-		return fmt.Sprintf("No amount keeps %s: with %s it is %s.", goal, plural.Of(last.Machines, "machine"), formatWait(last.Wait.Duration()))
+		return fmt.Sprintf("No reserve reaches %s: with %s, it is %s.", goal, plural.Of(last.Machines, "machine"), formatWait(last.Wait.Duration()))
 	case a.Amount.Machines == 0:
 		return fmt.Sprintf("No reserve is necessary: %s is %s without one.", a.PercentileText(), formatWait(a.Amount.Wait.Duration()))
 	case a.Schedule == nil:
-		return fmt.Sprintf("Keep %s at any time: that is the smallest amount that keeps %s. No schedule is much cheaper.", plural.Of(a.Amount.Machines, "machine"), goal)
+		return fmt.Sprintf("Keep %s at any time: this is the smallest amount that reaches %s. No schedule is much cheaper.", plural.Of(a.Amount.Machines, "machine"), goal)
 	}
 	base := plural.Of(a.Schedule.Machines, "machine") + " and more"
 	if a.Schedule.Machines == 0 {
 		base = "machines only"
 	}
-	return fmt.Sprintf("Keep %s by %s: that keeps %s for %d%% fewer machine hours than %s at any time.",
+	return fmt.Sprintf("Keep %s by %s: this reaches %s with %d%% fewer machine hours than %s at any time.",
 		base, plural.Of(len(a.Schedule.Schedules), "schedule"), goal, size.Saving(*a.Schedule, *a.Amount), plural.Of(a.Amount.Machines, "machine"))
 }
 

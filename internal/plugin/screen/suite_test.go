@@ -149,7 +149,7 @@ func broken() overview.Overview {
 	v.Missing = []string{"machineclasses: no rights to list them", "pods: the target cluster does not answer: Get \"https://10.0.0.1:6443/api/v1/pods\": dial tcp 10.0.0.1:6443: connect: connection refused"}
 	v.Troubles = []overview.Trouble{
 		{Object: "machinedeployment/default/pool-z1", What: "pool-z1-6586f-faa failed: its Node does not respond; 2 more", Do: "kubectl -n default describe machine pool-z1-6586f-faa"},
-		{Object: "pod/default/p", What: "12 pods cannot be scheduled, and no reserve machine can hold them (Full)", Do: "kubectl -n default describe pod p"},
+		{Object: "pod/default/p", What: "12 pods cannot be scheduled, and no reserve machine has room for them (Full)", Do: "kubectl -n default describe pod p"},
 		{Object: "fhpa/default/web", What: "these clusters do not answer and keep their bounds: munich", Do: "check the network to them; if they are lost for good, list them in spec.unreachable.released"},
 		{Object: "machinedeployment/default/pool-z1", What: "replicas 6 are above max 5", Do: "raise max in the bounds, or lower replicas"},
 		{Object: "balancer/default/shop", What: "evil\x1b[31m\nname", Do: "x"},

@@ -127,22 +127,22 @@ func (a Answer) limitations(q Question) []string {
 	var notes []string
 	one := a.Points[0]
 	if one.TooLarge > 0 {
-		notes = append(notes, "left out: "+plural.Of(one.TooLarge, "pod")+" with larger requests than a machine can hold")
+		notes = append(notes, "omitted: "+plural.Of(one.TooLarge, "pod")+" with larger requests than a machine can hold")
 	}
 	if a.End.Sub(a.Start) < week {
 		notes = append(notes, "the trace covers less than a week, so no schedule can depend on the day of the week")
 	}
 	if len(q.Setup.Boot) == 1 {
-		notes = append(notes, "all machines boot in the same time: set several with --boot-time if they differ")
+		notes = append(notes, "all machines boot in the same time: if they differ, set several with --boot-time")
 	}
 	if q.Pool.DaemonsUnknown {
-		notes = append(notes, "pods could not be read, so it is not known what DaemonSets use of a machine: set --machine to what is left")
+		notes = append(notes, "pods could not be read, so the requests of DaemonSets are unknown: set --machine to what they leave")
 	}
 	if q.Pool.Namespace != "" && q.Setup.Max == 0 { // it was read, and has none
-		notes = append(notes, fmt.Sprintf("MachineDeployment %s has no bounds, so instant release does not raise its replicas, and pods wait as without a reserve: give it bounds", q.Pool.Name))
+		notes = append(notes, fmt.Sprintf("MachineDeployment %s has no bounds, so instant release does not raise its replicas, and pods wait as if there were no reserve: set the annotation bounds", q.Pool.Name))
 	}
 	if p := a.Suggested(); p != nil && q.Pool.Own > p.Machines {
-		notes = append(notes, fmt.Sprintf("MachineDeployment %s itself requests %d, by %s: that counts where it is more than the Reserve, so lower it",
+		notes = append(notes, fmt.Sprintf("MachineDeployment %s itself requests %d by %s, which counts where it is more than the Reserve: lower it",
 			q.Pool.Name, q.Pool.Own, q.Pool.Where))
 	}
 	return notes

@@ -99,14 +99,14 @@ var _ = Describe("An answer", func() {
 	DescribeTable("notes what limits it", func(note string, changes ...func(*size.Question)) {
 		Expect(found(asked(changes...)).Notes).To(ContainElement(ContainSubstring(note)))
 	},
-		Entry(nil, "left out: 1 pod with larger requests than a machine can hold", day(demand.Pods{CPU: 3000, Count: 2}, demand.Pods{CPU: 9000, Count: 1})),
+		Entry(nil, "omitted: 1 pod with larger requests than a machine can hold", day(demand.Pods{CPU: 3000, Count: 2}, demand.Pods{CPU: 9000, Count: 1})),
 		Entry(nil, "the trace covers less than a week", day(demand.Pods{CPU: 3000, Count: 2})),
 		Entry(nil, "all machines boot in the same time", func(q *size.Question) { q.Setup.Boot = q.Setup.Boot[:1] }),
 		Entry(nil, "MachineDeployment pool has no bounds, so instant release does not raise its replicas", func(q *size.Question) {
 			q.Pool = size.Pool{Namespace: "shop", Name: "pool"}
 		}),
-		Entry(nil, "it is not known what DaemonSets use of a machine", func(q *size.Question) { q.Pool.DaemonsUnknown = true }),
-		Entry(nil, "MachineDeployment pool itself requests 9, by spec.excessReplicas", func(q *size.Question) {
+		Entry(nil, "the requests of DaemonSets are unknown", func(q *size.Question) { q.Pool.DaemonsUnknown = true }),
+		Entry(nil, "MachineDeployment pool itself requests 9 by spec.excessReplicas", func(q *size.Question) {
 			q.Pool = size.Pool{Name: "pool", Own: 9, Where: "spec.excessReplicas"}
 		}),
 	)

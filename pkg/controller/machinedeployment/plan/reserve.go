@@ -196,7 +196,7 @@ func (s *set) isSpare(m *mcm.Machine) bool {
 	return goes && !drained && !s.of.isReplacing()
 }
 
-// isNamedSpare reports whether a machine in reserve was named for deletion. It goes at once: workload does
+// isNamedSpare reports whether a client marked a reserve machine for deletion. It goes at once: workload does
 // not need it, and replicas that were lowered for it are restored by the same plan.
 func (s *set) isNamedSpare(m *mcm.Machine) bool {
 	return s.of != nil && s.of.kept != nil && pool.Marked(m) && pool.Condemned(m)
