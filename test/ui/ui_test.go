@@ -128,7 +128,7 @@ var _ = Describe("A page that is open", func() {
 			var wide []int
 			Expect(tab.Evaluate(ctx, `[...document.querySelectorAll(".pictures img")].map(i => i.naturalWidth)`, &wide)).To(Succeed())
 			Expect(wide).To(Equal([]int{920, 920}), "both pictures were drawn")
-			Expect(tab.Text(ctx, ".suggestion")).To(MatchRegexp(`^Keep machines only by \d schedules: that keeps p99 within 5s for \d+% fewer machine hours`))
+			Expect(tab.Text(ctx, ".suggestion")).To(MatchRegexp(`^Keep machines only by \d schedules: this reaches p99 within 5s with \d+% fewer machine hours`))
 			Expect(tab.Text(ctx, "tr.suggested th")).To(Equal("schedule"))
 			picture(ctx, tab, "size-"+look.Name)
 			expectFit(ctx, tab, look)

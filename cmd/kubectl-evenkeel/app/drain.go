@@ -35,8 +35,8 @@ func newDrainReserve(o *options) *cobra.Command {
 		Long: `Remove all reserves without affecting workload, before you return to stock machine-controller-manager.
 
 The command sets the annotation evenkeel.machine.sapcloud.io/drain-reserve on each MachineDeployment. It overrides everything
-that requests a reserve, and changes none of it: --undo removes the annotations, and the reserves are created again. A
-MachineDeployment that is created later keeps its reserve, so run the command again before you replace the image.
+that requests a reserve. --undo removes the annotations, and the reserves are created again. A
+MachineDeployment that is created later has a reserve, so run the command again before you replace the image.
 
 You can interrupt the command at any time, and run it again.`,
 		Example: `  # Remove all reserves of the namespace, and show the progress
@@ -48,10 +48,10 @@ You can interrupt the command at any time, and run it again.`,
 		RunE: func(c *cobra.Command, _ []string) error { return d.run(c.Context()) },
 	}
 	flags := c.Flags()
-	flags.BoolVarP(&d.yes, "yes", "y", false, "do not ask")
-	flags.BoolVar(&d.wait, "wait", false, "wait until no reserve is left, or with --undo until the reserves exist again, and show the progress")
-	flags.BoolVar(&d.undo, "undo", false, "remove the annotations again")
-	flags.DurationVar(&d.timeout, "timeout", 0, "how long to wait at most; 0 means no limit")
+	flags.BoolVarP(&d.yes, "yes", "y", false, "do not ask for confirmation")
+	flags.BoolVar(&d.wait, "wait", false, "wait until no reserve is left (with --undo: until all exist again), and show the progress")
+	flags.BoolVar(&d.undo, "undo", false, "remove the annotations, so that the reserves are created again")
+	flags.DurationVar(&d.timeout, "timeout", 0, "longest time to wait; 0 means no limit")
 	return c
 }
 
@@ -106,7 +106,7 @@ func (o *drainOptions) confirm(ctx context.Context, before drain.Progress) (bool
 	}
 	if err != nil {
 		fmt.Fprintln(o.Out)
-		return false, errors.New("no answer, so nothing was changed; with --yes the command does not ask")
+		return false, errors.New("no answer, so nothing was changed; to confirm without being asked, use --yes")
 	}
 	fmt.Fprintln(o.Out, "Nothing was changed.")
 	return false, nil
@@ -126,7 +126,7 @@ func (o *drainOptions) follow(ctx context.Context, d *drain.Drain, latest drain.
 		case err != nil && ctx.Err() == nil && isRefused(err):
 			return err
 		case err != nil && ctx.Err() == nil && !silent:
-			fmt.Fprintln(o.ErrOut, screen.Sanitize("Note: cannot read the progress, trying again: "+err.Error()+"."))
+			fmt.Fprintln(o.ErrOut, screen.Sanitize("Note: cannot read the progress, retrying: "+err.Error()+"."))
 		case err == nil:
 			for _, line := range now.Changes(printed, o.undo) {
 				fmt.Fprintln(o.Out, screen.Sanitize(line))
@@ -171,7 +171,7 @@ func (o *drainOptions) printNextSteps() {
 	case o.undo:
 		fmt.Fprintln(o.Out, "The controllers are restoring the reserves.")
 	case o.wait:
-		fmt.Fprintln(o.Out, "No reserve is left. Next, replace the image of machine-controller-manager with the stock one, and remove the flags that it does not know.")
+		fmt.Fprintln(o.Out, "No reserve is left. Next, replace the image of machine-controller-manager with the stock one, and remove Evenkeel's flags.")
 		fmt.Fprintln(o.Out, "To keep Evenkeel instead: kubectl evenkeel drain-reserve --undo")
 	default:
 		fmt.Fprintln(o.Out, "The controllers are removing the reserves. Before you replace the image, wait until none is left: kubectl evenkeel drain-reserve --wait --yes")

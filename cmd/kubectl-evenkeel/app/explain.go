@@ -42,10 +42,10 @@ func newExplain(o *options) *cobra.Command {
 		Use:   "explain machine|machinedeployment|balancer|fhpa|reserve|capacitybuffer|provisioningrequest NAME",
 		Short: "Explain the state of an object, and what happens next",
 		Long: `Explain the state of a machine, a MachineDeployment, a Balancer, a FederatedHorizontalPodAutoscaler, a Reserve,
-a CapacityBuffer or a ProvisioningRequest: the numbers and the law behind it, and what happens next and when.
+a CapacityBuffer or a ProvisioningRequest: its numbers, their reasons, and what happens next and when.
 
-The command applies the controllers' own rules to the present objects. Except for pools and --drain-reserve, it assumes default
-flags.`,
+The command applies the controllers' own rules to the current objects. It knows the controllers' flags for pools and
+--drain-reserve, and assumes the defaults of the others.`,
 		Example: `  # why is this machine in reserve, and when does it serve?
   kubectl evenkeel explain machine pool-z1-6586f-lhqn2
 
@@ -76,7 +76,7 @@ func parseSubject(args []string) (subject, string, error) {
 	case err != nil:
 		return subject{}, "", err
 	case len(args) != 2 || args[1] == "":
-		return subject{}, "", fmt.Errorf("which %s? Specify its name", kind.names[0])
+		return subject{}, "", fmt.Errorf("the name of the %s is missing", kind.names[0])
 	}
 	return kind, args[1], nil
 }

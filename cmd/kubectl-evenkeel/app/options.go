@@ -45,9 +45,9 @@ func newOptions(streams genericiooptions.IOStreams) *options {
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	o.config.AddFlags(flags)
-	flags.StringVar(&o.target, "target-kubeconfig", "", "kubeconfig of the cluster with the Nodes and pods, or \"none\"; by default it is the same cluster")
+	flags.StringVar(&o.target, "target-kubeconfig", "", "kubeconfig of the cluster with the Nodes and pods, or \"none\"; default: the same cluster")
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "all namespaces")
-	flags.StringSliceVar(&o.poolLabels, "pool-label", nil, "labels that name pools, the value of the controllers' flag (default worker.gardener.cloud/pool)")
+	flags.StringSliceVar(&o.poolLabels, "pool-label", nil, "labels that name pools, as for the controllers (default worker.gardener.cloud/pool)")
 }
 
 // clusters connects to the clusters that the flags select.

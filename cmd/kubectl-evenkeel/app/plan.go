@@ -54,22 +54,20 @@ func newPlan(o *options) *cobra.Command {
 	p := &planOptions{options: o}
 	c := &cobra.Command{
 		Use:   "plan [-f change.yaml]",
-		Short: "Predict what the controllers do now, or after a change; changes nothing",
-		Long: `Predict what the controllers do now, or after a change. The command changes nothing.
+		Short: "Preview what the controllers would do, now or after a change (read-only)",
+		Long: `Preview what the controllers would do, now or after a change. The command is read-only.
 
-It prints what each controller would write at this moment, and the result: which machines serve, are in reserve or leave,
-how many machines are created, and how many replicas each target has. The plans are the controllers' own;
-machines and pods are modeled.
+It prints what each controller would write now, and the result: which machines serve, are in reserve or leave, how many machines
+are created, and how many replicas each target has. The controllers' own code decides; machines and pods are simulated.
 
 A change consists of one or more MachineDeployments, Balancers, FederatedHorizontalPodAutoscalers, Reserves or
-CapacityBuffers, with the workloads that these name. The command merges it in memory as kubectl patch --type merge does: fields that are not named stay, lists are
-replaced, and null removes. The apiVersion, kind, metadata.name and the changed fields are enough. The command rejects what
-the API server would reject.
+CapacityBuffers, and of the workloads that CapacityBuffers refer to. Write apiVersion, kind, metadata.name and the fields to
+change: the command merges them in memory as kubectl patch --type merge does. It rejects what the API server would reject.
 
-Schedules stand still: the result is that of the amounts that are active now.
+Schedules do not advance: the result is that of the schedules that are active now.
 
-The command reads the controllers' flags from the ConfigMap evenkeel-settings, which the leading manager keeps in the
-namespace of its MachineDeployments. The flags of this command take precedence.`,
+The command reads the controllers' flags from the ConfigMap evenkeel-settings in the namespace of the MachineDeployments. The
+flags of this command take precedence.`,
 		Example: `  # What happens next
   kubectl evenkeel plan
 
@@ -265,14 +263,14 @@ func (p *planOptions) printForecast(f dryrun.Forecast) error {
 
 func (p *planOptions) addPlanFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&p.files, "filename", "f", nil, "file with changes, or - for standard input; repeatable")
-	flags.StringVarP(&p.output, "output", "o", "", "json or yaml; text by default")
-	flags.BoolVar(&p.all, "show-all", false, "also print objects at rest")
-	flags.StringVar(&p.mode, "balance-mode", string(v1alpha1.BalanceOff), "the value of the controllers' flag")
-	flags.StringVar(&p.accounting, "reserve-accounting", settings.AccountingAuto, "the value of the controllers' flag")
-	flags.BoolVar(&p.drain, "drain-reserve", false, "the value of the controllers' flag")
-	flags.BoolVar(&p.release, "instant-release", true, "the value of the controllers' flag")
-	flags.BoolVar(&p.zones, "balance-similar-node-groups", true, "the value of the controllers' flag")
-	flags.StringArrayVar(&p.nodes, "nodes", nil, "the value of the controllers' flag; repeatable")
+	flags.StringVarP(&p.output, "output", "o", "", "json or yaml; default: text")
+	flags.BoolVar(&p.all, "show-all", false, "also print objects that do not change")
+	flags.StringVar(&p.mode, "balance-mode", string(v1alpha1.BalanceOff), "as for the controllers")
+	flags.StringVar(&p.accounting, "reserve-accounting", settings.AccountingAuto, "as for the controllers")
+	flags.BoolVar(&p.drain, "drain-reserve", false, "as for the controllers")
+	flags.BoolVar(&p.release, "instant-release", true, "as for the controllers")
+	flags.BoolVar(&p.zones, "balance-similar-node-groups", true, "as for the controllers")
+	flags.StringArrayVar(&p.nodes, "nodes", nil, "as for the controllers; repeatable")
 	p.fleet.addFlags(flags)
 }
 
@@ -350,10 +348,10 @@ type fleetOptions struct {
 }
 
 func (f *fleetOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.namespace, "federation-clusters-namespace", "", "the value of the controllers' flag; defaults to the namespace of this command")
-	flags.StringVar(&f.registry, "federation-registry", federatedhpa.SecretRegistry, "the value of the controllers' flag: "+federatedhpa.SecretRegistry+" or "+federatedhpa.ProfileRegistry)
-	flags.StringSliceVar(&f.allowed, "federation-allow-in-kubeconfigs", nil, "the value of the controllers' flag")
-	flags.StringVar(&f.providers, "clusterprofile-provider-file", "", "the value of the controllers' flag; its programs run on this machine to reach the clusters of ClusterProfiles. By default, none runs")
+	flags.StringVar(&f.namespace, "federation-clusters-namespace", "", "as for the controllers; defaults to the namespace of this command")
+	flags.StringVar(&f.registry, "federation-registry", federatedhpa.SecretRegistry, "as for the controllers: "+federatedhpa.SecretRegistry+" or "+federatedhpa.ProfileRegistry)
+	flags.StringSliceVar(&f.allowed, "federation-allow-in-kubeconfigs", nil, "as for the controllers")
+	flags.StringVar(&f.providers, "clusterprofile-provider-file", "", "as for the controllers; its programs run on this computer to get access to the clusters of ClusterProfiles. By default, none runs")
 }
 
 // complete reads the file with access programs.

@@ -208,7 +208,7 @@ var _ = Describe("drain-reserve", func() {
 		defer func() { away.Stop(); back.Stop() }()
 		out, err := s.answer("", "drain-reserve", "--yes", "--wait", "--timeout", "4s")
 		Expect(err).To(MatchError(ContainSubstring("not finished after 4s: default/pool: ")))
-		Expect(strings.Count(out, "Note: cannot read the progress, trying again: ")).To(Equal(1))
+		Expect(strings.Count(out, "Note: cannot read the progress, retrying: ")).To(Equal(1))
 	})
 
 	It("reports what is pending if the timeout ends while it reads", func() {
@@ -344,7 +344,7 @@ var _ = Describe("plan with clusters of ClusterProfiles", func() {
 		_, trace := login()
 		out, err := fleet().answer("", "plan", "--federation-registry=clusterprofiles", "--show-all")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(ContainSubstring("out of reach: munich"))
+		Expect(out).To(ContainSubstring("unreachable: munich"))
 		Expect(trace).NotTo(BeAnExistingFile())
 	})
 
@@ -367,7 +367,7 @@ var _ = Describe("plan with clusters of ClusterProfiles", func() {
 			clusters: [{name: c, cluster: {server: %q}}]}`, server.URL)}
 		_, err := kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().Secrets(fixture.Namespace).Create(GinkgoT().Context(), secret, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(s.answer("", "plan", "--show-all")).To(ContainSubstring("out of reach: zurich"))
+		Expect(s.answer("", "plan", "--show-all")).To(ContainSubstring("unreachable: zurich"))
 		Expect(s.answer("", "plan", "--federation-allow-in-kubeconfigs=http")).To(ContainSubstring("bounds in cluster zurich none -> 1-9 (create)"))
 	})
 

@@ -26,8 +26,8 @@ func newRoot(o *options) *cobra.Command {
 		Short: "Inspect machines, reserves, Balancers and federated autoscalers",
 		Long: `Inspect machines, reserves, Balancers and federated autoscalers.
 
-The commands read MachineDeployments in the namespace that kubectl would use, or in all namespaces with -A. If the Nodes and
-pods are in another cluster, set --target-kubeconfig.`,
+The commands use the namespace of the kubeconfig, or all namespaces with -A. If the Nodes and pods are in another cluster, set
+--target-kubeconfig.`,
 		Version:       version.Line("kubectl-evenkeel"),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl evenkeel"},
 		SilenceUsage:  true,
@@ -124,10 +124,10 @@ func addShim(root *cobra.Command) {
 		}
 		c.AddCommand(&cobra.Command{
 			Use:   "kubectl",
-			Short: "Generate the script that completes kubectl evenkeel",
-			Long: `Generate the script that completes kubectl evenkeel: kubectl runs the program kubectl_complete-evenkeel if it is in the PATH.
-Completion of kubectl itself must be set up in the shell.`,
-			Example: `  # beside the plugin
+			Short: "Generate the completion script for kubectl evenkeel",
+			Long: `Generate the completion script kubectl_complete-evenkeel, which kubectl runs if it is in the PATH. The shell must have
+completion for kubectl itself.`,
+			Example: `  # Next to the plugin
   kubectl evenkeel completion kubectl > ~/bin/kubectl_complete-evenkeel
   chmod +x ~/bin/kubectl_complete-evenkeel`,
 			Args:              cobra.NoArgs,

@@ -45,7 +45,7 @@ func (o *options) adoptManagerFlags(ctx context.Context, namespace string, flags
 		o.printNote("cannot read the settings of the manager, so flags and defaults apply: %v", err)
 		return nil
 	case len(published) > 1:
-		o.printNote("found the settings of %d managers, so flags and defaults apply: choose one with --namespace", len(published))
+		o.printNote("found the settings of %d managers, so flags and defaults apply: select one with --namespace", len(published))
 		return nil
 	case len(published) == 0:
 		return nil // a manager that does not publish: an older one, or one without the right to
@@ -56,11 +56,11 @@ func (o *options) adoptManagerFlags(ctx context.Context, namespace string, flags
 		return err
 	}
 	if len(unknown) > 0 {
-		o.printNote("the manager has settings that this version of the plugin does not know: %s", strings.Join(unknown, ", "))
+		o.printNote("this version of the plugin does not know these settings of the manager, and ignores them: %s", strings.Join(unknown, ", "))
 	}
 	writer, lead := published[0].Annotations[settings.Holder], holders(ctx, client, published[0].Namespace)
 	if len(lead) > 0 && !slices.Contains(lead, writer) {
-		o.printNote("the settings were written by %s, but %s leads, so they may be outdated", writer, strings.Join(lead, " or "))
+		o.printNote("the settings are of %s, but %s leads now, so they may be outdated", writer, strings.Join(lead, " or "))
 	}
 	return nil
 }

@@ -76,9 +76,9 @@ var _ = Describe("The settings of the manager", func() {
 			Expect(err).NotTo(HaveOccurred())
 		}
 		hold("machine-controller-manager", "stock")
-		Expect(s.answer("", "plan")).To(ContainSubstring("Note: the settings were written by me, but stock leads"))
+		Expect(s.answer("", "plan")).To(ContainSubstring("Note: the settings are of me, but stock leads"))
 		hold("evenkeel", "me")
-		Expect(s.answer("", "plan")).NotTo(ContainSubstring("the settings were written by"))
+		Expect(s.answer("", "plan")).NotTo(ContainSubstring("the settings are of"))
 	})
 
 	It("that let machines boot for longer, or not as long, decide whether status complains", func() {

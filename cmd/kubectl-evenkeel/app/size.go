@@ -30,16 +30,17 @@ func newSize(o *options) *cobra.Command {
 	z := &sizeOptions{options: o}
 	c := &cobra.Command{
 		Use:   "size [MACHINEDEPLOYMENT] -f trace.csv|--from-cluster|--prometheus ADDRESS",
-		Short: "Suggest how many machines to keep in reserve, and when; changes nothing",
-		Long: `Suggest how many machines to keep in reserve, and when. The command changes nothing.
+		Short: "Suggest how many machines to keep in reserve, and when (read-only)",
+		Long: `Suggest how many machines to keep in reserve, and when. The command is read-only.
 
-It replays demand for machines, by the controllers' own rules in virtual time, and prints for each amount how many machine
-hours it costs and how long pods wait. It suggests the smallest amount that keeps a wait, and schedules if these are much
-cheaper, as a Reserve to apply.
+It simulates the controllers with a trace of pods, and prints for each amount how many machine hours it costs and how long pods
+wait. It suggests the smallest amount that keeps waits within --wait, or schedules if they are much cheaper, as a Reserve to
+apply.
 
-The demand is a trace of pods: a CSV file whose first line names the columns time, cpu and memory, and possibly duration or
-end, and count; or what kube-state-metrics told Prometheus; or what the cluster still knows. If you name a MachineDeployment, the command reads the size of its machines, how long they took to boot, its
-bounds and its excess, and the flags of the manager, as plan does. Flags take precedence. Without a cluster, flags are enough.`,
+The trace is a CSV file, whose first line names the columns time, cpu and memory, and optionally duration or end, and count; or
+it comes from kube-state-metrics in Prometheus, or from the pods and events of the cluster. If you name a MachineDeployment, the
+command reads the size, boot times, bounds and excess of its machines, and the flags of the manager. Flags of this command take
+precedence, and are enough without a cluster.`,
 		Example: `  # How large a reserve must be so that 99 of 100 pods wait 5 seconds at most
   kubectl evenkeel size pool-z1 -f pods.csv
 
@@ -158,11 +159,11 @@ func (z *sizeOptions) print(a size.Answer) error {
 func (z *sizeOptions) printReserve(a size.Answer) error {
 	switch {
 	case a.Amount == nil:
-		return errors.New("no amount keeps the wait, so there is no Reserve to print: see the table without -o")
+		return errors.New("no reserve keeps waits within --wait, so there is no Reserve to print: see the table without -o")
 	case a.Reserve == nil:
 		return errors.New("no reserve is necessary: see the table without -o")
 	case slices.Contains(a.Reserve.Spec.Pools.Names, size.Unnamed):
-		return errors.New("name the MachineDeployment, or set --worker-pool")
+		return errors.New("the MachineDeployment is missing: name it, or set --worker-pool")
 	}
 	text, err := a.Reserve.YAML()
 	if err != nil {
@@ -240,7 +241,7 @@ func (z *sizeOptions) traceOfConnected(ctx context.Context, pool size.Pool) (tra
 
 func (z *sizeOptions) traceOfCluster(ctx context.Context, clusters read.Clusters, pool size.Pool) (t tracing, err error) {
 	if clusters.Target == nil {
-		return t, errors.New("--from-cluster needs the cluster with the pods: see --target-kubeconfig")
+		return t, errors.New("--from-cluster needs the cluster with the pods: set --target-kubeconfig")
 	}
 	objects, missing, err := history.Read(ctx, clusters.Target)
 	if err != nil {
@@ -302,7 +303,7 @@ func (z *sizeOptions) period(from, to time.Time) (time.Time, time.Time, error) {
 		*flag.at = at
 	}
 	if !to.After(from) {
-		return from, to, fmt.Errorf("the time from %s to %s is empty: see --start and --end", from.Format(time.RFC3339), to.Format(time.RFC3339))
+		return from, to, fmt.Errorf("the time from %s to %s is empty: change --start or --end", from.Format(time.RFC3339), to.Format(time.RFC3339))
 	}
 	return from, to, nil
 }

@@ -66,31 +66,31 @@ const (
 func (z *sizeOptions) addSizeFlags(flags *pflag.FlagSet) {
 	z.surplus = machinetaint.DefaultSurplusPatience
 	flags.StringVarP(&z.file, "file", "f", "", "CSV file with the trace, or - for standard input")
-	flags.BoolVar(&z.fromCluster, "from-cluster", false, "take the trace from the pods and events of the cluster")
-	flags.StringVar(&z.prometheus, "prometheus", "", "take the trace from kube-state-metrics in the Prometheus at this address, for example http://127.0.0.1:9090")
+	flags.BoolVar(&z.fromCluster, "from-cluster", false, "read the trace from the pods and events of the cluster")
+	flags.StringVar(&z.prometheus, "prometheus", "", "read the trace from kube-state-metrics in the Prometheus at this address, for example http://127.0.0.1:9090")
 	flags.StringVar(&z.tokenFile, "prometheus-token-file", "", "file with a bearer token for Prometheus")
 	flags.StringVar(&z.matchers, "prometheus-matchers", "", "labels of the pods that count, for example namespace=\"shop\"")
 	flags.StringVar(&z.nodes, "prometheus-nodes", "", "regular expression for the names of Nodes whose pods count, for example pool-z1-.*")
-	flags.DurationVar(&z.step, "prometheus-step", time.Minute, "how precisely Prometheus shows when a pod was deleted")
-	flags.StringVarP(&z.output, "output", "o", "", "json, yaml, or reserve: only the Reserve to apply; a table by default")
+	flags.DurationVar(&z.step, "prometheus-step", time.Minute, "time between samples from Prometheus: how precise the end of deleted pods is")
+	flags.StringVarP(&z.output, "output", "o", "", "json, yaml, or reserve (only the Reserve to apply); default: a table")
 	flags.StringVar(&z.svg, "svg", "", "file for a picture of the week: demand, the fixed amount, and the suggested schedule")
-	flags.StringVar(&z.start, "start", "", "time from which costs and waits count, for example 2026-03-02T00:00:00Z; by default the beginning of the file, or two weeks before the end")
-	flags.StringVar(&z.end, "end", "", "time until which costs and waits count; by default the end of the file, or now")
-	flags.DurationVar(&z.wait, "wait", 5*time.Second, "how long pods may wait, except for those that --percentile leaves out")
-	flags.Float64Var(&z.percentile, "percentile", 99, "how many of 100 pods must not wait longer than --wait")
+	flags.StringVar(&z.start, "start", "", "time from which costs and waits count, for example 2026-03-02T00:00:00Z; default: the beginning of the file, or two weeks before the end")
+	flags.StringVar(&z.end, "end", "", "time until which costs and waits count; default: the end of the file, or now")
+	flags.DurationVar(&z.wait, "wait", 5*time.Second, "longest acceptable wait of the pods in --percentile")
+	flags.Float64Var(&z.percentile, "percentile", 99, "percentage of pods that must not wait longer than --wait")
 	flags.StringVar(&z.zone, "time-zone", "Etc/UTC", "time zone of schedules")
-	flags.StringVar(&z.machine, "machine", "", "what one machine has for workload, for example cpu=4,memory=16Gi,pods=110; that of the MachineDeployment by default")
-	flags.DurationSliceVar(&z.boot, "boot-time", nil, "how long machines take to boot, as `durations` that are used in turn, for example 2m,150s; those of the MachineDeployment's machines by default")
+	flags.StringVar(&z.machine, "machine", "", "what one machine has for workload, for example cpu=4,memory=16Gi,pods=110; default: from the MachineDeployment")
+	flags.DurationSliceVar(&z.boot, "boot-time", nil, "how long machines take to boot, as `durations` that are used in turn, for example 2m,150s; default: from the machines of the MachineDeployment")
 	flags.DurationVar(&z.releaseTime, "release-time", defaultReleaseTime, "time from the creation of a pod until it is bound to a machine in reserve")
-	flags.StringVar(&z.bounds, "bounds", "", "min:max of machines, for example 1:40; those of the MachineDeployment by default")
-	flags.IntVar(&z.current, "current", 0, "the amount to compare with; the excess of the MachineDeployment by default")
+	flags.StringVar(&z.bounds, "bounds", "", "min:max of machines, for example 1:40; default: from the MachineDeployment")
+	flags.IntVar(&z.current, "current", 0, "the amount to compare with; default: the excess of the MachineDeployment")
 	flags.BoolVar(&z.autoscaler, "autoscaler", true, "whether cluster-autoscaler adds and removes machines")
-	flags.DurationVar(&z.scanInterval, "scan-interval", defaultScanInterval, "the value of cluster-autoscaler's flag")
-	flags.DurationVar(&z.unneeded, "scale-down-unneeded-time", defaultUnneeded, "the value of cluster-autoscaler's flag")
-	flags.DurationVar(&z.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "the value of the controllers' flag")
-	flags.Float64Var(&z.price, "price", 0, "price of a machine hour, to show costs in the same currency")
-	flags.StringVar(&z.reserveName, "name", "", "name of the Reserve; that of the MachineDeployment or the worker pool by default")
-	flags.StringVar(&z.workerPool, "worker-pool", "", "Gardener worker pool that the Reserve selects, in place of the MachineDeployment")
+	flags.DurationVar(&z.scanInterval, "scan-interval", defaultScanInterval, "as for cluster-autoscaler")
+	flags.DurationVar(&z.unneeded, "scale-down-unneeded-time", defaultUnneeded, "as for cluster-autoscaler")
+	flags.DurationVar(&z.bootReserve, "reserve-boot-patience", machinetaint.DefaultBootPatience, "as for the controllers")
+	flags.Float64Var(&z.price, "price", 0, "price of a machine hour, to show costs")
+	flags.StringVar(&z.reserveName, "name", "", "name of the Reserve; default: that of the MachineDeployment or the worker pool")
+	flags.StringVar(&z.workerPool, "worker-pool", "", "Gardener worker pool that the Reserve selects instead of the MachineDeployment")
 }
 
 // withManagerFlags returns the flags of the command, and those that a manager alone has.
@@ -107,11 +107,11 @@ func (z *sizeOptions) validate() error {
 	case z.output != "" && !slices.Contains(sizeFormats, z.output):
 		return fmt.Errorf("--output %q is invalid: use %s", z.output, strings.Join(sizeFormats, ", "))
 	case z.sources() != 1:
-		return errors.New("where is the trace? Set one of --file, --from-cluster and --prometheus")
+		return errors.New("the trace is missing: set one of --file, --from-cluster and --prometheus")
 	case z.price < 0 || math.IsNaN(z.price) || math.IsInf(z.price, 0):
 		return errors.New("--price must not be negative")
 	case z.current < 0 || z.current > sizing.MaxMachines:
-		return fmt.Errorf("--current %d is invalid: write a number from 0 to %d", z.current, sizing.MaxMachines)
+		return fmt.Errorf("--current %d is invalid: use a number from 0 to %d", z.current, sizing.MaxMachines)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (z *sizeOptions) question(pool size.Pool) (q size.Question, err error) {
 		Goal: sizing.Goal{Percentile: z.percentile, Wait: z.wait},
 	}
 	if q.Goal.Zone, err = time.LoadLocation(z.zone); err != nil || z.zone == "Local" || z.zone == "" {
-		return q, fmt.Errorf("--time-zone %q is not known: name one of the IANA database, for example Europe/Berlin", z.zone)
+		return q, fmt.Errorf("--time-zone %q is unknown: use a name of the IANA database, for example Europe/Berlin", z.zone)
 	}
 	if z.flags.Changed("current") || pool.Machine != nil {
 		current := pool.Current
@@ -164,7 +164,7 @@ func (z *sizeOptions) setup(pool size.Pool) (s sizing.Setup, err error) {
 		s.Boot = pool.Boot
 	}
 	if len(s.Boot) == 0 {
-		return s, errors.New("how long does a machine boot? Set --boot-time, for example 2m; no machine of a MachineDeployment shows it")
+		return s, errors.New("the boot time is unknown, because no machine of a MachineDeployment shows it: set --boot-time, for example 2m")
 	}
 	s.Min, s.Max, err = z.boundsOf(pool)
 	return s, err
@@ -175,7 +175,7 @@ func (z *sizeOptions) machineOf(pool size.Pool) (corev1.ResourceList, error) {
 		return parseMachine(z.machine)
 	}
 	if pool.Machine == nil {
-		return nil, errors.New("how large is a machine? Set --machine, for example cpu=4,memory=16Gi, or name a MachineDeployment whose MachineClass or Node shows it")
+		return nil, errors.New("the size of a machine is unknown: set --machine, for example cpu=4,memory=16Gi, or name a MachineDeployment whose MachineClass or Node shows it")
 	}
 	return pool.Machine, nil
 }
@@ -187,12 +187,12 @@ func parseMachine(text string) (corev1.ResourceList, error) {
 		name, value, _ := strings.Cut(part, "=")
 		q, err := resource.ParseQuantity(value)
 		if err != nil || q.Sign() <= 0 || !slices.Contains([]string{"cpu", "memory", "pods"}, name) {
-			return nil, fmt.Errorf("--machine %.80q: write for example cpu=4,memory=16Gi,pods=110", text)
+			return nil, fmt.Errorf("--machine %.80q is invalid: use for example cpu=4,memory=16Gi,pods=110", text)
 		}
 		list[corev1.ResourceName(name)] = q
 	}
 	if len(list) == 0 || list.Cpu().IsZero() || list.Memory().IsZero() {
-		return nil, fmt.Errorf("--machine %.80q: cpu and memory are necessary, for example cpu=4,memory=16Gi", text)
+		return nil, fmt.Errorf("--machine %.80q: cpu and memory are required, for example cpu=4,memory=16Gi", text)
 	}
 	if list.Pods().IsZero() {
 		list[corev1.ResourcePods] = size.DefaultPods.DeepCopy()
@@ -206,7 +206,7 @@ func (z *sizeOptions) boundsOf(pool size.Pool) (low, high int, err error) {
 	if z.bounds != "" {
 		parsed, err := v1alpha1.ParseBounds(z.bounds)
 		if err != nil || parsed.Excess != nil {
-			return 0, 0, fmt.Errorf("--bounds %.80q: write min:max, for example 1:40", z.bounds)
+			return 0, 0, fmt.Errorf("--bounds %.80q is invalid: use min:max, for example 1:40", z.bounds)
 		}
 		bounds = &parsed
 	}

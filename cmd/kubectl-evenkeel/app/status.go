@@ -23,12 +23,11 @@ func newStatus(o *options) *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Show everything on one screen, with the problems",
-		Long: `Show pools by zones with a block for each machine, Balancers and federated autoscalers with their targets as bars, and the
-problems with what to do about them.
+		Short: "Show pools, reserves, Balancers and federated autoscalers, and their problems",
+		Long: `Show pools by zone with a block for each machine, Balancers and federated autoscalers with a bar for each target, and problems
+with what to do about them.
 
-R is the number of replicas, X the desired excess, and A the applied excess, which machine-controller-manager runs on top of
-R now.`,
+R is the number of replicas, X the desired excess, and A the applied excess: the machines that are to run beyond R now.`,
 		Example: `  # the namespace of the kubeconfig
   kubectl evenkeel status
 

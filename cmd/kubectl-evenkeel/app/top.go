@@ -21,7 +21,7 @@ import (
 func newTop(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "top",
-		Short: "Show the status live; q quits",
+		Short: "Show the status live",
 		Long: `Show the status live, with up to two updates per second.
 
 Keys: q quits; j, k, space, b, g and G scroll, and so do the arrow keys; w lists each machine.`,
@@ -36,7 +36,7 @@ Keys: q quits; j, k, space, b, g and G scroll, and so do the arrow keys; w lists
 }
 
 // errNoTerminal means that the output is not a terminal.
-var errNoTerminal = errors.New("top needs a terminal; for pipes and files use kubectl evenkeel status")
+var errNoTerminal = errors.New("top needs a terminal: for pipes and files, use kubectl evenkeel status")
 
 func (o *options) runTop(ctx context.Context) error {
 	out, terminal := o.terminal()

@@ -28,13 +28,13 @@ func newUI(o *options) *cobra.Command {
 	var open bool
 	c := &cobra.Command{
 		Use:   "ui",
-		Short: "Show everything in a browser, with live updates",
-		Long: `Show pools, zones, machines, the last hour, Balancers and federated autoscalers in a browser, with live updates until the
-command stops. The page of a MachineDeployment links to how large its reserve should be, as size finds from the cluster.
+		Short: "Show the status in a browser, with live updates",
+		Long: `Show pools, zones, machines, Balancers, federated autoscalers and the last hour in a browser, with live updates. The page of a
+MachineDeployment links to the result of kubectl evenkeel size --from-cluster.
 
-The command serves the page on 127.0.0.1 only, with the rights of the kubeconfig, and only reads. The printed address contains
-a key, without which a browser has no access. The last hour covers the time since the command started.`,
-		Example: `  # on a free port, which is printed
+The command serves the page on 127.0.0.1 only, with the rights of the kubeconfig, and is read-only. The printed address contains
+a key, without which a browser has no access. History begins when the command starts.`,
+		Example: `  # On a free port, which is printed
   kubectl evenkeel ui
 
   # all namespaces, on port 8899, and open a browser
@@ -42,7 +42,7 @@ a key, without which a browser has no access. The last hour covers the time sinc
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.serveUI(c.Context(), port, open) },
 	}
-	c.Flags().IntVar(&port, "port", 0, "port on 127.0.0.1; 0 means a free one")
+	c.Flags().IntVar(&port, "port", 0, "port on 127.0.0.1; 0 means any free port")
 	c.Flags().BoolVar(&open, "open", false, "open the page in a browser")
 	return c
 }
@@ -174,7 +174,7 @@ func leadTo(address string) (folder string, err error) {
 func startBrowser(path string) error {
 	opener, found := openers[runtime.GOOS]
 	if !found {
-		return fmt.Errorf("no browser is known for %s", runtime.GOOS)
+		return fmt.Errorf("cannot open a browser on %s", runtime.GOOS)
 	}
 	// The browser outlives this command.
 	browser := exec.Command(opener[0], append(opener[1:len(opener):len(opener)], path)...)

@@ -93,7 +93,7 @@ var _ = Describe("ui", func() {
 		}
 		read(address)
 		Expect(read(root + "zone/default/pool")).To(ContainSubstring(`href="/size/default/pool"`))
-		Expect(read(root + "size/default/pool")).To(ContainSubstring("how long does a machine boot?"))
+		Expect(read(root + "size/default/pool")).To(ContainSubstring("the boot time is unknown"))
 
 		core := kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1()
 		_, err := core.Pods(fixture.Namespace).Create(ctx, fixture.Pod("waits"), metav1.CreateOptions{})

@@ -24,8 +24,8 @@ func newVersion(o *options) *cobra.Command {
 		Short: "Print the versions of the plugin and of the managers",
 		Long: `Print the versions of the plugin and of the managers.
 
-A manager publishes its version in the ConfigMap evenkeel-settings of the namespace of its machines. If its minor version differs
-from the plugin's, the plugin can show and predict something else than the manager does: use the plugin of the manager's release.`,
+Managers publish their version in the ConfigMap evenkeel-settings in the namespace of their machines. If the minor versions
+differ, plan and explain can differ from what the manager does: use the plugin of the manager's release.`,
 		Example: `  # The manager of the namespace
   kubectl evenkeel version
 
@@ -52,7 +52,7 @@ func (o *options) printVersions(ctx context.Context) error {
 		return fmt.Errorf("read the versions of managers: %w", err)
 	}
 	if len(published) == 0 {
-		o.printNote("found no manager that publishes its version")
+		o.printNote("found no manager that publishes its version: use --namespace for another namespace, or -A for all")
 	}
 	for _, one := range published {
 		o.noteSkew(version.Short(), settings.VersionOf(one))
@@ -63,7 +63,7 @@ func (o *options) printVersions(ctx context.Context) error {
 // noteSkew prints a note if a manager has another minor version than the plugin.
 func (o *options) noteSkew(plugin, manager string) {
 	if minorOf(plugin) != "" && minorOf(manager) != "" && minorOf(plugin) != minorOf(manager) {
-		o.printNote("the plugin is %s, and the manager %s: what the plugin shows and predicts may differ from what the manager does; use the plugin of the manager's release", plugin, manager)
+		o.printNote("the plugin is %s, and the manager %s, so plan and explain may differ from what the manager does: use the plugin of the manager's release", plugin, manager)
 	}
 }
 

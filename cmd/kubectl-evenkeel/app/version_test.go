@@ -13,7 +13,7 @@ import (
 var _ = Describe("version", func() {
 	It("prints the versions of the plugin and of the managers", func() {
 		s := newScene(everything)
-		Expect(s.answer("", "version")).To(And(HavePrefix("plugin"), ContainSubstring(version.Short()), ContainSubstring("Note: found no manager that publishes its version")))
+		Expect(s.answer("", "version")).To(And(HavePrefix("plugin"), ContainSubstring(version.Short()), ContainSubstring("Note: found no manager that publishes its version: use --namespace for another namespace, or -A for all")))
 		s.publish()
 		Expect(s.answer("", "version", "-A")).To(MatchRegexp(`manager in namespace \w+ +v0\.1\.0\n`))
 	})

@@ -33,7 +33,7 @@ import (
 )
 
 func main() {
-	port := flag.Int("port", 0, "port on 127.0.0.1; 0 means a free one")
+	port := flag.Int("port", 0, "port on 127.0.0.1; 0 means any free port")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *port)
