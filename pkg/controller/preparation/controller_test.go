@@ -470,7 +470,7 @@ var _ = Describe("Machines in reserve", func() {
 	It("say that an annotation is invalid", func() {
 		play(func(w *world) {
 			w.ask(`[{namespace: shop}]`)
-			Expect(w.progress("r1")).To(ContainSubstring("Invalid: annotation evenkeel.machine.sapcloud.io/prepare: entry 1: it names neither images nor workloads"))
+			Expect(w.progress("r1")).To(ContainSubstring("Invalid: annotation evenkeel.machine.sapcloud.io/prepare: entry 1: set images or workloads"))
 			Expect(w.where()).To(BeEmpty())
 		})
 	})

@@ -8,10 +8,9 @@ import (
 )
 
 // FederatedHorizontalPodAutoscaler is one autoscaler for a workload that runs in several clusters.
-// It is stored in a hub. Each cluster in use has a HorizontalPodAutoscaler of the same namespace
-// and name, which scales by the metrics of that cluster, even while the hub or the link to it is
-// down. The hub only partitions minReplicas and maxReplicas, and moves them to the clusters that
-// need them.
+// It is stored in a hub. Each used cluster has a HorizontalPodAutoscaler of the same namespace and
+// name, which scales by the metrics of that cluster, even while the hub is down. The hub only
+// distributes minReplicas and maxReplicas to the clusters that need them.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -49,8 +48,8 @@ type FederatedHorizontalPodAutoscaler struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.template) || self.placement.template.apiVersion == self.scaleTargetRef.apiVersion && self.placement.template.kind == self.scaleTargetRef.kind && has(self.placement.template.metadata.name) && self.placement.template.metadata.name == self.scaleTargetRef.name",message="placement.template must have the apiVersion, kind and name of scaleTargetRef"
 // +kubebuilder:validation:XValidation:rule="!has(self.placement) || !has(self.placement.template) || !has(oldSelf.placement) || !has(oldSelf.placement.template) || self.scaleTargetRef == oldSelf.scaleTargetRef",message="scaleTargetRef cannot change while placement.template is set, because the workloads that were created would stay: create another object, or remove placement first and delete these workloads"
 type FederatedHorizontalPodAutoscalerSpec struct {
-	// ScaleTargetRef is the workload, in the namespace of this object in each cluster. If it does
-	// not exist in a cluster, the cluster's autoscaler waits for it.
+	// ScaleTargetRef is the workload, in the same namespace of each cluster. If it does not exist
+	// there, the cluster's autoscaler waits for it.
 	ScaleTargetRef ScaleTargetReference `json:"scaleTargetRef"`
 
 	// MinReplicas is the minimum over all clusters. With minPolicy Strict, no more clusters than
@@ -60,17 +59,15 @@ type FederatedHorizontalPodAutoscalerSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// MaxReplicas is the maximum over all clusters. The maxima of their autoscalers never add up to
-	// more, not even for a moment or while clusters are out of reach, unless unreachable.policy
-	// allows it. When it is lowered, replicas beyond it are removed as fast as the clusters
-	// confirm.
+	// MaxReplicas is the maximum over all clusters. The maximums of their autoscalers never add up to
+	// more, even while clusters are unreachable, unless unreachable.policy allows it. When it is
+	// lowered, replicas beyond it are removed as fast as the clusters confirm.
 	// +kubebuilder:validation:Minimum=1
 	MaxReplicas int32 `json:"maxReplicas"`
 
 	// Metrics are those of a HorizontalPodAutoscaler (autoscaling/v2), copied to each cluster
-	// unchanged. Targets per pod mean the same in every cluster. Each cluster reads metrics of type
-	// Object or External by itself: if all clusters read the same queue, each of them scales for
-	// the whole queue.
+	// unchanged. Each cluster reads metrics of type Object or External by itself: if all clusters read
+	// the same queue, each of them scales for the whole queue.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -81,8 +78,7 @@ type FederatedHorizontalPodAutoscalerSpec struct {
 	// +optional
 	Behavior *runtime.RawExtension `json:"behavior,omitempty"`
 
-	// ClusterSelector selects clusters that the hub knows by their labels. If unset, all are
-	// selected.
+	// ClusterSelector selects registered clusters by their labels. If unset, all are selected.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
@@ -95,10 +91,9 @@ type FederatedHorizontalPodAutoscalerSpec struct {
 	Clusters []ClusterPreference `json:"clusters,omitempty"`
 
 	// MinPolicy defines how many clusters are used. Strict (the default): as many as minReplicas
-	// allows with one replica in each. AtLeastOne: all, each with a minimum of 1, even if these add
-	// up to more than minReplicas. AllowZero: all, with a minimum of 0 where minReplicas is not
-	// sufficient; this requires metrics of type Object or External, and clusters that allow scaling
-	// to zero.
+	// allows with one replica in each. AtLeastOne: all, each with a minimum of 1, even if these exceed
+	// minReplicas. AllowZero: all, with a minimum of 0 where minReplicas is not sufficient; this
+	// requires metrics of type Object or External, and clusters that allow scaling to zero.
 	// +optional
 	// +kubebuilder:default=Strict
 	MinPolicy MinPolicy `json:"minPolicy,omitempty"`
@@ -111,8 +106,8 @@ type FederatedHorizontalPodAutoscalerSpec struct {
 	// +optional
 	Rebalance *Rebalance `json:"rebalance,omitempty"`
 
-	// Unreachable defines what happens to the share of a cluster that cannot be reached. If unset,
-	// the cluster keeps its share.
+	// Unreachable defines what happens to the share of an unreachable cluster. If unset, the cluster
+	// keeps its share.
 	// +optional
 	Unreachable *Unreachable `json:"unreachable,omitempty"`
 
@@ -122,23 +117,23 @@ type FederatedHorizontalPodAutoscalerSpec struct {
 	Placement *Placement `json:"placement,omitempty"`
 
 	// LeavePolicy defines what happens to the workload in a cluster that leaves, because it is no
-	// longer selected or fewer clusters are used. Keep (the default): it continues to run with the
-	// replicas that it has. ScaleToZero: it gets 0 replicas, and one again if the cluster is used
-	// again. Delete: it is deleted if the hub created it, and kept otherwise. What is left runs
-	// without an autoscaler and counts against maxReplicas.
+	// longer selected or fewer clusters are used. Keep (the default): it keeps its replicas.
+	// ScaleToZero: it gets 0 replicas, and 1 when the cluster is used again. Delete: it is deleted if
+	// the hub created it, and kept otherwise. Replicas that stay run without an autoscaler and count
+	// against maxReplicas.
 	// +optional
 	// +kubebuilder:default=Keep
 	LeavePolicy LeavePolicy `json:"leavePolicy,omitempty"`
 
-	// DeletionPolicy defines what happens to the objects in the clusters when this object is
-	// deleted. Delete (the default) deletes them, and waits for clusters that are out of reach.
-	// Orphan leaves them unchanged.
+	// DeletionPolicy defines what happens to the objects in the clusters when this object is deleted.
+	// Delete (the default) deletes them, and waits for unreachable clusters. Orphan leaves them
+	// unchanged.
 	// +optional
 	// +kubebuilder:default=Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// Adopt takes over an existing HorizontalPodAutoscaler of the same name that another client
-	// created. Otherwise, a cluster that has one is not used.
+	// Adopt takes over existing HorizontalPodAutoscalers of the same name that other clients created.
+	// Otherwise, clusters with one are not used.
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 

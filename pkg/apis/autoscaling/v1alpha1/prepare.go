@@ -14,12 +14,11 @@ import (
 // MaxPreparedImages is how many images and workloads a preparation has at most.
 const MaxPreparedImages = 20
 
-// Preparation is what machines in reserve have before workload comes: images that pods of a namespace
-// use.
+// Preparation is a set of images that reserve machines pull before workload comes.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.images) || has(self.workloads)",message="name images or workloads"
+// +kubebuilder:validation:XValidation:rule="has(self.images) || has(self.workloads)",message="set images or workloads"
 type Preparation struct {
-	// Namespace of the target cluster. The pods that pull the images run there, with its Secrets and
+	// Namespace in the target cluster where the pods that pull the images run, with its Secrets and
 	// quota.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -34,7 +33,7 @@ type Preparation struct {
 	// +kubebuilder:validation:items:MaxLength=1024
 	Images []string `json:"images,omitempty"`
 
-	// ImagePullSecrets are names of Secrets for the images.
+	// ImagePullSecrets are names of Secrets for pulling images.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=20
@@ -42,8 +41,8 @@ type Preparation struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	ImagePullSecrets []string `json:"imagePullSecrets,omitempty"`
 
-	// Workloads are written as Kind/name, such as Deployment/web. Their present images are pulled with
-	// the Secrets that their pods use.
+	// Workloads whose current images are pulled, with their Secrets, as Kind/name, for example
+	// Deployment/web.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -63,9 +62,9 @@ func (p Preparation) Validate() error {
 	}
 	switch {
 	case len(p.Images)+len(p.Workloads) == 0:
-		return errors.New("it names neither images nor workloads")
+		return errors.New("set images or workloads")
 	case len(p.Images)+len(p.Workloads) > MaxPreparedImages:
-		return fmt.Errorf("it names more than %d images and workloads", MaxPreparedImages)
+		return fmt.Errorf("name at most %d images and workloads", MaxPreparedImages)
 	}
 	for _, image := range p.Images {
 		if image == "" || strings.TrimSpace(image) != image || strings.ContainsAny(image, " \t\n") {

@@ -10,9 +10,8 @@ import (
 // the largest of spec.replicas, spec.amount and the schedules that are active now.
 // HorizontalPodAutoscaler, KEDA and kubectl scale set spec.replicas.
 //
-// If several Reserves select a MachineDeployment, the one that asks for most there counts. So does
-// the excess that the MachineDeployment asks for itself, if that is more. The maximum in its bounds
-// limits all of them.
+// If several Reserves select a MachineDeployment, the largest of their requests and of its own
+// excess counts. The maximum in its bounds limits all of them.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -48,36 +47,34 @@ type ReserveSpec struct {
 	// over them.
 	Pools ReservePools `json:"pools"`
 
-	// Replicas is a number of spare machines. The scale subresource reads and writes it. Defaults
-	// to 0.
+	// Replicas is a number of spare machines, which the scale subresource changes. Default 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	Replicas int32 `json:"replicas"`
 
-	// Amount is what to keep at any time, even if replicas is less: a count ("2"), a percentage of
-	// the replicas of all selected MachineDeployments ("5%"), resources ("cpu=16,memory=64Gi",
-	// "cpu=10%"), or the largest of these ("max(1,5%)"). Results are rounded up to whole machines.
+	// Amount is how much to keep, if it is more than replicas: a count ("2"), a percentage of the
+	// replicas of all selected MachineDeployments ("5%"), resources ("cpu=16,memory=64Gi", "cpu=10%"),
+	// or the largest of these ("max(1,5%)"). Results are rounded up to whole machines.
 	// +optional
 	Amount ReserveAmount `json:"amount,omitempty"`
 
-	// Schedules are times at which more is kept. Of those that are active at the same time, the
-	// largest counts.
+	// Schedules are times at which to keep more. Of all that are active, the largest counts.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Schedules []ReserveSchedule `json:"schedules,omitempty"`
 
-	// Prepare is what the machines of the selected MachineDeployments that are in reserve are
-	// prepared for: images that are pulled before workload comes.
+	// Prepare lists images that reserve machines of the selected MachineDeployments pull before
+	// workload comes.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Prepare []Preparation `json:"prepare,omitempty"`
 
-	// Suspend stops the Reserve from asking for machines. Its machines go, unless something else
-	// asks for them.
+	// Suspend stops the Reserve from requesting machines. Its machines are deleted unless another
+	// request needs them.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
@@ -88,8 +85,8 @@ type ReserveSpec struct {
 // +kubebuilder:validation:XValidation:rule=`self.matches(r'^(((0|[1-9][0-9]{0,9})|(0|[1-9][0-9]{0,2}|1000)%|([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?=((0|[1-9][0-9]{0,2}|1000)%|((0|[1-9][0-9]{0,29})|(0|[1-9][0-9]{0,6})\.[0-9]{1,3})(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?))|([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?=((0|[1-9][0-9]{0,2}|1000)%|((0|[1-9][0-9]{0,29})|(0|[1-9][0-9]{0,6})\.[0-9]{1,3})(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?)(,([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?=((0|[1-9][0-9]{0,2}|1000)%|((0|[1-9][0-9]{0,29})|(0|[1-9][0-9]{0,6})\.[0-9]{1,3})(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?))+|max\(((0|[1-9][0-9]{0,9})|(0|[1-9][0-9]{0,2}|1000)%|([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?=((0|[1-9][0-9]{0,2}|1000)%|((0|[1-9][0-9]{0,29})|(0|[1-9][0-9]{0,6})\.[0-9]{1,3})(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?))(,((0|[1-9][0-9]{0,9})|(0|[1-9][0-9]{0,2}|1000)%|([a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?=((0|[1-9][0-9]{0,2}|1000)%|((0|[1-9][0-9]{0,29})|(0|[1-9][0-9]{0,6})\.[0-9]{1,3})(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?)))+\))$')`,message="write a count (2), a percentage of replicas (5%), resources (cpu=16,memory=64Gi or cpu=10%), or the largest of these (max(1,5%)), without spaces"
 type ReserveAmount string
 
-// ReservePools selects MachineDeployments in the namespace of the Reserve. One that any of the
-// fields selects is selected.
+// ReservePools selects MachineDeployments in the namespace of the Reserve: those that match any of
+// the fields.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.selector) || has(self.workerPools)",message="select MachineDeployments: set names, selector or workerPools"
 type ReservePools struct {
@@ -120,17 +117,16 @@ type ReservePools struct {
 // ReserveSchedule is active from each start until the next end, or for a duration.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.end) != has(self.duration)",message="set either end or duration"
-// +kubebuilder:validation:XValidation:rule="has(self.replicas) || has(self.amount)",message="say how much to keep: set replicas, for example 5, or amount, for example 10%"
+// +kubebuilder:validation:XValidation:rule="has(self.replicas) || has(self.amount)",message="the amount is missing: set replicas, for example 5, or amount, for example 10%"
 type ReserveSchedule struct {
 	// Name of the schedule.
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// Start is when the schedule becomes active, in five fields as in a crontab: minute, hour, day
-	// of the month, month, day of the week. For example "0 7 * * MON-FRI". A time that the clock
-	// skips in spring counts when the clock has been changed. One that it shows twice in autumn
-	// counts the first time.
+	// Start is when the schedule becomes active, in five fields as in a crontab: minute, hour, day of
+	// the month, month, day of the week, for example "0 7 * * MON-FRI". When clocks change, a skipped
+	// time counts right after the change, and a repeated one counts the first time.
 	Start CronText `json:"start"`
 
 	// End is when the schedule becomes inactive, in the form of start. Exactly one of end and
@@ -146,11 +142,10 @@ type ReserveSchedule struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]+(\\.[0-9]+)?(s|m|h))+$')`,message="write the duration in hours, minutes and seconds, for example 8h or 1h30m"
 	Duration string `json:"duration,omitempty"`
 
-	// TimeZone is the name of the time zone of start and end, for example "Europe/Berlin". Defaults
-	// to "Etc/UTC".
+	// TimeZone of start and end, for example "Europe/Berlin". Default "Etc/UTC".
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self != 'Local' && self.matches('^[A-Za-z0-9_+/-]*$')",message="name a time zone of the IANA database, for example Europe/Berlin"
+	// +kubebuilder:validation:XValidation:rule="self != 'Local' && self.matches('^[A-Za-z0-9_+/-]*$')",message="use a time zone of the IANA database, for example Europe/Berlin"
 	TimeZone string `json:"timeZone,omitempty"`
 
 	// Replicas is a number of spare machines to keep while the schedule is active.
@@ -163,7 +158,7 @@ type ReserveSchedule struct {
 	// +optional
 	Amount ReserveAmount `json:"amount,omitempty"`
 
-	// Suspend lets this schedule never be active.
+	// Suspend turns this schedule off.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
@@ -192,7 +187,7 @@ type ReserveStatus struct {
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 
-	// Selector is a label selector that matches no pod. HorizontalPodAutoscaler and KEDA require one.
+	// Selector matches no pod. HorizontalPodAutoscaler and KEDA require one.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
@@ -201,7 +196,7 @@ type ReserveStatus struct {
 	// +listType=atomic
 	ActiveSchedules []string `json:"activeSchedules,omitempty"`
 
-	// NextChange is when a schedule changes the number of machines next. Not set if none does.
+	// NextChange is the next change of the number of machines by a schedule, if any.
 	// +optional
 	NextChange *ReserveChange `json:"nextChange,omitempty"`
 
@@ -223,8 +218,8 @@ type ReserveChange struct {
 	// Time of the change.
 	Time metav1.Time `json:"time"`
 
-	// DesiredReplicas is the number of machines from then on, with the replicas of
-	// MachineDeployments as they are now.
+	// DesiredReplicas is the number of machines from then on, if the replicas of MachineDeployments
+	// stay as they are now.
 	DesiredReplicas int32 `json:"desiredReplicas"`
 }
 
@@ -233,18 +228,18 @@ type ReservePoolStatus struct {
 	// Name of the MachineDeployment.
 	Name string `json:"name"`
 
-	// DesiredReplicas is how many spare machines this Reserve asks for there.
+	// DesiredReplicas is how many spare machines this Reserve requests there.
 	DesiredReplicas int32 `json:"desiredReplicas"`
 
 	// ReadyReplicas is how many of them are ready.
 	ReadyReplicas int32 `json:"readyReplicas"`
 
-	// Blocked is true while machines cannot be created there, so that others keep its part.
+	// Blocked is true while machines cannot be created there, and others replace them.
 	// +optional
 	Blocked bool `json:"blocked,omitempty"`
 
-	// CountedBy is what determines the number of spare machines there, if it is not this Reserve:
-	// another Reserve, or the excess of the MachineDeployment itself.
+	// CountedBy names the larger request that counts there instead of this Reserve: another Reserve,
+	// or the excess of the MachineDeployment.
 	// +optional
 	CountedBy string `json:"countedBy,omitempty"`
 }

@@ -15,8 +15,7 @@ type FederatedHorizontalPodAutoscalerStatus struct {
 	// +optional
 	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
 
-	// DesiredReplicas is the sum of the replicas that the clusters' own autoscalers ask for, as
-	// last seen.
+	// DesiredReplicas is the sum of the replicas that the clusters' autoscalers request, as last seen.
 	// +optional
 	DesiredReplicas int32 `json:"desiredReplicas,omitempty"`
 
@@ -24,20 +23,20 @@ type FederatedHorizontalPodAutoscalerStatus struct {
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
-	// MinReplicas is the sum of the clusters' minima, as last confirmed by them.
+	// MinReplicas is the sum of the clusters' confirmed minimums.
 	// +optional
 	MinReplicas int32 `json:"minReplicas,omitempty"`
 
-	// MaxReplicas is the sum of the clusters' maxima, as last confirmed by them.
+	// MaxReplicas is the sum of the clusters' confirmed maximums.
 	// +optional
 	MaxReplicas int32 `json:"maxReplicas,omitempty"`
 
-	// CountedReplicas is the highest sum of the clusters' maxima that is possible at this moment,
-	// including all outstanding requests, and of the replicas that clusters have left running.
+	// CountedReplicas is the highest possible sum now of the clusters' maximums, with all outstanding
+	// requests, and of replicas that run in clusters that have left.
 	// +optional
 	CountedReplicas int32 `json:"countedReplicas,omitempty"`
 
-	// Clusters that are selected, or that have something promised to them.
+	// Clusters that are selected, or that still have a share.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -125,14 +124,12 @@ type ClusterStatus struct {
 	// +optional
 	ConfirmedMaxReplicas int32 `json:"confirmedMaxReplicas,omitempty"`
 
-	// ConfirmedVersion is the resourceVersion of the cluster's autoscaler at which the confirmed
-	// bounds were first seen. A controller that has not seen that version yet writes nothing to the
-	// cluster.
+	// ConfirmedVersion is the resourceVersion of the cluster's autoscaler with the confirmed bounds. A
+	// controller that has not seen it yet writes nothing to the cluster.
 	// +optional
 	ConfirmedVersion string `json:"confirmedVersion,omitempty"`
 
-	// Outstanding contains requests that were sent to the cluster, or are about to be, and may or
-	// may not have arrived.
+	// Outstanding contains requests to the cluster whose outcome is unknown.
 	// +optional
 	Outstanding *Outstanding `json:"outstanding,omitempty"`
 
@@ -161,9 +158,9 @@ type ClusterStatus struct {
 	// +optional
 	LimitedBy LimitedBy `json:"limitedBy,omitempty"`
 
-	// LeftReplicas run, or may run, without an autoscaler since the cluster left. They count against
-	// maxReplicas until the workload has fewer replicas or is gone, another autoscaler scales it, or
-	// the cluster is used again. Replicas that others add there later do not count.
+	// LeftReplicas is how many replicas may run without an autoscaler since the cluster left. They
+	// count against maxReplicas until the workload has fewer or is gone, another autoscaler scales it,
+	// or the cluster is used again. Replicas that others add later do not count.
 	// +optional
 	LeftReplicas int32 `json:"leftReplicas,omitempty"`
 
@@ -171,24 +168,24 @@ type ClusterStatus struct {
 	// +optional
 	OnDemand bool `json:"onDemand,omitempty"`
 
-	// MovedAt is when its bounds were last changed, or its autoscaler was last seen to be gone.
+	// MovedAt is when its bounds last changed, or its autoscaler was last seen to be gone.
 	// +optional
 	MovedAt *metav1.Time `json:"movedAt,omitempty"`
 
-	// RemovableAfter is the time until which a creation without a response could still arrive: the
-	// autoscaler is not deleted before.
+	// RemovableAfter is when the autoscaler can be deleted: before, a creation without a response
+	// could still arrive.
 	// +optional
 	RemovableAfter *metav1.Time `json:"removableAfter,omitempty"`
 
-	// NotReadySince is the time since which requested replicas have been missing.
+	// NotReadySince is since when requested replicas have been missing.
 	// +optional
 	NotReadySince *metav1.Time `json:"notReadySince,omitempty"`
 
-	// QuietSince is the time since which the other clusters could do without this cluster.
+	// QuietSince is since when the other clusters could do without this cluster.
 	// +optional
 	QuietSince *metav1.Time `json:"quietSince,omitempty"`
 
-	// UnreachableSince is when the cluster last responded, while it is out of reach.
+	// UnreachableSince is when an unreachable cluster last responded.
 	// +optional
 	UnreachableSince *metav1.Time `json:"unreachableSince,omitempty"`
 
@@ -214,19 +211,19 @@ const (
 // Outstanding contains bounds whose outcome is not certain yet: a maximum counts as if it had been
 // raised, a minimum as if it had been lowered.
 type Outstanding struct {
-	// MinReplicas is the lowest minimum that may arrive.
+	// MinReplicas is the lowest minimum of these requests.
 	MinReplicas int32 `json:"minReplicas"`
 
-	// MaxReplicas is the highest maximum that may arrive.
+	// MaxReplicas is the highest maximum of these requests.
 	MaxReplicas int32 `json:"maxReplicas"`
 
-	// Base is the resourceVersion that the cluster's autoscaler must have for the bounds to arrive,
-	// empty if it must not exist. With any later version, it is certain that they will not arrive.
+	// Base is the resourceVersion that the cluster's autoscaler must have for the request to succeed,
+	// empty if it must not exist. With any later version, the request has failed.
 	// +optional
 	Base string `json:"base,omitempty"`
 
-	// Repeated reports whether an earlier request was sent on the same base, so that a refusal of
-	// the last one does not resolve it.
+	// Repeated reports whether an earlier request had the same base: a refusal of the last one does
+	// not settle it.
 	// +optional
 	Repeated bool `json:"repeated,omitempty"`
 }

@@ -54,28 +54,27 @@ type BalancerSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Targets []BalancerTarget `json:"targets"`
 
-	// Replicas is the number of replicas to distribute. Omit it if an autoscaler writes it: it is 1
-	// until the first such write. For a HorizontalPodAutoscaler, 0 means that autoscaling is
-	// disabled.
+	// Replicas is the number of replicas to distribute. Default 1: omit it if an autoscaler writes it.
+	// For a HorizontalPodAutoscaler, 0 means that autoscaling is disabled.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Selector matches the pods of all targets, and no others: the selector of the Service in front
-	// of them. It must not be empty. A target with a pod that does not match is not changed.
+	// Selector matches the pods of all targets and no others, like the selector of their Service. It
+	// must not be empty. A target with a pod that does not match is not scaled.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="an empty selector matches every pod of the namespace: use a label that the pods of all targets have"
 	Selector metav1.LabelSelector `json:"selector"`
 
 	// Policy defines how replicas are distributed.
 	Policy BalancerPolicy `json:"policy"`
 
-	// Transition limits how fast replicas move from one target to another. It does not delay
-	// changes of the total, or fallback for a target that cannot start its replicas.
+	// Transition limits how fast replicas move from one target to another. It does not delay changes
+	// of the total, or fallback.
 	// +optional
 	Transition *Transition `json:"transition,omitempty"`
 
-	// Paused stops all writes to targets. The status still shows what would be done.
+	// Paused stops all writes to targets. The status still shows the desired replicas.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
@@ -96,8 +95,8 @@ type BalancerTarget struct {
 	// subresource, and the controller must be allowed to scale it.
 	ScaleTargetRef ScaleTargetReference `json:"scaleTargetRef"`
 
-	// MinReplicas is the minimum of the target, whatever the policy is, and even if spec.replicas
-	// is less: a number, or a percentage of spec.replicas, rounded down. Default 0.
+	// MinReplicas is the minimum of the target under any policy, even if spec.replicas is less: a
+	// number, or a percentage of spec.replicas, rounded down. Default 0.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=4
@@ -112,14 +111,13 @@ type BalancerTarget struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]|[1-9][0-9]|100)%$`
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
 
-	// State takes a target out of service without removing it: Draining reduces it to its
-	// minReplicas, Drained to nothing. Default Active.
+	// State takes a target out of service without removing it: Draining reduces it to minReplicas,
+	// Drained to 0. Default Active.
 	// +optional
 	State TargetState `json:"state,omitempty"`
 
-	// Observer defines where the health of the target's replicas is read. Default: Machines for the
-	// kinds of machine.sapcloud.io, Pods if the workload publishes a pod selector, otherwise
-	// Status. Machines and Pods are refused for workloads that do not have them.
+	// Observer defines where the health of replicas is read. Default: Machines for the kinds of
+	// machine.sapcloud.io, Pods if the workload publishes a pod selector, otherwise Status.
 	// +optional
 	Observer Observer `json:"observer,omitempty"`
 }

@@ -102,9 +102,9 @@ type Tier struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.startupTimeoutSeconds) != has(self.startupTimeout)",message="set exactly one of startupTimeoutSeconds (180) and startupTimeout (\"3m\")"
 type Fallback struct {
-	// StartupTimeoutSeconds is how long a replica may take to start, in seconds. A target is
-	// blocked if a replica takes longer, or if replicas are missing and none has started for that
-	// time: other targets then run what it cannot run.
+	// StartupTimeoutSeconds is how long a replica may take to start. A target is blocked if a replica
+	// takes longer, or if replicas are missing and none has started for that time. Other targets then
+	// run what it cannot run.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	StartupTimeoutSeconds *int32 `json:"startupTimeoutSeconds,omitempty"`
@@ -121,10 +121,10 @@ type Fallback struct {
 	// +optional
 	StartCriterion StartCriterion `json:"startCriterion,omitempty"`
 
-	// Probe is how many replicas a blocked target keeps beyond those that run, so that its recovery
-	// becomes visible. If unset, it keeps all. With a HorizontalPodAutoscaler on the Balancer,
-	// prefer 1: the autoscaler takes replicas that do not start for idle ones, and scales up too
-	// late. The minimum is 1, because a recovery would not be visible with 0.
+	// Probe is how many replicas a blocked target keeps beyond those that run, to show when it
+	// recovers. If unset, it keeps all. With a HorizontalPodAutoscaler on the Balancer, prefer 1,
+	// because the autoscaler counts replicas that do not start as idle and scales up too late. Minimum
+	// 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Probe *int32 `json:"probe,omitempty"`
@@ -134,9 +134,8 @@ type Fallback struct {
 	// +optional
 	BlockedWhen *BlockedWhen `json:"blockedWhen,omitempty"`
 
-	// RecoveryDelaySeconds is how long a replica that starts in a blocked target must be ready
-	// before it counts. It doubles with each fallback that follows soon after a recovery, up to 32
-	// times. Default 30.
+	// RecoveryDelaySeconds is how long a new replica of a blocked target must be ready before it
+	// counts. It doubles with each fallback soon after a recovery, up to 32 times. Default 30.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400

@@ -41,8 +41,8 @@ type BalancerStatus struct {
 	// +optional
 	Deficit int32 `json:"deficit,omitempty"`
 
-	// ShareErrorPercent is the largest difference of a target from its exact share, in percent of
-	// all replicas, rounded up. Whole replicas cannot match every share.
+	// ShareErrorPercent is the largest difference between a target and its exact share, in percent of
+	// all replicas, rounded up.
 	// +optional
 	ShareErrorPercent int32 `json:"shareErrorPercent,omitempty"`
 
@@ -92,18 +92,18 @@ type TargetStatus struct {
 	// +optional
 	NotStarted int32 `json:"notStarted,omitempty"`
 
-	// Fallback is the number of its replicas that other targets run while it is blocked, as far as
-	// they have room: those that did not start in time, until as many new ones have been ready for the
-	// recovery delay. If more did not start than run, it is all of its share that does not run.
+	// Fallback is how many of its replicas other targets run while it is blocked, as far as they have
+	// room: those that did not start in time, until as many new ones have been ready for the recovery
+	// delay. If more did not start than run, it is all of its share that does not run.
 	// +optional
 	Fallback int32 `json:"fallback,omitempty"`
 
-	// UnstartedSince is the time since which as many replicas as block a target have been missing or
-	// not started, while none has started. Of a blocked target, only replicas beyond NotStarted count.
+	// UnstartedSince is since when enough replicas to block the target have been missing or not
+	// started, while none has started. In a blocked target, only replicas beyond NotStarted count.
 	// +optional
 	UnstartedSince *metav1.Time `json:"unstartedSince,omitempty"`
 
-	// BlockedSince is the time since which the target has been blocked; absent if it is not.
+	// BlockedSince is since when the target has been blocked, if it is.
 	// +optional
 	BlockedSince *metav1.Time `json:"blockedSince,omitempty"`
 
@@ -111,16 +111,15 @@ type TargetStatus struct {
 	// +optional
 	RecoveredAt *metav1.Time `json:"recoveredAt,omitempty"`
 
-	// Blocks counts how often in a row it was blocked again soon after a recovery.
+	// Blocks is how often in a row it was blocked again soon after a recovery.
 	// +optional
 	Blocks int32 `json:"blocks,omitempty"`
 
-	// Reason is a one-word reason why the target is not written to, or is blocked; empty if all is
-	// well.
+	// Reason is why the target is not scaled or is blocked, in one word; empty if all is well.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Message is a human-readable description of the reason, and what to do.
+	// Message describes the reason, and what to do.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -30,14 +30,14 @@ var _ = Describe("What machines are prepared for", func() {
 		Entry("an unknown field", "[{namespace: a, image: b}]", `unknown field "image"`),
 		Entry("no namespace", "[{images: [b]}]", `entry 1: namespace ""`),
 		Entry("a namespace that cannot be", "[{namespace: a, images: [b]}, {namespace: A.b, images: [b]}]", `entry 2: namespace "A.b"`),
-		Entry("nothing", "[{namespace: a}]", "it names neither images nor workloads"),
+		Entry("nothing", "[{namespace: a}]", "set images or workloads"),
 		Entry("an empty image", "[{namespace: a, images: ['']}]", `image "" is empty`),
 		Entry("an image with a space", "[{namespace: a, images: ['a b']}]", `image "a b" is empty or contains spaces`),
 		Entry("a Secret that cannot be", "[{namespace: a, images: [b], imagePullSecrets: ['/']}]", `image pull secret "/"`),
 		Entry("another kind", "[{namespace: a, workloads: [CronJob/b]}]", `workload "CronJob/b": write one of DaemonSet, Deployment, Job, PodTemplate, ReplicaSet, ReplicationController, StatefulSet, a slash and a name`),
 		Entry("no name", "[{namespace: a, workloads: [Deployment]}]", `workload "Deployment"`),
 		Entry("too many entries", strings.Repeat("- {namespace: a, images: [b]}\n", 11), "it has 11 entries; at most 10 are possible"),
-		Entry("too many images", "[{namespace: a, images: ["+strings.Repeat("b, ", 21)+"]}]", "it names more than 20 images and workloads"),
+		Entry("too many images", "[{namespace: a, images: ["+strings.Repeat("b, ", 21)+"]}]", "name at most 20 images and workloads"),
 		Entry("too long a text", "["+strings.Repeat(" ", 8192)+"]", "it has more than 8192 characters"),
 	)
 })

@@ -27,12 +27,10 @@ type ClusterStatusApplyConfiguration struct {
 	ConfirmedMinReplicas *int32 `json:"confirmedMinReplicas,omitempty"`
 	// ConfirmedMaxReplicas is the maximum that was last seen in the cluster.
 	ConfirmedMaxReplicas *int32 `json:"confirmedMaxReplicas,omitempty"`
-	// ConfirmedVersion is the resourceVersion of the cluster's autoscaler at which the confirmed
-	// bounds were first seen. A controller that has not seen that version yet writes nothing to the
-	// cluster.
+	// ConfirmedVersion is the resourceVersion of the cluster's autoscaler with the confirmed bounds. A
+	// controller that has not seen it yet writes nothing to the cluster.
 	ConfirmedVersion *string `json:"confirmedVersion,omitempty"`
-	// Outstanding contains requests that were sent to the cluster, or are about to be, and may or
-	// may not have arrived.
+	// Outstanding contains requests to the cluster whose outcome is unknown.
 	Outstanding *OutstandingApplyConfiguration `json:"outstanding,omitempty"`
 	// Epoch counts the requests that were sent.
 	Epoch *int64 `json:"epoch,omitempty"`
@@ -47,22 +45,22 @@ type ClusterStatusApplyConfiguration struct {
 	Demand *int32 `json:"demand,omitempty"`
 	// LimitedBy is Max, Min or Rate, if the cluster's autoscaler reports that it is limited.
 	LimitedBy *autoscalingv1alpha1.LimitedBy `json:"limitedBy,omitempty"`
-	// LeftReplicas run, or may run, without an autoscaler since the cluster left. They count against
-	// maxReplicas until the workload has fewer replicas or is gone, another autoscaler scales it, or
-	// the cluster is used again. Replicas that others add there later do not count.
+	// LeftReplicas is how many replicas may run without an autoscaler since the cluster left. They
+	// count against maxReplicas until the workload has fewer or is gone, another autoscaler scales it,
+	// or the cluster is used again. Replicas that others add later do not count.
 	LeftReplicas *int32 `json:"leftReplicas,omitempty"`
 	// OnDemand reports whether the cluster has joined because others were at their limits.
 	OnDemand *bool `json:"onDemand,omitempty"`
-	// MovedAt is when its bounds were last changed, or its autoscaler was last seen to be gone.
+	// MovedAt is when its bounds last changed, or its autoscaler was last seen to be gone.
 	MovedAt *v1.Time `json:"movedAt,omitempty"`
-	// RemovableAfter is the time until which a creation without a response could still arrive: the
-	// autoscaler is not deleted before.
+	// RemovableAfter is when the autoscaler can be deleted: before, a creation without a response
+	// could still arrive.
 	RemovableAfter *v1.Time `json:"removableAfter,omitempty"`
-	// NotReadySince is the time since which requested replicas have been missing.
+	// NotReadySince is since when requested replicas have been missing.
 	NotReadySince *v1.Time `json:"notReadySince,omitempty"`
-	// QuietSince is the time since which the other clusters could do without this cluster.
+	// QuietSince is since when the other clusters could do without this cluster.
 	QuietSince *v1.Time `json:"quietSince,omitempty"`
-	// UnreachableSince is when the cluster last responded, while it is out of reach.
+	// UnreachableSince is when an unreachable cluster last responded.
 	UnreachableSince *v1.Time `json:"unreachableSince,omitempty"`
 	// Reason is a one-word reason for the state, if the state does not explain itself.
 	Reason *string `json:"reason,omitempty"`

@@ -14,10 +14,9 @@ import (
 // with apply.
 //
 // FederatedHorizontalPodAutoscaler is one autoscaler for a workload that runs in several clusters.
-// It is stored in a hub. Each cluster in use has a HorizontalPodAutoscaler of the same namespace
-// and name, which scales by the metrics of that cluster, even while the hub or the link to it is
-// down. The hub only partitions minReplicas and maxReplicas, and moves them to the clusters that
-// need them.
+// It is stored in a hub. Each used cluster has a HorizontalPodAutoscaler of the same namespace and
+// name, which scales by the metrics of that cluster, even while the hub is down. The hub only
+// distributes minReplicas and maxReplicas to the clusters that need them.
 type FederatedHorizontalPodAutoscalerApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:",inline"`
 	// Standard object metadata.

@@ -16,59 +16,55 @@ import (
 // FederatedHorizontalPodAutoscalerSpec defines what to scale, between which bounds, and in which
 // clusters.
 type FederatedHorizontalPodAutoscalerSpecApplyConfiguration struct {
-	// ScaleTargetRef is the workload, in the namespace of this object in each cluster. If it does
-	// not exist in a cluster, the cluster's autoscaler waits for it.
+	// ScaleTargetRef is the workload, in the same namespace of each cluster. If it does not exist
+	// there, the cluster's autoscaler waits for it.
 	ScaleTargetRef *ScaleTargetReferenceApplyConfiguration `json:"scaleTargetRef,omitempty"`
 	// MinReplicas is the minimum over all clusters. With minPolicy Strict, no more clusters than
 	// this number are used.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
-	// MaxReplicas is the maximum over all clusters. The maxima of their autoscalers never add up to
-	// more, not even for a moment or while clusters are out of reach, unless unreachable.policy
-	// allows it. When it is lowered, replicas beyond it are removed as fast as the clusters
-	// confirm.
+	// MaxReplicas is the maximum over all clusters. The maximums of their autoscalers never add up to
+	// more, even while clusters are unreachable, unless unreachable.policy allows it. When it is
+	// lowered, replicas beyond it are removed as fast as the clusters confirm.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 	// Metrics are those of a HorizontalPodAutoscaler (autoscaling/v2), copied to each cluster
-	// unchanged. Targets per pod mean the same in every cluster. Each cluster reads metrics of type
-	// Object or External by itself: if all clusters read the same queue, each of them scales for
-	// the whole queue.
+	// unchanged. Each cluster reads metrics of type Object or External by itself: if all clusters read
+	// the same queue, each of them scales for the whole queue.
 	Metrics []runtime.RawExtension `json:"metrics,omitempty"`
 	// Behavior is that of a HorizontalPodAutoscaler (autoscaling/v2), copied to each cluster
 	// unchanged. Policies of type Pods apply per cluster.
 	Behavior *runtime.RawExtension `json:"behavior,omitempty"`
-	// ClusterSelector selects clusters that the hub knows by their labels. If unset, all are
-	// selected.
+	// ClusterSelector selects registered clusters by their labels. If unset, all are selected.
 	ClusterSelector *v1.LabelSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
 	// Clusters are preferences for individual clusters. The name * applies to all clusters that are
 	// not listed. A preference does not select a cluster.
 	Clusters []ClusterPreferenceApplyConfiguration `json:"clusters,omitempty"`
 	// MinPolicy defines how many clusters are used. Strict (the default): as many as minReplicas
-	// allows with one replica in each. AtLeastOne: all, each with a minimum of 1, even if these add
-	// up to more than minReplicas. AllowZero: all, with a minimum of 0 where minReplicas is not
-	// sufficient; this requires metrics of type Object or External, and clusters that allow scaling
-	// to zero.
+	// allows with one replica in each. AtLeastOne: all, each with a minimum of 1, even if these exceed
+	// minReplicas. AllowZero: all, with a minimum of 0 where minReplicas is not sufficient; this
+	// requires metrics of type Object or External, and clusters that allow scaling to zero.
 	MinPolicy *autoscalingv1alpha1.MinPolicy `json:"minPolicy,omitempty"`
 	// Joining lets an unused cluster join while all used ones are at their limits.
 	Joining *JoiningApplyConfiguration `json:"joining,omitempty"`
 	// Rebalance defines how bounds move between clusters.
 	Rebalance *RebalanceApplyConfiguration `json:"rebalance,omitempty"`
-	// Unreachable defines what happens to the share of a cluster that cannot be reached. If unset,
-	// the cluster keeps its share.
+	// Unreachable defines what happens to the share of an unreachable cluster. If unset, the cluster
+	// keeps its share.
 	Unreachable *UnreachableApplyConfiguration `json:"unreachable,omitempty"`
 	// Placement defines whether the workload is created and deleted together with the cluster's
 	// autoscaler. If unset, the workload is managed elsewhere.
 	Placement *PlacementApplyConfiguration `json:"placement,omitempty"`
 	// LeavePolicy defines what happens to the workload in a cluster that leaves, because it is no
-	// longer selected or fewer clusters are used. Keep (the default): it continues to run with the
-	// replicas that it has. ScaleToZero: it gets 0 replicas, and one again if the cluster is used
-	// again. Delete: it is deleted if the hub created it, and kept otherwise. What is left runs
-	// without an autoscaler and counts against maxReplicas.
+	// longer selected or fewer clusters are used. Keep (the default): it keeps its replicas.
+	// ScaleToZero: it gets 0 replicas, and 1 when the cluster is used again. Delete: it is deleted if
+	// the hub created it, and kept otherwise. Replicas that stay run without an autoscaler and count
+	// against maxReplicas.
 	LeavePolicy *autoscalingv1alpha1.LeavePolicy `json:"leavePolicy,omitempty"`
-	// DeletionPolicy defines what happens to the objects in the clusters when this object is
-	// deleted. Delete (the default) deletes them, and waits for clusters that are out of reach.
-	// Orphan leaves them unchanged.
+	// DeletionPolicy defines what happens to the objects in the clusters when this object is deleted.
+	// Delete (the default) deletes them, and waits for unreachable clusters. Orphan leaves them
+	// unchanged.
 	DeletionPolicy *autoscalingv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
-	// Adopt takes over an existing HorizontalPodAutoscaler of the same name that another client
-	// created. Otherwise, a cluster that has one is not used.
+	// Adopt takes over existing HorizontalPodAutoscalers of the same name that other clients created.
+	// Otherwise, clusters with one are not used.
 	Adopt *bool `json:"adopt,omitempty"`
 	// Paused stops all writes to clusters. The status is still updated.
 	Paused *bool `json:"paused,omitempty"`

@@ -18,19 +18,18 @@ type FederatedHorizontalPodAutoscalerStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// CurrentReplicas over all clusters, as last seen.
 	CurrentReplicas *int32 `json:"currentReplicas,omitempty"`
-	// DesiredReplicas is the sum of the replicas that the clusters' own autoscalers ask for, as
-	// last seen.
+	// DesiredReplicas is the sum of the replicas that the clusters' autoscalers request, as last seen.
 	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
 	// ReadyReplicas over all clusters, if the workload reports them.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// MinReplicas is the sum of the clusters' minima, as last confirmed by them.
+	// MinReplicas is the sum of the clusters' confirmed minimums.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
-	// MaxReplicas is the sum of the clusters' maxima, as last confirmed by them.
+	// MaxReplicas is the sum of the clusters' confirmed maximums.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
-	// CountedReplicas is the highest sum of the clusters' maxima that is possible at this moment,
-	// including all outstanding requests, and of the replicas that clusters have left running.
+	// CountedReplicas is the highest possible sum now of the clusters' maximums, with all outstanding
+	// requests, and of replicas that run in clusters that have left.
 	CountedReplicas *int32 `json:"countedReplicas,omitempty"`
-	// Clusters that are selected, or that have something promised to them.
+	// Clusters that are selected, or that still have a share.
 	Clusters []ClusterStatusApplyConfiguration `json:"clusters,omitempty"`
 	// Conditions are Ready, Balanced, Limited, ClustersUnreachable, OverCommitted, MinExceeded,
 	// JoiningBlocked and ReplicasLeft.

@@ -9,12 +9,12 @@ package v1alpha1
 //
 // Joining defines when clusters are used only on demand.
 type JoiningApplyConfiguration struct {
-	// OnDemand lets the next cluster, by tier and name, join when each used cluster is at its own
-	// maximum or cannot start its pods, and replicas are left to distribute. The cluster leaves
-	// again after a quiet time.
+	// OnDemand lets the next cluster, by tier and name, join when replicas are left to distribute and
+	// each used cluster is at its own maximum or cannot start its pods. It leaves again after
+	// quietSeconds.
 	OnDemand *bool `json:"onDemand,omitempty"`
-	// QuietSeconds is how long the cluster must run at most one replica, which the other clusters
-	// could run as well, before it leaves. Default 600.
+	// QuietSeconds is how long the cluster must need at most one replica, for which other clusters
+	// have room, before it leaves. Default 600.
 	QuietSeconds *int32 `json:"quietSeconds,omitempty"`
 }
 

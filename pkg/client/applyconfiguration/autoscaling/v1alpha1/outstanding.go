@@ -10,15 +10,15 @@ package v1alpha1
 // Outstanding contains bounds whose outcome is not certain yet: a maximum counts as if it had been
 // raised, a minimum as if it had been lowered.
 type OutstandingApplyConfiguration struct {
-	// MinReplicas is the lowest minimum that may arrive.
+	// MinReplicas is the lowest minimum of these requests.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
-	// MaxReplicas is the highest maximum that may arrive.
+	// MaxReplicas is the highest maximum of these requests.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
-	// Base is the resourceVersion that the cluster's autoscaler must have for the bounds to arrive,
-	// empty if it must not exist. With any later version, it is certain that they will not arrive.
+	// Base is the resourceVersion that the cluster's autoscaler must have for the request to succeed,
+	// empty if it must not exist. With any later version, the request has failed.
 	Base *string `json:"base,omitempty"`
-	// Repeated reports whether an earlier request was sent on the same base, so that a refusal of
-	// the last one does not resolve it.
+	// Repeated reports whether an earlier request had the same base: a refusal of the last one does
+	// not settle it.
 	Repeated *bool `json:"repeated,omitempty"`
 }
 

@@ -14,9 +14,9 @@ import (
 //
 // Placement defines how the workload gets into a cluster.
 type PlacementApplyConfiguration struct {
-	// Mode External (the default) leaves the workload alone. Template creates it from template,
-	// with one replica, in each used cluster that does not have it, and keeps it up to date except
-	// for its replicas. In a cluster that leaves, leavePolicy decides about it.
+	// Mode External (the default) does not change the workload. Template creates it from template,
+	// with one replica, in each used cluster, and keeps it up to date except for its replicas. When a
+	// cluster leaves, leavePolicy applies.
 	Mode *autoscalingv1alpha1.PlacementMode `json:"mode,omitempty"`
 	// Template is the whole workload, without replicas.
 	Template *runtime.RawExtension `json:"template,omitempty"`

@@ -7,18 +7,17 @@ package v1alpha1
 // PreparationApplyConfiguration represents a declarative configuration of the Preparation type for use
 // with apply.
 //
-// Preparation is what machines in reserve have before workload comes: images that pods of a namespace
-// use.
+// Preparation is a set of images that reserve machines pull before workload comes.
 type PreparationApplyConfiguration struct {
-	// Namespace of the target cluster. The pods that pull the images run there, with its Secrets and
+	// Namespace in the target cluster where the pods that pull the images run, with its Secrets and
 	// quota.
 	Namespace *string `json:"namespace,omitempty"`
 	// Images to pull.
 	Images []string `json:"images,omitempty"`
-	// ImagePullSecrets are names of Secrets for the images.
+	// ImagePullSecrets are names of Secrets for pulling images.
 	ImagePullSecrets []string `json:"imagePullSecrets,omitempty"`
-	// Workloads are written as Kind/name, such as Deployment/web. Their present images are pulled with
-	// the Secrets that their pods use.
+	// Workloads whose current images are pulled, with their Secrets, as Kind/name, for example
+	// Deployment/web.
 	Workloads []string `json:"workloads,omitempty"`
 }
 

@@ -10,24 +10,24 @@ package v1alpha1
 // Rebalance defines how bounds move between clusters. A maximum moves only when a cluster runs its
 // whole maximum or asks for more, when clusters join or leave, or when this object changes.
 type RebalanceApplyConfiguration struct {
-	// CooldownSeconds is how long a cluster gives nothing away after its bounds were changed.
-	// Receiving is not delayed. Default 120.
+	// CooldownSeconds is how long a cluster gives nothing away after its bounds changed. It can
+	// receive at any time. Default 120.
 	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
 	// MaxStepPercent is the largest percentage of maxReplicas that one cluster gives away at once,
 	// rounded up. Default 100.
 	MaxStepPercent *int32 `json:"maxStepPercent,omitempty"`
-	// Headroom is the number of replicas that a giving cluster keeps beyond those that it asks for
-	// now. Default 1.
+	// Headroom is how many replicas a cluster that gives keeps beyond those that it requests now.
+	// Default 1.
 	Headroom *int32 `json:"headroom,omitempty"`
-	// StartTimeoutSeconds is how long requested replicas may be missing before the cluster counts
-	// as stuck: the replicas that it cannot run are then given to other clusters, if these need
-	// them. It should be longer than new nodes take. Default 300.
+	// StartTimeoutSeconds is how long requested replicas may be missing before the cluster counts as
+	// stuck, and other clusters that need its share get what it cannot use. Set it to more than the
+	// boot time of nodes. Default 300.
 	StartTimeoutSeconds *int32 `json:"startTimeoutSeconds,omitempty"`
-	// Probe is the number of replicas that a stuck cluster keeps beyond the ready ones, so that its
-	// recovery becomes visible. Default 1.
+	// Probe is how many replicas a stuck cluster keeps beyond the ready ones, to show when it
+	// recovers. Default 1.
 	Probe *int32 `json:"probe,omitempty"`
-	// Minima also moves minima: from clusters that would run fewer replicas than their minimum to
-	// clusters that run more. Off by default.
+	// Minima also moves minimums, from clusters that need fewer replicas than their minimum to
+	// clusters that run more. Default false.
 	Minima *bool `json:"minima,omitempty"`
 }
 

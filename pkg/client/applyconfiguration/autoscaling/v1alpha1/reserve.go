@@ -17,9 +17,8 @@ import (
 // the largest of spec.replicas, spec.amount and the schedules that are active now.
 // HorizontalPodAutoscaler, KEDA and kubectl scale set spec.replicas.
 //
-// If several Reserves select a MachineDeployment, the one that asks for most there counts. So does
-// the excess that the MachineDeployment asks for itself, if that is more. The maximum in its bounds
-// limits all of them.
+// If several Reserves select a MachineDeployment, the largest of their requests and of its own
+// excess counts. The maximum in its bounds limits all of them.
 type ReserveApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:",inline"`
 	// Standard object metadata.

@@ -15,8 +15,8 @@ import (
 type ReserveChangeApplyConfiguration struct {
 	// Time of the change.
 	Time *v1.Time `json:"time,omitempty"`
-	// DesiredReplicas is the number of machines from then on, with the replicas of
-	// MachineDeployments as they are now.
+	// DesiredReplicas is the number of machines from then on, if the replicas of MachineDeployments
+	// stay as they are now.
 	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
 }
 

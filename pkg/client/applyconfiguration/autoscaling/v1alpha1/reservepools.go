@@ -11,8 +11,8 @@ import (
 // ReservePoolsApplyConfiguration represents a declarative configuration of the ReservePools type for use
 // with apply.
 //
-// ReservePools selects MachineDeployments in the namespace of the Reserve. One that any of the
-// fields selects is selected.
+// ReservePools selects MachineDeployments in the namespace of the Reserve: those that match any of
+// the fields.
 type ReservePoolsApplyConfiguration struct {
 	// Names of MachineDeployments.
 	Names []string `json:"names,omitempty"`

@@ -11,14 +11,14 @@ package v1alpha1
 type ReservePoolStatusApplyConfiguration struct {
 	// Name of the MachineDeployment.
 	Name *string `json:"name,omitempty"`
-	// DesiredReplicas is how many spare machines this Reserve asks for there.
+	// DesiredReplicas is how many spare machines this Reserve requests there.
 	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
 	// ReadyReplicas is how many of them are ready.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// Blocked is true while machines cannot be created there, so that others keep its part.
+	// Blocked is true while machines cannot be created there, and others replace them.
 	Blocked *bool `json:"blocked,omitempty"`
-	// CountedBy is what determines the number of spare machines there, if it is not this Reserve:
-	// another Reserve, or the excess of the MachineDeployment itself.
+	// CountedBy names the larger request that counts there instead of this Reserve: another Reserve,
+	// or the excess of the MachineDeployment.
 	CountedBy *string `json:"countedBy,omitempty"`
 }
 

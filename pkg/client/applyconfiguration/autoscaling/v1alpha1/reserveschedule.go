@@ -15,10 +15,9 @@ import (
 type ReserveScheduleApplyConfiguration struct {
 	// Name of the schedule.
 	Name *string `json:"name,omitempty"`
-	// Start is when the schedule becomes active, in five fields as in a crontab: minute, hour, day
-	// of the month, month, day of the week. For example "0 7 * * MON-FRI". A time that the clock
-	// skips in spring counts when the clock has been changed. One that it shows twice in autumn
-	// counts the first time.
+	// Start is when the schedule becomes active, in five fields as in a crontab: minute, hour, day of
+	// the month, month, day of the week, for example "0 7 * * MON-FRI". When clocks change, a skipped
+	// time counts right after the change, and a repeated one counts the first time.
 	Start *autoscalingv1alpha1.CronText `json:"start,omitempty"`
 	// End is when the schedule becomes inactive, in the form of start. Exactly one of end and
 	// duration is set.
@@ -26,15 +25,14 @@ type ReserveScheduleApplyConfiguration struct {
 	// Duration is how long the schedule stays active after each start, for example "8h" or "90m".
 	// At least 1m.
 	Duration *string `json:"duration,omitempty"`
-	// TimeZone is the name of the time zone of start and end, for example "Europe/Berlin". Defaults
-	// to "Etc/UTC".
+	// TimeZone of start and end, for example "Europe/Berlin". Default "Etc/UTC".
 	TimeZone *string `json:"timeZone,omitempty"`
 	// Replicas is a number of spare machines to keep while the schedule is active.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Amount is what to keep while the schedule is active, in the form of spec.amount. The larger
 	// of replicas and amount counts.
 	Amount *autoscalingv1alpha1.ReserveAmount `json:"amount,omitempty"`
-	// Suspend lets this schedule never be active.
+	// Suspend turns this schedule off.
 	Suspend *bool `json:"suspend,omitempty"`
 }
 

@@ -16,21 +16,19 @@ type ReserveSpecApplyConfiguration struct {
 	// Pools selects the MachineDeployments that keep the machines. The machines are spread evenly
 	// over them.
 	Pools *ReservePoolsApplyConfiguration `json:"pools,omitempty"`
-	// Replicas is a number of spare machines. The scale subresource reads and writes it. Defaults
-	// to 0.
+	// Replicas is a number of spare machines, which the scale subresource changes. Default 0.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Amount is what to keep at any time, even if replicas is less: a count ("2"), a percentage of
-	// the replicas of all selected MachineDeployments ("5%"), resources ("cpu=16,memory=64Gi",
-	// "cpu=10%"), or the largest of these ("max(1,5%)"). Results are rounded up to whole machines.
+	// Amount is how much to keep, if it is more than replicas: a count ("2"), a percentage of the
+	// replicas of all selected MachineDeployments ("5%"), resources ("cpu=16,memory=64Gi", "cpu=10%"),
+	// or the largest of these ("max(1,5%)"). Results are rounded up to whole machines.
 	Amount *autoscalingv1alpha1.ReserveAmount `json:"amount,omitempty"`
-	// Schedules are times at which more is kept. Of those that are active at the same time, the
-	// largest counts.
+	// Schedules are times at which to keep more. Of all that are active, the largest counts.
 	Schedules []ReserveScheduleApplyConfiguration `json:"schedules,omitempty"`
-	// Prepare is what the machines of the selected MachineDeployments that are in reserve are
-	// prepared for: images that are pulled before workload comes.
+	// Prepare lists images that reserve machines of the selected MachineDeployments pull before
+	// workload comes.
 	Prepare []PreparationApplyConfiguration `json:"prepare,omitempty"`
-	// Suspend stops the Reserve from asking for machines. Its machines go, unless something else
-	// asks for them.
+	// Suspend stops the Reserve from requesting machines. Its machines are deleted unless another
+	// request needs them.
 	Suspend *bool `json:"suspend,omitempty"`
 }
 

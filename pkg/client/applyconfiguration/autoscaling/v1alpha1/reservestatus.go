@@ -21,11 +21,11 @@ type ReserveStatusApplyConfiguration struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// ReadyReplicas is the number of these machines that are ready for workload.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// Selector is a label selector that matches no pod. HorizontalPodAutoscaler and KEDA require one.
+	// Selector matches no pod. HorizontalPodAutoscaler and KEDA require one.
 	Selector *string `json:"selector,omitempty"`
 	// ActiveSchedules are the names of the schedules that are active now.
 	ActiveSchedules []string `json:"activeSchedules,omitempty"`
-	// NextChange is when a schedule changes the number of machines next. Not set if none does.
+	// NextChange is the next change of the number of machines by a schedule, if any.
 	NextChange *ReserveChangeApplyConfiguration `json:"nextChange,omitempty"`
 	// Pools are the selected MachineDeployments.
 	Pools []ReservePoolStatusApplyConfiguration `json:"pools,omitempty"`

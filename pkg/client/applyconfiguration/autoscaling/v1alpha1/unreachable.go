@@ -13,15 +13,15 @@ import (
 //
 // Unreachable defines what happens to the share of a cluster that cannot be reached.
 type UnreachableApplyConfiguration struct {
-	// Policy Hold (the default) keeps the share for the cluster, whose autoscaler may be using it.
-	// ReleaseAfter lends it to other clusters after afterSeconds: more replicas than maxReplicas
-	// may run then, and the condition OverCommitted reports how many.
+	// Policy Hold (the default) keeps the share for the cluster, which may be using it. ReleaseAfter
+	// lends it to other clusters after afterSeconds: more than maxReplicas can run then, and the
+	// condition OverCommitted reports how many.
 	Policy *autoscalingv1alpha1.UnreachablePolicy `json:"policy,omitempty"`
-	// AfterSeconds is how long a cluster must be out of reach before its share is lent.
+	// AfterSeconds is how long a cluster must be unreachable before its share is lent.
 	AfterSeconds *int32 `json:"afterSeconds,omitempty"`
-	// Released lists clusters that will not return: while they are out of reach, their share is
-	// given away at once, and a deleted object does not wait for them. What a cluster that is not
-	// selected has left running no longer counts, whether it is out of reach or not.
+	// Released lists clusters that will not return: while they are unreachable, other clusters get
+	// their share at once, and deletion does not wait for them. Replicas left in listed clusters that
+	// are not selected no longer count.
 	Released []string `json:"released,omitempty"`
 }
 

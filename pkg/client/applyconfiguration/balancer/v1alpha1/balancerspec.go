@@ -16,19 +16,18 @@ type BalancerSpecApplyConfiguration struct {
 	// Targets are the workloads to distribute replicas over, at least 2 and at most 64. Their names
 	// are unique.
 	Targets []BalancerTargetApplyConfiguration `json:"targets,omitempty"`
-	// Replicas is the number of replicas to distribute. Omit it if an autoscaler writes it: it is 1
-	// until the first such write. For a HorizontalPodAutoscaler, 0 means that autoscaling is
-	// disabled.
+	// Replicas is the number of replicas to distribute. Default 1: omit it if an autoscaler writes it.
+	// For a HorizontalPodAutoscaler, 0 means that autoscaling is disabled.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Selector matches the pods of all targets, and no others: the selector of the Service in front
-	// of them. It must not be empty. A target with a pod that does not match is not changed.
+	// Selector matches the pods of all targets and no others, like the selector of their Service. It
+	// must not be empty. A target with a pod that does not match is not scaled.
 	Selector *v1.LabelSelectorApplyConfiguration `json:"selector,omitempty"`
 	// Policy defines how replicas are distributed.
 	Policy *BalancerPolicyApplyConfiguration `json:"policy,omitempty"`
-	// Transition limits how fast replicas move from one target to another. It does not delay
-	// changes of the total, or fallback for a target that cannot start its replicas.
+	// Transition limits how fast replicas move from one target to another. It does not delay changes
+	// of the total, or fallback.
 	Transition *TransitionApplyConfiguration `json:"transition,omitempty"`
-	// Paused stops all writes to targets. The status still shows what would be done.
+	// Paused stops all writes to targets. The status still shows the desired replicas.
 	Paused *bool `json:"paused,omitempty"`
 }
 

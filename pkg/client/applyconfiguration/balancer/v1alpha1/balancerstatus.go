@@ -32,8 +32,8 @@ type BalancerStatusApplyConfiguration struct {
 	Overflow *int32 `json:"overflow,omitempty"`
 	// Deficit is the number of replicas by which the minimums exceed spec.replicas.
 	Deficit *int32 `json:"deficit,omitempty"`
-	// ShareErrorPercent is the largest difference of a target from its exact share, in percent of
-	// all replicas, rounded up. Whole replicas cannot match every share.
+	// ShareErrorPercent is the largest difference between a target and its exact share, in percent of
+	// all replicas, rounded up.
 	ShareErrorPercent *int32 `json:"shareErrorPercent,omitempty"`
 	// Targets is the state of each target, in the order of spec.targets.
 	Targets []TargetStatusApplyConfiguration `json:"targets,omitempty"`

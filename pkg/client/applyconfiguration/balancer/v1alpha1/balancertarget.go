@@ -19,18 +19,17 @@ type BalancerTargetApplyConfiguration struct {
 	// ScaleTargetRef is the workload, in the namespace of the Balancer. Its kind must have a scale
 	// subresource, and the controller must be allowed to scale it.
 	ScaleTargetRef *ScaleTargetReferenceApplyConfiguration `json:"scaleTargetRef,omitempty"`
-	// MinReplicas is the minimum of the target, whatever the policy is, and even if spec.replicas
-	// is less: a number, or a percentage of spec.replicas, rounded down. Default 0.
+	// MinReplicas is the minimum of the target under any policy, even if spec.replicas is less: a
+	// number, or a percentage of spec.replicas, rounded down. Default 0.
 	MinReplicas *intstr.IntOrString `json:"minReplicas,omitempty"`
 	// MaxReplicas is the maximum of the target: a number, or a percentage of spec.replicas, rounded
 	// up. If unset, there is no limit. If a percentage is below minReplicas, minReplicas applies.
 	MaxReplicas *intstr.IntOrString `json:"maxReplicas,omitempty"`
-	// State takes a target out of service without removing it: Draining reduces it to its
-	// minReplicas, Drained to nothing. Default Active.
+	// State takes a target out of service without removing it: Draining reduces it to minReplicas,
+	// Drained to 0. Default Active.
 	State *balancerv1alpha1.TargetState `json:"state,omitempty"`
-	// Observer defines where the health of the target's replicas is read. Default: Machines for the
-	// kinds of machine.sapcloud.io, Pods if the workload publishes a pod selector, otherwise
-	// Status. Machines and Pods are refused for workloads that do not have them.
+	// Observer defines where the health of replicas is read. Default: Machines for the kinds of
+	// machine.sapcloud.io, Pods if the workload publishes a pod selector, otherwise Status.
 	Observer *balancerv1alpha1.Observer `json:"observer,omitempty"`
 }
 

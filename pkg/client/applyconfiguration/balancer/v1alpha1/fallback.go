@@ -15,26 +15,25 @@ import (
 // Fallback defines when replicas of a target count as failed to start, and when the target has
 // recovered.
 type FallbackApplyConfiguration struct {
-	// StartupTimeoutSeconds is how long a replica may take to start, in seconds. A target is
-	// blocked if a replica takes longer, or if replicas are missing and none has started for that
-	// time: other targets then run what it cannot run.
+	// StartupTimeoutSeconds is how long a replica may take to start. A target is blocked if a replica
+	// takes longer, or if replicas are missing and none has started for that time. Other targets then
+	// run what it cannot run.
 	StartupTimeoutSeconds *int32 `json:"startupTimeoutSeconds,omitempty"`
 	// StartupTimeout is the same as a duration, for example "3m".
 	StartupTimeout *v1.Duration `json:"startupTimeout,omitempty"`
 	// StartCriterion defines when a replica has started. Running: when its containers run. Ready:
 	// when it is ready; then, a crash loop is a failure to start. Default Running.
 	StartCriterion *balancerv1alpha1.StartCriterion `json:"startCriterion,omitempty"`
-	// Probe is how many replicas a blocked target keeps beyond those that run, so that its recovery
-	// becomes visible. If unset, it keeps all. With a HorizontalPodAutoscaler on the Balancer,
-	// prefer 1: the autoscaler takes replicas that do not start for idle ones, and scales up too
-	// late. The minimum is 1, because a recovery would not be visible with 0.
+	// Probe is how many replicas a blocked target keeps beyond those that run, to show when it
+	// recovers. If unset, it keeps all. With a HorizontalPodAutoscaler on the Balancer, prefer 1,
+	// because the autoscaler counts replicas that do not start as idle and scales up too late. Minimum
+	// 1.
 	Probe *int32 `json:"probe,omitempty"`
 	// BlockedWhen defines how many replicas must fail before the target counts as blocked. Default
 	// one.
 	BlockedWhen *BlockedWhenApplyConfiguration `json:"blockedWhen,omitempty"`
-	// RecoveryDelaySeconds is how long a replica that starts in a blocked target must be ready
-	// before it counts. It doubles with each fallback that follows soon after a recovery, up to 32
-	// times. Default 30.
+	// RecoveryDelaySeconds is how long a new replica of a blocked target must be ready before it
+	// counts. It doubles with each fallback soon after a recovery, up to 32 times. Default 30.
 	RecoveryDelaySeconds *int32 `json:"recoveryDelaySeconds,omitempty"`
 }
 

@@ -28,23 +28,22 @@ type TargetStatusApplyConfiguration struct {
 	// NotStarted is the number of replicas that did not start in time, including those that were
 	// never created.
 	NotStarted *int32 `json:"notStarted,omitempty"`
-	// Fallback is the number of its replicas that other targets run while it is blocked, as far as
-	// they have room: those that did not start in time, until as many new ones have been ready for the
-	// recovery delay. If more did not start than run, it is all of its share that does not run.
+	// Fallback is how many of its replicas other targets run while it is blocked, as far as they have
+	// room: those that did not start in time, until as many new ones have been ready for the recovery
+	// delay. If more did not start than run, it is all of its share that does not run.
 	Fallback *int32 `json:"fallback,omitempty"`
-	// UnstartedSince is the time since which as many replicas as block a target have been missing or
-	// not started, while none has started. Of a blocked target, only replicas beyond NotStarted count.
+	// UnstartedSince is since when enough replicas to block the target have been missing or not
+	// started, while none has started. In a blocked target, only replicas beyond NotStarted count.
 	UnstartedSince *v1.Time `json:"unstartedSince,omitempty"`
-	// BlockedSince is the time since which the target has been blocked; absent if it is not.
+	// BlockedSince is since when the target has been blocked, if it is.
 	BlockedSince *v1.Time `json:"blockedSince,omitempty"`
 	// RecoveredAt is when it last recovered.
 	RecoveredAt *v1.Time `json:"recoveredAt,omitempty"`
-	// Blocks counts how often in a row it was blocked again soon after a recovery.
+	// Blocks is how often in a row it was blocked again soon after a recovery.
 	Blocks *int32 `json:"blocks,omitempty"`
-	// Reason is a one-word reason why the target is not written to, or is blocked; empty if all is
-	// well.
+	// Reason is why the target is not scaled or is blocked, in one word; empty if all is well.
 	Reason *string `json:"reason,omitempty"`
-	// Message is a human-readable description of the reason, and what to do.
+	// Message describes the reason, and what to do.
 	Message *string `json:"message,omitempty"`
 }
 

@@ -13,30 +13,29 @@ import (
 //
 // CapacityBufferSpec is the shape of a chunk, and how many there are.
 type CapacityBufferSpecApplyConfiguration struct {
-	// ProvisioningStrategy is who provisions the buffer, and how. "evenkeel.dev/reserved" keeps
-	// machines of a reserve for it. The default belongs to cluster-autoscaler.
+	// ProvisioningStrategy selects who provisions the buffer, and how. "evenkeel.dev/reserved" keeps
+	// reserve machines for it. The default is that of cluster-autoscaler.
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
-	// PodTemplateRef names a PodTemplate in the namespace of the buffer. Its pod is one chunk.
-	// Exactly one of podTemplateRef and scalableRef is set.
+	// PodTemplateRef names a PodTemplate in the namespace of the buffer, whose pod is one chunk. Set
+	// exactly one of podTemplateRef and scalableRef.
 	PodTemplateRef *LocalObjectRefApplyConfiguration `json:"podTemplateRef,omitempty"`
-	// ScalableRef names a workload in the namespace of the buffer, for example a Deployment. One of
-	// its pods is one chunk.
+	// ScalableRef names a workload in the namespace of the buffer, for example a Deployment, whose pod
+	// is one chunk.
 	ScalableRef *ScalableRefApplyConfiguration `json:"scalableRef,omitempty"`
-	// Replicas is a number of chunks. If percentage is set, too, the larger of both counts.
+	// Replicas is a number of chunks. If percentage is set, too, the larger one counts.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Percentage is a number of chunks in percent of the replicas of scalableRef, rounded up.
+	// Percentage is the number of chunks in percent of the replicas of scalableRef, rounded up.
 	Percentage *int32 `json:"percentage,omitempty"`
-	// Limits are amounts of resources that all chunks together request at most. Without replicas
-	// and percentage, there are as many chunks as fit.
+	// Limits are the most resources that all chunks together can request. Without replicas and
+	// percentage, there are as many chunks as fit.
 	Limits *capacitybufferv1beta1.ResourceList `json:"limits,omitempty"`
-	// RefillStrategy is what happens to room that pods have taken: "recreate" replaces it, which is
-	// the default. "none" does not: the buffer fills once, and then holds nothing any longer. With
-	// "none", the number of chunks is replicas. This field may change: Kubernetes' autoscaling group
-	// has not decided about it.
+	// RefillStrategy is what happens to room that pods have taken: "recreate" (the default) replaces
+	// it; "none" does not, so that the buffer fills once, with replicas chunks. Experimental: this
+	// field may change or be removed.
 	RefillStrategy *string `json:"refillStrategy,omitempty"`
-	// FillDeadlineSeconds is how long a buffer that fills once holds room for pods that do not come,
-	// counted from the time that ReadyForProvisioning is True. Without it, there is no limit. This
-	// field may change, like refillStrategy.
+	// FillDeadlineSeconds is how long a buffer that fills once holds unused room, from when
+	// ReadyForProvisioning becomes True. If unset, there is no limit. Experimental, like
+	// refillStrategy.
 	FillDeadlineSeconds *int64 `json:"fillDeadlineSeconds,omitempty"`
 }
 

@@ -14,18 +14,17 @@ import (
 // MachineDeploymentSpec is the spec of machine-controller-manager, with the excess.
 type MachineDeploymentSpecApplyConfiguration struct {
 	StockMachineDeploymentSpecApplyConfiguration `json:",inline"`
-	// Number of machines to keep in reserve, beyond spec.replicas: ready and empty, with a
-	// NoSchedule taint until workload needs them. When replicas is raised, a reserve machine takes
-	// workload at once, and a new one is created to replace it. If unset, the MachineDeployment has
-	// no reserve of its own. 0 states this explicitly and ends a reserve, and so does removing the
-	// field. If a write removes reserveWitness, too, it came from a client that knows neither field,
-	// and both are restored. The minimum is 0. If the annotation evenkeel.machine.sapcloud.io/bounds sets a maximum, replicas and excess
-	// together do not exceed it: the excess is reduced. If bounds or a pool define the excess, this
-	// field shows the result.
+	// Number of machines to keep in reserve beyond spec.replicas: ready and empty, with a NoSchedule
+	// taint until workload needs them. When replicas is raised, a reserve machine takes workload at
+	// once, and a new one replaces it. Minimum 0. If 0 or unset, the MachineDeployment has no reserve
+	// of its own. A write that removes reserveWitness, too, comes from a client that knows neither
+	// field, and both are restored. If the annotation evenkeel.machine.sapcloud.io/bounds sets a
+	// maximum, the excess is reduced so that replicas and excess do not exceed it. If bounds or a pool
+	// define the excess, this field shows the result.
 	ExcessReplicas *int32 `json:"excessReplicas,omitempty"`
-	// Written by Evenkeel while excessReplicas is above 0, and not meant for other clients. A write
-	// that removes excessReplicas alone comes from a client that knows the field, and means 0. A
-	// write that removes both comes from a client that knows neither of them, and means nothing.
+	// Written by Evenkeel while excessReplicas is above 0; do not write it. It shows which clients
+	// know excessReplicas: a write that removes only excessReplicas means 0, and one that removes both
+	// is undone.
 	ReserveWitness *bool `json:"reserveWitness,omitempty"`
 }
 

@@ -16,10 +16,10 @@ type MachineDeploymentStatusApplyConfiguration struct {
 	StockMachineDeploymentStatusApplyConfiguration `json:",inline"`
 	// Number of machines in reserve, including those that are not ready yet.
 	ExcessReplicas *int32 `json:"excessReplicas,omitempty"`
-	// Number of ready machines in reserve, which workload can use at once.
+	// Number of reserve machines that workload can use at once.
 	ReadyExcessReplicas *int32 `json:"readyExcessReplicas,omitempty"`
-	// Selector of the machines, as the scale subresource shows it: HorizontalPodAutoscaler requires
-	// one. Set with the first reserve, and kept.
+	// Selector of the machines for the scale subresource, which HorizontalPodAutoscaler requires. Set
+	// with the first reserve, and kept.
 	Selector *string `json:"selector,omitempty"`
 }
 
