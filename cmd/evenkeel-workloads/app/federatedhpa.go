@@ -46,22 +46,22 @@ type FederatedOptions struct {
 func (o *FederatedOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "federation-namespace", "", "Namespace of the FederatedHorizontalPodAutoscalers to manage, in the hub and in clusters. Default: all namespaces.")
 	flags.StringVar(&o.Registry, "federation-registry", federatedhpa.SecretRegistry, "Source of the clusters: "+federatedhpa.SecretRegistry+" (Secrets with the label "+federatedhpa.SecretLabel+"=true) or "+federatedhpa.ProfileRegistry+" (multicluster.x-k8s.io).")
-	flags.StringVar(&o.Providers, "clusterprofile-provider-file", "", "File (JSON or YAML) with the programs that return credentials, by the names of access providers of ClusterProfiles. Default: only Secrets give access.")
+	flags.StringVar(&o.Providers, "clusterprofile-provider-file", "", "File (JSON or YAML) with the programs that return credentials, by the names of the access providers of ClusterProfiles. Default: credentials come only from Secrets.")
 	flags.StringVar(&o.Clusters, "federation-clusters-namespace", "", "Namespace of the clusters' Secrets or ClusterProfiles. Default: --namespace.")
-	flags.IntVar(&o.MaxClusters, "federation-max-clusters", 1000, "Largest number of clusters that are watched. Further clusters count as unreachable, with the reason.")
-	flags.StringSliceVar(&o.Allowed, "federation-allow-in-kubeconfigs", nil, "What the clusters' kubeconfigs may contain beyond a verified connection to their server: "+strings.Join([]string{federatedhpa.AllowHTTP, federatedhpa.AllowInsecure, federatedhpa.AllowProxy}, ", ")+". Default: none.")
+	flags.IntVar(&o.MaxClusters, "federation-max-clusters", 1000, "Largest number of clusters to watch. Further clusters count as unreachable.")
+	flags.StringSliceVar(&o.Allowed, "federation-allow-in-kubeconfigs", nil, "What the kubeconfigs of clusters may contain that weakens or redirects the connection: "+strings.Join([]string{federatedhpa.AllowHTTP, federatedhpa.AllowInsecure, federatedhpa.AllowProxy}, ", ")+". Default: none.")
 	flags.DurationVar(&o.ProbePeriod, "federation-probe-period", 10*time.Second, "Time between two probes of a cluster. After two probes without an answer, it counts as unreachable.")
-	flags.DurationVar(&o.RequestTimeout, "federation-request-timeout", 10*time.Second, "How long a probe waits for an answer.")
+	flags.DurationVar(&o.RequestTimeout, "federation-request-timeout", 10*time.Second, "How long a probe of a cluster waits for an answer.")
 }
 
 func (o *FederatedOptions) validate() error {
 	switch {
 	case o.MaxClusters < 1:
-		return fmt.Errorf("--federation-max-clusters: %d is below 1", o.MaxClusters)
+		return fmt.Errorf("--federation-max-clusters: %d is invalid: use 1 or more", o.MaxClusters)
 	case !slices.Contains([]string{federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry}, o.Registry):
-		return fmt.Errorf("--federation-registry: %q is neither %s nor %s", o.Registry, federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry)
+		return fmt.Errorf("--federation-registry: %q is invalid: use %s or %s", o.Registry, federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry)
 	case o.ProbePeriod < 100*time.Millisecond, o.RequestTimeout < 100*time.Millisecond:
-		return fmt.Errorf("--federation-probe-period, --federation-request-timeout: below 100ms")
+		return fmt.Errorf("--federation-probe-period, --federation-request-timeout: use at least 100ms")
 	case o.Providers != "" && o.Registry != federatedhpa.ProfileRegistry:
 		return fmt.Errorf("--clusterprofile-provider-file needs --federation-registry=%s", federatedhpa.ProfileRegistry)
 	}

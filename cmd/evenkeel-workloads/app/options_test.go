@@ -33,13 +33,13 @@ var _ = Describe("Options", func() {
 		Entry("the second of two mistakes", "--namespace", "--controllers=mcm", "--namespace="),
 		Entry("a lease shorter than its renewal", "--leader-elect-lease-duration", "--leader-elect-lease-duration=5s"),
 		Entry("half a certificate", "belong together", "--secure-metrics-address=127.0.0.1:1", "--secure-metrics-key-file=a"),
-		Entry("no clusters", "below 1", "--federation-max-clusters=0"),
+		Entry("no clusters", "use 1 or more", "--federation-max-clusters=0"),
 		Entry("leave for what is not known", `"exec" is unknown`, "--federation-allow-in-kubeconfigs=http,exec"),
-		Entry("no such registry", "neither secrets nor clusterprofiles", "--federation-registry=karmada"),
+		Entry("no such registry", "use secrets or clusterprofiles", "--federation-registry=karmada"),
 		Entry("programs for what is no profile", "needs --federation-registry=clusterprofiles", "--clusterprofile-provider-file=/dev/null"),
 		Entry("no file of programs", "no such file", "--federation-registry=clusterprofiles", "--clusterprofile-provider-file=/nowhere"),
 		Entry("a file of something else", "read providers", "--federation-registry=clusterprofiles", "--clusterprofile-provider-file=federatedhpa.go"),
-		Entry("no time to answer", "below 100ms", "--federation-request-timeout=0s"),
+		Entry("no time to answer", "use at least 100ms", "--federation-request-timeout=0s"),
 	)
 
 	DescribeTable("name the lease",

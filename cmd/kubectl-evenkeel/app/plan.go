@@ -361,7 +361,7 @@ func (f *fleetOptions) complete() error {
 	}
 	switch {
 	case !slices.Contains([]string{federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry}, f.registry):
-		return fmt.Errorf("--federation-registry: %q is neither %s nor %s", f.registry, federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry)
+		return fmt.Errorf("--federation-registry: %q is invalid: use %s or %s", f.registry, federatedhpa.SecretRegistry, federatedhpa.ProfileRegistry)
 	case f.providers == "":
 		return nil
 	case f.registry != federatedhpa.ProfileRegistry:

@@ -384,7 +384,7 @@ var _ = Describe("plan with clusters of ClusterProfiles", func() {
 			_, err := newScene(everything).answer("", append([]string{"plan"}, args...)...)
 			Expect(err).To(MatchError(ContainSubstring(says)))
 		},
-		Entry("a registry that is none", `--federation-registry: "files" is neither secrets nor clusterprofiles`, "--federation-registry=files"),
+		Entry("a registry that is none", `--federation-registry: "files" is invalid: use secrets or clusterprofiles`, "--federation-registry=files"),
 		Entry("programs for a registry that has no use for them", "--clusterprofile-provider-file needs --federation-registry=clusterprofiles", "--clusterprofile-provider-file=a"),
 		Entry("a file that is not there", "--clusterprofile-provider-file: open nowhere", "--federation-registry=clusterprofiles", "--clusterprofile-provider-file=nowhere"),
 		Entry("a file of something else", "--clusterprofile-provider-file: read providers", "--federation-registry=clusterprofiles", "--clusterprofile-provider-file=plan_test.go"),

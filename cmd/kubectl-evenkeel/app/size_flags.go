@@ -152,7 +152,7 @@ func (z *sizeOptions) setup(pool size.Pool) (s sizing.Setup, err error) {
 		Release: z.releaseTime, Boot: z.boot, BootPatience: z.bootReserve, SurplusPatience: z.surplus,
 	}
 	if z.bootReserve < 0 {
-		return s, errors.New("--reserve-boot-patience must not be negative")
+		return s, errors.New("--reserve-boot-patience: use a duration, or 0 for no limit")
 	}
 	if z.autoscaler {
 		s.Autoscaler = &sizing.Autoscaler{Up: z.scanInterval, Down: z.unneeded}

@@ -212,7 +212,7 @@ var _ = Describe("Size", func() {
 		Entry(nil, `--start "soon"`, pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--start", "soon"),
 		Entry(nil, "the time from 2026-03-02T08:00:00Z to 2026-03-02T07:00:00Z is empty", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--end", "2026-03-02 07:00"),
 		Entry(nil, "percentile 100: write a number above 0 and below 100", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "--percentile", "100"),
-		Entry(nil, "--reserve-boot-patience must not be negative", pods, "-f", "-", "--reserve-boot-patience", "-1m"),
+		Entry(nil, "--reserve-boot-patience: use a duration, or 0 for no limit", pods, "-f", "-", "--reserve-boot-patience", "-1m"),
 		Entry(nil, "--price must not be negative", pods, "-f", "-", "--price", "-1"),
 		Entry(nil, "--current -1 is invalid", pods, "-f", "-", "--current", "-1"),
 		Entry(nil, "the MachineDeployment is missing: name it, or set --worker-pool", pods, "-f", "-", "--machine", "cpu=4,memory=1Gi", "--boot-time", "2m", "-o", "reserve"),

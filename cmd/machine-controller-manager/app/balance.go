@@ -38,13 +38,13 @@ type BalanceOptions struct {
 
 func (o *BalanceOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Enabled, "balance-similar-node-groups", true,
-		"Keep similar MachineDeployments of different zones even if their annotation or --balance-mode requests it. If false, replicas are not changed, whatever the annotations say, and instant release does not prefer the smallest of them; the excess of pools is still spread.")
+		"Balance similar MachineDeployments of different zones if their annotation or --balance-mode requests it. If false, annotations have no effect on replicas, and instant release does not prefer the smallest MachineDeployment; the excess of pools is still spread.")
 	flags.StringVar(&o.Mode, "balance-mode", string(v1alpha1.BalanceOff),
-		"Mode of MachineDeployments without the annotation "+v1alpha1.BalanceAnnotation+": Off, ScaleUp (growth is split) or Continuous (uneven replicas are evened out too).")
+		"Mode of MachineDeployments without the annotation "+v1alpha1.BalanceAnnotation+": Off, ScaleUp (split growth over zones) or Continuous (move replicas between zones, too).")
 	flags.DurationVar(&o.BootPatience, "balance-boot-patience", 10*time.Minute,
-		"How long a machine may take to become ready. After that, its zone counts as one that cannot create machines. 0 means no limit.")
+		"How long a machine may take to become ready before its zone counts as failed and other zones get its growth. 0 means no limit.")
 	flags.StringSliceVar(&o.PoolLabels, "pool-label", []string{"worker.gardener.cloud/pool"},
-		"Label of MachineDeployments, or of their node templates, that names their pool. Repeatable; the first label that exists counts.")
+		"Label of MachineDeployments, or of their node templates, that names their pool. Repeatable; the first one that is set counts.")
 	flags.StringArrayVar(&o.Nodes, "nodes", nil,
 		"Bounds of a MachineDeployment that has none by annotation or by a Gardener Worker, as min:max:excess:namespace.name. The excess is optional and defaults to 0. Repeatable.")
 	o.Similar.AddFlags(flags)
@@ -56,7 +56,7 @@ func (o *BalanceOptions) validate(namespace string) error {
 		errs = append(errs, fmt.Errorf("--balance-mode: %w", err))
 	}
 	if o.BootPatience < 0 {
-		errs = append(errs, errors.New("--balance-boot-patience: must not be negative"))
+		errs = append(errs, errors.New("--balance-boot-patience: use a duration, or 0 for no limit"))
 	}
 	_, err := o.bounds(namespace)
 	return errors.Join(append(errs, err)...)

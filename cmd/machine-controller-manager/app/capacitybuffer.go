@@ -28,7 +28,7 @@ type BufferOptions struct {
 
 func (o *BufferOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.FillOnce, "capacity-buffer-fill-once", o.FillOnce,
-		"Serve CapacityBuffers with refillStrategy none, whose room is not replaced when pods take it. Experimental: Kubernetes has not decided about these fields, and they may change or go with any release.")
+		"Serve CapacityBuffers with refillStrategy none, whose room is not replaced when pods take it. Experimental: these fields may change or be removed in any release.")
 }
 
 // runBuffers keeps room for the chunks of CapacityBuffers, once there is one of Evenkeel's strategy

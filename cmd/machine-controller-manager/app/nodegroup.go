@@ -40,10 +40,10 @@ func (o *NodeGroupOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.TLS.CertFile, "autoscaler-tls-cert-file", "", "Certificate for cluster-autoscaler, in PEM format. Read again for each connection.")
 	flags.StringVar(&o.TLS.KeyFile, "autoscaler-tls-key-file", "", "Key of --autoscaler-tls-cert-file, in PEM format.")
 	flags.StringVar(&o.TLS.ClientCAFile, "autoscaler-tls-client-ca-file", "",
-		"CA certificates for clients. Every client with a certificate that one of them has signed can add and remove machines: use these CAs for nothing else.")
+		"CA certificates for clients. Every client with a certificate from one of these CAs can add and remove machines: use them for nothing else.")
 	flags.StringVar(&o.GPULabel, "autoscaler-gpu-label", nodegroup.DefaultGPULabel, "Label of Nodes with GPUs. A Node that has the label but no GPU yet counts as not ready.")
 	flags.StringToStringVar(&o.KubeReserved, "autoscaler-kube-reserved", nil,
-		"Resources that kubelets reserve, for example cpu=80m,memory=1Gi, for pools that have not had a Node yet. Default: an estimate by the size of the machine.")
+		"Resources that kubelets reserve, for pools that have not had a Node yet, for example cpu=80m,memory=1Gi. Default: an estimate from the machine size.")
 }
 
 func (o *NodeGroupOptions) validate(hasTarget bool) error {
@@ -58,7 +58,7 @@ func (o *NodeGroupOptions) validate(hasTarget bool) error {
 		err = errors.Join(err, fmt.Errorf("--autoscaler-listen-address, --autoscaler-tls-*: %w", wrong))
 	}
 	if !hasTarget {
-		err = errors.Join(err, errors.New("--autoscaler-listen-address needs a target cluster"))
+		err = errors.Join(err, errors.New("--autoscaler-listen-address needs a target cluster: set --target-kubeconfig"))
 	}
 	return err
 }

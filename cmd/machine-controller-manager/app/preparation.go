@@ -32,11 +32,11 @@ type PreparationOptions struct {
 }
 
 func (o *PreparationOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Image, "preparation-image", "registry.k8s.io/pause:3.10.1", "Image of the container that waits in pods that pull images on reserve machines. It must run without arguments as any user.")
-	flags.IntVar(&o.PerPool, "preparation-pulls", 10, "How many machines of a MachineDeployment may pull images at once.")
-	flags.IntVar(&o.PerRegistry, "preparation-pulls-per-registry", 20, "How many machines may pull images from one registry at once.")
-	flags.Int64Var(&o.Bytes, "preparation-bytes", 50<<30, "How large the images on a reserve machine may become until no further ones are pulled. 0 means no limit.")
-	flags.DurationVar(&o.Patience, "preparation-patience", 15*time.Minute, "How long the images of one preparation may take until the condition ReserveReady reports PreparationFailed.")
+	flags.StringVar(&o.Image, "preparation-image", "registry.k8s.io/pause:3.10.1", "Image of the pause container in pods that pull images on reserve machines. It must run without arguments and as any user.")
+	flags.IntVar(&o.PerPool, "preparation-pulls", 10, "How many machines of a MachineDeployment can pull images at the same time.")
+	flags.IntVar(&o.PerRegistry, "preparation-pulls-per-registry", 20, "How many machines can pull images from one registry at the same time.")
+	flags.Int64Var(&o.Bytes, "preparation-bytes", 50<<30, "Total bytes of images on a reserve machine from which no more are pulled. 0 means no limit.")
+	flags.DurationVar(&o.Patience, "preparation-patience", 15*time.Minute, "How long pulling the images of one preparation may take before the condition ReserveReady reports PreparationFailed.")
 }
 
 func (o *PreparationOptions) validate() error {
@@ -75,7 +75,7 @@ func (p *process) runPreparation(ctx context.Context) error {
 	deployments := p.caches.machines.Deployments()
 	p.caches.machines.Start(ctx)
 	if left, err := preparation.Left(ctx, core.CoreV1()); err != nil {
-		klog.FromContext(ctx).Info("Cannot see whether pods are left that pulled images; they are deleted once a MachineDeployment asks for preparation", "err", err)
+		klog.FromContext(ctx).Info("Cannot check for remaining pods that pulled images. They are deleted once a MachineDeployment requests preparation", "err", err)
 	} else if !left {
 		first, found := context.WithCancel(ctx)
 		defer found()

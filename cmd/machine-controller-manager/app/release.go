@@ -39,17 +39,17 @@ type ReleaseOptions struct {
 
 func (o *ReleaseOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Enabled, "instant-release", true,
-		"Raise the replicas of MachineDeployments with bounds at once, up to max, for unschedulable pods that a reserve machine can hold. If false, only an autoscaler raises them.")
+		"Raise the replicas of MachineDeployments with bounds immediately, up to max, for unschedulable pods that fit a reserve machine. If false, only an autoscaler raises them.")
 	flags.StringSliceVar(&o.Schedulers, "release-schedulers", releaseplan.DefaultSchedulers(),
-		"Names of the schedulers whose pods get reserve machines. They must follow Kubernetes' own rules. Empty means every scheduler.")
-	flags.Int32Var(&o.Cutoff, "release-priority-cutoff", releaseplan.DefaultCutoff, "Pods with a lower priority get no machine, as with cluster-autoscaler's --expendable-pods-priority-cutoff.")
+		"Names of the schedulers whose pods get reserve machines. They must place pods as kube-scheduler does. Empty means every scheduler.")
+	flags.Int32Var(&o.Cutoff, "release-priority-cutoff", releaseplan.DefaultCutoff, "Pods with a lower priority get no reserve machine, as with cluster-autoscaler's --expendable-pods-priority-cutoff.")
 	flags.DurationVar(&o.Patience, "release-patience", releaseplan.DefaultPatience,
-		"How long a pod may wait although there is room for it. After that, only an autoscaler acts on it, because it has a requirement that this controller does not know.")
+		"How long a pod can wait although there is room for it. After that, it is left to the autoscaler, because it probably has a requirement that this controller does not know.")
 }
 
 func (o *ReleaseOptions) validate() error {
 	if o.Patience <= 0 {
-		return errors.New("--release-patience: must be above 0")
+		return errors.New("--release-patience: use a duration above 0")
 	}
 	return nil
 }

@@ -38,13 +38,13 @@ func (o *ReserveOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.TaintEffects, "reserve-taint-effects", []string{string(corev1.TaintEffectNoSchedule)},
 		"Effects of the taint that keeps workload away from reserve machines: NoSchedule, or NoSchedule,NoExecute.")
 	flags.DurationVar(&o.SurplusPatience, "surplus-patience", machinetaint.DefaultSurplusPatience,
-		"How long more machines than replicas may serve while none of them is empty, for example after a machine has recovered. After that, the emptiest machine is drained.")
+		"How long more machines than replicas can serve while none of them is empty, for example after a machine recovered. After that, the emptiest machine is drained.")
 	flags.DurationVar(&o.BootPatience, "reserve-boot-patience", machinetaint.DefaultBootPatience,
-		"How long a reserve machine may take to become ready. After that, the reserve continues without it and tries again later. Must be less than --machine-creation-timeout of the machine controller. 0 means no limit.")
+		"How long a reserve machine may take to become ready. After that, it is deleted, and the reserve tries again later. Must be less than --machine-creation-timeout of the machine controller. 0 means no limit.")
 	flags.StringVar(&o.Accounting, "reserve-accounting", settings.AccountingAuto,
 		"Where the reserve of a MachineDeployment without the annotation "+api.AccountingAnnotation+" is counted: additive, beyond spec.replicas; inclusive, within spec.replicas; auto, inclusive for MachineDeployments that a Gardener writes.")
 	flags.BoolVar(&o.Drain, "drain-reserve", false,
-		"Remove all reserves without affecting workload, and create none. A log line reports for each MachineDeployment that its reserve is gone; after the last one, you can return to stock machine-controller-manager.")
+		"Remove all reserves without affecting workload, and create none. The log reports each MachineDeployment whose reserve is gone. Once all are, you can return to stock machine-controller-manager.")
 }
 
 func (o *ReserveOptions) validate() error {
@@ -116,7 +116,7 @@ func (a *accounting) follow(ctx context.Context, changed func()) {
 		switch before := a.gardener.Load(); {
 		case !is && !apierrors.IsNotFound(err):
 			retry = answerRetry
-			klog.FromContext(ctx).V(2).Info("The control cluster does not say whether it is a Gardener's, and new reserves wait for that unless --reserve-accounting is set", "err", err)
+			klog.FromContext(ctx).V(2).Info("Cannot find out whether the control cluster has Gardener's kinds. New reserves wait for this unless --reserve-accounting is set", "err", err)
 		case before == nil || *before != is:
 			klog.FromContext(ctx).Info("Decided where reserves are counted by default", "gardener", is)
 			a.gardener.Store(&is)
