@@ -97,7 +97,7 @@ func (d *Driver) recordDeath(ctx context.Context, v VM) error {
 	records := d.Control.CoreV1().ConfigMaps(d.Namespace)
 	stored, err := records.Get(ctx, recordName(v.Name), metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("bury machine %s: %w", v.Name, err)
+		return fmt.Errorf("mark machine %s as dead: %w", v.Name, err)
 	}
 	updated, err := recordOf(v, d.Namespace)
 	if err != nil {
@@ -105,7 +105,7 @@ func (d *Driver) recordDeath(ctx context.Context, v VM) error {
 	}
 	stored.Data = updated.Data
 	if _, err := records.Update(ctx, stored, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("bury machine %s: %w", v.Name, err)
+		return fmt.Errorf("mark machine %s as dead: %w", v.Name, err)
 	}
 	d.fleet.put(v)
 	klog.FromContext(ctx).V(2).Info("Machine died", "machine", v.Name)

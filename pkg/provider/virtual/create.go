@@ -81,7 +81,7 @@ func (d *Driver) remember(ctx context.Context, v VM) (VM, error) {
 	}
 	v, err = FromRecord(config)
 	if err != nil {
-		return VM{}, refuse(codes.Internal, "delete the ConfigMap, it cannot be used: %w", err)
+		return VM{}, refuse(codes.Internal, "the ConfigMap cannot be used, delete it: %w", err)
 	}
 	return v, nil
 }

@@ -39,7 +39,7 @@ func (d *Driver) DeleteMachine(ctx context.Context, r *driver.DeleteMachineReque
 	}
 	err = d.Control.CoreV1().ConfigMaps(d.Namespace).Delete(ctx, recordName(name), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, refuseFor("forget machine "+name, err)
+		return nil, refuseFor("delete record of machine "+name, err)
 	}
 	d.fleet.remove(name)
 	klog.FromContext(ctx).V(2).Info("Deleted virtual machine", "machine", name)

@@ -118,9 +118,9 @@ var _ = Describe("The schema and its rules", func() {
 		Entry("an unknown policy", "minPolicy: Loose", "supported values"),
 		Entry("an unknown policy for clusters that leave", "leavePolicy: Forget", "supported values"),
 		Entry("lending without a time", "unreachable: {policy: ReleaseAfter}", "ReleaseAfter needs afterSeconds"),
-		Entry("a time without lending", "unreachable: {afterSeconds: 3}", "Hold does not have it"),
+		Entry("a time without lending", "unreachable: {afterSeconds: 3}", "Hold must not have it"),
 		Entry("a mode without its template", "placement: {mode: Template}", "Template needs a template"),
-		Entry("a template without its mode", strings.Replace(workload, "mode: Template, ", "", 1), "External does not have one"),
+		Entry("a template without its mode", strings.Replace(workload, "mode: Template, ", "", 1), "External must not have one"),
 		Entry("another workload's template", strings.Replace(workload, "{name: shop}", "{name: other}", 1), "the apiVersion, kind and name of scaleTargetRef"),
 		Entry("a target without a name", "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: ''}", "at least 1 chars long"),
 	)
