@@ -54,7 +54,7 @@ const (
 	SurplusServing Reason = reason.SurplusServing
 	// AwaitingDeletion: leaving machines take the room below max.
 	AwaitingDeletion Reason = reason.AwaitingDeletion
-	// RollingOut: the reserve changes its size after the rollout.
+	// RollingOut: the reserve has its size when the rollout ends.
 	RollingOut Reason = reason.RollingOut
 	// CannotBeMade: reserve machines could not be created. They are tried again.
 	CannotBeMade Reason = reason.CannotBeMade
@@ -142,7 +142,7 @@ func (r *round) message(t counts, reason Reason) string {
 		Protected:         "some are preserved, or have a deletion priority above the default",
 		Unhealthy:         "the other places are taken by machines in phase Unknown or Failed",
 		AwaitingDeletion:  "waiting for deletions to finish",
-		RollingOut:        "the reserve changes its size after the rollout",
+		RollingOut:        "the reserve has its size when the rollout ends",
 		RestoringReplicas: "a client marked a reserve machine for deletion, so replicas are being restored",
 	}[reason]
 }

@@ -54,7 +54,7 @@ var ReserveReady = Table{
 		Remedy: seeWhatBoots},
 	{Name: Refilling, Status: False, Passing: true, Meaning: "Fewer machines serve than `spec.replicas` requires. New machines serve first, and the reserve grows after that.", Remedy: seeWhatBoots},
 	{Name: Shrinking, Status: False, Passing: true, Meaning: "Surplus reserve machines are being deleted, or wait until no pod runs on them.", Remedy: seeWhatHangs},
-	{Name: RollingOut, Status: False, Passing: true, Meaning: "A rollout is in progress. The reserve changes its size after it.",
+	{Name: RollingOut, Status: False, Passing: true, Meaning: "A rollout is in progress, and the reserve has its size when it ends.",
 		Remedy: "check what holds up the rollout: kubectl -n NAMESPACE describe machinedeployment NAME"},
 	{Name: AwaitingDeletion, Status: False, Passing: true, Meaning: "Machines that are being deleted still count against max, so new ones wait for them.", Remedy: seeWhatHangs},
 	{Name: SurplusServing, Status: False, Passing: true,
