@@ -40,7 +40,8 @@ func requestIs(ctx context.Context, name, condition string) func() bool {
 	}
 }
 
-// consume creates pods that use what was booked.
+// consume creates pods that use what was booked, one by one: while others wait, a pod can lose its nomination
+// when the Node of another one opens.
 func (p pool) consume(ctx context.Context, request string, pods int) {
 	GinkgoHelper()
 	for i := range pods {
@@ -48,6 +49,7 @@ func (p pool) consume(ctx context.Context, request string, pods int) {
 			Name: fmt.Sprintf("%s-%d", request, i), Labels: map[string]string{"request": request}, Annotations: map[string]string{provisioningv1.ConsumeAnnotation: request},
 		}, Spec: wholeMachine(p.name)}
 		Expect(kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})).NotTo(BeNil())
+		Eventually(func() []string { return consumers(ctx, request) }).WithContext(ctx).Should(HaveLen(i + 1))
 	}
 	DeferCleanup(func(ctx context.Context) {
 		Expect(kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "request=" + request})).To(Succeed())
@@ -83,7 +85,6 @@ var _ = Describe("A ProvisioningRequest", Label("ours"), func() {
 
 		By("its own pods")
 		p.consume(ctx, "job-booked", 2)
-		Eventually(func() []string { return consumers(ctx, "job-booked") }).Should(HaveLen(2))
 		Expect(before).To(ContainElements(consumers(ctx, "job-booked")))
 		Eventually(func() (map[string]string, error) { return p.owners(ctx) }).Should(BeEmpty())
 		Expect(p.replicas(ctx)).To(Equal(4))
