@@ -24,6 +24,7 @@ help: ## Show this list
 .PHONY: demo
 demo: ## Play a three-minute story: reserve, rollout, burst of pods, outage. Starts a cluster if necessary
 	@./hack/preflight.sh
+	@[ -x .local/bin/evenkeel-localcluster ] || cat hack/demo/recording.txt
 	@$(UP) up -brief
 	@go run ./hack/demo
 

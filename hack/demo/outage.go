@@ -52,7 +52,7 @@ func (s *stage) outage(ctx context.Context) error {
 	}
 	after, err := s.countMachines(ctx)
 	if err == nil && after.readySpare < after.spare {
-		fmt.Println("\nThe reserve is not complete yet: some of its machines may still stand in for those that did not respond, and failed creations are retried.")
+		fmt.Println("\nThe reserve is not complete yet: some of its machines may still serve in place of those that did not respond, and failed creations are retried.")
 	}
 	return err
 }
