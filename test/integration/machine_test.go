@@ -117,7 +117,7 @@ var _ = Describe("MachineDeployment", func() {
 		Eventually(func() (string, error) {
 			explained, err := kubectl("", "explain", "machinedeployment.spec.excessReplicas")
 			return strings.Join(strings.Fields(explained), " "), err
-		}).Should(And(ContainSubstring("Number of machines to keep in reserve"), ContainSubstring("The minimum is 0")))
+		}).Should(And(ContainSubstring("Number of machines to keep in reserve"), ContainSubstring("Minimum 0")))
 		md := deployment("printed")
 		md.Spec.ExcessReplicas = ptr.To[int32](2)
 		create(ctx, md)
