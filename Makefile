@@ -77,7 +77,7 @@ test: ## Run all short tests: the next three targets, in parallel
 	@go run ./test/parts test-units test-clusters test-e2e
 
 # Packages whose tests depend on the real clock. Most of them start processes.
-ON_CLOCK = ./test/localcluster ./cmd/machine-controller/app ./test/install ./test/integration/... ./cmd/machine-controller-manager/app ./cmd/evenkeel-workloads/app \
+ON_CLOCK = ./test/localcluster ./cmd/machine-controller/app ./cmd/machine-controller-manager ./cmd/evenkeel-workloads ./test/install ./test/integration/... ./cmd/machine-controller-manager/app ./cmd/evenkeel-workloads/app \
 	./cmd/kubectl-evenkeel/app ./internal/plugin/page ./internal/daemon ./pkg/provider/nodegroup ./test/parts
 # Packages that targets of their own run.
 APART = ./test/bench/... ./test/conformance ./test/docs ./test/e2e/... ./test/ui/...
