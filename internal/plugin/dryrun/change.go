@@ -228,7 +228,7 @@ func change[T any, P object[T]](objects []P, c Change, door Validator, now time.
 		objects[at] = after
 		return objects, nil
 	}
-	after.SetUID(types.UID("forecast-" + c.Name))
+	after.SetUID(types.UID("forecast-" + keyOf(after)))
 	after.SetCreationTimestamp(metav1.NewTime(now)) // quotas are shared out by age
 	after.SetGeneration(1)
 	return append(objects, after), nil

@@ -3,6 +3,7 @@
 package dryrun_test
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -216,3 +217,22 @@ var _ = DescribeTable("A forecast of all namespaces is that of each, whatever ha
 	Entry("Balancers, workloads and pods of the same names", balanced(2, 2, 9), balanced(4, 1, 3)),
 	Entry("one that is drained", pooled(3, 2, 3), pooled(3, 2, 3, func(d *api.MachineDeployment) { d.Annotations[api.DrainReserveAnnotation] = "true" })),
 )
+
+var _ = It("New MachineDeployments of the same name in two namespaces have machines of their own", func() {
+	whole := func(namespace string, replicas int) string {
+		return fmt.Sprintf(`apiVersion: machine.sapcloud.io/v1alpha1
+kind: MachineDeployment
+metadata: {name: new, namespace: %s}
+spec:
+  replicas: %d
+  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
+  selector: {matchLabels: {name: new}}
+  template: {metadata: {labels: {name: new}}, spec: {class: {kind: MachineClass, name: %s}}}
+`, namespace, replicas, fixture.Class)
+	}
+	f, text := told(*stringAt(), whole(fixture.Namespace, 2)+"---\n"+whole(elsewhere, 3))
+	Expect(f.End.Rest).To(BeTrue())
+	Expect(f.End.Pools).To(HaveLen(2))
+	Expect(short(f.End.Pools[0])).To(Equal("R2 A0 serve  reserve  leave  new 2+0"), text)
+	Expect(short(f.End.Pools[1])).To(Equal("R3 A0 serve  reserve  leave  new 3+0"), text)
+})
