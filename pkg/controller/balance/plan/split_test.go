@@ -131,6 +131,20 @@ var _ = Describe("A member that was asked to grow", func() {
 		}
 	})
 
+	It("gives to a hundred others at most in one move, and to the rest in the next", func() {
+		var members []Member
+		for i := range 103 {
+			members = append(members, NewMember(fmt.Sprintf("z%03d", i), 1, ScaleUp, Applied(1)))
+		}
+		w := newWorld(members...)
+		w.ask("z000", 3*103-102)
+		move, err := v1alpha1.ParseMove(of(New(w.View), "z000").Write.Annotations[v1alpha1.MoveAnnotation])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(move.To).To(HaveLen(100))
+		w.settle()
+		Expect(w.replicas()).To(Equal("3" + strings.Repeat("/3", 102)))
+	})
+
 	It("has nothing split that is lowered", func() {
 		w := newWorld(zones(ScaleUp, 4, 4, 4)...)
 		w.ask("a", 1)
