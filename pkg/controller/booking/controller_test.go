@@ -306,6 +306,41 @@ var _ = Describe("The controller", func() {
 	})
 })
 
+var _ = Describe("Between a write of the controller and its event", func() {
+	It("a request keeps the machines that were booked for it, though an older one could be served with them", func() {
+		play(func(c *cluster) {
+			c.pool("a", 2)
+			c.Start("booking", controller)
+			c.settle()
+			c.request("q", 3, forAnHour)
+			time.Sleep(time.Minute)
+			c.Lag("provisioningrequests", sim.Constantly(5*time.Minute), "booking")
+			c.request("r", 2, forAnHour)
+			time.Sleep(6 * time.Minute)
+			Expect(c.states()).To(Equal("q= r=Provisioned"))
+			c.spare("a", 3)
+			time.Sleep(time.Minute)
+			Expect(c.booked()).To(Equal("a: r=2"))
+		})
+	})
+
+	It("the next request is booked beside what that write has booked", func() {
+		play(func(c *cluster) {
+			c.pool("a", 3)
+			c.Start("booking", controller)
+			c.settle()
+			c.request("q", 1, forAnHour)
+			time.Sleep(time.Minute)
+			c.Lag("reserves", sim.Constantly(5*time.Minute), "booking", "reserves") // nor does another controller write its status
+			for _, name := range []string{"r", "s"} {
+				c.request(name, 1, forAnHour)
+				time.Sleep(time.Minute)
+			}
+			Expect(world.Stored[autoscaling.Reserve](c, reserveGVR, ns, plan.ReserveName("a")).Spec.Replicas).To(BeEquivalentTo(3))
+		})
+	})
+})
+
 var _ = Describe("Storms", func() {
 	It("book each machine once, each request as a whole, and nothing at the end", func() {
 		storm.Seeds(suite, 10, func(seed uint64) {
