@@ -123,6 +123,50 @@ var _ = Describe("A machine whose release has begun, and that keeps its mark", f
 		})
 	})
 
+	It("is not deleted where its Node may have been opened while it was read because of an earlier write (I3)", func() {
+		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
+			time.Sleep(2 * time.Minute) // no request of an earlier process is under way
+			a.AfterWrite(func(w sim.Write) error {
+				if w.User == controllerUser && w.Resource == "nodes" {
+					return answerLost
+				}
+				return nil
+			})
+			reads := 0
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				switch {
+				case r.User != controllerUser:
+				case r.Resource == "nodes" && r.Verb == "get":
+					if reads++; reads == 1 {
+						return 0, 20 * time.Second
+					}
+					return 0, 6 * time.Second
+				case r.Resource == "machines" && r.Verb == "delete":
+					return 4 * time.Second, 0
+				}
+				return 0, 0
+			})
+			_, err := a.core.CoreV1().Nodes().Patch(context.Background(), "c", types.MergePatchType, []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(2 * time.Second)
+			Expect(a.closed("c")).To(BeTrue(), "and it is being read, as that was not answered")
+			a.Hold("nodes", controllerUser)
+			a.patch(`{"spec":{"replicas":3}}`)
+			time.Sleep(8 * time.Second)
+			Expect(a.closed("c")).To(BeFalse())
+			Expect(a.isMarked("c")).To(BeTrue())
+			a.patch(`{"spec":{"replicas":2,"excessReplicas":0}}`)
+			time.Sleep(12500 * time.Millisecond)
+			a.occupies("c", fixture.Namespace)
+			time.Sleep(time.Minute)
+			a.exists("c")
+			a.Release("nodes", controllerUser)
+			time.Sleep(time.Minute)
+			Expect(a.isMarked("c")).To(BeFalse())
+			Expect(a.closed("c")).To(BeFalse())
+		})
+	})
+
 	It("is not opened while it is being read whether an earlier request has deleted it", func() {
 		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
 			a.wrote(0)
