@@ -350,6 +350,42 @@ var _ = Describe("With late watches, law 2 and 3:", func() {
 		})
 	})
 
+	It("no other machine is deleted where the answer to a deletion is lost, and the machine cannot be read until another one seems to be due", func() {
+		play(func(c *cluster) {
+			c.create("s", 3)
+			c.settle()
+			old := c.machinesOf("s")
+			isDeletion := func(r sim.Request) bool { return r.Verb == "delete" && r.Resource == "machines" && r.User == name }
+			lost := false
+			c.AfterWrite(func(w sim.Write) error {
+				if isDeletion(w.Request) && !lost {
+					lost = true
+					return apierrors.NewTimeoutError("no answer", 0)
+				}
+				return nil
+			})
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if isDeletion(r) {
+					after = 100 * time.Millisecond
+				}
+				return 0, after
+			})
+			c.Lag("machines", sim.Constantly(5*time.Second), name)
+			world.Patch(c.machines(), old[1].Name, first)
+			time.Sleep(2 * time.Second)
+			c.scale("s", 2)
+			time.Sleep(50 * time.Millisecond)
+			Expect(lost).To(BeTrue())
+			for _, t := range []sim.Trouble{{Reads: 1, Only: []sim.Answer{sim.Failed}}, {}} {
+				c.Trouble("machines", t, name)
+				c.Trouble("machinesets", t, name)
+				time.Sleep(2900 * time.Millisecond)
+			}
+			c.settle()
+			Expect(c.machinesOf("s")).To(HaveExactElements(HaveField("Name", old[1].Name), HaveField("Name", old[2].Name)))
+		})
+	})
+
 	It("a machine is not released for labels that it has again", func() {
 		play(func(c *cluster) {
 			c.create("s", 2)
