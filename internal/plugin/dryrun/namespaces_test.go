@@ -198,6 +198,14 @@ func pooled(serving, reserve int, replicas int32, change ...func(*api.MachineDep
 	}
 }
 
+// orphaned has a pool of a MachineDeployment that is made now, and of a MachineSet that it has yet to adopt.
+func orphaned() *Objects {
+	GinkgoHelper()
+	o := pooled(2, 0, 2, func(d *api.MachineDeployment) { d.CreationTimestamp = metav1.NewTime(noon) })()
+	o.Sets[0].OwnerReferences = nil
+	return o
+}
+
 var _ = DescribeTable("A forecast of all namespaces is that of each, whatever has the same names elsewhere",
 	func(newHere, newThere func() *Objects) {
 		here, there := newHere(), move(newThere())
@@ -215,6 +223,7 @@ var _ = DescribeTable("A forecast of all namespaces is that of each, whatever ha
 	Entry("bounds of Workers of the same name", gardened(4), gardened(7)),
 	Entry("Reserves of the same name", wishing(nil, "{"+everyZone+", replicas: 2}"), wishing(map[string]int{"z1": 2}, "{pools: {names: [z2]}, replicas: 3}")),
 	Entry("Balancers, workloads and pods of the same names", balanced(2, 2, 9), balanced(4, 1, 3)),
+	Entry("a MachineSet to adopt, beside an older MachineDeployment that would have it", orphaned, pooled(3, 0, 3)),
 	Entry("one that is drained", pooled(3, 2, 3), pooled(3, 2, 3, func(d *api.MachineDeployment) { d.Annotations[api.DrainReserveAnnotation] = "true" })),
 )
 

@@ -93,6 +93,17 @@ var _ = Describe("Free room on machines that serve (law 14)", func() {
 		Expect(plan.New(v).Decisions[0].After(v.Now.Add(time.Hour)).Status).To(Equal(v.Buffers[0].Object.Status), "law 9")
 	})
 
+	It("is remembered for each of two buffers of the same name", func() {
+		other := Chunks("b", 1, "cpu=3", sharing("true"), func(b *plan.Buffer) { b.Object.Namespace = "zoo" })
+		v := view([]int{2}, Chunks("b", 2, "cpu=1", sharing("true")), other)
+		v.Free = plan.New(v).Free
+		free := map[string]int{}
+		for _, d := range plan.New(v).Decisions {
+			free[d.Buffer.Namespace] = d.Free
+		}
+		Expect(free).To(Equal(map[string]int{Shop: 2, "zoo": 0}))
+	})
+
 	It("holds more chunks at once if a buffer asks for more", func() {
 		v := After(view([]int{4}, Chunks("b", 1, "cpu=1", sharing("true"))))
 		*v.Buffers[0].Object.Spec.Replicas = 4
