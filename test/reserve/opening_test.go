@@ -193,6 +193,41 @@ var _ = Describe("A machine whose release has begun, and that keeps its mark", f
 		})
 	})
 
+	It("is not opened where it was deleted while its Node was read", func() {
+		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
+			time.Sleep(2 * time.Minute) // no request of an earlier process is under way
+			a.AfterWrite(func(w sim.Write) error {
+				if w.User == controllerUser && w.Resource == "nodes" {
+					return answerLost
+				}
+				return nil
+			})
+			reads := 0
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == controllerUser && r.Resource == "nodes" && r.Verb == "get" {
+					if reads++; reads == 1 {
+						return 0, 3 * time.Second
+					}
+					return 0, 10 * time.Second
+				}
+				return 0, 0
+			})
+			_, err := a.core.CoreV1().Nodes().Patch(context.Background(), "c", types.MergePatchType, []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(time.Second)
+			Expect(a.closed("c")).To(BeTrue(), "and it is being read, as that was not answered")
+			a.Hold("machines", controllerUser)
+			a.patch(`{"spec":{"replicas":3}}`)
+			time.Sleep(time.Second)
+			a.patch(`{"spec":{"replicas":2,"excessReplicas":0}}`)
+			time.Sleep(5 * time.Second)
+			_, err = a.stock.MachineV1alpha1().Machines(fixture.Namespace).Get(context.Background(), "c", metav1.GetOptions{})
+			Expect(apierrors.IsNotFound(err)).To(BeTrue())
+			time.Sleep(time.Minute)
+			Expect(a.closed("c")).To(BeTrue())
+		})
+	})
+
 	It("is closed again where it is not needed any more and no pod came, and stays in reserve", func() {
 		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
 			allowed := a.opens(func(*alone) {})
