@@ -128,6 +128,7 @@ var _ = Describe("A change", func() {
 			Expect(err).To(MatchError(ContainSubstring("the " + resource + " of the cluster could not be read: no rights to list them")))
 		},
 		Entry(nil, "MachineDeployment", "machinedeployments"), Entry(nil, "Balancer", "balancers"), Entry(nil, "Reserve", "reserves"),
+		Entry(nil, "CapacityBuffer", "capacitybuffers"), Entry(nil, "CapacityBuffer", "reserves"), Entry(nil, "CapacityBuffer", "nodes"), Entry(nil, "CapacityBuffer", "pods"),
 	)
 
 	It("is not held against a schema that could not be read, but against the grammar", func() {

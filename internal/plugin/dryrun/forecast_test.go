@@ -137,6 +137,15 @@ var _ = Describe("A forecast", func() {
 		Expect(text).To(ContainSubstring("devices.gpu: resourceslices could not be read: no rights to list them"))
 	})
 
+	It("of bounds in devices leaves machines as they are where DeviceClasses are not known", func() {
+		o := stringAt()
+		pool(o, "p", 1, 0, bounds("0:9:devices.gpu=6"))
+		o.Slices, o.Unread = published("p-a", 4), map[string]string{"deviceclasses": "no rights to list them"}
+		f, text := told(*o, "")
+		Expect(short(f.End.Pools[0])).To(Equal("R1 A0 serve a reserve  leave  new 0+0"), text)
+		Expect(text).To(ContainSubstring("devices.gpu: deviceclasses could not be read: no rights to list them"))
+	})
+
 	It("of a Reserve and of a pool's excess in devices counts those of Nodes", func() {
 		o := stringAt()
 		pool(o, "p", 1, 0)

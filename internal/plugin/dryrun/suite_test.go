@@ -144,7 +144,7 @@ func told(o Objects, change string) (Forecast, string) {
 }
 
 func patched(kind, name, fields string) string {
-	version := map[string]string{"MachineDeployment": "machine.sapcloud.io/v1alpha1", "Balancer": "balancer.x-k8s.io/v1alpha1", "Reserve": "autoscaling.evenkeel.dev/v1alpha1"}[kind]
+	version := map[string]string{"MachineDeployment": "machine.sapcloud.io/v1alpha1", "Balancer": "balancer.x-k8s.io/v1alpha1", "Reserve": "autoscaling.evenkeel.dev/v1alpha1", "CapacityBuffer": "autoscaling.x-k8s.io/v1beta1"}[kind]
 	metadata := fmt.Sprintf("metadata: {name: %s}\n", name)
 	if strings.HasPrefix(fields, "metadata:") {
 		metadata = ""
