@@ -30,7 +30,12 @@ var rolloutGVR = schema.GroupVersionResource{Group: "example.com", Version: "v1"
 // rollout makes a workload of a custom kind, which runs pods with a label.
 func (c *cluster) rollout(name string, replicas int64) {
 	GinkgoHelper()
-	rollouts := dynamic.NewForConfigOrDie(storm.Target(c.ConfigFor("user"))).Resource(rolloutGVR).Namespace(Shop)
+	c.rolloutIn(Shop, name, replicas)
+}
+
+func (c *cluster) rolloutIn(namespace, name string, replicas int64) {
+	GinkgoHelper()
+	rollouts := dynamic.NewForConfigOrDie(storm.Target(c.ConfigFor("user"))).Resource(rolloutGVR).Namespace(namespace)
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Rollout", "metadata": map[string]any{"name": name}, "spec": map[string]any{"replicas": replicas},
 	}}
@@ -48,7 +53,7 @@ func (c *cluster) runs(app, name, requests string, change ...func(*corev1.Pod)) 
 	for _, f := range change {
 		f(p)
 	}
-	_, err := c.core.CoreV1().Pods(Shop).Create(context.Background(), p, metav1.CreateOptions{})
+	_, err := c.core.CoreV1().Pods(p.Namespace).Create(context.Background(), p, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
 
@@ -148,6 +153,26 @@ var _ = Describe("A workload of a kind that is not known", func() {
 		})
 	})
 
+	It("has chunks by its own scale, whatever another namespace has of the same name", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 20)
+			for namespace, replicas := range map[string]int64{Shop: 10, "another": 30} {
+				c.rolloutIn(namespace, "web", replicas)
+				c.runs("web", "p", "cpu=1", func(p *corev1.Pod) { p.Namespace = namespace })
+				b := ofRollout("b")
+				b.Namespace = namespace
+				world.Create(c.ours.CapacityBufferV1beta1().CapacityBuffers(namespace), b)
+			}
+			c.Start("buffers", controller)
+			Expect(c.Settle(2*time.Minute, time.Hour)).To(Succeed())
+			for namespace, chunks := range map[string]int{Shop: 2, "another": 6} {
+				Expect(Standing(world.Stored[v1beta1.CapacityBuffer](c, bufferGVR, namespace, "b"))).To(HavePrefix(fmt.Sprint(chunks, " ")), namespace)
+			}
+		})
+	})
+
 	It("is dedicated by the controller of its pods", func() {
 		storm.Bubble(suite, func() {
 			c := newCluster(sim.Options{Seed: 1})
@@ -163,6 +188,28 @@ var _ = Describe("A workload of a kind that is not known", func() {
 			c.Start("buffers", controller)
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 			Expect(c.Objects(reserveGVR)[0].GetAnnotations()).To(HaveKeyWithValue(v1beta1.DedicatedAnnotation, "shop/Rollout/web=1"))
+		})
+	})
+
+	It("is not known any longer once the right to read it is missing, and its machines stay", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 20)
+			c.rollout("web", 10)
+			c.runs("web", "p", "cpu=1")
+			c.create(ofRollout("b"))
+			c.Start("buffers", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			for _, at := range []struct {
+				trouble sim.Trouble
+				reason  string
+			}{{sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, reason.RightMissing}, {sim.Trouble{}, reason.AttributesSetSuccessfully}} {
+				c.Target.Trouble("rollouts", at.trouble, "buffers")
+				time.Sleep(2 * time.Minute)
+				Expect(c.why("b")).To(Equal(at.reason))
+				Expect(c.requested()).To(Equal("a=1"))
+			}
 		})
 	})
 
