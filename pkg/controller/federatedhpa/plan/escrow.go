@@ -55,8 +55,6 @@ func (p *Plan) orderBounds(r rules, now time.Time) {
 		}
 		to := Bounds{Max: s.Aim.Max}
 		switch {
-		case p.Starting && s.cluster.Local == nil && s.share() > 0: // others may count too little
-			to.Max = min(s.Aim.Max, max(1, s.runsLeft()))
 		case s.Aim.Max > s.share():
 			if to.Max = s.share() + raises[s.Name]; more && to.Max < s.Aim.Max {
 				to.Max = s.share() // one raise instead of several

@@ -237,15 +237,6 @@ var _ = Describe("Escrow", func() {
 		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..20"}))
 	})
 
-	It("creates an autoscaler that is gone with no more than runs there while another cluster may have it, because what that has does not count", func() {
-		lost := none("a")
-		lost.Workload.Known, lost.Workload.Exists, lost.Workload.Ours, lost.Workload.Requested = true, true, true, 1
-		v := remembers(view(Federated(1, 20), lost, has("b", 1, 18, 18, func(c *plan.Cluster) {
-			c.Alias, c.Doubtful, c.Fault = true, true, plan.Hold{Reason: "SameCluster"}
-		})), "a", outstanding(1, 3, ""))
-		Expect(orders(plan.New(v))).To(Equal([]string{"a 1..1"}))
-	})
-
 	It("waits a moment for all givers, and not for a slow one", func() {
 		v := view(Federated(3, 30), has("a", 1, 10, 10, wants(24)), has("b", 1, 3, 2), has("c", 1, 10, 2))
 		v.Clusters[2].InFlight, v.Clusters[2].Sent = &plan.Bounds{Min: 1, Max: 3}, noon.Add(-300*time.Millisecond)
