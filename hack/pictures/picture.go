@@ -63,7 +63,7 @@ type picture struct {
 
 // Render draws the picture that a text describes, as SVG.
 func Render(text string) ([]byte, error) {
-	p, err := read(text)
+	p, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func Render(text string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func read(text string) (*picture, error) {
+func parse(text string) (*picture, error) {
 	p := &picture{}
 	number := 0
 	for line := range strings.Lines(text) {
@@ -119,7 +119,7 @@ func (p *picture) add(verb string, a *arguments) {
 	case "box":
 		p.box(a)
 	case "machines":
-		for color, x, y, n := a.oneOf(colors), a.x(), a.number(), a.number(); n > 0; n, x = n-1, x+machine+gap {
+		for color, x, y, n := a.oneOf(colors), a.position(), a.number(), a.number(); n > 0; n, x = n-1, x+machine+gap {
 			p.rect(color, x, y, x+machine, y+machine)
 		}
 	case "line":
@@ -128,7 +128,7 @@ func (p *picture) add(verb string, a *arguments) {
 	case "arrow":
 		p.path("arrow", a.points())
 	case "text", "bold", "note":
-		align, x, y := a.oneOf(aligns), a.x(), a.number()
+		align, x, y := a.oneOf(aligns), a.position(), a.number()
 		p.lines(a, verb, align, x, y, a.remaining())
 	case "ticks":
 		p.ticks(a)
@@ -140,7 +140,7 @@ func (p *picture) add(verb string, a *arguments) {
 }
 
 func (p *picture) rect(color string, x1, y1, x2, y2 float64) {
-	fmt.Fprintf(&p.body, "<rect class=\"%s\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" rx=\"5\"/>\n", color, pixel(x1), pixel(y1), pixel(x2-x1), pixel(y2-y1))
+	fmt.Fprintf(&p.body, "<rect class=\"%s\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" rx=\"5\"/>\n", color, formatPixels(x1), formatPixels(y1), formatPixels(x2-x1), formatPixels(y2-y1))
 }
 
 func (p *picture) path(class, points string) {
@@ -148,7 +148,7 @@ func (p *picture) path(class, points string) {
 }
 
 func (p *picture) box(a *arguments) {
-	color, x1, y1, x2, y2 := a.oneOf(colors), a.x(), a.number(), a.x(), a.number()
+	color, x1, y1, x2, y2 := a.oneOf(colors), a.position(), a.number(), a.position(), a.number()
 	p.rect(color, x1, y1, x2, y2)
 	text := a.remaining()
 	if text == "" {
@@ -156,7 +156,7 @@ func (p *picture) box(a *arguments) {
 	}
 	first, others, more := strings.Cut(text, " / ")
 	for line := range strings.SplitSeq(text, " / ") {
-		if width(line) > x2-x1 {
+		if textWidth(line) > x2-x1 {
 			a.fail(fmt.Errorf("%q is wider than the box", line))
 		}
 	}
@@ -170,11 +170,11 @@ func (p *picture) box(a *arguments) {
 // lines writes lines of text, one below the other.
 func (p *picture) lines(a *arguments, class, align string, x, y float64, text string) {
 	for line := range strings.SplitSeq(text, " / ") {
-		left := x - width(line)*float64(slices.Index(aligns, align))/2
-		if left < 0 || left+width(line) > p.width {
+		left := x - textWidth(line)*float64(slices.Index(aligns, align))/2
+		if left < 0 || left+textWidth(line) > p.width {
 			a.fail(fmt.Errorf("%q is wider than the picture", line))
 		}
-		fmt.Fprintf(&p.body, "<text class=\"%s %s\" x=\"%s\" y=\"%s\">%s</text>\n", class, align, pixel(x), pixel(y), html.EscapeString(line))
+		fmt.Fprintf(&p.body, "<text class=\"%s %s\" x=\"%s\" y=\"%s\">%s</text>\n", class, align, formatPixels(x), formatPixels(y), html.EscapeString(line))
 		y += lineHeight
 	}
 }
@@ -183,7 +183,7 @@ func (p *picture) ticks(a *arguments) {
 	y1, y2 := a.number(), a.number()
 	for a.rest != "" && a.err == nil {
 		x, words := a.moment()
-		p.path("rule", fmt.Sprintf("%s %s V%s", pixel(x), pixel(y1), pixel(y2)))
+		p.path("rule", fmt.Sprintf("%s %s V%s", formatPixels(x), formatPixels(y1), formatPixels(y2)))
 		p.lines(a, "note", "middle", x, y2+lineHeight, words)
 	}
 }
@@ -197,12 +197,12 @@ func (p *picture) measured(a *arguments) {
 	for a.err == nil && !strings.HasPrefix(a.rest, ":") {
 		x, words := a.moment()
 		all = append(all, words)
-		fmt.Fprintf(&dots, "<circle class=\"%s\" cx=\"%s\" cy=\"%s\" r=\"6\"/>\n", color, pixel(x), pixel(line))
+		fmt.Fprintf(&dots, "<circle class=\"%s\" cx=\"%s\" cy=\"%s\" r=\"6\"/>\n", color, formatPixels(x), formatPixels(line))
 	}
 	p.times = append(p.times, all...)
 	p.lines(a, "text halo", "left", p.scale.x1, y, strings.TrimPrefix(a.remaining(), ": "))
 	p.lines(a, "bold halo", "right", p.scale.x2, y, strings.Join(all, " · "))
-	p.path("plain", fmt.Sprintf("%s %s H%s", pixel(p.scale.x1), pixel(line), pixel(p.scale.x2)))
+	p.path("plain", fmt.Sprintf("%s %s H%s", formatPixels(p.scale.x1), formatPixels(line), formatPixels(p.scale.x2)))
 	p.body.WriteString(dots.String())
 }
 
@@ -213,7 +213,7 @@ type scale struct {
 	t1, t2 time.Duration
 }
 
-func (s scale) x(t time.Duration) float64 {
+func (s scale) position(t time.Duration) float64 {
 	part := float64(t-s.t1) / float64(s.t2-s.t1)
 	if s.log {
 		part = math.Log(float64(t)/float64(s.t1)) / math.Log(float64(s.t2)/float64(s.t1))
@@ -271,13 +271,13 @@ func (a *arguments) time() time.Duration {
 func (a *arguments) moment() (x float64, words string) {
 	word := a.next()
 	number := strings.TrimRight(word, "ms")
-	return a.scale.x(a.time()), number + " " + word[len(number):]
+	return a.scale.position(a.time()), number + " " + word[len(number):]
 }
 
-// x reads a horizontal position: a number of pixels, or a time on the scale.
-func (a *arguments) x() float64 {
+// position reads a horizontal position: a number of pixels, or a time on the scale.
+func (a *arguments) position() float64 {
 	if strings.HasSuffix(a.next(), "s") {
-		return a.scale.x(a.time())
+		return a.scale.position(a.time())
 	}
 	return a.number()
 }
@@ -285,7 +285,7 @@ func (a *arguments) x() float64 {
 func (a *arguments) points() string {
 	var all []string
 	for a.rest != "" && a.err == nil {
-		all = append(all, pixel(a.x())+" "+pixel(a.number()))
+		all = append(all, formatPixels(a.position())+" "+formatPixels(a.number()))
 	}
 	if len(all) < 2 {
 		a.fail(errors.New("a line needs two points"))
@@ -293,7 +293,7 @@ func (a *arguments) points() string {
 	return strings.Join(all, " L")
 }
 
-// width is about how wide a line of text is at most.
-func width(line string) float64 { return letter * float64(len([]rune(line))) }
+// textWidth is about how wide a line of text is at most.
+func textWidth(line string) float64 { return letter * float64(len([]rune(line))) }
 
-func pixel(x float64) string { return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) }
+func formatPixels(x float64) string { return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) }

@@ -70,9 +70,9 @@ var _ = Describe("The pictures of the documents", func() {
 			Expect(err).NotTo(HaveOccurred())
 			svg, err := Render(string(text))
 			Expect(err).NotTo(HaveOccurred())
-			Expect(parse(string(svg))).To(Succeed())
+			Expect(readXML(string(svg))).To(Succeed())
 
-			p, err := read(string(text))
+			p, err := parse(string(text))
 			Expect(err).NotTo(HaveOccurred())
 			var pages strings.Builder
 			for _, source := range p.sources {
@@ -87,8 +87,8 @@ var _ = Describe("The pictures of the documents", func() {
 	}
 })
 
-// parse reads XML to its end.
-func parse(text string) error {
+// readXML reads XML to its end.
+func readXML(text string) error {
 	decoder := xml.NewDecoder(strings.NewReader(text))
 	for {
 		if _, err := decoder.Token(); errors.Is(err, io.EOF) {

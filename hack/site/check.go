@@ -19,8 +19,8 @@ var (
 	anchor    = regexp.MustCompile(`<[a-z0-9]+[^>]*?\s(?:id|name)="([^"]*)"`)
 )
 
-// read returns the files of a site. Only pages have a content.
-func read(site fs.FS) (map[string]string, error) {
+// readFiles returns the files of a site. Only pages have a content.
+func readFiles(site fs.FS) (map[string]string, error) {
 	files := map[string]string{}
 	err := fs.WalkDir(site, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

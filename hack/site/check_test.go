@@ -20,7 +20,7 @@ func TestCheck(t *testing.T) {
 		`<a href="/docs/b.html">b</a>`:            "index.html: there is no /docs/b.html",
 		`<script src="//example.com/a.js">`:       "index.html: loads //example.com/a.js",
 	} {
-		files, err := read(fstest.MapFS{
+		files, err := readFiles(fstest.MapFS{
 			"index.html":  {Data: []byte(`<h1 id="a">A</h1>` + link)},
 			"docs/b.html": {Data: []byte(`<h2 id="c">C</h2><a href="../index.html#a">a</a>`)},
 			"docs/d.svg":  {},

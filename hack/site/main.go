@@ -45,7 +45,7 @@ func run(root, out, repository string) error {
 	}); err != nil {
 		return fmt.Errorf("build: %w", err)
 	}
-	pages, err := read(os.DirFS(out))
+	pages, err := readFiles(os.DirFS(out))
 	if err != nil {
 		return err
 	}

@@ -57,11 +57,8 @@ func linksIn(text string) []string {
 // withoutBlocks returns a text without its blocks of code.
 func withoutBlocks(text string) string {
 	var prose strings.Builder
-	inBlock := false
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
-			inBlock = !inBlock
-		} else if !inBlock {
+	for line, inBlock := range linesOf(text) {
+		if !inBlock {
 			prose.WriteString(line)
 		}
 	}

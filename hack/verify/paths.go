@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io/fs"
+	"iter"
 	"maps"
 	"path"
 	"regexp"
@@ -94,20 +95,30 @@ func pathsIn(text string) []string {
 // codeIn returns the spans in backquotes and the lines of the blocks of code.
 func codeIn(text string) []string {
 	var code []string
-	inBlock := false
-	for line := range strings.Lines(text) {
-		switch {
-		case strings.HasPrefix(strings.TrimLeft(line, " "), "```"):
-			inBlock = !inBlock
-		case inBlock:
+	for line, inBlock := range linesOf(text) {
+		if inBlock {
 			code = append(code, line)
-		default:
-			for _, s := range span.FindAllString(line, -1) {
-				code = append(code, strings.Trim(s, "`"))
-			}
+			continue
+		}
+		for _, s := range span.FindAllString(line, -1) {
+			code = append(code, strings.Trim(s, "`"))
 		}
 	}
 	return code
+}
+
+// linesOf returns the lines of a page, and whether each is in a block of code.
+func linesOf(text string) iter.Seq2[string, bool] {
+	return func(yield func(string, bool) bool) {
+		inBlock := false
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
+				inBlock = !inBlock
+			} else if !yield(line, inBlock) {
+				return
+			}
+		}
+	}
 }
 
 // patterns returns what a path in a document can stand for, as patterns of [fs.Glob]: each alternative of its

@@ -249,11 +249,11 @@ func (p program) compile(ctx context.Context, root, linkFlags, target string, ou
 	if err != nil {
 		return fmt.Errorf("list packages: %w\n%s", err, bytes.TrimSpace(list))
 	}
-	progress.wait(strings.Fields(string(list)))
+	progress.setPackages(strings.Fields(string(list)))
 	cmd := newGoCommand(ctx, dir, "build", "-v", "-buildvcs=false", "-modfile="+p.modfile, "-ldflags="+linkFlags, "-o", target, pkg)
 	cmd.Stdout, cmd.Stderr = progress, progress
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%w\n%s", err, bytes.TrimSpace(progress.rest()))
+		return fmt.Errorf("%w\n%s", err, bytes.TrimSpace(progress.otherOutput()))
 	}
 	return nil
 }

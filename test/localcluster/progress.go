@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// progress reads what go build -v prints, and says how many of the packages are compiled.
+// progress reads the output of go build -v, and reports how many packages are compiled.
 type progress struct {
 	what  string
 	out   io.Writer
@@ -24,8 +24,8 @@ type progress struct {
 	part, other []byte
 }
 
-// wait sets what is to be compiled.
-func (p *progress) wait(packages []string) {
+// setPackages sets what is to be compiled.
+func (p *progress) setPackages(packages []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiting, p.all = map[string]bool{}, len(packages)
@@ -53,8 +53,8 @@ func (p *progress) Write(text []byte) (int, error) {
 	}
 }
 
-// rest returns what was printed beside the names of packages.
-func (p *progress) rest() []byte {
+// otherOutput returns what was printed beside the names of packages.
+func (p *progress) otherOutput() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append(p.other, p.part...)

@@ -15,13 +15,13 @@ var _ = Describe("The progress of a build", func() {
 	It("counts the packages that are compiled, and keeps what else is printed", func() {
 		p := &progress{what: "building it", start: time.Now()}
 		Expect(p.String()).To(Equal("building it ... 0s"))
-		p.wait([]string{"a", "b/c", "d"})
+		p.setPackages([]string{"a", "b/c", "d"})
 		Expect(p.String()).To(Equal("building it ... 0s, 0 of 3 packages"))
 		fmt.Fprint(p, "go: downloading a v1\na\nb")
 		Expect(p.String()).To(Equal("building it ... 0s, 1 of 3 packages"))
 		fmt.Fprint(p, "/c\n# d\n./d.go:1:1: undefined: x")
 		Expect(p.String()).To(Equal("building it ... 0s, 2 of 3 packages"))
-		Expect(string(p.rest())).To(Equal("go: downloading a v1\n# d\n./d.go:1:1: undefined: x"))
+		Expect(string(p.otherOutput())).To(Equal("go: downloading a v1\n# d\n./d.go:1:1: undefined: x"))
 		fmt.Fprint(p, "\nd\n")
 		Expect(p.String()).To(Equal("building it ... 0s, linking"))
 	})
