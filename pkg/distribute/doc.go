@@ -17,7 +17,7 @@
 //
 // Laws:
 //
-//	sum         the replicas add up to total + Deficit - Overflow, one of which is 0
+//	sum         the replicas add up to total + Deficit - Overflow; at least one of Deficit and Overflow is 0
 //	bounds      Min <= replicas <= Max, always
 //	house       one more in total gives one target one more and takes from none
 //	max-mono    a higher Max never costs that target a replica, nor gives another one more

@@ -5,8 +5,8 @@
 //
 // Laws:
 //
-//  1. A cron time has five fields, each of which is *, a number, a name, a range, a list, or one
-//     with a step. If both day fields are restricted, matching one is enough.
+//  1. A cron time has five fields: each is *, a number, a name, a range or a list, optionally with
+//     a step. If both day fields are restricted, matching one is enough.
 //  2. A local time that the clock skips occurs at the moment of the clock change.
 //  3. A local time that occurs twice counts the first time, or both times if every hour matches.
 //  4. A window with an end is active from the latest start until the next end; a start that
