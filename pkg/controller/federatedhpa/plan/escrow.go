@@ -55,13 +55,13 @@ func (p *Plan) orderBounds(r rules, now time.Time) {
 		}
 		to := Bounds{Max: s.Aim.Max}
 		switch {
+		case budget < 0 && s.Aim.Max > s.Confirmed.Max: // it counts already, but as too much
+			to.Max = min(s.share(), max(1, s.Confirmed.Max, min(s.runsLeft(), s.Aim.Max)))
 		case s.Aim.Max > s.share():
 			if to.Max = s.share() + raises[s.Name]; more && to.Max < s.Aim.Max {
 				to.Max = s.share() // one raise instead of several
 				p.Again = requeue.Sooner(p.Again, awhile)
 			}
-		case budget < 0 && s.Aim.Max > s.Confirmed.Max: // it counts already, but as too much
-			to.Max = max(1, s.Confirmed.Max, min(s.runsLeft(), s.Aim.Max))
 		}
 		if to.Min = min(s.Aim.Min, to.Max); to.Min < s.Confirmed.Min {
 			given := min(s.Confirmed.Min-to.Min, spare)

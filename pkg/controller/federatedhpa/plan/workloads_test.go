@@ -363,6 +363,7 @@ var _ = Describe("What a cluster that has left still runs", func() {
 		Entry("with no room for more", counting(view(Federated(2, 20), left("a", 4, selected), has("b", 1, 16, 16, wants(30))), "a", 4, time.Hour), "4/16", "a 1..4"),
 		Entry("though others have too much already", counting(view(Federated(2, 20), left("a", 4, selected), has("b", 1, 18, 16)), "a", 4, time.Hour), "4/16", "a 1..4", "b 1..16"),
 		Entry("as far as it runs, where it counts with more than that and the sum is too high", counting(view(Federated(2, 20), left("a", 1, selected), has("b", 1, 18, 18)), "a", 4, time.Second), "1/19", "a 1..1"),
+		Entry("as far as it runs, where it gets more later, and the sum is too high", counting(view(Federated(2, 20), left("a", 1, selected), has("b", 1, 12, 12), has("c", 1, 6, 6, unselected)), "a", 4, time.Second), "7/13/-", "a 1..1", "c gone"),
 		Entry("before one that has never been used", counting(view(Federated(1, 20, Strict), none("a"), left("b", 4, selected)), "b", 4, time.Hour), "-/20", "b 1..20"),
 		Entry("at once, where another client removed its autoscaler", remembers(view(Federated(2, 20), left("a", 4, selected), has("b", 1, 10, 3)), "a", confirmed(1, 10)), "10/10", "a 1..10"),
 	)
