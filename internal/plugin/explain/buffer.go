@@ -22,7 +22,7 @@ func Buffer(o overview.Objects, name string) (Account, error) {
 	if err != nil {
 		return Account{}, err
 	}
-	a := Account{See: []string{"docs/capacity-buffers.md: what it does", "docs/spec/capacitybuffer.md: all fields, reasons, and what to do"}}
+	a := Account{See: []string{"docs/capacity-buffers.md: what it does", "docs/spec/capacitybuffer.md: rules, reasons, and what to do"}}
 	shown := overview.New(overview.Objects{At: o.At, Buffers: []*v1beta1.CapacityBuffer{b}}).Buffers
 	if len(shown) == 0 {
 		a.Title = "CapacityBuffer " + name + ": not managed by Evenkeel"

@@ -29,7 +29,7 @@ func Reserve(o overview.Objects, name string) (Account, error) {
 	if err != nil {
 		return Account{}, err
 	}
-	a := Account{See: []string{"docs/spec/reserve.md: all fields, reasons, and what to do", "docs/reserve.md: what a reserve is"}}
+	a := Account{See: []string{"docs/spec/reserve.md: rules, reasons, and what to do", "docs/reserve.md: what a reserve is"}}
 	p := planReserves(o, r.Namespace)
 	i := slices.IndexFunc(p.Decisions, func(d plan.Decision) bool { return d.Reserve == r })
 	if i < 0 {

@@ -27,7 +27,7 @@ func Balancer(o overview.Objects, name string) (Account, error) {
 	shown := overview.New(overview.Objects{At: o.At, Balancers: []*balancer.Balancer{b}}).Balancers[0]
 	a := Account{
 		Title: fmt.Sprintf("Balancer %s: %s, %d ready", name, plural.Of(shown.Replicas, "replica"), b.Status.ReadyReplicas),
-		See:   []string{"docs/balancer.md: what it does", "docs/distribute.md: how a number is split", "docs/spec/balancer.md: all fields"},
+		See:   []string{"docs/balancer.md: what it does", "docs/distribute.md: how a number is split", "docs/spec/balancer.md: rules, reasons, and what to do"},
 	}
 	for _, t := range shown.Targets {
 		a.addFact(t.Name, "%s", targetText(t))
@@ -140,7 +140,7 @@ func Federated(o overview.Objects, name string) (Account, error) {
 	a := Account{
 		Title: fmt.Sprintf("FederatedHorizontalPodAutoscaler %s: %d replicas, %d wanted, at most %d", name,
 			f.Status.CurrentReplicas, f.Status.DesiredReplicas, f.Spec.MaxReplicas),
-		See: []string{"docs/federation.md: how shares move", "docs/spec/federatedhorizontalpodautoscaler.md: all fields"},
+		See: []string{"docs/federation.md: how shares move", "docs/spec/federatedhorizontalpodautoscaler.md: rules, reasons, and what to do"},
 	}
 	for _, c := range f.Status.Clusters {
 		a.addFact(c.Name, "%s", clusterText(c))
