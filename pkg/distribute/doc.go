@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package distribute decides how many of something go where: pods over Deployments, machines over
-// zones, an autoscaler's maximum over clusters. No other code of this module splits a number.
+// zones, an autoscaler's maximum over clusters. docs/distribute.md has examples.
 //
 // Each target gets its minimum, and the rest of a total comes from the front of one queue of all
 // replicas. The k-th replica of a target comes before another by the first of these that differs:
@@ -13,11 +13,9 @@
 //  5. a hash of seed and key, if there is a seed;
 //  6. the key.
 //
-// docs/distribute.md has examples.
-//
 // Laws:
 //
-//	sum         the replicas add up to total + Deficit - Overflow; at least one of Deficit and Overflow is 0
+//	sum         the replicas add up to total + Deficit - Overflow; one of Deficit and Overflow is 0
 //	bounds      Min <= replicas <= Max, always
 //	house       one more in total gives one target one more and takes from none
 //	max-mono    a higher Max never costs that target a replica, nor gives another one more
@@ -28,9 +26,9 @@
 //	scale       multiplying all weights by a constant changes nothing
 //	idempotent  the result, passed as Current, is the result again
 //	tier        a target is above its Min only if all with a weight in lower tiers are full
-//	even        with equal weights, in one tier, strictly within bounds, targets differ by at most one
-//	quota       with up to three targets and no bounds, each share is rounded down or up
-//	reference   the result is the same as placing one replica after the other
+//	even        targets of equal weight and tier, strictly within bounds, differ by at most one
+//	quota       with up to three targets and no bounds, shares are rounded down or up
+//	reference   the result is that of placing one replica after the other
 //	certificate no target's next replica is ahead of another's last one above its Min
 //	order       no two replicas have the same position
 //	time        a billion replicas take as long as a thousand

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package balance coordinates the MachineDeployments of different zones: it splits growth over
-// similar ones, evens out uneven replicas, and spreads the excess of a pool. Package plan decides.
+// similar ones, evens out replicas, and spreads the excess of a pool. Package plan decides.
 //
-// Watches: the machine API in one namespace; Nodes, pods, volumes and PodDisruptionBudgets of the
-// target cluster; Gardener's Worker and Cluster. Writes: the annotations share, move and
-// applied-replicas, and bounds that no user wrote; during a move, replicas and the names of
-// machines to delete; conditions; events. Never: a Machine, a Node or a pod; replicas in mode Off.
+// Watches: the machine API; Nodes, pods, volumes and PodDisruptionBudgets of the target cluster;
+// Gardener's Worker and Cluster. Writes: the annotations share, move and applied-replicas, and
+// bounds that no user wrote; during a move, replicas and the names of machines to delete;
+// conditions; events. Never: a Machine, a Node or a pod; replicas in mode Off.
 //
-// A machine moves from a to b by these writes, each guarded by the version it was decided on:
+// A machine moves from a to b by these writes:
 //
 //	           a                               b
 //	           |                        reserve|----> move{from a, reserve 1}, share + 1
@@ -21,26 +21,24 @@
 //
 // Laws:
 //
-//  1. Only owners change the sum of a group's replicas: a move that has begun ends, whatever
+//  1. Only owners change the sum of a group's replicas. A move that has begun ends, whatever
 //     crashes, and each replica arrives once.
-//  2. Growth is split before machines are created for it, within max; members with invalid bounds
-//     neither get any nor take part in moves.
-//  3. Growth goes only where every waiting pod that it could serve can run, too, or, if none waits,
-//     at least one running pod.
-//  4. One machine of a group moves at a time, once its replacement is ready and its pods may be
-//     evicted and fit there. None moves while too many Nodes are not ready.
-//  5. Only replicas count for skew; reserve machines do not.
-//  6. Shares of a pool add up to its excess, or to the room; a member that fails keeps its machines
-//     and tries one more. Others take over until it has recovered.
-//  7. Of equal members, the one with fewer machines has the larger share; names and order decide
-//     only ties.
+//  2. Growth is split within max before machines are created. Members with invalid bounds get none
+//     and take part in no move.
+//  3. Growth goes only where every waiting pod that it could serve can run, or, if none waits, at
+//     least one running pod.
+//  4. A group moves one machine at a time, once its replacement is ready and its pods may go there,
+//     and none while too many Nodes are unready.
+//  5. Only replicas count for skew, not reserve machines.
+//  6. Shares of a pool add up to its excess, or to the room. Others take over for a failed member,
+//     which tries one machine more.
+//  7. Of equal members, the one with fewer machines has the larger share. Names decide only ties.
 //  8. Bounds that a user wrote stay.
 //  9. At rest, nothing is written.
 //  10. An invalid setting affects only its own member, and a condition reports it.
 //  11. Without a known max, a MachineDeployment of Gardener gets no reserve and no growth.
-//  12. If the Worker cannot be read, bounds of a pool come from its worker's annotation, split over
+//  12. If the Worker cannot be read, a pool's bounds come from its worker's annotation, split over
 //     zones as Gardener splits minimum and maximum.
-//  13. A hibernated Shoot has no reserve; without its Cluster, zero replicas everywhere or forced
-//     deletion of all Machines count as hibernation. Until the Cluster is read, shares then stay as
-//     they are.
+//  13. A hibernated Shoot has no reserve. Without its Cluster, zero replicas everywhere or forced
+//     deletion of all Machines count as hibernation.
 package balance

@@ -9,19 +9,19 @@
 //
 // Laws:
 //
-//  1. Every target gets its minimum and at most its maximum; replicas without a place are overflow,
+//  1. Every target gets its minimum and at most its maximum. Replicas without a place are overflow,
 //     and minimums beyond the total are deficit.
 //  2. One more replica in total takes none from any target, as long as bounds are numbers.
 //  3. A target with a problem keeps its replicas, and the others share the rest.
-//  4. All raises of a sync come before its reductions, and none of these if one fails; ready
-//     replicas never fall below desired minus maxUnavailable.
+//  4. All raises of a sync come first; if one fails, nothing is reduced. Ready replicas never fall
+//     below desired minus maxUnavailable.
 //  5. Each write carries the resourceVersion it was decided on, and no decision uses a cache older
 //     than the controller's own writes.
 //  6. The same view gives the same plan, and at rest nothing is written.
-//  7. The status has all history that decisions need, and records that a target is blocked or
-//     unblocked before targets are scaled for it.
-//  8. Only one Balancer scales a workload: the oldest valid one that need not yield to an older one
-//     because of another target.
+//  7. The status has all history that decisions need, and shows that a target is blocked or
+//     unblocked before anything is scaled for it.
+//  8. Only one Balancer scales a workload: the oldest valid one that yields to no older one because
+//     of another target.
 //  9. When a Balancer is deleted, its targets stay as they are.
 //  10. If at least as many replicas of a blocked target run as failed to start, others run only the
 //     failed ones.

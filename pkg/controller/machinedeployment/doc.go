@@ -13,20 +13,18 @@
 //
 //  1. Before it counts, a MachineSet adopts unowned machines that it selects and releases those
 //     that it does not select; so does a MachineDeployment with MachineSets.
-//  2. It creates only what is missing, even if its caches lack what it has created, and deletes
-//     nothing in the same plan.
+//  2. It creates only what is missing, even if caches lack what it has created, and deletes nothing
+//     in the same plan.
 //  3. It deletes surplus in the documented order, named machines, and failed ones that nothing
 //     preserves, each only if unchanged since it was read.
 //  4. Deleting a MachineSet deletes its machines first, and deleting a MachineDeployment its
 //     MachineSets.
-//  5. An invalid object reports that and is left alone until it is deleted; MachineSets of an
-//     invalid MachineDeployment continue.
+//  5. An invalid object reports that and is left alone. MachineSets of an invalid MachineDeployment
+//     continue.
 //  6. Whatever is late, fails or crashes, the end is the same, and at rest nothing is written.
 //  7. All machines of a MachineDeployment end up in the MachineSet of its template, which is
 //     created once.
-//  8. A RollingUpdate stays within surge, leaving machines included, and within maxUnavailable; a
-//     Recreate never has machines of two templates. Named and low-priority machines, and those
-//     beside preserved ones, may still go.
-//  9. With many more machines than replicas, it is frozen: it creates none until enough have gone.
-//     Others create machines, too.
+//  8. A RollingUpdate stays within surge, leaving machines included, and maxUnavailable, unless
+//     named or low-priority machines go. A Recreate never mixes templates.
+//  9. With many more machines than replicas, it is frozen and creates none until enough have gone.
 package machinedeployment

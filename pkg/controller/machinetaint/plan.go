@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keep decides what to write for the reserve of one MachineDeployment: to its Machines and
-// their Nodes, to the MachineDeployment itself, and to its status. [New] decides from a [View] of
-// plain values: the time, the objects, and the [Memory] of the last plan. It reads which reserve is
-// desired, who owns spec.excessReplicas, and where the reserve is counted; package reserve decides which
-// machines serve, and which are created and deleted. The package is pure: it has no clock and no client,
-// it writes nothing, and the same View gives the same [Plan].
+// Package machinetaint decides what to write for the reserve of one MachineDeployment: to its
+// Machines and their Nodes, to the MachineDeployment itself, and to its status. [New] decides from
+// a [View]: the time, the objects, and the [Memory] of the last plan. Package reserve decides which
+// machines serve. The package is pure: the same View gives the same [Plan].
 //
 // Laws, in addition to those of package reserve:
 //
-//  1. A Node has the whole mark exactly if its Machine does, as long as both exist. The mark is written
-//     as a whole, and repaired when another client removes a part of it. What the template has by itself,
-//     or a rollout has added, is not removed. A marked machine on which workload runs serves, and loses
-//     its mark. An annotation of the Machine says since when it is in reserve, or when it left.
-//  2. If spec.excessReplicas is removed by its owner, that means 0, as an explicit 0 does. If a client
-//     drops it that does not know it, its last value is restored. If bounds or a share determine the
-//     excess, the field shows the result, and the condition names a client that keeps writing the field.
-//  3. Invalid settings leave the reserve as it is, and the condition describes what to write. The record
-//     of the excess is restored first if a client writes the object without it, where replicas include
-//     the reserve.
+//  1. A Node has the whole mark exactly if its Machine does, and only the mark is removed. A marked
+//     machine on which workload runs loses it and serves.
+//  2. spec.excessReplicas means 0 once its owner removes it, is restored if a client drops it
+//     unknowingly, and shows what bounds or a share determine.
+//  3. Invalid settings leave the reserve as it is, and the condition describes what to write. A
+//     record of the excess that a client dropped is restored first.
 package machinetaint
 
 import (

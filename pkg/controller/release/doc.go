@@ -12,22 +12,20 @@
 //
 // Laws:
 //
-//  1. Replicas rise by the machines that waiting pods need, packed, beyond the room on machines
-//     that serve, are being released, or boot for replicas. After a pod is refused, its owner's
-//     uncreated pods count.
+//  1. Replicas rise as waiting pods need, beyond room on serving, released and booting machines.
+//     After a pod is refused, its owner's uncreated pods count.
 //  2. A raise is within max and the ready reserve, and each released machine has a pod to run.
 //  3. Each pod counts once until it is bound: a machine raised for it counts as room, even before
-//     caches show it or after a restart.
-//  4. A pod causes no raise if it fits a serving machine or a tainted reserve machine, is gated,
-//     has preempted others, or cannot be judged.
+//     caches show it.
+//  4. A pod causes no raise if it fits a serving or tainted reserve machine, is gated, has
+//     preempted others, or cannot be judged.
 //  5. A pod that keeps waiting beside room is left to the autoscaler.
-//  6. Each write tests the generation, replicas and annotations that it was decided on; at rest, or
-//     while no pod waits, nothing is written.
-//  7. A decision's cost is bounded; pods beyond plan/bounds.go are counted and left to the
+//  6. Each write tests what it was decided on. At rest, or while no pod waits, nothing is written.
+//  7. A decision's cost is bounded. Pods beyond plan/bounds.go are counted and left to the
 //     autoscaler.
 //  8. Nothing is decided while a cluster does not answer.
-//  9. A dedicated machine is claimed only for pods of its owner, which use such machines first and
-//     are nominated for its Node. Other pods leave room below max for dedicated machines.
+//  9. Only pods of its owner claim a dedicated machine. They use such machines first, and others
+//     leave room below max for these.
 //  10. Machines are released for as many pods of a PodGroup as start together, or for none, in
 //     order of priority and age.
 package release
