@@ -10,9 +10,8 @@
 //   - gardener-resource-manager: it applies the ManagedResource once, and issues tokens.
 //   - The provider: mostly the virtual one, whose providerSpec replaces what provider-local writes.
 //     A migration copies its records to the other seed.
-//   - The kubelets of machines, which are kwok. The actuator does not see provider-local's Pods,
-//     because it would run a command in each. gardener-node-agent reports in-place updates as done
-//     at once.
+//   - The kubelets of machines, which are kwok. The actuator sees no Pods of provider-local.
+//     gardener-node-agent reports in-place updates as done at once.
 //   - The pods of the extension and the admission component: they are processes with the rights of
 //     their charts.
 //   - gardenlet's order of writes, and gardener-apiserver: Shoots are objects of a CRD.

@@ -4,10 +4,9 @@
 // informers, apply configurations, CRDs, gRPC stubs, the page about metrics, the tables of reasons
 // in other pages, pictures, and what a Gardener Shoot shows of the dashboard and the alerts.
 //
-// Machine, MachineSet and MachineClass are machine-controller-manager's types, and pkg/apis only
-// gives them names. Generators do not follow such aliases, so they run on a staged copy of the
-// module in which each alias is replaced by the type that it stands for. What they make there
-// compiles here, where the two are the same type.
+// Machine, MachineSet and MachineClass are aliases of machine-controller-manager's types.
+// Generators do not follow aliases, so they run on a staged copy of the module in which each alias
+// is replaced by the type that it stands for.
 package main
 
 import (

@@ -3,10 +3,10 @@
 // Package pictures draws the pictures of the documents: from each docs/pictures/NAME.txt, make
 // generate renders docs/pictures/NAME.svg.
 //
-// A text has one statement a line. Empty lines, and lines that begin with #, are skipped.
+// A text has one statement a line. Empty lines and lines that begin with # are skipped.
 //
 //	title TEXT                        heading of the picture, and its name for screen readers
-//	desc TEXT                         what the picture shows, for those who do not see it; can be repeated
+//	desc TEXT                         description for screen readers; can be repeated
 //	source PAGE ...                   pages that the measured times are from; a test compares them
 //	size WIDTH HEIGHT                 in pixels
 //	scale linear|log X1 X2 T1 T2      from here on, X can be a time between T1 and T2, such as 49ms
@@ -15,10 +15,10 @@
 //	machines COLOR X Y COUNT          a row of machines
 //	line COLOR X Y X Y [X Y ...]      a line through these points
 //	arrow X Y X Y [X Y ...]           the same, with a head at the last point
-//	text|bold|note ALIGN X Y TEXT     text left of, right of or in the middle of X: ALIGN is left, middle or right
+//	text|bold|note ALIGN X Y TEXT     ALIGN is left, middle or right of X
 //	ticks Y1 Y2 TIME ...              vertical lines with their times below
-//	times COLOR Y TIME ... : TEXT     measured times: a name, the times in words, and below both a dot for each
+//	times COLOR Y TIME ... : TEXT     measured times: a name, the times in words, and a dot for each
 //
 // Text breaks at " / ". COLOR is one of serve, reserve, leave, fail and plain. Positions are pixels
-// from the top left corner; Y of text is its baseline. Text that is too wide is an error.
+// from the top left corner; Y of text is its baseline.
 package pictures

@@ -9,11 +9,10 @@
 //     that ignores its context beyond its grace period.
 //  2. A process without the lease does not work. Elect cancels the work and waits for it, then
 //     releases the lease.
-//  3. The lease is released on every exit while it is held, unless a write without an answer may
-//     still take effect.
+//  3. The lease is released on every exit while it is held, unless a write may still take effect.
 //  4. The Gate closes with the context of the work: no request is sent afterwards, and those in
 //     flight end within a second.
 //  5. Nothing in this package exits the process or panics.
-//  6. A process that is told to stop ends within three seconds, even if no API server answers; told
-//     twice, at once.
+//  6. A process that is told to stop ends within three seconds, even without an API server. Told
+//     twice, it ends at once.
 package daemon

@@ -2,25 +2,21 @@
 
 // Package reachability reports whether the clusters that a process depends on answer.
 //
-// A silent watch looks the same whether nothing happens or the API server is gone, and informers
-// continue to show what they last received. Therefore, a Cluster asks its API server for one object
-// every 10 seconds, and is silent once 30 seconds have passed without an answer. All controllers of
-// a process share one Cluster for each API server.
+// Informers continue to show what they last received when an API server is gone. Therefore, a
+// Cluster asks its API server for one object every 10 seconds, and is silent after 30 seconds
+// without an answer. All controllers of a process share one Cluster for each API server.
 //
 // Laws:
 //
-//  1. A cluster is silent from 30 seconds after its last answer until its next one. A refusal is not
-//     an answer.
-//  2. After a silence, a store counts as current only once it shows the version of the first
-//     answer, or once the cluster has answered for so long that every watch has been renewed.
+//  1. A cluster is silent from 30 seconds after its last answer until its next one. A refusal is
+//     not an answer.
+//  2. After a silence, a store is current only once it shows the version of the first answer, or
+//     once every watch has been renewed.
 //  3. Subscribers are called when a silence begins and when it ends.
 //  4. Run returns when its context ends, and calls no subscriber after that. A Cluster that is not
 //     run is silent; a nil one never is.
-//  5. A version below that of an earlier answer means that the storage was restored from a backup
-//     without bumping revisions. Run then returns ErrRestored, and the process must start again.
-//     Each probe is a consistent read that begins after the previous one has ended, so an API
-//     server with a late cache does not look like a restore. If the storage passes the old versions
-//     between two probes, that is not noticed.
+//  5. A version below an earlier one means that the storage was restored from a backup. Run then
+//     returns ErrRestored, and the process must start again.
 package reachability
 
 import (

@@ -3,14 +3,13 @@
 // Package target is the one cache of the target cluster that all controllers of a process share.
 //
 // Users of the target cluster decide how many objects it has and how large they are, so there is
-// only one cache: one informer per kind, started when the first controller needs it. Nodes can be
-// started earlier. A transform keeps only those fields of an object that a controller reads, and
-// limits the size of objects that any user can create. If a controller is to read another field,
-// add it to the transform of its kind, and to the test that compares what controllers read with and
-// without the transform.
+// one informer per kind, started when the first controller needs it. A transform keeps only those
+// fields of an object that a controller reads, and limits the size of objects that any user can
+// create. If a controller is to read another field, add it to the transform of its kind, and to the
+// test that compares what controllers read with and without the transform.
 //
-// Pods of one owner share what they have in common, which halves the memory of large workloads.
-// Objects in the cache and their parts are shared. Never change one.
+// Objects in the cache share parts: pods of one owner have what they have in common only once.
+// Never change an object.
 package target
 
 import (

@@ -10,12 +10,11 @@
 //  3. A Machine names its Node in a label, but a Node whose provider id contradicts the Machine's
 //     is not its own.
 //  4. A pod makes its machine busy unless a DaemonSet or the kubelet runs it, or it has finished. A
-//     machine that runs, or did, without its Node is busy.
+//     machine whose Node is gone is busy.
 //  5. A machine is in reserve while it has the mark, unless a pod runs there that does not tolerate
-//     the taints that hold it.
+//     the reserve's taints.
 //  6. A machine is leaving once it is deleted, terminating, or named for deletion by its
 //     MachineDeployment or by priority 1 with a deletion time.
-//  7. A ready Node of the current MachineSet, preferably schedulable, shows what a machine offers,
-//     or else the MachineClass.
+//  7. A ready Node of the current MachineSet shows what a machine offers, or else the MachineClass.
 //  8. [Rollout] defines what a rollout is.
 package pool

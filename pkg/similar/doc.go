@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package similar decides which MachineDeployments have machines that differ only in their zone.
-// Growth and excess are spread over these, because a pod fits equally well on each.
 //
 // It compares [Template]s: what a fresh machine offers, read from a Ready Node ([Choose]) or
-// estimated from the MachineClass ([FromClass]). docs/similar.md states when two are similar.
-// Because of the ratios, that is not transitive: docs/decisions/0003-similar-groups.md explains how
-// [Groups] cuts chains.
+// estimated from the MachineClass ([FromClass]). docs/similar.md states when two are similar. That
+// is not transitive: docs/decisions/0003-similar-groups.md explains how [Groups] cuts chains.
 //
 // Laws, whose exceptions are [Options.BalancingLabels], [Options.PoolLabels] and templates that are
-// [Completed].
+// [Completed]:
 //
 //	reflexive   a template is similar to itself
 //	symmetric   a is similar to b if and only if b is similar to a

@@ -2,11 +2,11 @@
 
 // Package docs runs what the documents tell a reader to type.
 //
-// A fenced block is run if the line before it is `<!-- runnable -->`. Where lines of it begin with
-// "$ ", those are the commands and the others are what they print, else every line is a command.
-// The blocks of one document are run one after the other by one shell, which ends at the first
-// command that fails. A block that is marked `<!-- runnable apart -->` is for another cluster: it
-// is run after those, on a fresh cluster and by a shell of its own.
+// A fenced block is run if the line before it is `<!-- runnable -->`. If lines of it begin with "$
+// ", those are the commands and the others are what they print; otherwise, every line is a command.
+// One shell runs the blocks of a document one after the other, and ends at the first command that
+// fails. A block that is marked `<!-- runnable apart -->` runs after those, on a fresh cluster and
+// by a shell of its own.
 package docs
 
 import "strings"

@@ -4,8 +4,8 @@
 // etcd, kube-apiserver, kube-controller-manager and kube-scheduler, with kwok instead of kubelets.
 //
 // Clusters listen only on 127.0.0.1, and have the identities and RBAC of real ones. An attached
-// cluster ends with the process that started it, even by kill -9; any process can [Open] a detached
-// one. kwok manages Nodes with the annotation kwok.x-k8s.io/node=fake.
+// cluster ends with the process that started it; any process can [Open] a detached one. kwok
+// manages Nodes with the annotation kwok.x-k8s.io/node=fake.
 //
 // There is no leader election, no ServiceAccount admission without kube-controller-manager, and no
 // network, DNS or kube-proxy.

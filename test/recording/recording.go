@@ -7,13 +7,9 @@
 //	                                |              |
 //	                              steps <-- what its informers hold before each call
 //
-// A recording is a file of JSON lines that can be read and reviewed. It omits what no answer depends
-// on: versions and UIDs, heartbeats, the defaults that the caller offers with NodeGroupGetOptions,
-// all but the name of a Node that is sent as it is, the labels of copies of a template, an answer that
-// is the same as the last one to the request, and loops of the caller that repeat the last one while
-// no object changes.
-//
-// All times are shifted, so that each recording begins at [Begin].
+// A recording is a file of JSON lines that can be read and reviewed. It omits what no answer
+// depends on, such as versions, UIDs and heartbeats, and repetitions. All times are shifted, so
+// that each recording begins at [Begin].
 package recording
 
 import (

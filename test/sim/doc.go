@@ -8,27 +8,23 @@
 //	client := kubernetes.NewForConfigOrDie(s.ConfigFor("scheduler"))
 //	s.Lag("machines", sim.Constantly(50*time.Millisecond))
 //
-// It keeps these promises, which package conformance checks, also with a real API server:
+// Package conformance checks these promises, also with a real API server:
 //
-//  1. One counter provides all resourceVersions; a write that changes nothing takes none and causes
+//  1. One counter provides all resourceVersions. A write that changes nothing takes none and causes
 //     no event.
-//  2. A write or delete that was decided on another resourceVersion or UID than the stored one is a
-//     conflict.
-//  3. Only the server writes uid, creationTimestamp, deletionTimestamp and generation, which counts
-//     changes outside metadata and status.
+//  2. A write that was decided on another resourceVersion or UID than the stored one is a conflict.
+//  3. Only the server writes uid, creationTimestamp, deletionTimestamp and generation.
 //  4. Status is written only through its subresource, which writes nothing else, except metadata of
 //     built-in kinds.
 //  5. A deleted object stays until its last finalizer is removed, and none can be added meanwhile.
-//  6. Watches deliver every later change that they select once, in order; forgotten history is 410
+//  6. Watches deliver every later change that they select once, in order. Forgotten history is 410
 //     Gone.
-//  7. Built-in kinds drop unknown fields, normalize quantities and take strategic merge patches;
-//     custom resources reject these with 415, and keep fields unless Known prunes them.
+//  7. Built-in kinds drop unknown fields, normalize quantities and take strategic merge patches.
+//     Custom resources reject these with 415, and keep fields unless Known prunes them.
 //  8. Server-side apply merges, removes and owns fields by manager, and lists of built-in kinds by
-//     key; it conflicts over others' fields unless forced.
-//  9. With package policy, objects must comply with the schemas, rules and admission policies of
-//     kubernetes/.
+//     key. It conflicts over others' fields unless forced.
+//  9. With package policy, objects must comply with the schemas and policies of kubernetes/.
 //
 // It omits defaulting, other validation, RBAC, server-side apply of a Scale, graceful deletion of
-// pods, the existence of namespaces, and the common storage of the two Event groups. A client that
-// writes without end while no time passes ends the process.
+// pods, the existence of namespaces, and the common storage of the two Event groups.
 package sim

@@ -10,7 +10,7 @@
 // Laws:
 //
 //  1. A wrong configuration changes nothing: the last accepted one counts, and a condition
-//     describes what to write. An error would stop the reconcile of the whole Shoot.
+//     describes what to write.
 //  2. On removal, Evenkeel drains the reserve, the stock image returns, and the annotation
 //     drain-reserve goes once no pod of Evenkeel is left.
 //  3. Each step is repeated until it is seen to be done, also after a restart.
@@ -19,8 +19,7 @@
 //  5. What was added stays as long as Evenkeel may run, and is gone with the Extension, except
 //     rights in the Shoot during a migration.
 //  6. If CapacityBuffers are disabled, the manager loses the right to create their Reserves, then
-//     these are deleted, then it loses its other rights. CapacityBuffers themselves stay.
+//     these are deleted, then it loses its other rights.
 //  7. If an unmodified cluster-autoscaler is disabled, the fork returns first, then the manager
-//     loses its server, and then the certificates are deleted. No pod starts with a Secret that is
-//     gone.
+//     loses its server, and then the certificates are deleted.
 package extension

@@ -10,5 +10,5 @@
 //  3. Restore undoes Apply, to what gardenlet wrote.
 //  4. Only the containers machine-controller-manager and cluster-autoscaler, one volume, and
 //     annotations and labels of the extension change.
-//  5. If an object is not as expected, it stays as it is, and an error explains why.
+//  5. An unexpected object stays as it is, and an error explains why.
 package mutation

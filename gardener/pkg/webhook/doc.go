@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package webhook changes what gardenlet writes into the namespace of a Shoot with the extension:
-// the Deployments machine-controller-manager and cluster-autoscaler, and the Worker. It writes
-// nothing but its answer.
+// the Deployments machine-controller-manager and cluster-autoscaler, and the Worker.
 //
 // Laws:
 //
 //  1. No request is refused: where an object, or a pool of a Worker, is wrong, gardenlet's version
 //     is written and the reason logged.
 //  2. Only a configuration that the controller has accepted has an effect.
-//  3. During removal, the Deployment keeps Evenkeel until the reserve is drained and is then
-//     restored, and the Worker requests no reserve.
+//  3. During removal, the Deployment keeps Evenkeel until the reserve is drained, and the Worker
+//     requests no reserve.
 //  4. If the webhook does not answer, the Shoot runs the stock image without a reserve until
 //     gardenlet writes again.
 //  5. cluster-autoscaler becomes unmodified only if the manager has its server and all pools have
-//     bounds; the server stays while it is wanted or used.
+//     bounds. The server stays while it is wanted or used.
 package webhook

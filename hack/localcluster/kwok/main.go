@@ -3,11 +3,10 @@
 // Evenkeel-kwok plays the kubelet of every Node annotated kwok.x-k8s.io/node=fake, with kwok as a
 // library.
 //
-// It differs from the kwok binary in three points that fault tests need. A Node whose annotation
-// goes away is let go at once: no more lease renewals, no more progress of its pods (kwok's own
-// annotation selector overlooks that update). A Node that gets the annotation later is taken over
-// at once. And after a restart the leases are still its own, so that nodes and pods go on without
-// waiting for the leases of the process before to expire.
+// Fault tests need three differences from the kwok binary. A Node whose annotation goes away is let
+// go at once: its lease and its pods stand still. A Node that gets the annotation later is taken
+// over at once. After a restart, the leases are still its own, so that nodes and pods go on without
+// waiting for these to expire.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reserves spreads the machines that Reserves request over MachineDeployments. Their
-// controller reads the annotation, and keeps the machines.
+// Package reserves spreads the machines that Reserves request over MachineDeployments, by an
+// annotation of these.
 //
 // Watches: the machine API and Reserves; Nodes of the target cluster. Writes: the annotations
 // requested-excess and dedicated of MachineDeployments; status and events of Reserves. Never:
@@ -9,14 +9,13 @@
 //
 // Laws:
 //
-//  1. A Reserve requests the largest of replicas, amount and the active schedules; percentages are
+//  1. A Reserve requests the largest of replicas, amount and the active schedules. Percentages are
 //     of all its replicas, and resources count by its smallest machines.
-//  2. Its machines are spread evenly over its MachineDeployments, within each max, and stay where
-//     they are while that is as even.
-//  3. Of several requests for a MachineDeployment, the largest counts; names decide ties.
-//  4. While a MachineDeployment cannot create machines, others stand in, and it keeps one for the
-//     next try, even beyond its share. No ready machine is given up before its replacement is
-//     ready.
+//  2. Its machines are spread evenly over its MachineDeployments, within each max, and stay while
+//     that is as even.
+//  3. Of several requests for a MachineDeployment, the largest counts. Names decide ties.
+//  4. While a MachineDeployment cannot create machines, others take over, and it keeps trying one.
+//     Ready machines stay until their replacement is ready.
 //  5. An invalid Reserve requests as many machines as before, unless it is suspended.
 //  6. A MachineDeployment without a request has no annotation.
 //  7. Each sync decides from the objects and the time only.

@@ -2,7 +2,7 @@
 
 // Package devices decides about claims to devices (dynamic resource allocation, resource.k8s.io/v1)
 // for package fit, with the allocator of the scheduler of Kubernetes 1.36 with its default
-// features. Taints of DeviceTaintRules are not known.
+// features. It does not know taints of DeviceTaintRules.
 //
 // [Inventory.Claimed] returns an error for a pod that requests an extended resource of a
 // DeviceClass, or has a claim that

@@ -8,15 +8,14 @@
 //
 // Laws:
 //
-//  1. Every error is a status that MCM can decode, whatever its message contains.
+//  1. Every error is a status that MCM can decode.
 //  2. A machine is created once per name, however often it is requested.
 //  3. A machine is recorded before it is reported and until its Node is deleted, and boots continue
 //     after a restart.
-//  4. CreateMachine never waits for a boot: one loop, Run, carries out NewPlan to register and
-//     update Nodes.
-//  5. A Node registers with its Machine's taints at that moment, and tells MCM where they come
-//     from, so that MCM removes them later.
-//  6. A Node that does not belong to this cloud is never changed, whatever its name.
-//  7. Faults affect only machines that they name, and all but death end when removed; invalid ones
+//  4. CreateMachine never waits for a boot: one loop, Run, carries out NewPlan.
+//  5. A Node registers with its Machine's taints, and tells MCM where they come from, so that MCM
+//     removes them later.
+//  6. A Node that does not belong to this cloud is never changed.
+//  7. Faults affect only machines that they name, and all but death end when removed. Invalid ones
 //     change nothing.
 package virtual

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package large measures how long decisions take in a large cluster, beside one of a tenth of its
-// size. It runs the controllers' own code on objects in memory, without an API server, so a laptop
-// can hold a cluster that it could not run.
+// size. It runs the controllers' own code on objects in memory, without an API server.
 //
-// MachineDeployments have 100 machines each, ten of them in reserve, and 11 pods run on every machine
-// that serves. What the controllers decide:
+// MachineDeployments have 100 machines each, ten of them in reserve, and 11 pods run on every
+// machine that serves. What the controllers decide:
 //
 //	a reserve appears    each MachineDeployment puts its newest machines into the reserve
 //	a reserve at rest    each MachineDeployment is looked at after an event, and nothing is to be done

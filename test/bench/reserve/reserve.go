@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reserve measures what a reserve costs, on a local cluster of virtual machines. In the same
-// run, a bare client does only what is necessary, for comparison.
+// Package reserve measures what a reserve costs, on a local cluster of virtual machines.
 //
 // Without -n, it measures a release: from the response to the client that raised replicas until a
 // watch shows a reserve Node without its taint. The floor is a client that receives one watch event
@@ -9,8 +8,8 @@
 //
 // With -n, it gives a fleet of that many machines a reserve. It measures how soon the machines and
 // Nodes carry the mark, the memory and CPU time of the process, both compared with stock
-// machine-controller-manager and as many replicas, and the number of writes at rest. With -life, it measures what an event
-// costs the manager in the life of a fleet, beside one of a tenth.
+// machine-controller-manager and as many replicas, and the number of writes at rest. With -life, it
+// measures what an event costs the manager in the life of a fleet, beside one of a tenth.
 package reserve
 
 import (

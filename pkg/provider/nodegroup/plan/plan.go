@@ -4,9 +4,8 @@
 // the request, [NewRaise], [NewRemoval] and [NewWithdrawal] make one [Change] of the
 // MachineDeployment, or refuse it with a gRPC code; [NewReminder] repeats deletions. If the answer
 // to a change was lost, [Change.ResolveOutcome] decides whether it took effect, and [NewTemplate]
-// decides what a new Node of a group is like. All of this is pure: it depends only on its
-// arguments. The laws that comments and tests cite are those of package nodegroup, which carries out
-// the changes.
+// decides what a new Node of a group is like. The package is pure, and its laws are those of
+// package nodegroup.
 package plan
 
 import (
