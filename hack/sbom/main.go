@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sbom writes what binaries are made of: for each a bill of materials (CycloneDX, JSON)
-// with all modules in it, as the compiler has recorded them. Of the same binary it is the same,
-// byte by byte. Licenses are not in it: a binary does not know them.
+// Command sbom writes for each binary a bill of materials (CycloneDX, JSON) with all modules in it,
+// as the compiler has recorded them, without licenses. The same binary has the same bill, byte by
+// byte.
 //
 //	go run ./hack/sbom -out .local/sbom -version v1.2.3 .local/bin/machine-controller-manager
 package main

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command verify checks what no compiler checks: that generated code is what the generators make,
-// that the code is formatted and free of what vet and staticcheck know, and that the rules of the
-// house hold (see rules.go).
+// Command verify checks what no compiler checks: generated code, formatting, vet, staticcheck, and
+// the rules of the house (see rules.go).
 package main
 
 import (

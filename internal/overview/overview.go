@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overview is what users look at: pools by zone, their machines, Balancers and federated
-// autoscalers at one instant, and their problems. The plugin's screens, its pages and its JSON all
-// print this one value.
-//
-// It is pure: New derives it from objects that the caller has read.
+// Package overview is what the plugin's screens, pages and JSON show: pools by zone, their
+// machines, Balancers and federated autoscalers at one instant, and their problems. It is pure: New
+// derives it from objects that the caller has read.
 package overview
 
 import (

@@ -2,10 +2,8 @@
 
 // Package tracing describes the work of controllers as OpenTelemetry spans: each sync, from the
 // event that caused it, its steps, and its requests. A trace follows a cause from one controller to
-// the next, and to API servers that export traces themselves.
-//
-// Nothing is recorded until package export sends the spans somewhere. Until then a span costs a few
-// nanoseconds, and this package needs no more than OpenTelemetry's interfaces.
+// the next, and to API servers that export traces themselves. Nothing is recorded until package
+// export sends the spans somewhere.
 package tracing
 
 import (

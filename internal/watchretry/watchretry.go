@@ -2,9 +2,8 @@
 
 // Package watchretry repeats the request that fills an informer while the API server refuses it.
 //
-// client-go does that, too. But while its reflector waits to repeat the request, it ignores its
-// context, and it waits for up to a minute. If the API server refuses connections, the process
-// would take as long to stop. Here, the wait ends with the request.
+// client-go does that, too, but its reflector ignores its context while it waits for up to a
+// minute, and the process takes as long to stop. Here, the wait ends with the request.
 package watchretry
 
 import (

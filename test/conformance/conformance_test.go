@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance holds a real API server to what the simulated one promises of forgotten history and restored backups. Its storage
-// is compacted, and it is started anew, for each spec: that takes too long for the integration tests.
+// Package conformance checks that a real API server treats forgotten history and restored backups
+// as the simulated one does. Each spec compacts its storage and restarts it.
 package conformance
 
 import (

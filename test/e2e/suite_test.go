@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e holds what users see against a real control plane: etcd, API server, controller-manager, scheduler, kwok,
-// the machine controller with virtual machines, and the machine-controller-manager under test. That is ours, or the
-// stock one if EVENKEEL_E2E_MCM=stock: every end state here is the stock one's too.
+// Package e2e checks what users see on a real control plane: etcd, API server, controller-manager,
+// scheduler, kwok, the machine controller with virtual machines, and machine-controller-manager.
+// That is ours, or the stock one if EVENKEEL_E2E_MCM=stock: the end states are the same.
 //
-// Specs run in several processes on one cluster. Each has a pool of its own, with a class, a zone and faults of its own;
-// those that kill processes are Serial, and run on the first process, which started them.
+// Specs run in several processes on one cluster. Each has a pool, a class, a zone and faults of its
+// own. Specs that kill processes are Serial, and run on the first process, which started them.
 package e2e
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install holds that what is installed is the same whoever renders it, is accepted by a real API server, and lets
-// our binary do its work.
+// Package install checks that every way to install renders the same objects, that a real API server
+// accepts them, and that our binary works with them.
 package install
 
 import (

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics knows the name, type, labels and meaning of every metric of ours. Tests compare
+// Package metrics knows the name, type, labels and meaning of each of our metrics. Tests compare
 // dashboards, alerts and the page for operators with it.
 //
-// metrics.yaml is the only list. A test derives it from what the controllers register. If you add
-// or rename a metric, write the list again (go test ./test/metrics -update); the diff shows
-// what breaks for users.
+// A test derives metrics.yaml from what the controllers register. If you add or rename a metric,
+// run go test ./test/metrics -update; the diff shows what breaks for users.
 package metrics
 
 import (

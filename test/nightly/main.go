@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command nightly makes targets of the Makefile one after the other, whatever becomes of each, and
-// prints one line of result for each as it ends. What a target prints is kept in .local/nightly. It
-// fails if one of them does.
+// Command nightly makes targets of the Makefile one after the other, even if one fails, and prints
+// one line of result for each. Their output is kept in .local/nightly. It fails if one of them
+// does.
 package main
 
 import (

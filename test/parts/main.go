@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command parts makes several targets of the Makefile side by side. What a target prints comes in
-// one piece when it has ended; what failed comes last. It fails if one of them does.
-//
-// While they run it says only which have ended, so that the end of what it prints is all that has
-// to be read: the closing lines of each target, and the whole of those that failed.
+// Command parts makes several targets of the Makefile side by side. It prints the closing lines of
+// each target when it has ended, and last the whole of those that failed. It fails if one of them
+// does.
 package main
 
 import (

@@ -3,8 +3,8 @@
 // Package read reads the objects for an overview: once, all kinds concurrently and in pages, or
 // continuously by watching. It writes nothing.
 //
-// Objects that do not exist or must not be read are left out and reported in one line; the rest is
-// shown. Only the fields that are shown are kept, so that thousands of pods take little memory.
+// Objects that do not exist or must not be read are left out and reported in one line. Only fields
+// that are shown are kept.
 package read
 
 import (

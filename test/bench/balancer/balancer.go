@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package balancer measures how soon a Balancer's replicas are written to its targets, on an API
-// server with tens of thousands of pods. In the same run, a bare client does the same writes, for
-// comparison.
-//
-// Only etcd, the API server and the controller run: the benchmark creates the pods, and nothing
-// changes them.
+// server with tens of thousands of pods, beside a bare client that does the same writes. No other
+// component runs.
 package balancer
 
 import (

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package footprint measures what machine-controller-manager costs, stock and Evenkeel's: memory,
-// CPU time, goroutines and API requests, at rest and while machines are created, deleted and
-// replaced.
+// Package footprint measures memory, CPU time, goroutines and API requests of
+// machine-controller-manager, at rest and while machines are created, deleted and replaced.
 //
-// Each contestant has a local cluster of its own, and all of them live through the same story at
-// the same time, so that other work on the computer disturbs them alike. There are three: stock,
-// Evenkeel without an excess, and Evenkeel with a reserve.
+// Three contestants live through the same story at the same time, each on a local cluster of its
+// own: stock, Evenkeel without an excess, and Evenkeel with a reserve.
 package footprint
 
 import (

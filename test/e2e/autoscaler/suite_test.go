@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package autoscaler holds node groups against a real control plane: our machine-controller-manager with its server of node groups,
-// virtual machines, the real scheduler, and an unmodified cluster-autoscaler. CLUSTER_AUTOSCALER names its binary; without it, the suite
-// fails, unless only the specs were chosen that speak the protocol themselves.
+// Package autoscaler runs our machine-controller-manager with its server of node groups, virtual
+// machines, the real scheduler, and an unmodified cluster-autoscaler. CLUSTER_AUTOSCALER names its
+// binary; without it, the suite fails, unless only specs were chosen that speak the protocol
+// themselves.
 package autoscaler
 
 import (

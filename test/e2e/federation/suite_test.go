@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package federation holds what the owner of a fleet sees: a hub and three members, each a real control plane with
-// autoscalers of its own, which read a metric that the specs set per cluster.
+// Package federation checks what the owner of a fleet sees: a hub and three members, each a real
+// control plane with autoscalers of its own, which read a metric that the specs set per cluster.
 package federation
 
 import (

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostile holds what a user who has the admin role in one namespace of the target cluster can do to our processes: nothing
-// that others feel. The user creates the largest legal objects of every kind that our processes watch, while a pool of another
-// namespace keeps working. Memory of each process, the time until pods of others are bound, and what was created are judged.
+// Package hostile proves that a user with the admin role in one namespace of the target cluster
+// cannot harm others through our processes. The user creates the largest legal objects of every
+// kind that the processes watch. The specs judge the memory of each process, and the time until
+// pods of others are bound.
 package hostile
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kueue runs Jobs in the queues of an unmodified Kueue, whose ProvisioningRequests are served from the reserve: a Job starts once machines
-// are booked for all its pods, and none of them waits for a machine then.
+// Package kueue runs Jobs in the queues of an unmodified Kueue, whose ProvisioningRequests are
+// served from the reserve: a Job starts once machines are booked for all its pods.
 package kueue
 
 import (

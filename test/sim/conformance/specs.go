@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package conformance contains what Evenkeel relies on in an API server, as specs that run against
-// any server: the simulated one, to prove that it behaves correctly, and a real one, to prove that
-// the specs are right.
+// the simulated server and a real one.
 //
 // The server needs the built-in kinds, and the CRDs and policies of kubernetes/. The specs create
 // all objects in the namespace "default", under generated names, and remove them afterwards. No

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy makes a simulated API server reject what the manifests of this repository make a
-// real one reject, by CustomResourceDefinitions and ValidatingAdmissionPolicies.
+// Package policy makes a simulated API server reject what the CustomResourceDefinitions and
+// ValidatingAdmissionPolicies of this repository reject.
 //
 //	checks, err := policy.Load("../../kubernetes")
 //	checks.Enforce(server)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command preview serves the plugin's page for overviews that it reads as JSON, one after the
-// other. Sizes of reserves are those for two synthetic weeks. It prints the page's address. Tests and
-// developers of the page use it to show states that no cluster at hand has:
+// other, to show states that no cluster at hand has. It prints the page's address.
 //
 //	kubectl evenkeel status -o json | go run ./test/ui/preview
 package main

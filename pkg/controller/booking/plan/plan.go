@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides which machines of the reserve are booked for ProvisioningRequests, and what
-// the status of each request says. It decides from a View, which contains all objects that matter at
-// one instant, and returns a Plan. It is pure: it has no client, no context, no logger and no clock.
-// Package booking collects the View, carries out the Plan, and lists the laws.
+// Package plan decides which machines of the reserve are booked for ProvisioningRequests, and the
+// status of each request: it turns a View into a Plan. It is pure, and its laws are those of
+// package booking.
 package plan
 
 import (

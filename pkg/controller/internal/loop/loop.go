@@ -4,14 +4,13 @@
 //
 // Laws:
 //
-//  1. Run returns only after the queue is shut down and every worker has ended, whatever happened,
-//     even if the caches never filled.
+//  1. Run returns only after the queue is shut down and every worker has ended, even if the caches
+//     never filled.
 //  2. After its context has ended, no key is synced.
 //  3. Two workers never sync the same key at once.
-//  4. A key whose sync fails is retried with increasing delays. A conflict is normal, and not
-//     logged as an error.
-//  5. A panic affects one key: it is logged with its stack, the key is parked, and all others
-//     continue.
+//  4. A key whose sync fails is retried with increasing delays. A conflict is not logged as an
+//     error.
+//  5. A panic affects one key: it is logged with its stack, and the key is parked.
 //  6. Namespaces take turns: a key waits for at most one key of each other namespace, and for
 //     earlier keys of its own.
 package loop

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plan decides how the machines that Reserves request are spread over the
-// MachineDeployments of a namespace. [NewView] reads Reserves, MachineDeployments and their machines
-// into a [View]. [New] turns the view into a [Plan], with the annotations to write and a decision
-// about each Reserve, and [NewStatus] turns a decision into a status. All of this is pure: it
-// depends only on its arguments. The laws that comments cite are those of package reserves, which
-// carries out the plans.
+// MachineDeployments of a namespace. [NewView] reads the objects into a [View], [New] turns it into
+// a [Plan], and [NewStatus] returns the status of a Reserve. It is pure, and its laws are those of
+// package reserves.
 package plan
 
 import (
