@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e runs Gardener's own code against our processes, on two control planes of this
-// machine: the seed, which holds the Machines, and the Shoot, where they become Nodes. Gardener
-// deploys machine-controller-manager, reconciles, restores and deletes the Worker, and judges the
-// Nodes. Not real are:
+// machine: the seed, which holds the Machines, and the Shoot, where they become Nodes. Not real
+// are:
 //
 //   - The kubelet of the seed: it runs a Deployment's container as a process, with other
 //     kubeconfigs and ports.

@@ -3,7 +3,7 @@
 // Package pictures draws the pictures of the documents: from each docs/pictures/NAME.txt, make
 // generate renders docs/pictures/NAME.svg.
 //
-// A text has one statement a line. Empty lines and lines that begin with # are skipped.
+// A text has one statement a line, and comments that begin with #.
 //
 //	title TEXT                        heading of the picture, and its name for screen readers
 //	desc TEXT                         description for screen readers; can be repeated

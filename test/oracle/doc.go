@@ -12,7 +12,7 @@
 // docs/controllers.md, or drawn from a seed by Random. Faults are planted in stock, and the oracle
 // must see each.
 //
-// To add a story, add it to its table, and run go test ./test/oracle -update. ORACLE=100 plays all
+// After you add a story to its table, run go test ./test/oracle -update. ORACLE=100 plays all
 // stories and 100 random ones of each slice, SEED=7 those of one seed. SHOW='grows and shrinks'
-// prints what stock does in stories with such a name.
+// prints what stock does in stories of that name.
 package oracle

@@ -20,9 +20,9 @@
 //  6. Watches deliver every later change that they select once, in order. Forgotten history is 410
 //     Gone.
 //  7. Built-in kinds drop unknown fields, normalize quantities and take strategic merge patches.
-//     Custom resources reject these with 415, and keep fields unless Known prunes them.
-//  8. Server-side apply merges, removes and owns fields by manager, and lists of built-in kinds by
-//     key. It conflicts over others' fields unless forced.
+//     Custom resources reject these with 415.
+//  8. Server-side apply merges and owns fields by manager, and lists of built-in kinds by key. It
+//     conflicts over others' fields unless forced.
 //  9. With package policy, objects must comply with the schemas and policies of kubernetes/.
 //
 // It omits defaulting, other validation, RBAC, server-side apply of a Scale, graceful deletion of

@@ -11,13 +11,13 @@
 //
 //  1. A wrong configuration changes nothing: the last accepted one counts, and a condition
 //     describes what to write.
-//  2. On removal, Evenkeel drains the reserve, the stock image returns, and the annotation
-//     drain-reserve goes once no pod of Evenkeel is left.
+//  2. On removal, Evenkeel drains the reserve, then the stock image returns, and then the
+//     annotation drain-reserve goes.
 //  3. Each step is repeated until it is seen to be done, also after a restart.
 //  4. Nothing is drained if stock machine-controller-manager runs already, or the Shoot is being
 //     deleted.
-//  5. What was added stays as long as Evenkeel may run, and is gone with the Extension, except
-//     rights in the Shoot during a migration.
+//  5. What was added stays while Evenkeel may run, and goes with the Extension, except rights in
+//     the Shoot during a migration.
 //  6. If CapacityBuffers are disabled, the manager loses the right to create their Reserves, then
 //     these are deleted, then it loses its other rights.
 //  7. If an unmodified cluster-autoscaler is disabled, the fork returns first, then the manager

@@ -5,13 +5,12 @@
 //
 // Laws:
 //
-//  1. No request is refused: where an object, or a pool of a Worker, is wrong, gardenlet's version
-//     is written and the reason logged.
+//  1. No request is refused: if an object, or a pool of a Worker, is wrong, gardenlet's version is
+//     written.
 //  2. Only a configuration that the controller has accepted has an effect.
 //  3. During removal, the Deployment keeps Evenkeel until the reserve is drained, and the Worker
 //     requests no reserve.
-//  4. If the webhook does not answer, the Shoot runs the stock image without a reserve until
-//     gardenlet writes again.
+//  4. If the webhook does not answer, the Shoot runs the stock image until gardenlet writes again.
 //  5. cluster-autoscaler becomes unmodified only if the manager has its server and all pools have
 //     bounds. The server stays while it is wanted or used.
 package webhook

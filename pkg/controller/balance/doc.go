@@ -25,8 +25,8 @@
 //     crashes, and each replica arrives once.
 //  2. Growth is split within max before machines are created. Members with invalid bounds get none
 //     and take part in no move.
-//  3. Growth goes only where every waiting pod that it could serve can run, or, if none waits, at
-//     least one running pod.
+//  3. Growth goes only where every waiting pod that it could serve can run, or, if none waits, one
+//     running pod.
 //  4. A group moves one machine at a time, once its replacement is ready and its pods may go there,
 //     and none while too many Nodes are unready.
 //  5. Only replicas count for skew, not reserve machines.
@@ -38,7 +38,7 @@
 //  10. An invalid setting affects only its own member, and a condition reports it.
 //  11. Without a known max, a MachineDeployment of Gardener gets no reserve and no growth.
 //  12. If the Worker cannot be read, a pool's bounds come from its worker's annotation, split over
-//     zones as Gardener splits minimum and maximum.
+//     zones as Gardener does.
 //  13. A hibernated Shoot has no reserve. Without its Cluster, zero replicas everywhere or forced
 //     deletion of all Machines count as hibernation.
 package balance

@@ -18,12 +18,12 @@
 //  5. Each write carries the resourceVersion it was decided on, and no decision uses a cache older
 //     than the controller's own writes.
 //  6. The same view gives the same plan, and at rest nothing is written.
-//  7. The status has all history that decisions need, and shows that a target is blocked or
-//     unblocked before anything is scaled for it.
-//  8. Only one Balancer scales a workload: the oldest valid one that yields to no older one because
-//     of another target.
+//  7. The status has all history that decisions need, and shows that a target is blocked before
+//     anything is scaled for it.
+//  8. Only one Balancer scales a workload: the oldest valid one that need not yield to an older one
+//     because of another target.
 //  9. When a Balancer is deleted, its targets stay as they are.
-//  10. If at least as many replicas of a blocked target run as failed to start, others run only the
-//     failed ones.
+//  10. If as many replicas of a blocked target run as failed to start, others run only the failed
+//     ones.
 //  11. Fallback does not remove a replica that may still run on a Node that is not ready.
 package balancer

@@ -9,10 +9,10 @@
 //
 // Laws:
 //
-//  1. Machines are booked for all pods of a request or for none, only if they are ready in reserve,
-//     and each for one request.
-//  2. A request is provisioned once its machines are seen as dedicated. Then bookings fall only by
-//     machines that run its pods.
+//  1. Machines are booked for all pods of a request or for none, only while ready in reserve, each
+//     for one request.
+//  2. A request is provisioned once its machines are dedicated. Then bookings fall only by machines
+//     that run its pods.
 //  3. Requests are served by age, and namespaces take turns. One that cannot be served holds
 //     nothing.
 //  4. A booking ends after the time that the request sets, or when the request is deleted.

@@ -19,14 +19,13 @@
 //  5. Only MachineDeployments with bounds and known capacity hold chunks. While these are invalid
 //     or unknown, or a buffer's objects cannot be read, machines stay.
 //  6. Machines stay while no packing is better, and ready ones until their replacement is ready.
-//  7. While a MachineDeployment cannot create machines, others take over, and it keeps one machine
-//     for the next try.
+//  7. While a MachineDeployment cannot create machines, others take over, and it keeps trying one.
 //  8. A buffer affects others only by the room that it takes, and the work of a sync is bounded.
 //  9. A sync decides from the objects and recent free room only, and at rest nothing is written.
 //  10. A Reserve of this controller that no buffer needs is deleted.
 //  11. Chunks of buffers with the same owners are packed first, on machines dedicated to these
 //     owners, which hold no other chunks.
-//  12. If a buffer asks for it, the Reserves of its chunks also request the images of its pods.
+//  12. If a buffer asks for it, the Reserves of its chunks also request its pods' images.
 //  13. In a buffer that fills once, each of its pods uses up one chunk when it is bound.
 //  14. With free-room, and unless machines are dedicated, chunks can use serving machines. Taken
 //     room is replaced at once; freed room counts minutes later.

@@ -2,8 +2,8 @@
 
 // Package federatedhpa partitions the bounds of FederatedHorizontalPodAutoscalers over the
 // autoscalers of many clusters. Package plan decides; this one writes the ledger, which is the
-// object's status, and sends orders in one loop per cluster. An order may take effect late, or
-// never: docs/decisions/0010-federated-escrow.md explains what counts until then.
+// object's status, and sends orders in one loop per cluster.
+// docs/decisions/0010-federated-escrow.md explains when an order counts.
 //
 // Watches: in the hub, the objects and the registry of clusters; in each cluster, autoscalers and
 // the kinds that are scaled. Writes: the objects' status and finalizer, events; in clusters,
@@ -16,7 +16,7 @@
 //     maxReplicas. Once maxReplicas falls, the sum only falls.
 //  2. In every cluster, 1 <= max and min <= max.
 //  3. A maximum is never lowered below what its cluster runs, unless maxReplicas was lowered or
-//     replicas do not start.
+//     replicas fail to start.
 //  4. An unreachable cluster is not changed, and its share is lent only if the object allows it.
 //  5. Nothing is written unless a cluster is limited, joins, leaves, or runs its whole maximum
 //     while another has more than it needs.
@@ -27,6 +27,6 @@
 //  10. Under constant load, the bounds stop changing.
 //  11. A cluster that hangs delays no other, except in the first 15 seconds of a process.
 //  12. The memory that a cluster, object or Secret takes is limited, and is released with it.
-//  13. Nothing is written to a cluster until this hub has seen the version last confirmed there by
-//     any hub.
+//  13. Nothing is written to a cluster until this hub has seen the version that any hub last
+//     confirmed there.
 package federatedhpa

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinedeployment runs MachineDeployments and MachineSets, as
-// machine-controller-manager's controllers do, and their reserve. Package plan decides about a
-// MachineDeployment with its MachineSets, or a MachineSet without one.
+// Package machinedeployment runs MachineDeployments and MachineSets as stock does, and their
+// reserve. Package plan decides about a MachineDeployment with its MachineSets, or a MachineSet
+// without one.
 //
 // Watches: MachineDeployments, MachineSets and Machines; Nodes of the target cluster. Writes:
 // MachineDeployments, MachineSets and Machines; a taint and annotations of Nodes in rollouts;
@@ -11,10 +11,9 @@
 //
 // Laws:
 //
-//  1. Before it counts, a MachineSet adopts unowned machines that it selects and releases those
-//     that it does not select; so does a MachineDeployment with MachineSets.
-//  2. It creates only what is missing, even if caches lack what it has created, and deletes nothing
-//     in the same plan.
+//  1. Before it counts, a MachineSet adopts unowned machines that it selects and releases others;
+//     so does a MachineDeployment with MachineSets.
+//  2. It creates only what is missing, even if caches lag, and deletes nothing in the same plan.
 //  3. It deletes surplus in the documented order, named machines, and failed ones that nothing
 //     preserves, each only if unchanged since it was read.
 //  4. Deleting a MachineSet deletes its machines first, and deleting a MachineDeployment its

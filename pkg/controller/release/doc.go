@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release gives machines of the reserve to pods that wait for room, before other components
-// notice these pods. It raises spec.replicas, and the controller of MachineDeployments then
-// releases as many machines. reserve.Decide decides which, and fit.Pack how many.
+// Package release gives machines of the reserve to pods that wait for room. It raises
+// spec.replicas, and the controller of MachineDeployments then releases as many machines.
+// reserve.Decide decides which, and fit.Pack how many.
 //
 // Watches: the machine API; Nodes, pods, and what decides where pods can run. Writes: spec.replicas
 // of MachineDeployments, with the annotations applied-replicas and claimed;
@@ -15,17 +15,15 @@
 //  1. Replicas rise as waiting pods need, beyond room on serving, released and booting machines.
 //     After a pod is refused, its owner's uncreated pods count.
 //  2. A raise is within max and the ready reserve, and each released machine has a pod to run.
-//  3. Each pod counts once until it is bound: a machine raised for it counts as room, even before
-//     caches show it.
+//  3. Each pod counts once until it is bound: a machine raised for it counts as room at once.
 //  4. A pod causes no raise if it fits a serving or tainted reserve machine, is gated, has
 //     preempted others, or cannot be judged.
 //  5. A pod that keeps waiting beside room is left to the autoscaler.
 //  6. Each write tests what it was decided on. At rest, or while no pod waits, nothing is written.
-//  7. A decision's cost is bounded. Pods beyond plan/bounds.go are counted and left to the
-//     autoscaler.
+//  7. A decision's cost is bounded. Pods beyond plan/bounds.go are left to the autoscaler.
 //  8. Nothing is decided while a cluster does not answer.
 //  9. Only pods of its owner claim a dedicated machine. They use such machines first, and others
 //     leave room below max for these.
-//  10. Machines are released for as many pods of a PodGroup as start together, or for none, in
-//     order of priority and age.
+//  10. Machines are released for all pods of a PodGroup that start together, or for none, by
+//     priority and age.
 package release

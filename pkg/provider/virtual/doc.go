@@ -10,7 +10,7 @@
 //
 //  1. Every error is a status that MCM can decode.
 //  2. A machine is created once per name, however often it is requested.
-//  3. A machine is recorded before it is reported and until its Node is deleted, and boots continue
+//  3. A machine is recorded before it is reported and until its Node is deleted. Boots continue
 //     after a restart.
 //  4. CreateMachine never waits for a boot: one loop, Run, carries out NewPlan.
 //  5. A Node registers with its Machine's taints, and tells MCM where they come from, so that MCM
