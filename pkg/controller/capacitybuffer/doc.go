@@ -26,7 +26,7 @@
 //  11. Chunks of buffers with the same owners are packed first, on machines dedicated to these
 //     owners, which hold no other chunks.
 //  12. If a buffer asks for it, the Reserves of its chunks also request its pods' images.
-//  13. In a buffer that fills once, each of its pods uses up one chunk when it is bound.
+//  13. In a buffer that fills once, each of its pods uses up one chunk for good when it is bound.
 //  14. With free-room, and unless machines are dedicated, chunks can use serving machines. Taken
 //     room is replaced at once; freed room counts minutes later.
 package capacitybuffer

@@ -22,8 +22,8 @@
 //  6. Each write tests what it was decided on. At rest, or while no pod waits, nothing is written.
 //  7. A decision's cost is bounded. Pods beyond plan/bounds.go are left to the autoscaler.
 //  8. Nothing is decided while a cluster does not answer.
-//  9. Only pods of its owner claim a dedicated machine. They use such machines first, and others
-//     leave room below max for these.
+//  9. Only pods of its owner claim a dedicated machine, are nominated for its Node, and use such
+//     machines first. Others leave room below max for these.
 //  10. Machines are released for all pods of a PodGroup that start together, or for none, by
 //     priority and age.
 package release
