@@ -87,21 +87,24 @@ UNITS = $(filter-out $(shell go list $(ON_CLOCK) $(APART)),$(shell go list ./...
 # change alone. make laws draws new ones.
 test-units test-clusters: export RAPID_SEED ?= 1
 
+# make verify runs go vet, and no one debugs these binaries.
+QUICK = --vet=off --ldflags=-w
+
 # Unit tests need only CPU time, so they leave the processors to the other parts, which have
 # deadlines. GOGC: storms allocate much.
 .PHONY: test-units
 test-units: ## Run unit tests, laws and storms, in virtual time
-	@GOGC=400 nice -n 10 go test -timeout=20m $(UNITS)
-	cd hack/localcluster/kwok && nice -n 10 go test .
+	@GOGC=400 nice -n 10 go test $(QUICK) -timeout=20m $(UNITS)
+	cd hack/localcluster/kwok && nice -n 10 go test $(QUICK) .
 
 .PHONY: test-clusters
 test-clusters: ## Run tests that start API servers or depend on the real clock
-	go test -p 2 $(ON_CLOCK)
-	go test -count=1 -timeout=10m ./test/e2e/federation -ginkgo.label-filter=short -ginkgo.no-color
+	go test $(QUICK) -p 2 $(ON_CLOCK)
+	go test $(QUICK) -count=1 -timeout=10m ./test/e2e/federation -ginkgo.label-filter=short -ginkgo.no-color
 
 .PHONY: test-e2e
 test-e2e: ## Run the short end-to-end specs on a local cluster
-	go tool ginkgo --procs=4 --label-filter='!long$(LACKS)' --timeout=15m --no-color ./test/e2e
+	go tool ginkgo $(QUICK) --procs=4 --label-filter='!long$(LACKS)' --timeout=15m --no-color ./test/e2e
 
 .PHONY: test-race
 test-race: ## Run unit tests with the race detector
@@ -114,7 +117,7 @@ test-conformance: ## Check that the simulated API server behaves as a real one d
 
 .PHONY: test-gardener
 test-gardener: ## Run the Gardener extension's unit tests (a separate module; the first build takes minutes)
-	cd gardener && go vet ./... && nice -n 10 go test -timeout=20m ./apis/... ./charts/... ./cmd/... ./pkg/...
+	cd gardener && go vet ./... && nice -n 10 go test $(QUICK) -timeout=20m ./apis/... ./charts/... ./cmd/... ./pkg/...
 
 .PHONY: test-tools
 test-tools: ## Run the tests of the release, mutation and site tools (separate modules)
