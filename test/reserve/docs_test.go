@@ -41,10 +41,6 @@ var _ = Describe("The page about the reserve", func() {
 		Expect(found("(?m)^\\| `([A-Za-z]+)` \\| (?:Normal|Warning) \\|", page)).To(Equal(slices.Compact(wanted)))
 	})
 
-	It("lists each metric, and no other", func() {
-		Expect(found("(?m)^\\| `(evenkeel_[a-z_]+)", page)).To(Equal(found(`"(evenkeel_[a-z_]+)"`, code)))
-	})
-
 	It("lists each flag with its default, and no other", func() {
 		flags := read("../../cmd/machine-controller-manager/app/reserve.go")
 		defined := `flags\.[A-Za-z]+\(&[a-z]\.[A-Za-z]+, "([a-z-]+)"`
