@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e runs Gardener's own code against our processes, on two control planes of this
-// machine: the seed, which holds the Machines, and the Shoot, where they become Nodes. Not real
-// are:
+// Package e2e runs Gardener's own code against our processes, on two control planes: the seed,
+// which holds the Machines, and the Shoot, where they become Nodes. Not real are:
 //
-//   - The kubelet of the seed: it runs a Deployment's container as a process, with other
-//     kubeconfigs and ports.
-//   - gardener-resource-manager: it applies the ManagedResource once, and issues tokens.
-//   - The provider: mostly the virtual one, whose providerSpec replaces what provider-local writes.
-//     A migration copies its records to the other seed.
-//   - The kubelets of machines, which are kwok. The actuator sees no Pods of provider-local.
-//     gardener-node-agent reports in-place updates as done at once.
-//   - The pods of the extension and the admission component: they are processes with the rights of
-//     their charts.
-//   - gardenlet's order of writes, and gardener-apiserver: Shoots are objects of a CRD.
-//   - Gardener's fork of cluster-autoscaler, which cannot be imported: see the type fork.
+//   - The kubelets: a Deployment's container of the seed and the components of the extension are
+//     processes, and kwok plays those of machines.
+//   - gardener-resource-manager, which applies the ManagedResource once and issues tokens, and
+//     gardener-apiserver: Shoots are objects of a CRD.
+//   - The provider, which is mostly the virtual one. The actuator sees no Pods of provider-local,
+//     and gardener-node-agent reports in-place updates as done at once.
+//   - gardenlet's order of writes, and Gardener's fork of cluster-autoscaler, which cannot be
+//     imported.
 package e2e

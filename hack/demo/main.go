@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo tells the story of a reserve on a running local cluster, in about three minutes: a
-// pool in three zones, images on spare machines, a rolling update, a burst of pods with and without
-// reserve, a zone that fails. It measures as it goes.
+// Command demo tells and measures the story of a reserve on a running local cluster, in about three
+// minutes.
 package main
 
 import (

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate makes what is generated in this repository: deep copies, clientset, listers,
-// informers, apply configurations, CRDs, gRPC stubs, the page about metrics, the tables of reasons
-// in other pages, pictures, and what a Gardener Shoot shows of the dashboard and the alerts.
+// Command generate makes what is generated in this repository: code, CRDs, gRPC stubs, tables in
+// documents, pictures, and what a Gardener Shoot shows of the dashboard and the alerts.
 //
 // Machine, MachineSet and MachineClass are aliases of machine-controller-manager's types.
-// Generators do not follow aliases, so they run on a staged copy of the module in which each alias
-// is replaced by the type that it stands for.
+// Generators do not follow aliases, so they run on a copy of the module with the types in their
+// place.
 package main
 
 import (

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sbom writes for each binary a bill of materials (CycloneDX, JSON) with all modules in it,
-// as the compiler has recorded them, without licenses. The same binary has the same bill, byte by
-// byte.
+// Command sbom writes a bill of materials (CycloneDX, JSON) with all modules of each binary,
+// without licenses. The same binary has the same bill, byte by byte.
 //
 //	go run ./hack/sbom -out .local/sbom -version v1.2.3 .local/bin/machine-controller-manager
 package main

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access lets informers wait for rights that the process may lack, instead of retrying
-// every few seconds. Controllers can find out what is missing and work without it.
+// Package access lets informers wait for rights that the process may lack, so that controllers can
+// work without them.
 //
 // Laws:
 //

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package overview is what the plugin's screens, pages and JSON show: pools by zone, their
-// machines, Balancers and federated autoscalers at one instant, and their problems. It is pure: New
-// derives it from objects that the caller has read.
+// machines, Balancers and federated autoscalers at one instant, and their problems. It is pure.
 package overview
 
 import (

@@ -3,8 +3,8 @@
 // Package reachability reports whether the clusters that a process depends on answer.
 //
 // Informers continue to show what they last received when an API server is gone. Therefore, a
-// Cluster asks its API server for one object every 10 seconds, and is silent after 30 seconds
-// without an answer. All controllers of a process share one Cluster for each API server.
+// Cluster asks its API server for one object every 10 seconds. All controllers of a process share
+// one Cluster for each API server.
 //
 // Laws:
 //

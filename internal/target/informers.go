@@ -2,14 +2,12 @@
 
 // Package target is the one cache of the target cluster that all controllers of a process share.
 //
-// Users of the target cluster decide how many objects it has and how large they are, so there is
-// one informer per kind, started when the first controller needs it. A transform keeps only those
-// fields of an object that a controller reads, and limits the size of objects that any user can
-// create. If a controller is to read another field, add it to the transform of its kind, and to the
-// test that compares what controllers read with and without the transform.
+// Users decide how many objects it has and how large they are. Therefore, an informer starts when
+// the first controller needs its kind. A transform keeps only the fields that a controller reads,
+// and limits the size of objects that any user can create. If a controller is to read another
+// field, add it to the transform of its kind and to the test of the transform.
 //
-// Objects in the cache share parts: pods of one owner have what they have in common only once.
-// Never change an object.
+// Objects in the cache share parts. Never change an object.
 package target
 
 import (

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package tracing describes the work of controllers as OpenTelemetry spans: each sync, from the
-// event that caused it, its steps, and its requests. A trace follows a cause from one controller to
-// the next, and to API servers that export traces themselves. Nothing is recorded until package
-// export sends the spans somewhere.
+// event that caused it, its steps and its requests. A trace follows a cause from one controller to
+// the next. Nothing is recorded until package export sends the spans somewhere.
 package tracing
 
 import (

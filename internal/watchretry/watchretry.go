@@ -2,8 +2,8 @@
 
 // Package watchretry repeats the request that fills an informer while the API server refuses it.
 //
-// client-go does that, too, but its reflector ignores its context while it waits for up to a
-// minute, and the process takes as long to stop. Here, the wait ends with the request.
+// client-go's reflector does that, too, but delays the stop of the process by up to a minute. Here,
+// the wait ends with the request.
 package watchretry
 
 import (

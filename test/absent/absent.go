@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package absent keeps track of tools that specs can do without. If a tool is not installed, its
-// specs pass without a verdict, and `make test` says so in its closing lines.
+// Package absent keeps track of tools that specs can do without. If a tool is missing, its specs
+// pass without a verdict, and `make test` says so.
 package absent
 
 import (

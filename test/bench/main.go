@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench runs one benchmark:
+// Command bench runs one benchmark, or lists all of them. A benchmark passes no judgement.
 //
 //	go run ./test/bench CASE [flags]
-//
-// Without a case, it lists all of them. A benchmark prints what it measures and passes no judgement.
 package main
 
 import (

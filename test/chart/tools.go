@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chart renders what is installed into clusters: the Helm chart in charts/evenkeel, and the
-// folders of kubernetes/deploy, which are rendered from the chart for kustomize and kubectl, so
-// that all three agree.
+// Package chart renders the Helm chart in charts/evenkeel and the folders of kubernetes/deploy, so
+// that they agree.
 package chart
 
 import (

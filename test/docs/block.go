@@ -4,9 +4,8 @@
 //
 // A fenced block is run if the line before it is `<!-- runnable -->`. If lines of it begin with "$
 // ", those are the commands and the others are what they print; otherwise, every line is a command.
-// One shell runs the blocks of a document one after the other, and ends at the first command that
-// fails. A block that is marked `<!-- runnable apart -->` runs after those, on a fresh cluster and
-// by a shell of its own.
+// One shell runs the blocks of a document in order, and ends at the first command that fails. A
+// block marked `<!-- runnable apart -->` runs on a fresh cluster and in its own shell.
 package docs
 
 import "strings"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explore searches every interleaving of the plans that ship with everything around them,
-// up to a bound.
+// Package explore searches every interleaving of the controllers' plans with everything around
+// them, up to a bound.
 //
-// In a [Search], a state is a small value, and each step of any [Actor] leads to another one. Every
-// step keeps the invariants. From every state, steps that are not faults end with the requested
-// numbers of machines, in any order. [Reserve] models one MachineDeployment; [Wishes], [Raises],
-// [Removals], [Moves] and [Distribution] model what is around it.
+// In a [Search], each step of any [Actor] leads from one state to another, and keeps the
+// invariants. From every state, steps that are not faults end with the requested numbers of
+// machines, in any order. [Reserve], [Wishes], [Raises], [Removals], [Moves] and [Distribution] are
+// the models.
 package explore

@@ -3,8 +3,8 @@
 // Package metrics knows the name, type, labels and meaning of each of our metrics. Tests compare
 // dashboards, alerts and the page for operators with it.
 //
-// A test derives metrics.yaml from what the controllers register. If you add or rename a metric,
-// run go test ./test/metrics -update; the diff shows what breaks for users.
+// If you add or rename a metric, run go test ./test/metrics -update; the diff of metrics.yaml shows
+// what breaks for users.
 package metrics
 
 import (

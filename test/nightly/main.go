@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command nightly makes targets of the Makefile one after the other, even if one fails, and prints
-// one line of result for each. Their output is kept in .local/nightly. It fails if one of them
-// does.
+// Command nightly makes targets of the Makefile one after the other, prints one line of result for
+// each, and keeps their output in .local/nightly. It fails if one of them does.
 package main
 
 import (

@@ -8,11 +8,10 @@
 //	verdict := oracle.Judge(suite, story, ours)
 //	Expect(verdict.Same()).To(BeTrue(), verdict.String())
 //
-// A Story is a list of acts, with rest between them: a row of a table, which names rows of
-// docs/controllers.md, or drawn from a seed by Random. Faults are planted in stock, and the oracle
-// must see each.
+// A Story is a list of acts: a row of a table, which names rows of docs/controllers.md, or drawn
+// from a seed by Random. The oracle must see each fault that is planted in stock.
 //
-// After you add a story to its table, run go test ./test/oracle -update. ORACLE=100 plays all
-// stories and 100 random ones of each slice, SEED=7 those of one seed. SHOW='grows and shrinks'
-// prints what stock does in stories of that name.
+// After you add a story, run go test ./test/oracle -update. ORACLE=100 plays all stories and 100
+// random ones of each slice, SEED=7 those of one seed. SHOW='grows and shrinks' prints what stock
+// does in stories of that name.
 package oracle

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command parts makes several targets of the Makefile side by side. It prints the closing lines of
-// each target when it has ended, and last the whole of those that failed. It fails if one of them
-// does.
+// each, and the whole output of those that failed, and fails if one does.
 package main
 
 import (

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recording keeps as data what an unmodified cluster-autoscaler asked a server of node
-// groups: its calls in their order, the answers, and the objects that the answers depended on.
+// Package recording keeps what an unmodified cluster-autoscaler asked a server of node groups: its
+// calls in their order, the answers, and the objects that the answers depended on.
 //
-//	cluster-autoscaler --gRPC--> Recorder --> server of node groups --> API server
-//	                                |              |
-//	                              steps <-- what its informers hold before each call
-//
-// A recording is a file of JSON lines that can be read and reviewed. It omits what no answer
-// depends on, such as versions, UIDs and heartbeats, and repetitions. All times are shifted, so
-// that each recording begins at [Begin].
+// A recording is a file of JSON lines that can be reviewed. It omits what no answer depends on, and
+// repetitions. All times are shifted to begin at [Begin].
 package recording
 
 import (

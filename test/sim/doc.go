@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sim is a Kubernetes API server in memory, for tests in virtual time. Every real client
-// works with it over Server.Config, without sockets, goroutines or unseeded random numbers.
+// Package sim is a Kubernetes API server in memory, for tests in virtual time. Real clients work
+// with it over Server.Config, without sockets, goroutines or unseeded random numbers.
 //
 //	s := sim.New(sim.Options{Seed: 7, Resources: slices.Concat(sim.Core, sim.Machine)})
 //	defer s.Close()
@@ -12,7 +12,7 @@
 //
 //  1. One counter provides all resourceVersions. A write that changes nothing takes none and causes
 //     no event.
-//  2. A write that was decided on another resourceVersion or UID than the stored one is a conflict.
+//  2. A write with another resourceVersion or UID than the stored one is a conflict.
 //  3. Only the server writes uid, creationTimestamp, deletionTimestamp and generation.
 //  4. Status is written only through its subresource, which writes nothing else, except metadata of
 //     built-in kinds.
@@ -26,5 +26,5 @@
 //  9. With package policy, objects must comply with the schemas and policies of kubernetes/.
 //
 // It omits defaulting, other validation, RBAC, server-side apply of a Scale, graceful deletion of
-// pods, the existence of namespaces, and the common storage of the two Event groups.
+// pods and the existence of namespaces.
 package sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ui looks at the plugin's page in Chromium without a window, with overviews that are made
-// up and change. `go test ./test/ui -pictures=folder` also takes a picture of every scene.
+// Package ui looks at the plugin's page in a Chromium without window, with made-up overviews. `go
+// test ./test/ui -pictures=folder` takes a picture of every scene.
 package ui

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command gardener-extension-admission-evenkeel runs in the garden runtime cluster. It checks the
-// providerConfig of Shoots with the extension evenkeel before Gardener stores them.
+// providerConfig of Shoots with the extension evenkeel.
 package main
 
 import (

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gardener-extension-evenkeel runs in a seed. It has Shoots with the extension evenkeel run
-// Evenkeel in place of machine-controller-manager, with the reserves that their providerConfig
-// requests.
+// Command gardener-extension-evenkeel runs in a seed. It replaces machine-controller-manager with
+// Evenkeel in Shoots with the extension evenkeel.
 package main
 
 import (

@@ -2,7 +2,7 @@
 
 // Package autoscaler keeps the Deployments machine-controller-manager and cluster-autoscaler of a
 // Shoot consistent: an unmodified cluster-autoscaler needs the manager's server. The webhook
-// changes both when gardenlet writes them; this controller finishes or undoes what is half done.
+// changes both; this controller finishes or undoes what is half done.
 //
 // Watches: Extensions, and these Deployments, once the webhook has changed them. Writes: the same,
 // by an empty patch that calls the webhook, or cluster-autoscaler as gardenlet wrote it. Never: a

@@ -3,10 +3,8 @@
 // Evenkeel-kwok plays the kubelet of every Node annotated kwok.x-k8s.io/node=fake, with kwok as a
 // library.
 //
-// Fault tests need three differences from the kwok binary. A Node whose annotation goes away is let
-// go at once: its lease and its pods stand still. A Node that gets the annotation later is taken
-// over at once. After a restart, the leases are still its own, so that nodes and pods go on without
-// waiting for these to expire.
+// Unlike the kwok binary, it lets a Node go at once when the annotation goes away, takes it over at
+// once when it comes back, and keeps its leases over a restart. Fault tests need this.
 package main
 
 import (

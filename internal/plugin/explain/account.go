@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain explains why an object is as it is: the numbers and the law that lead to its
-// state, and what happens next and when. What happens next comes from the controllers' own plans.
+// Package explain explains why an object is as it is: the numbers and the law behind its state,
+// and, from the controllers' own plans, what happens next and when.
 package explain
 
 import (

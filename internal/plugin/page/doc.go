@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page is the plugin's page in a browser, rendered on this machine. A browser loads all
-// fragments, sections of HTML with an id, and then gets changed ones over one stream of events.
+// Package page is the plugin's page in a browser. A browser loads all fragments, sections of HTML
+// with an id, and then gets changed ones over one stream of events.
 //
 // Laws:
 //
@@ -13,7 +13,6 @@
 //  5. A slow browser delays no other, and gets only the newest state.
 //  6. Objects are drawn at most once per pace, and only while a browser is connected.
 //  7. Serve returns when all that it started has ended, including streams.
-//  8. Only a browser with the key in the address can read the page, although every user of this
-//     machine can reach the port.
+//  8. Only a browser with the key in the address can read the page.
 //  9. Sizes of reserves are computed one at a time, and only while a browser waits for them.
 package page

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package read reads the objects for an overview: once, all kinds concurrently and in pages, or
-// continuously by watching. It writes nothing.
+// Package read reads the objects for an overview, once or continuously. It writes nothing.
 //
-// Objects that do not exist or must not be read are left out and reported in one line. Only fields
-// that are shown are kept.
+// Objects that do not exist or must not be read are left out and reported. Only fields that are
+// shown are kept.
 package read
 
 import (

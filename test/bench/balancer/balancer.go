@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package balancer measures how soon a Balancer's replicas are written to its targets, on an API
-// server with tens of thousands of pods, beside a bare client that does the same writes. No other
-// component runs.
+// server with tens of thousands of pods, beside a bare client that does the same writes.
 package balancer
 
 import (

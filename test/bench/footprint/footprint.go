@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package footprint measures memory, CPU time, goroutines and API requests of
-// machine-controller-manager, at rest and while machines are created, deleted and replaced.
-//
-// Three contestants live through the same story at the same time, each on a local cluster of its
-// own: stock, Evenkeel without an excess, and Evenkeel with a reserve.
+// machine-controller-manager, at rest and while machines are created, deleted and replaced: stock,
+// Evenkeel without an excess, and Evenkeel with a reserve, each on a local cluster of its own.
 package footprint
 
 import (

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package large measures how long decisions take in a large cluster, beside one of a tenth of its
-// size. It runs the controllers' own code on objects in memory, without an API server.
+// size, with objects in memory and without an API server.
 //
 // MachineDeployments have 100 machines each, ten of them in reserve, and 11 pods run on every
-// machine that serves. What the controllers decide:
-//
-//	a reserve appears    each MachineDeployment puts its newest machines into the reserve
-//	a reserve at rest    each MachineDeployment is looked at after an event, and nothing is to be done
-//	100 pods wait        machines are released for a burst of pods
-//	zones at rest        all MachineDeployments are compared, and nothing is to be moved
-//	a zone fails         the Nodes of a zone no longer respond: a MachineDeployment, and all zones
-//	a rolling update     all MachineDeployments are updated, and a fifth of their machines are replaced
+// machine that serves.
 package large
 
 import (

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package plugin measures the time and memory that kubectl evenkeel needs to show many machines and
-// pods. For comparison, it measures kubectl, which only prints the same machines.
-//
-// Only etcd and the API server run: the benchmark creates the objects, and nothing changes them.
+// pods, compared with kubectl, which only prints the machines.
 package plugin
 
 import (

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release measures how long unschedulable pods wait, from when they are first seen until
-// they are bound, on a local cluster with a real scheduler.
-//
-// The pods belong to a ReplicaSet, unless the row shows that they have no owner. The contestants:
+// Package release measures how long unschedulable pods wait until they are bound, on a local
+// cluster with a real scheduler.
 //
 //	floor          the benchmark removes the taint of a reserve machine when the first pod is unschedulable
 //	instant        instant release: Evenkeel raises replicas and releases machines
-//	autoscaler     a reserve and a real cluster-autoscaler that sets replicas, without instant release
+//	autoscaler     a reserve and a real cluster-autoscaler, without instant release
 //	preemption     pods preempt pause pods of a low priority
 //	no reserve     the benchmark raises replicas when the first pod is unschedulable, and machines boot
 //

@@ -4,12 +4,11 @@
 //
 // Without -n, it measures a release: from the response to the client that raised replicas until a
 // watch shows a reserve Node without its taint. The floor is a client that receives one watch event
-// and then patches one Node.
+// and patches one Node.
 //
-// With -n, it gives a fleet of that many machines a reserve. It measures how soon the machines and
-// Nodes carry the mark, the memory and CPU time of the process, both compared with stock
-// machine-controller-manager and as many replicas, and the number of writes at rest. With -life, it
-// measures what an event costs the manager in the life of a fleet, beside one of a tenth.
+// With -n, a fleet of that many machines gets a reserve, and is compared with stock and as many
+// replicas: the time until machines and Nodes carry the mark, memory and CPU time. With -life, it
+// measures what events cost the manager in the life of a fleet, beside one of a tenth.
 package reserve
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scale creates and deletes machines on a local cluster, once with Evenkeel's
-// machine-controller-manager and once with the stock one, and prints what each of them needed.
+// Package scale creates and deletes machines on a local cluster, with Evenkeel's
+// machine-controller-manager and the stock one, and prints what each needed.
 package scale
 
 import (

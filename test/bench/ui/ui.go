@@ -2,8 +2,6 @@
 
 // Package ui measures how soon the plugin's page shows a change in a real browser, with many
 // machines and pods, and how much memory the plugin needs.
-//
-// Only etcd and the API server run: the benchmark creates the objects, and nothing changes them.
 package ui
 
 import (

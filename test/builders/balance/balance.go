@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package balance builds members, machines and pods for tests of plans and of the controller that
-// carries them out. Only tests import it.
+// Package balance builds members, machines and pods for tests of the balance controller and its
+// plan.
 //
 //	balance.NewMember("pool-z1", 3, balance.ScaleUp, balance.Applied(3))
 package balance

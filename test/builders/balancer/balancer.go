@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package balancer makes parts of valid Balancers for the tests of the controller and of its plan.
-// Only tests import it.
+// Package balancer builds parts of valid Balancers for tests of the controller and its plan.
 package balancer
 
 import (

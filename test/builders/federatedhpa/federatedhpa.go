@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package federatedhpa builds FederatedHorizontalPodAutoscalers for the tests of the plan and of the
-// controller.
+// Package federatedhpa builds FederatedHorizontalPodAutoscalers for tests of the controller and its
+// plan.
 package federatedhpa
 
 import (

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodegroup builds groups and machines for the tests of plans, and of the server that
-// carries them out. Only tests import it.
+// Package nodegroup builds groups and machines for tests of the node group server and its plans.
 package nodegroup
 
 import (

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release contains pods, Nodes and settings for tests of package plan and of the
-// controller that uses it.
+// Package release contains pods, Nodes and settings for tests of the controller and its plan.
 package release
 
 import (

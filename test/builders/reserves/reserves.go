@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reserves builds Reserves and MachineDeployments for tests of plans, and of the controller
-// that carries them out.
+// Package reserves builds Reserves and MachineDeployments for tests of the controller and its
+// plans.
 package reserves
 
 import (

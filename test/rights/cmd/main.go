@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command rights reads an audit log and prints which requests of the chart's accounts were refused,
-// and which of their rights were not used.
+// Command rights prints which requests of the chart's accounts an audit log shows as refused, and
+// which of their rights were not used.
 package main
 
 import (

@@ -3,9 +3,8 @@
 // Package conformance contains what Evenkeel relies on in an API server, as specs that run against
 // the simulated server and a real one.
 //
-// The server needs the built-in kinds, and the CRDs and policies of kubernetes/. The specs create
-// all objects in the namespace "default", under generated names, and remove them afterwards. No
-// controller may run that changes Machines, Nodes or unscheduled pods.
+// The server needs the CRDs and policies of kubernetes/. The specs work in the namespace "default",
+// and remove their objects. No controller may change Machines, Nodes or unscheduled pods meanwhile.
 package conformance
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command preview serves the plugin's page for overviews that it reads as JSON, one after the
-// other, to show states that no cluster at hand has. It prints the page's address.
+// other.
 //
 //	kubectl evenkeel status -o json | go run ./test/ui/preview
 package main
