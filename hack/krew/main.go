@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command krew makes what the plugin manager krew installs: an archive of the plugin for each
-// platform, and the manifest with their addresses and checksums.
+// platform, and the manifest.
 //
 //	go run ./hack/krew -version v1.2.3 -base https://example.com/releases/v1.2.3
 //	kubectl krew install --manifest=.local/krew/evenkeel.yaml --archive=.local/krew/kubectl-evenkeel_linux_amd64.tar.gz

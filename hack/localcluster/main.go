@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Evenkeel-localcluster is a Kubernetes control plane in one binary.
-// What it runs as is the name it is called by or, under any other name, its first argument.
+// Evenkeel-localcluster is a Kubernetes control plane in one binary. The name it is called by, or
+// its first argument, selects the component.
 package main
 
 import (

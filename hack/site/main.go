@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command site builds README.md, CONTRIBUTING.md and the pages below docs as a static site with
-// search, and checks its links. The site needs no server: open its index.html.
+// Command site builds README.md, CONTRIBUTING.md and docs as a static site with search, and checks
+// its links. Open its index.html: it needs no server.
 //
 //	go run . -root ../.. -out .local/site
 package main

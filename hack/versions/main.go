@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Versions makes the go.mod files of the versions of Kubernetes that a local cluster can run, from
-// the list in hack/localcluster/versions/list.txt. It needs the Go module proxy.
+// Versions makes the go.mod files of the versions of Kubernetes in
+// hack/localcluster/versions/list.txt. It needs the Go module proxy.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package drain requests that reserves are given up, and follows the progress. The controller of
-// MachineDeployments removes the reserves; this package only writes an annotation.
+// Package drain requests by an annotation that reserves are given up, and follows the progress. The
+// controller of MachineDeployments removes the reserves.
 package drain
 
 import (

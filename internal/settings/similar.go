@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings contains the flags that the controllers and a preview of them have in common. It
-// publishes the values that a manager runs with, so that users need not repeat them.
+// Package settings contains the flags that the controllers and a preview of them have in common,
+// and publishes the values of a manager, so that users need not repeat them.
 package settings
 
 import (

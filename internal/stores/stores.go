@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stores reads the stores of informers: it contains the indexes to find the objects of a
-// MachineDeployment, and the source over them for package pool.
+// Package stores reads the stores of informers: its indexes find the objects of a MachineDeployment
+// for package pool.
 package stores
 
 import (

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit reads the audit log of an API server, for tests and benchmarks that check who has
-// written what.
+// Package audit reads the audit log of an API server, for tests of who has written what.
 package audit
 
 import (

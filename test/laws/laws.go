@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package laws has the suites of packages with laws draw as many inputs as it takes to find a small slip.
+// Package laws has the suites of packages with laws draw enough inputs to find a small slip.
 package laws
 
 import (

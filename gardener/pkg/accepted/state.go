@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accepted contains the state that the extension keeps in the status of an Extension: the
-// last valid configuration. The webhook acts on nothing else. Gardener moves this state with a
-// control plane to another seed.
+// Package accepted contains the last valid configuration, which the extension keeps in the status
+// of an Extension. The webhook acts on nothing else. Gardener moves it with a control plane to
+// another seed.
 package accepted
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package additions contains what a Shoot with the extension has beside its
-// machine-controller-manager: rights, CapacityBuffers if enabled, metrics, alerts and a dashboard.
+// machine-controller-manager: rights, CapacityBuffers, metrics, alerts and a dashboard.
 //
 // Laws:
 //

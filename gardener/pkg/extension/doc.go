@@ -14,12 +14,11 @@
 //  2. On removal, Evenkeel drains the reserve, then the stock image returns, and then the
 //     annotation drain-reserve goes.
 //  3. Each step is repeated until it is seen to be done, also after a restart.
-//  4. Nothing is drained if stock machine-controller-manager runs already, or the Shoot is being
-//     deleted.
+//  4. Nothing is drained if stock machine-controller-manager runs, or the Shoot is being deleted.
 //  5. What was added stays while Evenkeel may run, and goes with the Extension, except rights in
 //     the Shoot during a migration.
 //  6. If CapacityBuffers are disabled, the manager loses the right to create their Reserves, then
 //     these are deleted, then it loses its other rights.
-//  7. If an unmodified cluster-autoscaler is disabled, the fork returns first, then the manager
-//     loses its server, and then the certificates are deleted.
+//  7. If an unmodified cluster-autoscaler is disabled, the fork returns, then the manager loses its
+//     server, and then the certificates are deleted.
 package extension

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package mutation changes what gardenlet writes for a Shoot, so that the Shoot runs Evenkeel. It
-// is pure; the webhook calls it for each write.
+// is pure.
 //
 // Laws:
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook changes what gardenlet writes into the namespace of a Shoot with the extension:
-// the Deployments machine-controller-manager and cluster-autoscaler, and the Worker.
+// Package webhook changes the Deployments machine-controller-manager and cluster-autoscaler and the
+// Worker of a Shoot with the extension, when gardenlet writes them.
 //
 // Laws:
 //

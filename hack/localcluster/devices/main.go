@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Devices answers what the scheduler's plugin for devices says. It reads problems from standard
-// input, one JSON object a line, and writes an answer to each.
+// input, one JSON object a line.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machines creates clients of the machine API, which read it in less time than generated clients do.
+// Package machines creates clients of the machine API that are faster than generated ones.
 package machines
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package screen draws overviews as text: machines as blocks, replicas as bars, and problems in
-// words. No line is longer than the screen is wide, and no information is conveyed by color alone.
+// Package screen draws overviews as text: machines as blocks, replicas as bars, problems in words.
+// Lines fit the screen, and no information is conveyed by color alone.
 package screen
 
 import "github.com/evenkeel/evenkeel/internal/overview"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package size measures how long the search for the size of a reserve takes, on synthetic weeks, and
-// prints the suggestions.
+// Package size measures the search for the size of a reserve, on synthetic weeks, and prints the
+// suggestions.
 package size
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package capacitybuffer builds Views and reads Plans, for tests of package plan and of the controller.
+// Package capacitybuffer builds Views and reads Plans, for tests of the controller and its plan.
 package capacitybuffer
 
 import (

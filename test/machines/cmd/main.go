@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command machines runs the real machines of a local cluster. What runs in a machine is this program, too.
+// Command machines runs the real machines of a local cluster, and runs in each of them, too.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command idle does nothing until it is told to stop. It is what the images of real machines run.
+// Command idle does nothing until it is told to stop. The images of real machines run it.
 package main
 
 import (

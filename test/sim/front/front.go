@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package front serves a simulated API server on a socket, for programs that connect by a
-// kubeconfig, and can make it hang.
+// Package front serves a simulated API server on a socket, and can make it hang.
 package front
 
 import (

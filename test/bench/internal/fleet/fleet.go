@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet makes many machines with their Nodes and pods, as objects alone: nothing has to run
-// but an API server.
+// Package fleet makes many machines with their Nodes and pods, as objects alone.
 package fleet
 
 import (

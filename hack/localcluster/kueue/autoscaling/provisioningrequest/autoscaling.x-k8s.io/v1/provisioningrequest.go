@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1 is our API of ProvisioningRequests under the names that Kueue uses, so that Kueue can be
-// built without the module that it takes them from.
+// Package v1 is our API of ProvisioningRequests under the names that Kueue uses, so that Kueue can
+// be built without another module.
 package v1
 
 import "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
