@@ -3,8 +3,8 @@
 // Package recording keeps what an unmodified cluster-autoscaler asked a server of node groups: its
 // calls in their order, the answers, and the objects that the answers depended on.
 //
-// A recording is a file of JSON lines that can be reviewed. It omits what no answer depends on, and
-// repetitions. All times are shifted to begin at [Begin].
+// A recording is a file of JSON lines that can be reviewed. All times are shifted to begin at
+// [Begin].
 package recording
 
 import (

@@ -2,9 +2,6 @@
 
 // Package large measures how long decisions take in a large cluster, beside one of a tenth of its
 // size, with objects in memory and without an API server.
-//
-// MachineDeployments have 100 machines each, ten of them in reserve, and 11 pods run on every
-// machine that serves.
 package large
 
 import (

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package nodegroup measures how long cluster-autoscaler waits for the node group server, per call
-// and per loop, at 1000 Nodes in 30 groups on a real API server. The floor of a call that writes is
-// its patch.
+// and per loop, at 1000 Nodes in 30 groups on a real API server, beside the patch alone.
 package nodegroup
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance contains what Evenkeel relies on in an API server, as specs that run against
-// the simulated server and a real one.
+// Package conformance contains what Evenkeel relies on in an API server, as specs for the simulated
+// server and a real one.
 //
 // The server needs the CRDs and policies of kubernetes/. The specs work in the namespace "default",
 // and remove their objects. No controller may change Machines, Nodes or unscheduled pods meanwhile.
