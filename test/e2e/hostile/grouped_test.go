@@ -34,25 +34,24 @@ func regroup(ctx context.Context, groups int) {
 	class := &resourceapi.DeviceClass{ObjectMeta: named("any"), Spec: resourceapi.DeviceClassSpec{Selectors: []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: "device.driver != 'none'"}}}}}
 	_, err := kube.ResourceV1().DeviceClasses().Create(ctx, class, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	name := func(i int) string { return fmt.Sprint("grouped-", i) }
 	failed := make(chan error, groups)
 	workqueue.ParallelizeUntil(ctx, 16, groups, func(i int) {
-		g := &schedulingv1alpha2.PodGroup{ObjectMeta: named(name(i))}
+		g := &schedulingv1alpha2.PodGroup{ObjectMeta: named(groupedName(i))}
 		g.Spec.SchedulingPolicy.Gang = &schedulingv1alpha2.GangSchedulingPolicy{MinCount: 2}
 		if _, err := client.SchedulingV1alpha2().PodGroups(hostile).Create(ctx, g, metav1.CreateOptions{}); err != nil {
 			failed <- err
 			return
 		}
-		c := &resourceapi.ResourceClaim{ObjectMeta: named(name(i)), Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
+		c := &resourceapi.ResourceClaim{ObjectMeta: named(groupedName(i)), Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
 			Name: "device", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "any", AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1},
 		}}}}}
 		if _, err := client.ResourceV1().ResourceClaims(hostile).Create(ctx, c, metav1.CreateOptions{}); err != nil {
 			failed <- err
 			return
 		}
-		p := workload(name(i), huge(i))
-		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To(name(i / 2))}
-		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: ptr.To(name(i))}}
+		p := workload(groupedName(i), huge(i))
+		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To(groupedName(i / 2))}
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: ptr.To(groupedName(i))}}
 		if _, err := client.CoreV1().Pods(hostile).Create(ctx, p, metav1.CreateOptions{}); err != nil {
 			failed <- err
 		}
@@ -60,21 +59,25 @@ func regroup(ctx context.Context, groups int) {
 	Expect(failed).NotTo(Receive())
 }
 
-// disband deletes what regroup has created. The API server gives up on 10,000 objects after a minute, and goes on when asked again.
-func disband(ctx context.Context) {
+// disband deletes what regroup has created, by name: the API server deletes the objects of a collection one after the other, and
+// gives up after a minute.
+func disband(ctx context.Context, groups int) {
 	GinkgoHelper()
 	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
-	for _, remove := range []func() error{
-		func() error {
-			return kube.CoreV1().Pods(hostile).DeleteCollection(ctx, now, metav1.ListOptions{FieldSelector: "spec.nodeName="})
-		},
-		func() error {
-			return kube.ResourceV1().ResourceClaims(hostile).DeleteCollection(ctx, now, metav1.ListOptions{})
-		},
-		func() error {
-			return kube.SchedulingV1alpha2().PodGroups(hostile).DeleteCollection(ctx, now, metav1.ListOptions{})
-		},
-	} {
-		Eventually(remove).WithTimeout(patience).Should(Succeed())
-	}
+	failed := make(chan error, 3*groups)
+	workqueue.ParallelizeUntil(ctx, 16, groups, func(i int) {
+		name := groupedName(i)
+		for _, err := range []error{
+			kube.CoreV1().Pods(hostile).Delete(ctx, name, now),
+			kube.ResourceV1().ResourceClaims(hostile).Delete(ctx, name, now),
+			kube.SchedulingV1alpha2().PodGroups(hostile).Delete(ctx, name, now),
+		} {
+			if err != nil {
+				failed <- err
+			}
+		}
+	})
+	Expect(failed).NotTo(Receive())
 }
+
+func groupedName(i int) string { return fmt.Sprint("grouped-", i) }

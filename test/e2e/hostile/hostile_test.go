@@ -51,13 +51,14 @@ var _ = Describe("A hostile user of one namespace", Ordered, func() {
 
 	It("who has 10,000 pods start in groups, each with a claim to a device, does not affect others", func(ctx context.Context) {
 		before := pids()
-		regroup(ctx, 10_000)
+		const groups = 10_000
+		regroup(ctx, groups)
 		byHand, released := measure(ctx, 10*time.Second)
 		report("beside 10,000 groups and claims", byHand, released)
 		expectHalf("beside 10,000 groups and claims")
 		Expect(pids()).To(Equal(before), "none has died")
 		expectNothingForStrangers(ctx)
-		disband(ctx)
+		disband(ctx, groups)
 	})
 
 	It("who federates thousands of the largest objects does not affect others", func(ctx context.Context) {
