@@ -147,6 +147,7 @@ func (f *federation) guard(limit int64, name string) {
 		c.AfterWrite(func(w sim.Write) error {
 			if w.Resource == "horizontalpodautoscalers" && w.User == "federatedhpa" && !w.NoOp() {
 				c.used.Store(true)
+				c.forgotten.Store(0)
 				f.note("%s %s %v", c.name, w.Verb, w.Object["spec"].(map[string]any)["maxReplicas"])
 			}
 			select {
@@ -200,7 +201,7 @@ func (f *federation) judge(limit int64, name string) {
 			sum += int64(h.Spec.MaxReplicas)
 			Expect(*h.Spec.MinReplicas).To(BeNumerically("<=", h.Spec.MaxReplicas))
 		} else if c.used.Load() && c.Get(deploymentGVR, ns, name) != nil {
-			sum += int64(c.replicas(name)) // left running
+			sum += max(0, int64(c.replicas(name))-c.forgotten.Load()) // left running
 		}
 	}
 	if f.excused.Load() || f.bounds(name) != before {
@@ -236,23 +237,31 @@ func (f *federation) disturbAll(random *rand.Rand, twins ...*storm.Process) {
 	}
 }
 
-// hubBackup is a snapshot of the hub, with the clusters that it had used by then.
+// hubBackup is a snapshot of the hub, with how many replicas were left in each cluster that had no share then.
 type hubBackup struct {
 	hub  *sim.Snapshot
-	used map[*cluster]bool
+	left map[*cluster]int64
 }
 
 func (f *federation) backUp() hubBackup {
-	b := hubBackup{f.Snapshot(), map[*cluster]bool{}}
+	b := hubBackup{f.Snapshot(), map[*cluster]int64{}}
 	for _, c := range f.clusters {
-		b.used[c] = c.used.Load()
+		b.left[c] = 0
+		for _, s := range f.object("shop").Status.Clusters {
+			if s.Name != c.name {
+				continue
+			}
+			if b.left[c] = int64(s.LeftReplicas); s.ConfirmedMaxReplicas > 0 || s.Outstanding != nil {
+				delete(b.left, c)
+			}
+		}
 	}
 	return b
 }
 
 // restoreHub restores a backup once the hub has not answered for longer than an order may be under way, while all clusters are within
-// reach: of one that is not, the hub knows no more than the ledgers of the backup. Nor does it know what runs in a cluster that was
-// used for the first time after the backup, and that has left since.
+// reach: of one that is not, the hub knows no more than the ledgers of the backup. Nor does it know what a cluster runs that had left
+// by the backup, or was not used, if it has been used and has left since.
 func (f *federation) restoreHub(b hubBackup) {
 	f.Calm()
 	f.Down(true, "federatedhpa")
@@ -261,8 +270,8 @@ func (f *federation) restoreHub(b hubBackup) {
 	f.note("the hub is restored")
 	f.Restore(b.hub)
 	for _, c := range f.clusters {
-		if !b.used[c] && c.hpa("shop") == nil {
-			c.used.Store(false)
+		if left, known := b.left[c]; known && c.hpa("shop") == nil {
+			c.forgotten.Store(max(0, int64(c.replicas("shop"))-left))
 		}
 	}
 	f.Down(false, "federatedhpa")

@@ -143,6 +143,8 @@ type cluster struct {
 	capacity int64
 	still    bool        // its own autoscaler has ended
 	used     atomic.Bool // the hub has written an autoscaler there
+	// forgotten is how many of the replicas that were left there the hub cannot know of, because it was restored.
+	forgotten atomic.Int64
 }
 
 // newFederation has members with a Deployment shop in each.
