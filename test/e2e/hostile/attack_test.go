@@ -22,6 +22,7 @@ import (
 	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	balancers "github.com/evenkeel/evenkeel/pkg/apis/balancer/v1alpha1"
@@ -55,6 +56,23 @@ func deploy(ctx context.Context, name string, replicas int32) error {
 	d := &appsv1.Deployment{ObjectMeta: named(name), Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: selecting(name), Template: template(name, 0)}}
 	_, err := user.AppsV1().Deployments(hostile).Create(ctx, d, metav1.CreateOptions{})
 	return err
+}
+
+// endWith ends deployments of more pods than there can be with those that there are. Otherwise, what the next specs meet would depend
+// on how long these take.
+func endWith(ctx context.Context, names ...string) {
+	GinkgoHelper()
+	for _, name := range names {
+		Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			d, err := kube.AppsV1().Deployments(hostile).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			d.Spec.Replicas = &d.Status.Replicas
+			_, err = kube.AppsV1().Deployments(hostile).Update(ctx, d, metav1.UpdateOptions{})
+			return err
+		})).To(Succeed())
+	}
 }
 
 // endless are workloads that want more pods than there can be. Two are smaller than they could be, because kube-controller-manager

@@ -42,6 +42,7 @@ var _ = Describe("A hostile user of one namespace", Ordered, func() {
 		report("beside 2^31-1 pods", byHand, released)
 		expectHalf("beside 2^31-1 pods")
 		expectNothingForStrangers(ctx)
+		endWith(ctx, "millions", "most")
 	})
 
 	It("who has as many images prepared as possible, and forges the pods that pull them, does not affect others", func(ctx context.Context) {
