@@ -155,6 +155,7 @@ var _ = Describe("A CapacityBuffer", Label("ours"), func() {
 	It("uses free room on machines that serve, and the reserve in its place when pods take it", func(ctx context.Context) {
 		p := newPool(ctx, "free", 2, withBounds("1:8"))
 		p.work(ctx, 1)
+		Eventually(p.nodes).WithContext(ctx).Should(And(HaveLen(2), HaveEach(HaveField("Spec.Taints", BeEmpty()))), "room that comes later counts after minutes")
 		p.buffer(ctx, 0, func(b *v1beta1.CapacityBuffer) {
 			b.Annotations = map[string]string{v1beta1.FreeRoomAnnotation: "true"}
 			b.Spec.Replicas, b.Spec.Percentage = ptr.To[int32](1), nil
