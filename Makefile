@@ -95,7 +95,7 @@ QUICK = --vet=off --ldflags=-w
 .PHONY: test-units
 test-units: ## Run unit tests, laws and storms, in virtual time
 	@GOGC=400 nice -n 10 go test $(QUICK) -timeout=20m $(UNITS)
-	cd hack/localcluster/kwok && nice -n 10 go test $(QUICK) .
+	cd hack/localcluster/kwok && nice -n 10 go test .
 
 .PHONY: test-clusters
 test-clusters: ## Run tests that start API servers or depend on the real clock

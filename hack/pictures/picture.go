@@ -63,7 +63,7 @@ type picture struct {
 
 // Render draws the picture that a text describes, as SVG.
 func Render(text string) ([]byte, error) {
-	p, err := parse(text)
+	p, err := parsePicture(text)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func Render(text string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func parse(text string) (*picture, error) {
+func parsePicture(text string) (*picture, error) {
 	p := &picture{}
 	number := 0
 	for line := range strings.Lines(text) {

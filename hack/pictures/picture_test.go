@@ -72,7 +72,7 @@ var _ = Describe("The pictures of the documents", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(readXML(string(svg))).To(Succeed())
 
-			p, err := parse(string(text))
+			p, err := parsePicture(string(text))
 			Expect(err).NotTo(HaveOccurred())
 			var pages strings.Builder
 			for _, source := range p.sources {

@@ -5,6 +5,7 @@ package reserve_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -48,15 +49,20 @@ func (a *alone) opens(prepare func(a *alone), nodes ...error) (allowed func()) {
 	return func() { ended.Store(true) }
 }
 
-// loseAnswers loses the answers to writes of Nodes after they took effect, and their watch is late.
-func (a *alone) loseAnswers() {
-	a.Hold("nodes", controllerUser)
+// loseAnswers loses the answers to the controller's writes of a resource after they took effect, or only to those with these verbs.
+func (a *alone) loseAnswers(resource string, verbs ...string) {
 	a.AfterWrite(func(w sim.Write) error {
-		if w.User == controllerUser && w.Resource == "nodes" {
+		if w.User == controllerUser && w.Resource == resource && (len(verbs) == 0 || slices.Contains(verbs, w.Verb)) {
 			return answerLost
 		}
 		return nil
 	})
+}
+
+// loseSightOfNodes loses the answers to writes of Nodes, and holds their watch.
+func (a *alone) loseSightOfNodes() {
+	a.Hold("nodes", controllerUser)
+	a.loseAnswers("nodes")
 }
 
 // touch writes a Node, as its kubelet does.
@@ -84,9 +90,9 @@ var _ = Describe("A machine whose release has begun, and that keeps its mark", f
 		})
 	},
 		Entry("where it is known that its Node was opened", func(*alone) {}),
-		Entry("where that is not known", (*alone).loseAnswers),
+		Entry("where that is not known", (*alone).loseSightOfNodes),
 		Entry("where that is not known, and another client has written the Node before", func(a *alone) {
-			a.loseAnswers()
+			a.loseSightOfNodes()
 			touch(a.core, "c")
 		}),
 	)
@@ -94,7 +100,7 @@ var _ = Describe("A machine whose release has begun, and that keeps its mark", f
 	It("is not deleted by a decision from before it was known that its Node may have been opened (I3)", func() {
 		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
 			time.Sleep(2 * time.Minute) // no request of an earlier process is under way
-			a.loseAnswers()
+			a.loseSightOfNodes()
 			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
 				switch {
 				case r.User != controllerUser:
@@ -126,12 +132,7 @@ var _ = Describe("A machine whose release has begun, and that keeps its mark", f
 	It("is not deleted where its Node may have been opened while it was read because of an earlier write (I3)", func() {
 		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
 			time.Sleep(2 * time.Minute) // no request of an earlier process is under way
-			a.AfterWrite(func(w sim.Write) error {
-				if w.User == controllerUser && w.Resource == "nodes" {
-					return answerLost
-				}
-				return nil
-			})
+			a.loseAnswers("nodes")
 			reads := 0
 			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
 				switch {
@@ -171,12 +172,7 @@ var _ = Describe("A machine whose release has begun, and that keeps its mark", f
 		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
 			a.wrote(0)
 			a.Hold("machines", controllerUser)
-			a.AfterWrite(func(w sim.Write) error {
-				if w.User == controllerUser && w.Resource == "machines" && w.Verb == "delete" {
-					return answerLost
-				}
-				return nil
-			})
+			a.loseAnswers("machines", "delete")
 			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
 				if r.User == controllerUser && r.Resource == "machines" && r.Verb == "get" {
 					before = 5 * time.Second
@@ -196,12 +192,7 @@ var _ = Describe("A machine whose release has begun, and that keeps its mark", f
 	It("is not opened where it was deleted while its Node was read", func() {
 		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
 			time.Sleep(2 * time.Minute) // no request of an earlier process is under way
-			a.AfterWrite(func(w sim.Write) error {
-				if w.User == controllerUser && w.Resource == "nodes" {
-					return answerLost
-				}
-				return nil
-			})
+			a.loseAnswers("nodes")
 			reads := 0
 			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
 				if r.User == controllerUser && r.Resource == "nodes" && r.Verb == "get" {

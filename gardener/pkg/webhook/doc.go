@@ -12,5 +12,5 @@
 //     requests no reserve.
 //  4. If the webhook does not answer, the Shoot runs the stock image until gardenlet writes again.
 //  5. cluster-autoscaler becomes unmodified only if the manager has its server and all pools have
-//     bounds. The server stays while it is wanted or used.
+//     bounds. The server stays as long as it is requested or in use.
 package webhook

@@ -246,14 +246,11 @@ type hubBackup struct {
 func (f *federation) backUp() hubBackup {
 	b := hubBackup{f.Snapshot(), map[*cluster]int64{}}
 	for _, c := range f.clusters {
-		b.left[c] = 0
-		for _, s := range f.object("shop").Status.Clusters {
-			if s.Name != c.name {
-				continue
-			}
-			if b.left[c] = int64(s.LeftReplicas); s.ConfirmedMaxReplicas > 0 || s.Outstanding != nil {
-				delete(b.left, c)
-			}
+		switch s := f.ledgerEntry("shop", c.name); {
+		case s == nil:
+			b.left[c] = 0
+		case s.ConfirmedMaxReplicas == 0 && s.Outstanding == nil:
+			b.left[c] = int64(s.LeftReplicas)
 		}
 	}
 	return b
@@ -270,7 +267,7 @@ func (f *federation) restoreHub(b hubBackup) {
 	f.note("the hub is restored")
 	f.Restore(b.hub)
 	for _, c := range f.clusters {
-		if left, known := b.left[c]; known && c.hpa("shop") == nil {
+		if left, unused := b.left[c]; unused && c.hpa("shop") == nil {
 			c.forgotten.Store(max(0, int64(c.replicas("shop"))-left))
 		}
 	}

@@ -348,14 +348,22 @@ func (c *cluster) hpa(name string) *autoscalingv2.HorizontalPodAutoscaler {
 	return h
 }
 
+// ledgerEntry is the entry of a cluster in an object's status, nil if there is none.
+func (f *federation) ledgerEntry(name, cluster string) *v1alpha1.ClusterStatus {
+	clusters := f.object(name).Status.Clusters
+	if i := slices.IndexFunc(clusters, func(c v1alpha1.ClusterStatus) bool { return c.Name == cluster }); i >= 0 {
+		return &clusters[i]
+	}
+	return nil
+}
+
 // state of a cluster, as in "Used" or "Refused NameTaken".
 func (f *federation) state(name, cluster string) string {
-	for _, c := range f.object(name).Status.Clusters {
-		if c.Name == cluster {
-			return strings.TrimSpace(string(c.State) + " " + c.Reason)
-		}
+	c := f.ledgerEntry(name, cluster)
+	if c == nil {
+		return "absent"
 	}
-	return "absent"
+	return strings.TrimSpace(string(c.State) + " " + c.Reason)
 }
 
 // condition of an object, as in "False Moving".
