@@ -36,6 +36,8 @@ const (
 	KeepLoop
 	// RecordTaken records what a MachineDeployment takes in the write that gives it the replicas.
 	RecordTaken
+	// RecordDeclined records that a MachineDeployment takes nothing, before another one keeps it.
+	RecordDeclined
 	// ReadPods reads which pods must not be evicted before a machine moves.
 	ReadPods
 	// ReadReadiness waits until machines are ready before others go.

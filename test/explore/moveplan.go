@@ -71,6 +71,9 @@ func (z *zone) object(i int, version uint8, overdue moment) *machineapi.MachineD
 	if z.move.id > 0 {
 		d.Annotations[machineapi.MoveAnnotation] = z.move.object(i).String()
 	}
+	if z.declined > 0 {
+		d.Annotations[machineapi.DeclinedMoveAnnotation] = strconv.Itoa(int(z.declined))
+	}
 	z.addNames(d, i, overdue)
 	return d
 }
@@ -126,6 +129,9 @@ func zoneOf(d *machineapi.MachineDeployment) zone {
 	}
 	if m, err := machineapi.ParseMove(d.Annotations[machineapi.MoveAnnotation]); err == nil {
 		z.move = halfOf(m)
+	}
+	if n, err := strconv.Atoi(d.Annotations[machineapi.DeclinedMoveAnnotation]); err == nil {
+		z.declined = uint8(n)
 	}
 	last, _ := time.Parse(time.RFC3339, d.Annotations[machineutils.LastDeploymentReplicaChangeByScalerTime])
 	for text, at := range pool.Named(d) {
@@ -213,6 +219,9 @@ func (k knownZones) view() balanceplan.View {
 // without is what is known without a guard.
 func (k knownZones) without(g Guard) knownZones {
 	for i := range k.units {
+		if from := k.zones[1-i].move; g == RecordDeclined && from.gives && k.zones[i].replicas == k.zones[i].limit {
+			k.zones[i].declined = from.id
+		}
 		for s := range k.units[i] {
 			u := &k.units[i][s]
 			u.pinned = u.pinned && g != ReadPods
@@ -313,6 +322,8 @@ func (m *Moves) unbalanced(w *MoveWorld) string {
 		switch {
 		case z.move.id > 0 && !m.mayWait(w):
 			return fmt.Sprintf("I5: At rest, %s has %s.", name(i), z.move)
+		case z.declined > 0:
+			return fmt.Sprintf("I5: At rest, %s has declined a move.", name(i))
 		case z.move.id == 0 && z.held && z.applied != z.replicas:
 			return fmt.Sprintf("I5: At rest, %s applies %d of %d replicas.", name(i), z.applied, z.replicas)
 		case serving > z.workload() && m.mayWait(w): // it is not drained

@@ -26,6 +26,8 @@ type Moves struct {
 	Max, OtherMax, Pool, Most int
 	// Bounds and Pins add faults: users change the max, or pods come that must not be evicted.
 	Bounds, Pins bool
+	// Promised begins with a replica that one has promised to another, which has no room for it.
+	Promised bool
 	// Faults is the maximum number of faults in one story.
 	Faults int
 	// Unguarded disables a guard, to see what it prevents.
@@ -43,6 +45,9 @@ func NewMoves(m Moves) *Moves {
 
 // Begin returns settled worlds.
 func (m *Moves) Begin() (all []MoveWorld) {
+	if m.Promised {
+		return []MoveWorld{promised(uint8(m.Faults))}
+	}
 	for a := range uint8(3) {
 		for b := range uint8(3) {
 			limits := [zones]uint8{uint8(m.Max), uint8(cmp.Or(m.OtherMax, m.Max))}

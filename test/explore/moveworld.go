@@ -49,7 +49,9 @@ type zone struct {
 	shared bool
 	share  uint8
 	move   half
-	names  [zoneSlots]naming
+	// declined is the number of a move from which it takes nothing; 0 if there is none.
+	declined uint8
+	names    [zoneSlots]naming
 }
 
 // unit is a Machine with its Node and pods. Earlier machines were created first.
@@ -138,6 +140,17 @@ func settledZones(replicas, limits [zones]uint8, pool, faults uint8) MoveWorld {
 	return w
 }
 
+// promised returns a world in which the first MachineDeployment has promised a replica to the second
+// one, whose max was then lowered.
+func promised(faults uint8) MoveWorld {
+	w := settledZones([zones]uint8{1, 1}, [zones]uint8{2, 1}, 0, faults)
+	from := &w.zones[0]
+	from.replicas, from.move = 2, half{id: 1, gives: true, machines: 1}
+	w.owed++
+	w.shown = w.zones
+	return w
+}
+
 // change makes a new version of a MachineDeployment.
 func (w *MoveWorld) change(i int, to zone) {
 	if to == w.zones[i] {
@@ -221,29 +234,32 @@ func withoutSlot(machine uint8, k int) uint8 {
 	return machine - 1
 }
 
-// halves are all halves of moves that a world knows.
-func (w *MoveWorld) halves() [3 * zones]*half {
-	return [...]*half{&w.zones[0].move, &w.zones[1].move, &w.shown[0].move, &w.shown[1].move, &w.writes[0].to.move, &w.writes[1].to.move}
+// numbers are those of all moves that a world knows.
+func (w *MoveWorld) numbers() (all [6 * zones]*uint8) {
+	for i, z := range [...]*zone{&w.zones[0], &w.zones[1], &w.shown[0], &w.shown[1], &w.writes[0].to, &w.writes[1].to} {
+		all[2*i], all[2*i+1] = &z.move.id, &z.declined
+	}
+	return all
 }
 
 // renumber gives moves the smallest numbers, in the order in which they occur.
 func (w *MoveWorld) renumber() {
 	var numbers [16]uint8
 	last := uint8(0)
-	for _, h := range w.halves() {
-		if h.id > 0 && numbers[h.id] == 0 {
+	for _, id := range w.numbers() {
+		if *id > 0 && numbers[*id] == 0 {
 			last++
-			numbers[h.id] = last
+			numbers[*id] = last
 		}
-		h.id = numbers[h.id]
+		*id = numbers[*id]
 	}
 }
 
 // unused returns a number that no move has.
 func (w *MoveWorld) unused() uint8 {
 	last := uint8(0)
-	for _, h := range w.halves() {
-		last = max(last, h.id)
+	for _, id := range w.numbers() {
+		last = max(last, *id)
 	}
 	return last + 1
 }
@@ -300,6 +316,9 @@ func (z *zone) String() string {
 	}
 	if z.move.id > 0 {
 		text += " " + z.move.String()
+	}
+	if z.declined > 0 {
+		text += fmt.Sprintf(" declined move%d", z.declined)
 	}
 	return text
 }

@@ -19,6 +19,7 @@ var _ = Describe("Every interleaving of moves between zones", func() {
 		Entry("of growth and of a pool's excess", Moves{Max: 3, Pool: 1, Most: 3}),
 		Entry("of replicas and of a pool's excess", Moves{Continuous: true, Max: 3, Pool: 1, Most: 3}),
 		Entry("of machines that may not go", Moves{Continuous: true, Max: 2, Most: 3, Bounds: true, Pins: true}),
+		Entry("of growth for one that has reached its max", Moves{Promised: true, Max: 2, Most: 3, Bounds: true}),
 	)
 
 	DescribeTable("breaks a law without each guard and promise", func(m Moves, faults int, law string) {
@@ -27,6 +28,7 @@ var _ = Describe("Every interleaving of moves between zones", func() {
 	},
 		Entry("of versions", Moves{Unguarded: GuardVersion}, 2, "I9"),
 		Entry("of what was taken", Moves{Unguarded: RecordTaken}, 1, "B1"),
+		Entry("of what was declined", Moves{Promised: true, Bounds: true, Unguarded: RecordDeclined}, 2, "B1"),
 		Entry("of pods that must not be evicted", Moves{Continuous: true, Pins: true, Max: 2, Most: 3, Unguarded: ReadPods}, 2, "B4"),
 		Entry("of machines that boot", Moves{Continuous: true, Unguarded: ReadReadiness}, 1, "B4"),
 		Entry("of shares that boot", Moves{Pool: 1, Most: 3, Unguarded: ReadReadiness}, 2, "B6"),

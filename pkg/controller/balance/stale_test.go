@@ -59,6 +59,31 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("keeps no replicas that another one may take, also where the answer to a write is lost", func() {
+		play(func(c *cluster) {
+			c.deploy(NewMember("a", 2, ScaleUp))
+			c.deploy(NewMember("b", 2, ScaleUp, Annotate(v1alpha1.BoundsAnnotation, "0:2")))
+			c.Lag("machinedeployments", sim.Constantly(7*time.Second), "balance")
+			losing, lost := false, false
+			c.AfterWrite(func(w sim.Write) error {
+				if w.User != "balance" || w.Resource != "machinedeployments" || w.Subresource != "" || !losing {
+					return nil
+				}
+				losing, lost = false, true
+				return errors.New("the answer is lost")
+			})
+			c.Start("balance", controller())
+			c.settle()
+			losing = true
+			c.patch("a", `{"spec":{"replicas":3},"metadata":{"annotations":{"`+v1alpha1.AppliedReplicasAnnotation+`":"2","`+v1alpha1.MoveAnnotation+`":"{\"id\":\"2\",\"to\":{\"b\":1}}"}}}`)
+			time.Sleep(5 * time.Second)
+			c.annotate("b", v1alpha1.BoundsAnnotation, "0:9")
+			c.settle()
+			Expect(Sum(c.sizes("a", "b"))).To(Equal(5))
+			Expect(lost).To(BeTrue())
+		})
+	})
+
 	It("ends also where it reads late", func() {
 		play(func(c *cluster) {
 			c.deployAll([]Change{Continuous}, 6, 2, 1)

@@ -98,6 +98,11 @@ const (
 	// [Move]. The balance controller writes it.
 	MoveAnnotation = AnnotationPrefix + "move"
 
+	// DeclinedMoveAnnotation, on a MachineDeployment, is the ID of a [Move] from which it takes
+	// nothing. The balance controller writes it before the MachineDeployment that gives keeps its
+	// replicas, so that nobody takes them who has not seen that yet.
+	DeclinedMoveAnnotation = AnnotationPrefix + "declined-move"
+
 	// GivenBoundsAnnotation, on a MachineDeployment, repeats bounds that the balance controller
 	// wrote because no user did. If the bounds differ from it, or if it is absent, a user wrote the
 	// bounds. The balance controller writes it.

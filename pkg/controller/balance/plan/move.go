@@ -197,6 +197,12 @@ func (r *round) continueMoves() {
 		}
 	}
 	for _, z := range r.zones {
+		if z.declined != "" && !r.isOffered(z.declined, z) {
+			z.next.declined = ""
+			z.next.why = "forget a move that it declined"
+		}
+	}
+	for _, z := range r.zones {
 		if z.move == nil {
 			continue
 		}
@@ -258,15 +264,29 @@ func (z *zone) hasTaken(from *zone) bool {
 	return z.move != nil && z.move.ID == from.move.ID && z.move.From == from.name && z.move.Taken > 0
 }
 
+// isOffered reports whether a move of this ID gives replicas to a member.
+func (r *round) isOffered(id string, to *zone) bool {
+	return slices.ContainsFunc(r.zones, func(from *zone) bool { return from.move != nil && from.move.ID == id && from.move.To[to.name] > 0 })
+}
+
 // continueGiving gives replicas to the members that do not have them yet. After the last one, it
 // removes the growth that was split from the member that gives.
+//
+// A plan can be made from a view that shows none of the latest writes, by this process or by its
+// predecessor, and the version of a member guards only what is written to that member. So a member
+// that cannot take records that first, and only then the other one keeps the replicas.
 func (r *round) continueGiving(z *zone) {
 	for _, name := range slices.Sorted(maps.Keys(z.move.To)) {
 		switch taker := r.byName[name]; {
-		case taker != nil && taker.Object.DeletionTimestamp == nil && taker.hasTaken(z):
-		case taker == nil, taker.Object.DeletionTimestamp != nil, r.stalled(taker), r.waitsFor(taker, z.name, map[string]bool{}), !taker.hasRoom(int(z.move.To[name])):
+		case taker == nil, taker.Object.DeletionTimestamp != nil:
 			z.dropTaker(name)
 			return
+		case taker.hasTaken(z):
+		case taker.declined == z.move.ID:
+			z.dropTaker(name)
+			return
+		case r.stalled(taker), r.waitsFor(taker, z.name, map[string]bool{}), !taker.hasRoom(int(z.move.To[name])):
+			taker.decline(z)
 		default:
 			r.takeReplicas(taker, z, int(z.move.To[name]))
 		}
@@ -299,12 +319,21 @@ func (z *zone) hasRoom(n int) bool {
 	return !z.invalidBounds && z.replicas+n <= z.maxReplicas(z.replicas)
 }
 
-// dropTaker removes a member from a move: it no longer exists, has no room, or has to wait.
+// decline records that a member takes nothing from another. It declines one move at a time.
+func (z *zone) decline(from *zone) {
+	if z.next.declined == "" {
+		z.next.declined = from.move.ID
+		z.next.why = "decline replicas from " + from.name
+	}
+}
+
+// dropTaker removes a member from a move: it no longer exists, or has declined.
 func (z *zone) dropTaker(name string) {
 	left := *z.move
 	left.To = maps.Clone(left.To)
 	delete(left.To, name)
 	z.next.move = &left
+	z.next.why = "keep what " + name + " does not take"
 	if len(left.To) == 0 {
 		z.next.move = nil
 	}

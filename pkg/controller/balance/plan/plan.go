@@ -332,6 +332,7 @@ func (r *round) outcome(z *zone) Outcome {
 	put(v1alpha1.AppliedExcessAnnotation, excess)
 	put(v1alpha1.ShareAnnotation, share)
 	put(v1alpha1.MoveAnnotation, move)
+	put(v1alpha1.DeclinedMoveAnnotation, z.next.declined)
 	put(v1alpha1.BoundsAnnotation, z.next.bounds)
 	put(v1alpha1.GivenBoundsAnnotation, z.next.given)
 	kept := ""

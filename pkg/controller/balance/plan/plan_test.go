@@ -31,6 +31,7 @@ var texts = map[string][]string{
 	v1alpha1.BoundsAnnotation:          {"0:0", "1:3", "1:3:2", "2:1", "0:2147483647:10%", "x", "1:3:cpu=4"},
 	v1alpha1.GivenBoundsAnnotation:     {"1:3", "1:3:2", "x"},
 	v1alpha1.OwnExcessAnnotation:       {"0", "2", "x"},
+	v1alpha1.DeclinedMoveAnnotation:    {"1", "2", "x", ""},
 	v1alpha1.MoveAnnotation: {
 		`{"id":"1","to":{"a":1}}`, `{"id":"1","to":{"b":2,"c":1}}`, `{"id":"1","to":{"gone":1}}`, `{"id":"1","to":{"b":1},"machine":"a-0"}`,
 		`{"id":"1","from":"a"}`, `{"id":"1","from":"a","reserve":1}`, `{"id":"1","from":"a","taken":1}`, `{"id":"2","from":"gone","taken":2}`, `{"id":"2","from":"b","reserve":2147483647}`, `{`, ``,
@@ -41,7 +42,7 @@ func drawMember(t *rapid.T, name string) Member {
 	m := NewMember(name, rapid.IntRange(0, 4).Draw(t, "replicas"))
 	for _, key := range []string{
 		v1alpha1.BalanceAnnotation, v1alpha1.AppliedReplicasAnnotation, v1alpha1.ShareAnnotation, v1alpha1.BoundsAnnotation,
-		v1alpha1.GivenBoundsAnnotation, v1alpha1.OwnExcessAnnotation, v1alpha1.MoveAnnotation,
+		v1alpha1.GivenBoundsAnnotation, v1alpha1.OwnExcessAnnotation, v1alpha1.MoveAnnotation, v1alpha1.DeclinedMoveAnnotation,
 	} {
 		if rapid.Bool().Draw(t, "set") {
 			Annotate(key, rapid.SampledFrom(texts[key]).Draw(t, key))(&m)

@@ -131,7 +131,7 @@ func writes(p Plan) string {
 		if w.Excess != nil {
 			words = append(words, fmt.Sprint("excess=", *w.Excess))
 		}
-		for _, key := range []string{v1alpha1.AppliedReplicasAnnotation, v1alpha1.ShareAnnotation, v1alpha1.BoundsAnnotation, v1alpha1.GivenBoundsAnnotation, v1alpha1.MoveAnnotation, v1alpha1.OwnExcessAnnotation} {
+		for _, key := range []string{v1alpha1.AppliedReplicasAnnotation, v1alpha1.ShareAnnotation, v1alpha1.BoundsAnnotation, v1alpha1.GivenBoundsAnnotation, v1alpha1.MoveAnnotation, v1alpha1.DeclinedMoveAnnotation, v1alpha1.OwnExcessAnnotation} {
 			short := strings.TrimPrefix(key, v1alpha1.AnnotationPrefix)
 			if value, ok := w.Annotations[key]; ok && value == "" {
 				words = append(words, "-"+short)

@@ -30,7 +30,9 @@ type zone struct {
 	// requested is what a Reserve requests, nil if none does.
 	requested *v1alpha1.RequestedExcess
 	move      *v1alpha1.Move
-	bounds    *v1alpha1.Bounds
+	// declined is the ID of a move from which it takes nothing.
+	declined string
+	bounds   *v1alpha1.Bounds
 	// invalidBounds reports whether it has bounds that cannot be read: then its limits are unknown.
 	invalidBounds bool
 	// given is the text of bounds that this controller wrote.
@@ -75,6 +77,7 @@ type draft struct {
 	held              bool
 	share             *int
 	move              *v1alpha1.Move
+	declined          string
 	bounds, given     string
 	// gone names a machine for deletion.
 	gone   string
@@ -95,10 +98,10 @@ func readMember(m Member, s Settings) *zone {
 		z.kept = int(*kept)
 	}
 	z.move, _ = pool.Parsed(d.Annotations, v1alpha1.MoveAnnotation, v1alpha1.ParseMove)
-	z.given = d.Annotations[v1alpha1.GivenBoundsAnnotation]
+	z.declined, z.given = d.Annotations[v1alpha1.DeclinedMoveAnnotation], d.Annotations[v1alpha1.GivenBoundsAnnotation]
 	z.derived = derived(z.share, d.Annotations[v1alpha1.BoundsAnnotation])
 	z.next = draft{
-		replicas: z.replicas, share: z.share, move: z.move,
+		replicas: z.replicas, share: z.share, move: z.move, declined: z.declined,
 		bounds: d.Annotations[v1alpha1.BoundsAnnotation], given: z.given,
 	}
 	return z
