@@ -136,9 +136,13 @@ func excess(n int32) func(*v1alpha1.MachineDeployment) {
 }
 
 func ready(status, reason, message string, since time.Duration) func(*v1alpha1.MachineDeployment) {
+	return condition(v1alpha1.ReserveReady, status, reason, message, since)
+}
+
+func condition(kind mcm.MachineDeploymentConditionType, status, reason, message string, since time.Duration) func(*v1alpha1.MachineDeployment) {
 	return func(d *v1alpha1.MachineDeployment) {
 		d.Status.Conditions = append(d.Status.Conditions, mcm.MachineDeploymentCondition{
-			Type: v1alpha1.ReserveReady, Status: mcm.ConditionStatus(status), Reason: reason, Message: message, LastTransitionTime: ago(since),
+			Type: kind, Status: mcm.ConditionStatus(status), Reason: reason, Message: message, LastTransitionTime: ago(since),
 		})
 	}
 }

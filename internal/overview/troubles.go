@@ -75,6 +75,12 @@ func (r *reading) inspect(d *v1alpha1.MachineDeployment, z Zone) {
 	if frozen := conditionOf(d, mcm.MachineDeploymentFrozen); frozen.Status == "True" || pool.Frozen(d) {
 		r.addProblem(broken, object, "frozen: machine-controller-manager creates no machines for it", "check the log of machine-controller-manager: there are too many machines, or an API server does not respond")
 	}
+	if c := conditionOf(d, mcm.MachineDeploymentReplicaFailure); c.Status == "True" {
+		r.addProblem(broken, object, "machines cannot be created: "+oneLine(c.Message), commandFor("kubectl -n %s describe machinedeployment %s", d))
+	}
+	if c := conditionOf(d, mcm.MachineDeploymentProgressing); c.Status == "False" {
+		r.addProblem(lacking, object, "the rollout makes no progress: "+oneLine(c.Message), commandFor("kubectl -n %s describe machinedeployment %s", d))
+	}
 	if c := conditionOf(d, "PoolExcessSpread"); c.Status == "False" {
 		what, do := splitMessage(c.Message)
 		r.addProblem(lacking, object, "pool's excess: "+what, cmp.Or(do, remedy(reason.PoolExcessSpread.Find(c.Reason), d)))
@@ -99,7 +105,7 @@ func (r *reading) inspectReserve(object string, d *v1alpha1.MachineDeployment, z
 	}
 	switch c.Status {
 	case "":
-		if z.Excess > 0 && !r.isNew(d) {
+		if failure := conditionOf(d, mcm.MachineDeploymentReplicaFailure); z.Excess > 0 && !r.isNew(d) && failure.Status != "True" {
 			r.addProblem(lacking, object, fmt.Sprintf("an excess of %d is desired, but no controller has reported on it", z.Excess),
 				"check that machine-controller-manager runs with --controllers=*, or with mcm among them")
 		}

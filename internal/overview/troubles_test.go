@@ -43,6 +43,14 @@ var _ = DescribeTable("It is wrong",
 		w.pool("a", 1)
 		w.machine("a", "m", refused("ResourceExhausted", "Cloud provider message - machine codes error: code = [ResourceExhausted] message = [no capacity in zone a]. Retrying"))
 	}, "machinedeployment/default/a: m failed: ResourceExhausted: no capacity in zone a -> kubectl -n default describe machine m"),
+	Entry("that its spec is invalid, and not that nobody reports on its reserve", func(w *world) {
+		w.pool("a", 1, excess(1), condition(mcm.MachineDeploymentReplicaFailure, "True", "InvalidSpec", "spec.strategy.type must be\n Recreate", time.Hour))
+		w.pool("b", 1, condition(mcm.MachineDeploymentReplicaFailure, "False", "", "it could not", time.Hour))
+	}, "machinedeployment/default/a: machines cannot be created: spec.strategy.type must be Recreate -> kubectl -n default describe machinedeployment a"),
+	Entry("that a rollout has stopped", func(w *world) {
+		w.pool("a", 1, condition(mcm.MachineDeploymentProgressing, "False", "ProgressDeadlineExceeded", "it has timed out", time.Hour))
+		w.pool("b", 1, condition(mcm.MachineDeploymentProgressing, "Unknown", "DeploymentPaused", "it is paused", time.Hour))
+	}, "machinedeployment/default/a: the rollout makes no progress: it has timed out -> kubectl -n default describe machinedeployment a"),
 	Entry("that a machine does not answer", func(w *world) {
 		w.pool("a", 1)
 		w.machine("a", "m", phase(mcm.MachineUnknown))

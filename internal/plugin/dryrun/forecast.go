@@ -129,7 +129,7 @@ func (w *world) explainMachines(key string) Plan {
 	d := w.deployments[key]
 	p := Plan{Kind: "MachineDeployment", Namespace: d.Namespace, Name: d.Name, State: AtRest}
 	made := w.plans.machines[key]
-	blocked := made.invalid()
+	blocked := made.InvalidSpecOf(d)
 	if kept := made.kept; kept != nil {
 		p.Steps, p.Why = reserveSteps(d, *kept), kept.Report.Message
 		if stopped(kept.Report) {

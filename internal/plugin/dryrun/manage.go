@@ -34,20 +34,6 @@ func (p machinesPlan) isUnsettled() bool {
 	})
 }
 
-// invalid returns what is wrong with the spec of the MachineDeployment; empty if nothing is.
-func (p machinesPlan) invalid() string {
-	status := p.View.Deployment.Status
-	if p.DeploymentStatus != nil {
-		status = p.DeploymentStatus.After
-	}
-	for _, c := range status.Conditions {
-		if c.Reason == machineplan.InvalidSpec || c.Reason == machineplan.SelectingAll {
-			return c.Message
-		}
-	}
-	return ""
-}
-
 // lookAtMachines decides about all MachineDeployments.
 func (w *world) lookAtMachines() error {
 	err := w.manager.SetObjects(machinedeployment.Objects{

@@ -62,6 +62,10 @@ func predict(a *Account, o *oracle, z overview.Zone) error {
 	if err != nil {
 		return err
 	}
+	if wrong := now.InvalidSpecOf(o.deployment); wrong != "" {
+		a.addNext("Nothing happens to its machines until its spec is corrected: %s.", wrong)
+		return nil
+	}
 	deploymentNext(a, now, o.objects)
 	return changes(a, o, z)
 }

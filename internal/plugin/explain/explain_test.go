@@ -250,6 +250,14 @@ var _ = Describe("A MachineDeployment", func() {
 			ContainSubstring("When replicas are raised, machine c serves at once"), ContainSubstring("When the excess falls by one, machine d is deleted")))
 	})
 
+	It("that is invalid is not said to be at rest", func() {
+		w := newWorld()
+		w.Deployments[0].Spec.Strategy.Type = ""
+		Expect(deployment(w)).To(And(
+			ContainSubstring("Nothing happens to its machines until its spec is corrected: spec.strategy.type must be Recreate, RollingUpdate or InPlaceUpdate."),
+			Not(ContainSubstring("at rest")), Not(ContainSubstring("When replicas are raised"))))
+	})
+
 	It("that is changing is shown with what is about to happen", func() {
 		w := newWorld()
 		w.Deployments[0].Spec.Replicas = 3

@@ -70,6 +70,21 @@ func (p *Plan) reportInvalidDeployment(d *deployment, f Failure) {
 	p.DeploymentStatus = d.change(after, Event{nil, corev1.EventTypeWarning, f.Reason, f.Message})
 }
 
+// InvalidSpecOf returns what is wrong with the spec of a MachineDeployment, so that nothing is done about
+// its machines; empty if nothing is.
+func (p *Plan) InvalidSpecOf(d *machine.MachineDeployment) string {
+	status := d.Status
+	if p.DeploymentStatus != nil {
+		status = p.DeploymentStatus.After
+	}
+	for _, c := range status.Conditions {
+		if c.Status == mcm.ConditionTrue && (c.Reason == InvalidSpec || c.Reason == SelectingAll) {
+			return c.Message
+		}
+	}
+	return ""
+}
+
 // WithRefused returns the status of a MachineDeployment whose new MachineSet the API server refuses. It
 // replaces the one in the plan.
 func (v View) WithRefused(message string) *DeploymentStatusChange {
