@@ -54,6 +54,19 @@ var _ = DescribeTable("Pods that start together",
 	Entry("need no other machine if those that may have no place need none", 2, 2, "g-0: p-0, g-1: q-0 q-1", 2, many(1, "p", "cpu=4"), many(2, "q", "cpu=2")),
 )
 
+var _ = DescribeTable("Pods that start together, are alike and have a rule",
+	func(want string, nodes ...*corev1.Node) {
+		all := open(nodes...)
+		for i := range all[:2] {
+			all[i].Pods = []*Pod{read(pod("r", "memory=1Gi"))} // a scheduler that spreads pods prefers the others
+		}
+		p := Pack(NewRoom(all), Demand{Pods: members(many(2, "p", "cpu=4", together(zone, "p"))), Least: 2}, nil)
+		Expect(where(p)).To(Equal(want))
+	},
+	Entry("have a place where all of them fit", "n: p-0, o: p-1", node("n", in("a")), node("o", in("a"))),
+	Entry("have none if the scheduler may take a zone that holds one of them alone", "left: p-0 p-1", node("n", in("a")), node("o", in("a")), node("s", in("b"))),
+)
+
 var _ = Describe("A pod of a group", func() {
 	It("is undecided alone, and decided among its group", func() {
 		p := read(pod("p", "", of("g")))

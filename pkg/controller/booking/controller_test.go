@@ -156,6 +156,22 @@ func (c *cluster) request(name string, pods int32, change ...func(*provisioningv
 	world.Create(c.ours.ProvisioningRequestV1().ProvisioningRequests(jobs), r)
 }
 
+// hasNode gives a machine a Node of this name.
+func (c *cluster) hasNode(name string) {
+	GinkgoHelper()
+	m := world.List[mcm.Machine](c, mcm.SchemeGroupVersion.WithResource("machines"))[0]
+	world.Change(c.ours.MachineV1alpha1().Machines(ns), m.Name, func(m *mcm.Machine) { metav1.SetMetaDataLabel(&m.ObjectMeta, mcm.NodeLabelKey, name) })
+	world.Create(c.core.CoreV1().Nodes(), fixture.Node(name))
+}
+
+// uses creates a pod that uses a request.
+func (c *cluster) uses(request, name string, change ...func(*corev1.Pod)) {
+	GinkgoHelper()
+	world.Create(c.core.CoreV1().Pods(jobs), fixture.Pod(name, append(change, func(p *corev1.Pod) {
+		p.Namespace, p.Annotations = jobs, map[string]string{provisioningv1.OldConsumeAnnotation: request}
+	})...))
+}
+
 func (c *cluster) remove(name string) {
 	GinkgoHelper()
 	world.Delete(c.ours.ProvisioningRequestV1().ProvisioningRequests(jobs), name)
@@ -248,6 +264,37 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("serves the oldest request first, whatever its name is", func() {
+		play(func(c *cluster) {
+			c.pool("a", 3)
+			c.Start("booking", controller)
+			c.settle()
+			c.request("z", 4, forAnHour)
+			time.Sleep(time.Second)
+			c.request("b", 4, forAnHour)
+			time.Sleep(time.Minute)
+			c.spare("a", 4)
+			time.Sleep(time.Minute)
+			Expect(c.states()).To(Equal("b= z=Provisioned"))
+		})
+	})
+
+	It("writes a status again that could not be written", func() {
+		play(func(c *cluster) {
+			c.pool("a", 3)
+			c.Start("booking", controller)
+			c.settle()
+			c.Trouble("provisioningrequests", sim.Trouble{Writes: 1, Only: []sim.Answer{sim.Forbidden}}, "booking")
+			c.request("r", 2, forAnHour)
+			time.Sleep(time.Minute)
+			Expect(c.booked()).To(Equal("a: r=2"))
+			Expect(c.states()).To(Equal("r="))
+			c.Trouble("provisioningrequests", sim.Trouble{}, "booking")
+			time.Sleep(5 * time.Minute)
+			Expect(c.states()).To(Equal("r=Provisioned"))
+		})
+	})
+
 	It("serves a request once the reserve is large enough, and once its PodTemplate exists", func() {
 		play(func(c *cluster) {
 			c.pool("a", 1)
@@ -272,17 +319,28 @@ var _ = Describe("The controller", func() {
 			c.settle()
 			c.request("r", 2, forAnHour)
 			time.Sleep(time.Minute)
-			m := world.List[mcm.Machine](c, mcm.SchemeGroupVersion.WithResource("machines"))[0]
-			world.Change(c.ours.MachineV1alpha1().Machines(ns), m.Name, func(m *mcm.Machine) { metav1.SetMetaDataLabel(&m.ObjectMeta, mcm.NodeLabelKey, "node") })
-			world.Create(c.core.CoreV1().Nodes(), fixture.Node("node"))
-			pod := fixture.Pod("p", func(p *corev1.Pod) {
-				p.Namespace, p.Spec.NodeName = jobs, "node"
-				p.Annotations = map[string]string{provisioningv1.OldConsumeAnnotation: "r"}
-			})
-			world.Create(c.core.CoreV1().Pods(jobs), pod)
+			c.hasNode("node")
+			c.uses("r", "p", func(p *corev1.Pod) { p.Spec.NodeName = "node" })
 			time.Sleep(time.Minute)
 			Expect(c.booked()).To(Equal("a: r=1"))
 			Expect(c.core.CoreV1().Pods(jobs).Delete(context.Background(), "p", metav1.DeleteOptions{GracePeriodSeconds: new(int64)})).To(Succeed())
+			time.Sleep(time.Minute)
+			Expect(c.booked()).To(Equal("a: r=1"))
+		})
+	})
+
+	It("books less once a pod of the request that has waited is bound", func() {
+		play(func(c *cluster) {
+			c.pool("a", 3)
+			c.Start("booking", controller)
+			c.settle()
+			c.request("r", 2, forAnHour)
+			time.Sleep(time.Minute)
+			c.hasNode("node")
+			c.uses("r", "p")
+			time.Sleep(time.Minute)
+			Expect(c.booked()).To(Equal("a: r=2"))
+			world.Patch(c.core.CoreV1().Pods(jobs), "p", `{"spec":{"nodeName":"node"}}`)
 			time.Sleep(time.Minute)
 			Expect(c.booked()).To(Equal("a: r=1"))
 		})

@@ -232,6 +232,35 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	DescribeTable("no longer uses room on a machine that serves (law 14)",
+		func(change func(c *cluster)) {
+			storm.Bubble(suite, func() {
+				c := still(storm.NewApart(sim.Options{Seed: 1, Resources: served})) // nobody else writes what would have it look again
+				defer c.End()
+				c.pool("a", 9)
+				c.deploy("web", 10)
+				c.serving("a", "serving")
+				b := percent("web", "web", 20)
+				b.Annotations = map[string]string{v1beta1.FreeRoomAnnotation: "true"}
+				c.create(b)
+				c.Start("buffers", controller)
+				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+				Expect(c.sum()).To(Equal(0))
+				change(c)
+				time.Sleep(10 * time.Second)
+				Expect(c.sum()).To(Equal(1))
+			})
+		},
+		Entry("once its Node is not ready", func(c *cluster) {
+			_, err := c.core.CoreV1().Nodes().Patch(context.Background(), "serving", types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`), metav1.PatchOptions{}, "status")
+			Expect(err).NotTo(HaveOccurred())
+		}),
+		Entry("once a pod is nominated for it", func(c *cluster) {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "nominated", Namespace: Shop}, Spec: PodSpec("cpu=3"), Status: corev1.PodStatus{NominatedNodeName: "serving"}}
+			world.CreateWithStatus(c.core.CoreV1().Pods(Shop), p)
+		}),
+	)
+
 	It("competes with a Reserve by the larger, and neither changes nor deletes one of others", func() {
 		storm.Bubble(suite, func() {
 			c := newCluster(sim.Options{Seed: 1})

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 
@@ -35,7 +36,7 @@ func (c *cluster) rollout(name string, replicas int64) {
 
 func (c *cluster) rolloutIn(namespace, name string, replicas int64) {
 	GinkgoHelper()
-	rollouts := dynamic.NewForConfigOrDie(storm.Target(c.ConfigFor("user"))).Resource(rolloutGVR).Namespace(namespace)
+	rollouts := c.rollouts(namespace)
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Rollout", "metadata": map[string]any{"name": name}, "spec": map[string]any{"replicas": replicas},
 	}}
@@ -43,6 +44,17 @@ func (c *cluster) rolloutIn(namespace, name string, replicas int64) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(unstructured.SetNestedField(o.Object, "app="+name, "status", "selector")).To(Succeed())
 	_, err = rollouts.UpdateStatus(context.Background(), o, metav1.UpdateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func (c *cluster) rollouts(namespace string) dynamic.ResourceInterface {
+	return dynamic.NewForConfigOrDie(storm.Target(c.ConfigFor("user"))).Resource(rolloutGVR).Namespace(namespace)
+}
+
+// selects has a workload of a custom kind select other pods.
+func (c *cluster) selects(name, selector string) {
+	GinkgoHelper()
+	_, err := c.rollouts(Shop).Patch(context.Background(), name, types.MergePatchType, fmt.Appendf(nil, `{"status":{"selector":%q}}`, selector), metav1.PatchOptions{}, "status")
 	Expect(err).NotTo(HaveOccurred())
 }
 
@@ -170,6 +182,24 @@ var _ = Describe("A workload of a kind that is not known", func() {
 			for namespace, chunks := range map[string]int{Shop: 2, "another": 6} {
 				Expect(Standing(world.Stored[v1beta1.CapacityBuffer](c, bufferGVR, namespace, "b"))).To(HavePrefix(fmt.Sprint(chunks, " ")), namespace)
 			}
+		})
+	})
+
+	It("has chunks like the pods that it selects now, also if their number stays", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 20)
+			c.rollout("web", 10)
+			c.runs("web", "p", "cpu=1")
+			c.runs("next", "q", "cpu=3")
+			c.create(ofRollout("b"))
+			c.Start("buffers", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=1"))
+			c.selects("web", "app=next")
+			time.Sleep(2 * time.Minute)
+			Expect(c.requested()).To(Equal("a=2"), "two machines for two chunks")
 		})
 	})
 

@@ -78,6 +78,26 @@ var _ = Describe("Pods that claim devices", func() {
 		})
 	})
 
+	It("get machines once another claim leaves the devices of these", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 1, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.equip(1)
+			c.claims("one", 1)
+			held := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "held"}}
+			held.Status.Allocation = &resourceapi.AllocationResult{}
+			held.Status.Allocation.Devices.Results = []resourceapi.DeviceRequestAllocationResult{{Request: "gpu", Driver: "gpu.example.com", Pool: "a-002", Device: "gpu-0"}}
+			world.CreateWithStatus(c.core.ResourceV1().ResourceClaims(ns), held)
+			c.create(fresh(1, "q", 4000, claimingFrom("one"))...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"))
+			Expect(c.core.ResourceV1().ResourceClaims(ns).Delete(context.Background(), "held", metav1.DeleteOptions{})).To(Succeed())
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
+
 	It("are left to the autoscaler where the cluster serves none of the kinds", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 3, "1:10")

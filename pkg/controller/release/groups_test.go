@@ -150,6 +150,30 @@ var _ = Describe("A PodGroup", func() {
 		})
 	})
 
+	It("is what the event is about that says what it lacks, each time that its pods come again", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 1, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.gang("g", 2, 4000)
+			c.settle()
+			for _, pod := range []string{"g-0", "g-1"} {
+				c.delete(pod)
+			}
+			c.settle()
+			c.create(fresh(2, "g", 4000, member("g"))...)
+			c.settle()
+			g, err := c.core.SchedulingV1alpha2().PodGroups(ns).Get(context.Background(), "g", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			about := []string{}
+			for _, e := range stored[corev1.Event](c, eventGVR) {
+				about = append(about, fmt.Sprintf("%s of %s %s %s", e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.InvolvedObject.UID))
+			}
+			said := fmt.Sprintf("ReserveTooSmall of PodGroup g %s", g.UID)
+			Expect(about).To(Equal([]string{said, said}))
+		})
+	})
+
 	It("of a single pod gets a machine, although groups are read only once it waits", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 1, "1:10")
@@ -268,6 +292,38 @@ var _ = Describe("A group of pods that Kueue admits", func() {
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=4"))
 			Expect(c.waiting()).To(BeZero())
+		})
+	})
+
+	It("counts without the pods of a group of the same name in another namespace", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 3, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.create(fresh(1, "g", 4000, admitted("g", "2"))...)
+			for _, p := range fresh(1, "g", 4000, admitted("g", "2"), InNamespace("other")) {
+				p.UID, p.Status = "", corev1.PodStatus{}
+				world.Create(c.core.CoreV1().Pods("other"), p)
+			}
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"), "of each, one pod is missing")
+		})
+	})
+
+	It("is as old as its oldest pod, and comes before younger ones", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 1, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			for _, name := range []string{"x-0", "b-0", "b-1", "x-1"} {
+				c.create(Pod(name, 4000, admitted(name[:1], "2")))
+				time.Sleep(time.Second)
+			}
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"))
+			c.patch("a", `{"spec":{"excessReplicas":2}}`)
+			c.settle()
+			Expect(c.events()).To(ContainElement(HavePrefix("ReserveNeeded: Raised replicas from 1 to 3 for pods default/x-0, default/x-1, ")))
 		})
 	})
 

@@ -213,6 +213,22 @@ var _ = Describe("A choice of devices", func() {
 		Expect([]bool{claims.Reaches(node("n")), claims.Reaches(node("m"))}).To(Equal([]bool{true, false}))
 	})
 
+	It("is nowhere for claims that are allocated on different nodes", func() {
+		c := of(has("n", 1), has("m", 1), claim("c", wants(1), allocated("n", "gpu-0")), claim("d", wants(1), allocated("m", "gpu-0")))
+		claims, err := c.inventory().Claimed(pod("p", "=c", "=d"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect([]bool{claims.Reaches(node("n")), claims.Reaches(node("m"))}).To(Equal([]bool{false, false}))
+	})
+
+	It("is of the devices of each node, however many all nodes can use", func() {
+		c := of(has("n", 1), has("m", 1), everywhere("x"), everywhere("y"), everywhere("z"), template("t", wants(1)))
+		claims, err := c.inventory().Claimed(pod("p", "t"))
+		Expect(err).NotTo(HaveOccurred())
+		for _, name := range []string{"n", "m"} {
+			Expect(claims.Allocate(node(name), nil, math.MaxInt).Devices).To(Equal([]fit.Device{fit.Device("gpu.example.com/" + name + "/gpu-0")}))
+		}
+	})
+
 	It("is possible on a node whose devices are all of other claims", func() {
 		c := of(has("n", 1), everywhere("all"), claim("c", wants(1), allocated("n", "gpu-0")), claim("d", wants(1), allocatedFrom("all")), template("t", wants(1)), template("u", wants(2)))
 		possible := func(name string) fit.Obstacle {

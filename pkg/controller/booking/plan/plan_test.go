@@ -215,6 +215,8 @@ var _ = DescribeTable("A plan",
 	Entry("not of a MachineDeployment whose Reserve is somebody else's", "", "r: "+missing, tell().pool("a", 3, func(p *Pool) { p.Taken = true }).template("t", "4").request("r", "t", 2)),
 	Entry("not of a MachineDeployment that is being deleted", "", "r: "+missing,
 		tell().pool("a", 3, func(p *Pool) { p.Deployment.DeletionTimestamp = &metav1.Time{Time: noon} }).template("t", "4").request("r", "t", 2)),
+	Entry("not of a reserve that is drained", "", "r: "+missing,
+		tell().pool("a", 3, func(p *Pool) { p.Deployment.Annotations[machine.DrainReserveAnnotation] = "true" }).template("t", "4").request("r", "t", 2)),
 	Entry("not of machines that are not known", "", "r: "+missing, tell().pool("a", 3, func(p *Pool) { p.Node = nil }).template("t", "4").request("r", "t", 2)),
 
 	Entry("provisioned once they are dedicated (2)", "", "r: Accepted Provisioned booked[a=2] left[a=2]",
@@ -266,6 +268,7 @@ var _ = DescribeTable("A request that is not served says why",
 		s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("c")}}
 	}).request("r", "t", 4)),
 	Entry(nil, "The request is for more than 5000 pods: split it", tell().pool("a", 3).template("t", "1").request("r", "t", 5001)),
+	Entry(nil, "The request is for more than 5000 pods: split it", tell().pool("a", 3).template("t", "1").request("r", "t", 3000, also("t", 2001))),
 	Entry(nil, "a right is missing", func() *story {
 		s := tell().pool("a", 3).template("t", "1").request("r", "t", 1)
 		s.Requests[0].Lacks = "a right is missing"

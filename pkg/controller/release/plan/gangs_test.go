@@ -136,6 +136,19 @@ var _ = Describe("A group that waits", func() {
 		Expect(outcomes(New(s.View))).To(Equal("Doubtful:2"), "one is enough")
 	})
 
+	It("beyond the work of its namespace is left to the autoscaler, and takes nothing from others", func() {
+		s := tell().pool("a", 1, 500, 1000).full()
+		for i := range 40 {
+			name := fmt.Sprint("g", i)
+			s.group(name, 10).elsewhere("crowd/"+name, 10, 0)
+			s.waits(Pods(5, "p"+name, 3000, of(name), InNamespace("crowd"))...).waits(Pods(5, "q"+name, 3500, of(name), InNamespace("crowd"))...)
+		}
+		s.group("mine", 2).waits(Pods(2, "mine", 4000, of("mine"))...)
+		p := New(s.View)
+		Expect(outcomes(p)).To(ContainSubstring("BeyondBounds:"))
+		Expect(p.Pods).To(And(HaveKeyWithValue("default/mine-0", Released), HaveKeyWithValue("default/mine-1", Released)))
+	})
+
 	It("beyond what one decision looks at takes nothing from others", func() {
 		s := tell().pool("a", 1, 4, 10).full()
 		for i := range MaxShapes {
