@@ -154,7 +154,8 @@ func (t *trial) pods() (all []*shape) {
 }
 
 // choose returns the slot for the next pod of a shape, or -1 if none has room. In every other trial,
-// that is the fullest one, as a scheduler prefers it that packs pods, else the emptiest.
+// that is the fullest one, as a scheduler prefers it that packs pods, else the emptiest. Of those that are
+// equal, it may be any, as with the scheduler.
 func (t *trial) choose(s *shape) int {
 	best, most := -1, 0.0
 	for _, i := range t.slots {
@@ -165,7 +166,7 @@ func (t *trial) choose(s *shape) int {
 		if t.number%2 == 1 {
 			score = -score
 		}
-		if best < 0 || score > most {
+		if best < 0 || score > most || score == most && t.random.next(2) == 0 {
 			best, most = i, score
 		}
 	}

@@ -67,6 +67,16 @@ var _ = DescribeTable("Pods that start together, are alike and have a rule",
 	Entry("have none if the scheduler may take a zone that holds one of them alone", "left: p-0 p-1", node("n", in("a")), node("o", in("a")), node("s", in("b"))),
 )
 
+var _ = DescribeTable("Pods that start together have none if the scheduler may give the only place of one of them to another, as two places are equal",
+	func(only string) {
+		all := open(node("n", has("cpu=4")), node("o", has("cpu=4")))
+		pods := members(many(1, "p", "cpu=4"), many(1, "q", "cpu=4", selecting(hostname, only)))
+		Expect(where(Pack(NewRoom(all), Demand{Pods: pods, Least: 2}, nil))).To(Equal("left: p-0 q-0"))
+	},
+	Entry("of two nodes, the first", "n"),
+	Entry("of two nodes, the second", "o"),
+)
+
 var _ = Describe("A pod of a group", func() {
 	It("is undecided alone, and decided among its group", func() {
 		p := read(pod("p", "", of("g")))
