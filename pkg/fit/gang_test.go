@@ -178,6 +178,6 @@ var _ = It("Of a thousand groups of unlike pods, those that get machines start i
 			stuck++
 		}
 	}
-	Expect(served).To(BeNumerically(">", 400))
+	Expect(served).To(BeNumerically(">", 500))
 	Expect(stuck).To(BeZero(), "of %d", served)
 })
