@@ -160,6 +160,25 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("is not decided about again and again while a request to free a machine is under way", func() {
+		var decisions atomic.Int64
+		counting := machinetaint.Settings{Accounting: func(*api.MachineDeployment) api.Accounting { decisions.Add(1); return "" }}
+		onItsOwn(2, 1, counting, func(a *alone) {
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == controllerUser && r.Verb == "patch" && r.Resource == "nodes" {
+					before = 30 * time.Second
+				}
+				return before, 0
+			})
+			before := decisions.Load()
+			a.patch(`{"spec":{"replicas":3}}`)
+			time.Sleep(29 * time.Second)
+			Expect(decisions.Load() - before).To(BeNumerically("<", 100))
+			time.Sleep(2 * time.Second)
+			Expect(a.stored("c").Annotations).NotTo(HaveKey(api.ReserveAnnotation))
+		})
+	})
+
 	It("takes from a Node only what it put there", func() {
 		onItsOwn(2, 1, none, func(a *alone) {
 			ctx := context.Background()

@@ -289,6 +289,45 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	DescribeTable("writes what the API server dropped once it has the CustomResourceDefinitions of this release, and", func(change func(a *alone)) {
+		kinds := pruning()
+		onServer(kinds, 2, 2, none, func(a *alone) {
+			a.wrote(0)
+			Expect(a.deployment().Status).To(And(HaveField("ExcessReplicas", BeZero()), HaveField("Selector", BeEmpty())))
+			install(kinds)
+			change(a)
+			a.wrote(0)
+			d := a.deployment()
+			Expect(d.Spec).To(And(HaveField("ExcessReplicas", HaveValue(BeEquivalentTo(2))), HaveField("ReserveWitness", BeTrue())))
+			Expect(d.Status).To(And(HaveField("ExcessReplicas", BeNumerically(">", 0)), HaveField("Selector", Not(BeEmpty()))))
+			Expect(machinetaint.Condition(d).Message).NotTo(ContainSubstring("does not store"))
+			since := len(a.Writes())
+			time.Sleep(24 * time.Hour)
+			Expect(a.wrote(since)).To(BeEmpty())
+		})
+	},
+		Entry("a user has set the field again", func(a *alone) { a.patch(`{"spec":{"excessReplicas":2}}`) }),
+		Entry("there is something else to report", func(a *alone) { a.deleteSlowly("d") }),
+	)
+
+	It("takes the witness of the field for stored once it shows, though the API server dropped it", func() {
+		kinds := pruning("excessReplicas")
+		for _, kind := range kinds {
+			if kind.Known != nil {
+				kind.Known.Status = append(kind.Known.Status, "excessReplicas", "readyExcessReplicas", "selector")
+			}
+		}
+		onServer(kinds, 2, 1, none, func(a *alone) {
+			a.wrote(0)
+			Expect(a.deployment().Spec.ReserveWitness).To(BeFalse())
+			install(kinds)
+			a.patch(`{"spec":{"reserveWitness":true}}`)
+			a.wrote(0)
+			Expect(a.deployment().Spec.ReserveWitness).To(BeTrue())
+			Expect(machinetaint.Condition(a.deployment()).Message).NotTo(ContainSubstring("does not store"))
+		})
+	})
+
 	It("keeps no excess of former bounds where the API server drops the field", func() {
 		onServer(pruning(), 2, 0, none, func(a *alone) {
 			excess := func() map[string]string {
@@ -326,6 +365,15 @@ var _ = Describe("A reserve of a MachineDeployment that has no replicas, and wou
 		})
 	})
 })
+
+// install has the API server store all fields of MachineDeployments.
+func install(kinds []sim.Resource) {
+	for _, kind := range kinds {
+		if known := kind.Known; known != nil {
+			known.Spec, known.Status = append(known.Spec, "excessReplicas", "reserveWitness"), append(known.Status, "excessReplicas", "readyExcessReplicas", "selector")
+		}
+	}
+}
 
 func poolOf(name string) *api.MachineDeployment {
 	d := &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace}}

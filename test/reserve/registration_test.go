@@ -105,6 +105,20 @@ var _ = Describe("A Node that registers closed", func() {
 		})
 	})
 
+	It("is opened then, though another client writes it at that moment", func() {
+		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
+			a.registers("stranger")
+			time.Sleep(2*time.Minute - time.Second)
+			a.Hold("nodes", controllerUser)
+			world.Patch(a.core.CoreV1().Nodes(), "stranger", `{"metadata":{"labels":{"other":"label"}}}`)
+			time.Sleep(2 * time.Second)
+			Expect(a.taints("stranger")).To(ContainElement(api.RegistrationTaintKey))
+			a.Release("nodes", controllerUser)
+			time.Sleep(time.Second)
+			Expect(a.taints("stranger")).To(ConsistOf(corev1.TaintNodeNotReady))
+		})
+	})
+
 	It("is not opened for the Machine of an earlier instance of the same name", func() {
 		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
 			_, err := a.stock.MachineV1alpha1().Machines(fixture.Namespace).Patch(context.Background(), "b", types.MergePatchType, []byte(`{"spec":{"providerID":"sim:///earlier"}}`), metav1.PatchOptions{})

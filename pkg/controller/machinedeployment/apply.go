@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -35,6 +36,8 @@ type application struct {
 	current map[types.UID]*mcm.MachineSet
 	// confirmed are the objects that are as they were looked at, by UID.
 	confirmed map[types.UID]bool
+	// elsewhere reports whether another key takes some of the machines out of the reserve.
+	elsewhere atomic.Bool
 
 	mu sync.Mutex
 	// machinesWritten are the machines that were written, by name.
@@ -55,13 +58,13 @@ func newApplication(c *Controller, v plan.View) *application {
 // apply carries out a plan. What fails before machines are created and deleted ends it. The rest is
 // independent: what fails does not delay the others. Nodes that pods may wait for are written beside all
 // others, because creations take their time. Machines enter the reserve once those that serve in their
-// place have left it.
-func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error {
+// place have left it. Elsewhere reports whether another key takes some of them out of the reserve.
+func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) (elsewhere bool, err error) {
 	a := newApplication(c, v)
 	leaving, entering, held := takeMoves(&p, leaves), takeMoves(&p, enters), takeMoves(&p, stays)
 	var urgent []plan.NodeChange
 	urgent, p.Nodes = split(p.Nodes, func(n plan.NodeChange) bool { return n.Urgent })
-	err := inParallel([]func() error{
+	err = inParallel([]func() error{
 		func() error { return a.changeNodes(ctx, urgent) },
 		func() error { return a.hold(ctx, held) },
 		func() error {
@@ -73,7 +76,7 @@ func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) error 
 		func() error { return a.applyToMachines(ctx, p) },
 	}, func(do func() error) error { return do() })
 	a.announceMoves(p.Moves)
-	return err
+	return a.elsewhere.Load(), err
 }
 
 // applyToMachines carries out a plan, except for Nodes.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/evenkeel/evenkeel/internal/stores"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/machinetaint"
@@ -78,9 +79,8 @@ func (a *application) reportDeployment(ctx context.Context, change *plan.Deploym
 		return nil
 	}
 	after := reportedDeployment(a.deployment, a.view.Deployment.Generation, *change)
-	after.Status = a.pruned.without(after.Status, a.deployment)
 	was := machinetaint.Condition(a.deployment)
-	if err := a.patchDeployment(ctx, after, "status"); err != nil {
+	if err := a.patchStatus(ctx, after); err != nil {
 		return err
 	}
 	a.recordEvents(change.Events)
@@ -88,6 +88,16 @@ func (a *application) reportDeployment(ctx context.Context, change *plan.Deploym
 		klog.FromContext(ctx).Info("The reserve is given up")
 	}
 	return nil
+}
+
+// patchStatus writes the status of the MachineDeployment, unless only fields differ that the API server drops.
+// With others, it is sent these, too: it may store them by now.
+func (a *application) patchStatus(ctx context.Context, after *machine.MachineDeployment) error {
+	stored := *after
+	if stored.Status = a.pruned.without(after.Status, a.deployment); mergePatch(a.deployment, &stored) == nil {
+		return nil
+	}
+	return a.patchDeployment(ctx, after, "status")
 }
 
 // reportedDeployment returns a MachineDeployment with a new status, which was decided for a generation. Its
@@ -266,6 +276,9 @@ func (a *application) changeNode(ctx context.Context, change plan.NodeChange) er
 	if err != nil {
 		if isInDoubt(err) {
 			a.memory.noteNode(change.Before.Name)
+		}
+		if stores.Find[corev1.Node](a.nodes, change.Before.Name) == nil {
+			a.memory.forgetNode(change.Before.Name) // its deletion has been seen already
 		}
 		return written.IgnoreNotFound(fmt.Errorf("write node %s: %w", change.Before.Name, err))
 	}

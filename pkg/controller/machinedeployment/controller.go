@@ -44,6 +44,10 @@ const gather = 20 * time.Millisecond
 // recheck is after how long MachineSets are looked at again although nothing has happened.
 const recheck = 10 * time.Minute
 
+// inHand is after how long a key is synced again at the earliest while another one releases machines of it. The
+// end of a release is an event.
+const inHand = time.Second
+
 // Informers of the two clusters, which other controllers share. Target is nil if there is no target
 // cluster.
 type Informers struct {
@@ -208,7 +212,10 @@ func (c *Controller) sync(ctx context.Context, text string) (time.Duration, erro
 	}
 	p := c.decide(ctx, v)
 	c.deferNumbers(text, v, &p)
-	err = c.apply(ctx, v, p)
+	elsewhere, err := c.apply(ctx, v, p)
+	if elsewhere && p.Again > 0 {
+		p.Again = max(p.Again, inHand)
+	}
 	if len(v.Sets) > 0 {
 		p.Again = requeue.Sooner(p.Again, recheck)
 	}

@@ -226,6 +226,14 @@ func (m *memory) endDoubt(node string, number int) {
 	}
 }
 
+// forgetNode forgets what is remembered of a Node that does not exist any more.
+func (m *memory) forgetNode(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.nodes, name)
+	delete(m.unclosable, name)
+}
+
 // noteClosable remembers whether a Node can have the taint of the reserve.
 func (m *memory) noteClosable(node string, is bool) {
 	m.mu.Lock()

@@ -9,32 +9,42 @@ import (
 )
 
 // pruned are the fields of MachineDeployments that the API server drops, because its
-// CustomResourceDefinition is that of machine-controller-manager: they are not written again and again.
+// CustomResourceDefinition is that of machine-controller-manager: they are not written again and again. Once
+// one of them is stored, there is another CustomResourceDefinition, and all are written.
 type pruned struct{ field, witness, numbers, selector atomic.Bool }
 
 // observe learns from a MachineDeployment that shows the fields of the spec.
 func (p *pruned) observe(d *machine.MachineDeployment) {
 	if d.Spec.ExcessReplicas != nil {
-		p.field.Store(false)
+		p.note(&p.field, false)
 	}
 	if d.Spec.ReserveWitness {
-		p.witness.Store(false)
+		p.note(&p.witness, false)
 	}
 }
 
 // compare learns from the answer to a write.
 func (p *pruned) compare(wrote, answer *machine.MachineDeployment) {
 	if wrote.Spec.ExcessReplicas != nil {
-		p.field.Store(answer.Spec.ExcessReplicas == nil)
+		p.note(&p.field, answer.Spec.ExcessReplicas == nil)
 	}
 	if wrote.Spec.ReserveWitness {
-		p.witness.Store(!answer.Spec.ReserveWitness)
+		p.note(&p.witness, !answer.Spec.ReserveWitness)
 	}
 	if wrote.Status.ExcessReplicas > 0 {
-		p.numbers.Store(answer.Status.ExcessReplicas == 0)
+		p.note(&p.numbers, answer.Status.ExcessReplicas == 0)
 	}
 	if wrote.Status.Selector != "" {
-		p.selector.Store(answer.Status.Selector == "")
+		p.note(&p.selector, answer.Status.Selector == "")
+	}
+}
+
+// note remembers whether a field is dropped.
+func (p *pruned) note(field *atomic.Bool, dropped bool) {
+	if was := field.Swap(dropped); was && !dropped {
+		for _, one := range []*atomic.Bool{&p.field, &p.witness, &p.numbers, &p.selector} {
+			one.Store(false)
+		}
 	}
 }
 

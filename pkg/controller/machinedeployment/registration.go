@@ -55,8 +55,11 @@ func (c *Controller) admit(ctx context.Context, name string) (again time.Duratio
 	case pool.Marked(m) && !pool.HasReserveTaint(after.Spec.Taints):
 		pool.AddReserveTaint(after)
 	}
+	if err := newApplication(c, plan.View{}).changeNode(ctx, plan.NodeChange{Before: node, After: after}); err != nil {
+		return 0, err
+	}
 	c.memory.forgetStranger(node.UID)
-	return 0, newApplication(c, plan.View{}).changeNode(ctx, plan.NodeChange{Before: node, After: after})
+	return 0, nil
 }
 
 // machineOf returns the Machine of a Node as last written; nil if none names it.

@@ -297,6 +297,7 @@ const inFlight = time.Minute
 func (a *application) free(ctx context.Context, leaving moves) error {
 	return inParallel(leaving.machines, func(m plan.MachineChange) error {
 		if !a.memory.beginMove(m.Before.UID) {
+			a.elsewhere.Store(true)
 			return nil
 		}
 		defer a.memory.endMove(m.Before.UID)

@@ -458,6 +458,50 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		})
 	})
 
+	It("remembers nothing of a Node that no Machine names, once it has gone", func() {
+		var c0 *Controller
+		playReserved(usual, 0, spared(0), keepingWith(everything, func(c *Controller) { c0 = c }), func(c *reserved) {
+			world.Create(c.core.CoreV1().Nodes(), fixture.Node("stranger", func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.RegistrationTaintKey, Effect: corev1.TaintEffectNoSchedule}}
+			}))
+			time.Sleep(time.Second)
+			Expect(c0.Held()).To(Equal(1))
+			Expect(c.core.CoreV1().Nodes().Delete(context.Background(), "stranger", metav1.DeleteOptions{})).To(Succeed())
+			c.settle()
+			Expect(c0.Held()).To(BeZero())
+		})
+	})
+
+	DescribeTable("remembers nothing of a Node that goes while it is to be closed", func(answer error) {
+		var c0 *Controller
+		playReserved(usual, 2, spared(0), keepingWith(everything, func(c *Controller) { c0 = c }), func(c *reserved) {
+			written := false
+			c.OnWrite(func(w sim.Write) error {
+				if w.User == name && w.Resource == "nodes" && !written {
+					written = true
+					return answer
+				}
+				return nil
+			})
+			c.slow("patch", "nodes", 2*time.Second, 2*time.Second)
+			c.edit(`{"spec":{"replicas":1,"excessReplicas":1}}`)
+			time.Sleep(time.Second)
+			for _, node := range c.serving() {
+				Expect(c.core.CoreV1().Nodes().Delete(context.Background(), node, metav1.DeleteOptions{})).To(Succeed())
+				world.Delete(c.machines(), node)
+			}
+			c.settle()
+			Expect(written).To(BeTrue())
+			c.edit(`{"spec":{"excessReplicas":0}}`)
+			c.settle()
+			Expect(c.spare()).To(BeEmpty())
+			Expect(c0.Held()).To(BeZero())
+		})
+	},
+		Entry("which is not found then", nil),
+		Entry("which is not answered", errors.New("connection reset")),
+	)
+
 	It("remembers since when too many serve, though requests fail that have nothing to do with it", func() {
 		playReserved(usual, 2, spared(1), keeping(everything), func(c *reserved) {
 			c.bind(slices.Concat(c.serving(), c.spare())...) // one pod too many, as if a Node had been open

@@ -149,8 +149,7 @@ func (c *Controller) nodeChanged(was, is any) {
 	before, _ := was.(*corev1.Node)
 	after, _ := is.(*corev1.Node)
 	if before != nil && after == nil {
-		c.memory.endDoubt(before.Name, c.memory.doubtOf(before.Name))
-		c.memory.noteClosable(before.Name, true)
+		c.memory.forgetNode(before.Name)
 		c.memory.forgetStranger(before.UID)
 	}
 	c.addRegistered(after)

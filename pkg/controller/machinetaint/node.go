@@ -183,13 +183,3 @@ func (c NodeChange) ApplyTo(node *corev1.Node) {
 		}
 	}
 }
-
-// Rebase returns the same change for the present Node; false if that Node needs no change.
-func (c NodeChange) Rebase(node *corev1.Node, s Settings, now time.Time) (NodeChange, bool) {
-	m := c.Machine
-	m.Node = node
-	if c.Hold {
-		return holdNode(m, s, now)
-	}
-	return freeNode(m)
-}

@@ -4,7 +4,6 @@ package machinetaint_test
 
 import (
 	"maps"
-	"time"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
@@ -205,28 +204,3 @@ var _ = DescribeTable("What machine-controller-manager recorded of the mark on a
 	Entry("leaves the record as it is if only a part of it can be read", `{"metadata":{"annotations":{"`+mark+`":"`+since+`"}},"spec":"broken"}`, ""),
 	Entry("leaves the record as it is if it cannot be read", `{`, ""),
 )
-
-var _ = Describe("A change of a Node that has changed meanwhile", func() {
-	later := noon.Add(time.Minute)
-	It("is made anew for a Node that enters the reserve, if that still needs it", func() {
-		c := machinetaint.New(atRest(machine("r1", tainted()))).Nodes[0]
-		node := fixture.Node("r1")
-		again, needed := c.Rebase(node, plain, later)
-		Expect(needed).To(BeTrue())
-		Expect(nodeWrite(again)).To(Equal("held: reserve:NoSchedule; scale-down-disabled=true reserve=" + since))
-		Expect(again.Machine.Node).To(BeIdenticalTo(node))
-		_, needed = c.Rebase(held("r1").Node, plain, later)
-		Expect(needed).To(BeFalse())
-	})
-
-	It("is made anew for a Node that leaves the reserve, if that still needs it", func() {
-		c := machinetaint.New(atRest(machine("s1", tainted(reserveTaint)))).Nodes[0]
-		node := held("s1").Node
-		again, needed := c.Rebase(node, plain, later)
-		Expect(needed).To(BeTrue())
-		Expect(nodeWrite(again)).To(Equal("released:; scale-down-disabled= reserve="))
-		Expect(again.Machine.Node).To(BeIdenticalTo(node))
-		_, needed = c.Rebase(fixture.Node("s1"), plain, later)
-		Expect(needed).To(BeFalse())
-	})
-})

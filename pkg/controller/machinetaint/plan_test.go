@@ -373,7 +373,7 @@ var _ = DescribeTable("A plan changes no object of its view, and is the same for
 		v.Changed(c)
 	}
 	for _, c := range p.Nodes {
-		c.Rebase(c.Machine.Node, v.Settings, v.Now)
+		c.ApplyTo(c.Machine.Node.DeepCopy())
 	}
 	machinetaint.NewStatus(v.Deployment, p.Report, at(0))
 	Expect(objectsOf(v)).To(Equal(before), "the objects are those of a cache")

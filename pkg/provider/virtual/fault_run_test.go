@@ -74,6 +74,14 @@ var _ = Describe("A fault", func() {
 		Expect(w.condition("a", corev1.NodeReady)).To(Equal(corev1.ConditionFalse))
 	}))
 
+	It("ready: changes from one to the other", running(func(w *world) {
+		w.suffer("machines: {a: {ready: Unknown}}")
+		w.suffer("machines: {a: {ready: False}}")
+		Expect(w.condition("a", corev1.NodeReady)).To(Equal(corev1.ConditionFalse))
+		w.suffer("machines: {a: {ready: Unknown}}")
+		Expect(w.condition("a", corev1.NodeReady)).To(Equal(corev1.ConditionUnknown))
+	}))
+
 	It("ready: comes back also when the fault ended while no process was at work", running(func(w *world) {
 		w.suffer("machines: {a: {ready: Unknown}}")
 		w.stop()

@@ -114,7 +114,7 @@ func faulty(f Fault, conditions []corev1.NodeCondition, now time.Time) []corev1.
 			set = append(set, conditionOf(kind, wanted, reasonFault, now))
 		}
 	}
-	if f.Ready != "" && current[corev1.NodeReady].Status == corev1.ConditionTrue {
+	if ready := current[corev1.NodeReady]; f.Ready != "" && ready.Status != f.Ready && (ready.Status == corev1.ConditionTrue || ready.Reason == reasonFault) {
 		set = append(set, conditionOf(corev1.NodeReady, f.Ready, reasonFault, now))
 	}
 	for _, c := range conditions {

@@ -99,7 +99,10 @@ var _ = DescribeTable("A plan", func(v VM, node *corev1.Node, f Fault, after tim
 
 	Entry("cuts off", machine("a", registered), nodeWith(machine("a")), Fault{Ready: "Unknown"}, immediately, "change a held Ready=Unknown"),
 	Entry("cuts off in the other way", machine("a", registered), nodeWith(machine("a")), Fault{Ready: "False"}, immediately, "change a held Ready=False"),
-	Entry("rests when it is cut off", machine("a", registered), nodeWith(machine("a"), held, condition("Ready", "Unknown", reasonFault)), Fault{Ready: "False"}, immediately, ""),
+	Entry("rests when it is cut off", machine("a", registered), nodeWith(machine("a"), held, condition("Ready", "False", reasonFault)), Fault{Ready: "False"}, immediately, ""),
+	Entry("cuts off in the other way when the fault changes", machine("a", registered), nodeWith(machine("a"), held, condition("Ready", "Unknown", reasonFault)), Fault{Ready: "False"}, immediately, "change a Ready=False"),
+	Entry("leaves alone a Node that others report as not ready while it is cut off", machine("a", registered),
+		nodeWith(machine("a"), held, condition("Ready", "Unknown", "NodeStatusUnknown")), Fault{Ready: "False"}, immediately, ""),
 	Entry("keeps it cut off when another client writes Ready", machine("a", registered), nodeWith(machine("a"), held), Fault{Ready: "Unknown"}, immediately, "change a Ready=Unknown"),
 	Entry("ends it", machine("a", registered), nodeWith(machine("a"), held, condition("Ready", "Unknown", "NodeStatusUnknown")), Fault{}, immediately, "change a fake Ready=True"),
 	Entry("ends it half way", machine("a", registered), nodeWith(machine("a"), held), Fault{}, immediately, "change a fake Ready=True"),
