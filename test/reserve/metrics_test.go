@@ -31,6 +31,23 @@ var _ = Describe("The metrics of a reserve", func() {
 		})
 	})
 
+	It("say what a Reserve requests, if that is more", func() {
+		onItsOwn(2, 2, none, func(a *alone) {
+			for requested, wanted := range map[string]float64{"queue=1": 2, "queue=3": 3} {
+				a.patch(`{"metadata":{"annotations":{%q:%q}}}`, api.RequestedExcessAnnotation, requested)
+				a.wrote(0)
+				Expect(a.shown("evenkeel_reserve_excess")).To(HaveKeyWithValue("pool wanted", wanted))
+			}
+		})
+	})
+
+	It("tell machines in reserve apart that leave, also before the machine controller has seen that", func() {
+		onItsOwn(2, 2, none, func(a *alone) {
+			a.deleteSlowly("d")
+			Expect(a.shown("evenkeel_reserve_machines")).To(Equal(series{"pool ready": 1, "pool leaving": 1}))
+		})
+	})
+
 	It("say nothing where there is none", func() {
 		onItsOwn(2, 0, none, func(a *alone) {
 			a.wrote(0)

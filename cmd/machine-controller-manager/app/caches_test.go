@@ -122,6 +122,11 @@ var _ = Describe("A process with all controllers", Serial, func() {
 			wish.Annotations = map[string]string{api.PoolExcessAnnotation: "1"}
 			r.create(wish)
 		}),
+		Entry("a wish of one that had none when it came", func(ctx context.Context) {
+			r.create(fixture.MachineDeployment("pool", 1))
+			Eventually(r.machines, eventually).Should(Equal(1))
+			world.Patch(mcmclient.NewForConfigOrDie(servers[0].ConfigFor("user")).MachineV1alpha1().MachineDeployments(fixture.Namespace), "pool", `{"metadata":{"annotations":{%q:%q}}}`, api.BalanceAnnotation, api.BalanceContinuous)
+		}),
 		Entry("a Machine that is left in reserve", func(ctx context.Context) {
 			m := fixture.Machine("left", func(m *mcm.Machine) { m.Annotations = map[string]string{api.ReserveAnnotation: "2026-01-01T00:00:00Z"} })
 			_, err := mcmclient.NewForConfigOrDie(servers[0].ConfigFor("user")).MachineV1alpha1().Machines(m.Namespace).Create(ctx, m, metav1.CreateOptions{})
@@ -159,7 +164,7 @@ var _ = Describe("A process with all controllers", Serial, func() {
 var _ = DescribeTable("A reserve, balance, or what is left of them shows in", func(item any, shows bool) {
 	Expect(concerns(item)).To(Equal(shows))
 },
-	Entry("no stock MachineDeployment", &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"deployment.kubernetes.io/revision": "1"}}, Status: conditions(mcm.MachineDeploymentAvailable, mcm.MachineDeploymentProgressing)}, false),
+	Entry("no stock MachineDeployment", &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"deployment.kubernetes.io/revision": "1"}}, Status: conditions(mcm.MachineDeploymentAvailable, mcm.MachineDeploymentProgressing, mcm.MachineDeploymentReplicaFailure, mcm.MachineDeploymentFrozen)}, false),
 	Entry("an excess, also of 0", &api.MachineDeployment{Spec: api.MachineDeploymentSpec{ExcessReplicas: new(int32)}}, true),
 	Entry("an annotation", &api.MachineDeployment{ObjectMeta: annotated(api.BalanceAnnotation)}, true),
 	Entry("an annotation of a Gardener's worker pool", gardeners(api.PoolExcessAnnotation), true),
@@ -259,6 +264,32 @@ var _ = Describe("Controllers that start with their first object", func() {
 			before := len(w.Writes())
 			time.Sleep(time.Hour)
 			Expect(w.Writes()[before:]).To(BeEmpty())
+		})
+	})
+})
+
+var _ = Describe("A reserve", func() {
+	It("begins as soon as it is known where it is to be counted", func() {
+		storm.Bubble(suite, func() {
+			w := storm.NewApart(sim.Options{Seed: 1, Resources: everyKind})
+			defer w.End()
+			const asked = 20 * time.Second
+			w.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) {
+				if r.User == "ours" && r.Resource == "" {
+					return asked, 0
+				}
+				return 0, 0
+			})
+			_, ours := world.Clients(w.ConfigFor("user"))
+			world.Create(ours.MachineV1alpha1().MachineDeployments(fixture.Namespace), world.MachineDeployment("pool", 1, func(d *api.MachineDeployment) {
+				d.Annotations[api.BoundsAnnotation] = "1:5:1"
+			}))
+			machines := func() int { return len(w.Objects(mcm.SchemeGroupVersion.WithResource("machines"))) }
+			w.Start("ours", leader("mcm"))
+			time.Sleep(2*asked - 5*time.Second)
+			Expect(machines()).To(Equal(1), "the machine API is served, and it is not known yet whether the cluster is a Gardener's")
+			time.Sleep(10 * time.Second)
+			Expect(machines()).To(Equal(2))
 		})
 	})
 })

@@ -17,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/connect/machines"
 	"github.com/evenkeel/evenkeel/internal/daemon/stock"
+	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
 )
 
@@ -90,23 +91,27 @@ func (p *process) runNodeGroups(ctx context.Context) error {
 	if !connect.AwaitAPI(ctx, ours.Discovery(), machinev1alpha1.SchemeGroupVersion, apiRetry) {
 		return nil
 	}
-	reserved, err := o.reserved()
-	if err != nil {
-		return err
-	}
-	server, err := nodegroup.New(
-		nodegroup.Clients{Machines: ours.MachineV1alpha1()},
-		nodegroup.Informers{Machines: p.caches.machines, Target: p.caches.target},
-		nodegroup.Options{
-			Namespace: p.options.Namespace, GPULabel: o.GPULabel, Reserved: reserved, Registerer: p.registry,
-			Control: p.clusters.control, Target: p.clusters.target,
-			Healthy: map[string]func() error{"machine-controller-manager": stock.Health},
-		})
+	server, err := p.newNodeGroups(ours)
 	if err != nil {
 		return err
 	}
 	p.caches.startInformers(ctx)
 	return o.serveNodeGroups(ctx, server)
+}
+
+func (p *process) newNodeGroups(ours evenkeel.Interface) (*nodegroup.Server, error) {
+	reserved, err := p.options.NodeGroups.reserved()
+	if err != nil {
+		return nil, err
+	}
+	return nodegroup.New(
+		nodegroup.Clients{Machines: ours.MachineV1alpha1()},
+		nodegroup.Informers{Machines: p.caches.machines, Target: p.caches.target},
+		nodegroup.Options{
+			Namespace: p.options.Namespace, GPULabel: p.options.NodeGroups.GPULabel, Reserved: reserved, Registerer: p.registry,
+			Control: p.clusters.control, Target: p.clusters.target,
+			Healthy: map[string]func() error{"machine-controller-manager": stock.Health},
+		})
 }
 
 func (o *NodeGroupOptions) serveNodeGroups(ctx context.Context, server *nodegroup.Server) error {

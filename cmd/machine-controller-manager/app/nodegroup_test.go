@@ -17,10 +17,12 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	pb "github.com/evenkeel/evenkeel/pkg/provider/nodegroup/externalgrpc"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/running"
 	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 // called is a client of a server of node groups, until the spec ends.
@@ -68,6 +70,19 @@ var _ = Describe("The server of node groups", Serial, func() {
 		second.Stop()
 		Eventually(second.Ended, 5*time.Second).Should(Receive(BeNil()))
 		Expect(reached()).NotTo(Succeed())
+	})
+
+	It("is not healthy while either cluster does not answer", func() {
+		storm.Bubble(suite, func() {
+			w := storm.NewApart(sim.Options{Seed: 1})
+			defer w.End()
+			p, err := processOf(w.ConfigFor("ours"), []string{nodeGroupsName})
+			Expect(err).NotTo(HaveOccurred())
+			server, err := p.newNodeGroups(versioned.NewForConfigOrDie(p.control))
+			Expect(err).NotTo(HaveOccurred())
+			_, err = server.Refresh(context.Background(), &pb.RefreshRequest{})
+			Expect(err).To(MatchError(And(ContainSubstring("control cluster: the API server has not answered"), ContainSubstring("target cluster: the API server has not answered"))))
+		})
 	})
 
 	It("says that its address is taken", func() {

@@ -17,11 +17,16 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/evenkeel/evenkeel/internal/settings"
+	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/pool"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 func parsed(arguments ...string) *Options {
@@ -246,6 +251,27 @@ var _ = Describe("Instant release", func() {
 		Expect(o.Release.settings(&o.Balance).Even).To(BeFalse())
 	})
 
+	It("waits for each kind that pods name, and for no other", func() {
+		kind := func(r schema.GroupVersionResource) sim.Resource {
+			return sim.Resource{Group: r.Group, Version: r.Version, Name: r.Resource, Kind: "Kind", Namespaced: true}
+		}
+		for _, served := range []schema.GroupVersionResource{target.PodGroupsResource, target.SlicesResource} {
+			storm.Bubble(suite, func() {
+				server := sim.New(sim.Options{Resources: []sim.Resource{kind(served)}})
+				defer server.Close()
+				within := func(asked func(context.Context) bool) bool {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+					defer cancel()
+					return asked(ctx)
+				}
+				o := parsed()
+				release := o.Release.options(&process{options: o}, kubernetes.NewForConfigOrDie(server.Config()), nil)
+				Expect(within(release.PodGroupsServed)).To(Equal(served == target.PodGroupsResource))
+				Expect(within(release.DevicesServed)).To(Equal(served == target.SlicesResource))
+			})
+		}
+	})
+
 	It("refuses a patience that is none", func() {
 		Expect(parsed("--release-patience=0s").Validate()).To(MatchError(ContainSubstring("--release-patience")))
 	})
@@ -278,6 +304,10 @@ var _ = Describe("Published settings", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(is.Annotations).To(HaveKeyWithValue(settings.Holder, "second"))
 		Expect(is.Data).To(Equal(second.Data))
+		third, err := settings.Publication("garden", "third", "v1", parsed("--similar-cloud=aws").flags)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(publish(ctx, configs, third)).To(Succeed())
+		Expect(configs.Get(ctx, settings.ConfigMap, metav1.GetOptions{})).To(HaveField("Annotations", HaveKeyWithValue(settings.Holder, "third")), "with the same flags")
 		Expect(configs.Delete(ctx, settings.ConfigMap, metav1.DeleteOptions{})).To(Succeed())
 		Expect(publish(ctx, configs, second)).To(Succeed())
 		Expect(configs.Get(ctx, settings.ConfigMap, metav1.GetOptions{})).To(HaveField("Data", second.Data))

@@ -6,6 +6,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -25,11 +26,13 @@ import (
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
+	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/running"
 	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
@@ -171,5 +174,35 @@ var _ = Describe("The controller of CapacityBuffers", Serial, func() {
 		Expect(names()).To(ConsistOf("mine", "capacity-buffers.pool"), "the API server may have just begun to serve")
 		withdraw()
 		Expect(names()).To(ConsistOf("mine"))
+	})
+
+	It("tries once more where that fails, and not again once it is done", func() {
+		calls := 0
+		withdraw := withdrawing(context.Background(), nil, func(context.Context, autoscalingclient.ReserveInterface) error {
+			if calls++; calls == 1 {
+				return errors.New("refused")
+			}
+			return nil
+		})
+		for range 5 {
+			withdraw()
+		}
+		Expect(calls).To(Equal(2))
+	})
+})
+
+var _ = It("What Reserves requested is withdrawn where the API server does not serve them any more", func() {
+	storm.Bubble(suite, func() {
+		w := storm.NewApart(sim.Options{Seed: 1})
+		defer w.End()
+		_, ours := world.Clients(w.ConfigFor("user"))
+		world.Create(ours.MachineV1alpha1().MachineDeployments(fixture.Namespace), &machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
+			Name: "pool", Namespace: fixture.Namespace, Annotations: map[string]string{machine.RequestedExcessAnnotation: "gone=2"},
+		}})
+		w.Start("ours", leader("reserves"))
+		time.Sleep(reservesRetry / 2)
+		Expect(requestedIn(w)).To(Equal(map[string]string{"pool": "gone=2"}), "the API server may have just begun to serve")
+		time.Sleep(reservesRetry)
+		Expect(requestedIn(w)).To(Equal(map[string]string{"pool": ""}))
 	})
 })

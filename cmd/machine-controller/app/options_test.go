@@ -3,12 +3,20 @@
 package app
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
+	"time"
 
+	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 func parse(arguments ...string) *Options {
@@ -51,6 +59,36 @@ var _ = Describe("Flags", func() {
 		Entry("a lease that is longer than its renewal only by a part of a second, which a Lease does not keep", "longer", "--leader-elect-lease-duration=10900ms"),
 		Entry("no cluster at all", "--control-kubeconfig", "--control-kubeconfig=", "--target-kubeconfig=none"),
 	)
+
+	It("limit the requests of the machine controller, and not those of the machines", func() {
+		p := &process{options: parse("--kube-api-qps=7", "--kube-api-burst=9")}
+		limited, machines := p.behind(&rest.Config{}), p.unlimited(&rest.Config{})
+		Expect(limited).To(And(HaveField("QPS", BeEquivalentTo(7)), HaveField("Burst", 9)))
+		Expect(machines.QPS).To(BeNumerically("<", 0))
+	})
+
+	It("let it read Secrets in its own namespace alone", func() {
+		server := sim.New(sim.Options{})
+		defer server.Close()
+		var elsewhere atomic.Int64
+		server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+			if r.Resource == "secrets" && r.Namespace != "garden" {
+				elsewhere.Add(1)
+			}
+			return 0, 0
+		})
+		p, config := &process{options: parse("--namespace=garden")}, server.Config()
+		f := p.factories(clients{machine: versioned.NewForConfigOrDie(config), control: kubernetes.NewForConfigOrDie(config)})
+		f.machine.Machine().V1alpha1().Machines().Informer()
+		f.machine.Machine().V1alpha1().MachineClasses().Informer()
+		f.control.Core().V1().Secrets().Informer()
+		ctx, end := context.WithTimeout(context.Background(), time.Minute)
+		f.startAll(ctx)
+		Expect(f.filled(ctx)).To(BeTrue())
+		end()
+		f.awaitStopped()
+		Expect(elsewhere.Load()).To(BeZero())
+	})
 
 	It("accept a lease that is never taken", func() {
 		Expect(parse("--leader-elect=false", "--leader-elect-lease-duration=5s").Validate()).To(Succeed())

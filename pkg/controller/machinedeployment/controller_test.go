@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -82,6 +83,15 @@ var _ = Describe("A MachineSet", func() {
 		})
 	})
 
+	It("T9: gives machines names that Nodes can have, also with the longest name of its own", func() {
+		play(func(c *cluster) {
+			long := strings.Repeat("s", 63)
+			c.create(long, 1)
+			time.Sleep(time.Second)
+			Expect(c.machinesOf(long)[0].Name).To(MatchRegexp(`^s{58}[a-z0-9]{5}$`))
+		})
+	})
+
 	It("S3, S26: stops at the first machine that is refused, says so, and goes on when it can", func() {
 		play(func(c *cluster) {
 			var full atomic.Bool
@@ -130,6 +140,26 @@ var _ = Describe("A MachineSet", func() {
 			c.settle()
 			Expect(c.machinesOf("s")).To(HaveLen(2))
 			Expect(c.events()).To(ConsistOf("Normal SuccessfulCreate", "Normal SuccessfulDelete"))
+		})
+	})
+
+	It("O9: leaves alone a machine that has the name of one that it has deleted", func() {
+		play(func(c *cluster) {
+			c.create("s", 1)
+			c.settle()
+			old := c.machinesOf("s")[0].Name
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == name && r.Verb == "delete" && r.Resource == "machines" {
+					after = 2 * time.Second
+				}
+				return 0, after
+			})
+			c.scale("s", 0)
+			time.Sleep(time.Second)
+			world.Patch(c.machines(), old, `{"metadata":{"finalizers":null}}`)
+			world.CreateWithStatus(c.machines(), fixture.Machine(old, func(m *mcm.Machine) { m.Status.CurrentStatus.Phase = mcm.MachineRunning }))
+			time.Sleep(5 * time.Second)
+			Expect(world.Stored[mcm.Machine](c, machineGVR, fixture.Namespace, old).Status.CurrentStatus.Phase).To(Equal(mcm.MachineRunning))
 		})
 	})
 

@@ -346,6 +346,29 @@ var _ = Describe("A MachineDeployment", func() {
 		})
 	})
 
+	It("O7: deletes no MachineSet that a user has taken out of it since it was looked at", func() {
+		play(func(c *cluster) {
+			c.deploy("d", 1, func(d *api.MachineDeployment) { d.Spec.RevisionHistoryLimit = new(int32) })
+			c.settle()
+			old := c.setsOf("d")[0].Name
+			var deleting atomic.Bool
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == name && r.Verb == "delete" && r.Resource == "machinesets" {
+					deleting.Store(true)
+					before = time.Second
+				}
+				return before, 0
+			})
+			c.rollTo("d", "other")
+			for begun := time.Now(); !deleting.Load() && time.Since(begun) < time.Hour; {
+				time.Sleep(100 * time.Millisecond)
+			}
+			world.Patch(c.sets(), old, `{"metadata":{"labels":{"name":"mine"}}}`)
+			c.settle()
+			Expect(c.set(old)).To(And(HaveField("OwnerReferences", BeEmpty()), HaveField("DeletionTimestamp", BeNil())))
+		})
+	})
+
 	It("O7: has none of the MachineSets of one that had its name before", func() {
 		storm.Bubble(suite, func() {
 			c := newCluster(sim.Options{Seed: 1})

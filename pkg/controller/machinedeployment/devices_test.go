@@ -129,9 +129,12 @@ var _ = Describe("A reserve in devices", func() {
 			Expect(c.shows()).To(Equal("0+0 CapacityUnknown"))
 			Expect(c.says()).To(ContainSubstring("add devices.gpu to virtualCapacity in the nodeTemplate of the MachineClass"))
 			c.class("gpu")
+			time.Sleep(time.Second)
 			world.Create(c.ours.MachineV1alpha1().MachineClasses(fixture.Namespace), fixture.MachineClass(fixture.Class, func(class *mcm.MachineClass) {
 				class.NodeTemplate = &mcm.NodeTemplate{VirtualCapacity: corev1.ResourceList{"devices.gpu": resource.MustParse("2"), "devices.nic": resource.MustParse("1")}}
 			}))
+			time.Sleep(time.Second)
+			Expect(c.spare()).To(HaveLen(2), "as soon as the class comes")
 			c.settle()
 			Expect(c.shows()).To(Equal("0+2 Complete"))
 			c.equip(c.spare()[0], 1)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -421,6 +422,28 @@ var _ = Describe("What a preview knows", func() {
 		o.BudgetsUnknown = "no rights"
 		Expect(reservedView(preview, o).Evictions).To(HaveField("BudgetsUnknown", "no rights"))
 	})
+
+	DescribeTable("is pods that leave with machines of another MachineDeployment,", func(leaves bool, change func(*mcm.Machine)) {
+		preview := newPreview(true)
+		Expect(preview.SetObjects(o, time.Now())).To(Succeed())
+		v, p, _ := preview.Plan(fixture.Namespace, "pool")
+		p.Memory.SurplusSince = time.Now().Add(-time.Hour)
+		preview.Remember(v, p)
+		m := machineIn("a")
+		change(m)
+		o.Deployments, o.Sets, o.Machines = append(o.Deployments, poolOf("a")), append(o.Sets, setIn("a")), append(o.Machines, m)
+		o.Pods = append(o.Pods, podOn(m.Name))
+		Expect(len(reservedView(preview, o).Evictions.Expected) > 0).To(Equal(leaves))
+	},
+		Entry("not of one that stays", false, func(*mcm.Machine) {}),
+		Entry("of one that is being deleted", true, func(m *mcm.Machine) { m.DeletionTimestamp = new(metav1.Now()) }),
+		Entry("of one that is named for deletion", true, func(m *mcm.Machine) {
+			m.Annotations = map[string]string{machineutils.MachinePriority: "1", machineutils.MarkedForDeletionTime: "2026-11-22T12:00:00Z"}
+		}),
+		Entry("not of one that a client only wants deleted before others", false, func(m *mcm.Machine) {
+			m.Annotations = map[string]string{machineutils.MachinePriority: "1"}
+		}),
+	)
 
 	It("is what the plan before remembers, of the same MachineDeployment", func() {
 		preview := newPreview(true)

@@ -289,6 +289,29 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		})
 	})
 
+	It("releases a machine again at once whose release has failed", func() {
+		playReserved(usual, 2, spared(0), keeping(everything), func(c *reserved) {
+			c.Set(func() { c.cloud.BootBlocked = func(*mcm.Machine) bool { return true } }) // so that nothing else wakes it
+			c.edit(`{"spec":{"excessReplicas":1}}`)
+			time.Sleep(time.Minute)
+			spare := c.spare()
+			Expect(spare).To(HaveLen(1))
+			c.slow("patch", "machines", 30*time.Second, 0)
+			failed := false
+			c.OnWrite(func(w sim.Write) error {
+				if w.User == name && w.Resource == "machines" && w.Name == spare[0] && !failed {
+					failed = true
+					return errors.New("connection reset")
+				}
+				return nil
+			})
+			c.edit(`{"spec":{"replicas":3}}`)
+			time.Sleep(65 * time.Second)
+			Expect(failed).To(BeTrue())
+			Expect(c.serving()).To(ContainElement(spare[0]))
+		})
+	})
+
 	It("gets its first machines together with its set, where nobody asks for a reserve", func() {
 		playReserved(usual, 2, func(*v1alpha1.MachineDeployment) {}, keeping(everything), func(c *reserved) {
 			var verbs []string

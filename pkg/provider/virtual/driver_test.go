@@ -152,6 +152,28 @@ var _ = Describe("The driver", func() {
 		Expect(w.node("a").Spec.ProviderID).To(Equal("aws:///z1/i-1"))
 	}))
 
+	for subresource, part := range map[string]string{"": "annotations", "status": "conditions"} {
+		It("does not change the "+part+" of a Node that takes the name of its own at that moment", inWorld(func(w *world) {
+			Expect(w.create("a", class("now", plain))).To(Succeed())
+			after(time.Second)
+			w.server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == cloud && r.Verb == "patch" && r.Resource == "nodes" && r.Subresource == subresource {
+					return 2 * time.Second, 0
+				}
+				return 0, 0
+			})
+			w.suffer("machines: {a: {ready: False}}")
+			after(time.Second)
+			Expect(w.core.CoreV1().Nodes().Delete(ctx, "a", metav1.DeleteOptions{})).To(Succeed())
+			foreign := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.NodeSpec{ProviderID: "aws:///z1/i-1"}}
+			_, err := w.core.CoreV1().Nodes().Create(ctx, foreign, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			after(time.Minute)
+			Expect(w.node("a").Annotations).To(BeEmpty())
+			Expect(w.node("a").Status.Conditions).To(BeEmpty())
+		}))
+	}
+
 	It("leaves a Node to MCM's finalizer and still forgets the machine", inWorld(func(w *world) {
 		Expect(w.create("a", class("now", plain))).To(Succeed())
 		after(time.Second)

@@ -190,6 +190,30 @@ var _ = Describe("The loop", func() {
 		Expect(w.node("a")).NotTo(BeNil())
 	}))
 
+	It("tries again within a second, though the next boot ends much later", inWorld(func(w *world) {
+		Expect(w.create("late", class("pool", with(`"bootDelay":"1h"`)))).To(Succeed())
+		Expect(w.create("a", slow)).To(Succeed())
+		w.server.FailWrites(1, sim.Before, cloud)
+		after(20 * time.Second)
+		w.server.FailWrites(0, sim.Before, cloud)
+		after(time.Second)
+		Expect(w.node("a")).NotTo(BeNil())
+	}))
+
+	It("registers no Node before it knows the taints of the Machine", inWorld(func(w *world) {
+		machine := named1("a")
+		machine.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{{Key: "reserve", Effect: "NoSchedule"}}
+		_, err := w.machines.MachineV1alpha1().Machines(garden).Create(ctx, machine, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(w.create("a", slow)).To(Succeed())
+		w.server.Trouble("machines", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, cloud)
+		after(time.Minute)
+		Expect(w.node("a")).To(BeNil(), "pods would go there")
+		w.server.Trouble("machines", sim.Trouble{}, cloud)
+		after(time.Second)
+		Expect(w.node("a").Spec.Taints).To(HaveLen(1))
+	}))
+
 	It("does without a target cluster", bubble(func() {
 		w := newWorld()
 		defer w.server.Close()
