@@ -120,7 +120,8 @@ func New(core kubernetes.Interface, machines *stores.Informers, nodes *target.In
 		_, err := informer.AddEventHandler(handler)
 		errs = append(errs, err)
 	}
-	errs = append(errs, stores.OnSpares(machines.Machines(), func(any) { c.changed() }))
+	again := func(any) { c.changed() }
+	errs = append(errs, stores.OnSpares(machines.Machines(), again), stores.OnSets(machines.Sets(), again))
 	if err := errors.Join(errs...); err != nil {
 		c.loop.Discard()
 		return nil, fmt.Errorf("listen to informers: %w", err)

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,6 +40,7 @@ import (
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
+	clusters "github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 var suite *testing.T
@@ -56,7 +60,7 @@ type world struct {
 	requests *preparation.Requests
 	// metrics are those of the controller, and changed counts how often machines have changed.
 	metrics *prometheus.Registry
-	changed int
+	changed atomic.Int64
 	end     func()
 }
 
@@ -90,28 +94,28 @@ func (w *world) start() {
 	core := kubernetes.NewForConfigOrDie(config)
 	machines, nodes := stores.New(versioned.NewForConfigOrDie(config), fixture.Namespace), target.New(core, nil)
 	w.states, w.metrics = &preparation.States{}, prometheus.NewRegistry()
-	w.states.Subscribe(func(machines []types.UID) { w.changed += len(machines) })
+	w.states.Subscribe(func(machines []types.UID) { w.changed.Add(int64(len(machines))) })
 	w.requests = &preparation.Requests{}
 	objects := externalversions.NewSharedInformerFactory(versioned.NewForConfigOrDie(config), 0)
 	reserves := objects.Autoscaling().V1alpha1().Reserves().Informer()
 	Expect(w.requests.Read(reserves)).To(Succeed())
+	control, workers := clusters.ControlCluster(versioned.NewForConfigOrDie(config)), clusters.TargetCluster(core)
 	c, err := preparation.New(core, machines, nodes, preparation.Options{
-		Requests: w.requests,
-		Image:    "wait", States: w.states, Registerer: w.metrics, Limits: plan.Limits{PerPool: 5, PerRegistry: 5, Bytes: limit, Patience: 10 * time.Minute},
+		Cluster: control, Target: workers, Requests: w.requests,
+		Image: "wait", States: w.states, Registerer: w.metrics, Limits: plan.Limits{PerPool: 5, PerRegistry: 5, Bytes: limit, Patience: 10 * time.Minute},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
 	machines.Start(ctx)
 	nodes.StartNodes(ctx)
 	objects.StartWithContext(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		c.Run(ctx)
-	}()
+	var running sync.WaitGroup
+	running.Go(func() { _ = control.Run(ctx) })
+	running.Go(func() { _ = workers.Run(ctx) })
+	running.Go(func() { c.Run(ctx) })
 	w.end = func() {
 		cancel()
-		<-ended
+		running.Wait()
 		machines.Shutdown()
 		nodes.Shutdown()
 		objects.Shutdown()
@@ -126,11 +130,18 @@ func (w *world) pool() {
 	d := &api.MachineDeployment{ObjectMeta: plain.ObjectMeta, Spec: api.MachineDeploymentSpec{StockMachineDeploymentSpec: plain.Spec}}
 	d, err := w.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Create(ctx, d, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "pool-1", Namespace: fixture.Namespace, Labels: plain.Spec.Template.Labels, OwnerReferences: ownedBy("MachineDeployment", d.Name, d.UID)}}
-	set.Spec.Replicas, set.Spec.Template, set.Spec.Selector = 3, plain.Spec.Template, plain.Spec.Selector
-	set, err = w.ours.MachineV1alpha1().MachineSets(fixture.Namespace).Create(ctx, set, metav1.CreateOptions{})
+	w.set(d, "pool-1", "r1", "r2", "s1")
+}
+
+// set makes a MachineSet of a MachineDeployment with these machines. Those whose names begin with r are in reserve.
+func (w *world) set(d *api.MachineDeployment, name string, machines ...string) {
+	GinkgoHelper()
+	ctx := context.Background()
+	set := &mcm.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace, Labels: d.Spec.Template.Labels, OwnerReferences: ownedBy("MachineDeployment", d.Name, d.UID)}}
+	set.Spec.Replicas, set.Spec.Template, set.Spec.Selector = int32(len(machines)), d.Spec.Template, d.Spec.Selector
+	set, err := w.ours.MachineV1alpha1().MachineSets(fixture.Namespace).Create(ctx, set, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	for _, name := range []string{"r1", "r2", "s1"} {
+	for _, name := range machines {
 		m := fixture.Machine(name, func(m *mcm.Machine) {
 			m.Labels = map[string]string{"name": "pool", "node": name}
 			m.OwnerReferences = ownedBy("MachineSet", set.Name, set.UID)
@@ -257,6 +268,9 @@ func (w *world) progress(machine string) string {
 	return text
 }
 
+// digest of an image.
+var digest = strings.Repeat("0", 64)
+
 const asked = `[{namespace: shop, images: [registry.example/web:v1, job], imagePullSecrets: [key]}]`
 
 var _ = Describe("Machines in reserve", func() {
@@ -265,10 +279,10 @@ var _ = Describe("Machines in reserve", func() {
 			w.ask(asked)
 			Expect(w.where()).To(ConsistOf("shop r1 job+registry.example/web:v1", "shop r2 job+registry.example/web:v1"))
 			Expect(w.progress("r1")).To(Equal("0/1"))
-			Expect(w.changed).To(Equal(2))
+			Expect(w.changed.Load()).To(BeEquivalentTo(2))
 			w.report(runningFor(-3 * time.Second)) // two seconds after their creation
 			Expect(w.metric("evenkeel_preparation_duration_seconds")).To(Equal("4"))
-			Expect(w.changed).To(Equal(4))
+			Expect(w.changed.Load()).To(BeEquivalentTo(4))
 			Expect(w.progress("r1")).To(Equal("1/1"))
 			Expect(w.metric("evenkeel_preparation_pulled_bytes_total")).To(Equal("2000"))
 			Expect(w.metric("evenkeel_preparation_machines")).To(Equal("failed 0, prepared 2, preparing 0"))
@@ -279,6 +293,8 @@ var _ = Describe("Machines in reserve", func() {
 			w.end()
 			w.start()
 			Expect(w.metric("evenkeel_preparation_duration_seconds")).To(Equal("0"), "another process has counted it")
+			time.Sleep(time.Minute)
+			Expect(w.metric("evenkeel_preparation_pulled_bytes_total")).To(Equal("0"), "that, too")
 		})
 	})
 
@@ -286,7 +302,7 @@ var _ = Describe("Machines in reserve", func() {
 		play(func(w *world) {
 			w.images("r1")
 			w.ask(`[{namespace: shop, images: [registry.example/web:v1]}, {namespace: shop, images: [job]}]`)
-			w.report(running)
+			w.report(runningFor(0))
 			Expect(w.where()).To(ConsistOf("shop r1 registry.example/web:v1", "shop r2 registry.example/web:v1", "shop r2 job"))
 			time.Sleep(20 * time.Second)
 			w.images("r1", corev1.ContainerImage{Names: []string{"registry.example/web:v1"}, SizeBytes: limit})
@@ -296,6 +312,25 @@ var _ = Describe("Machines in reserve", func() {
 			Expect(w.metric("evenkeel_preparation_pulled_bytes_total")).To(Equal(fmt.Sprint(float64(limit + 700))))
 		})
 	})
+
+	DescribeTable("know the size of an image by the name that Nodes have for it", func(reference, name string) {
+		play(func(w *world) {
+			for _, node := range []string{"r1", "r2"} {
+				w.images(node, corev1.ContainerImage{Names: []string{name}, SizeBytes: 700})
+			}
+			w.ask(fmt.Sprintf(`[{namespace: shop, images: [%q]}]`, reference))
+			w.report(runningFor(0))
+			Expect(w.metric("evenkeel_preparation_pulled_bytes_total")).To(Equal("1400"))
+		})
+	},
+		Entry("without a tag", "registry.example/web", "registry.example/web:latest"),
+		Entry("from a registry with a port", "registry.example:5000/web", "registry.example:5000/web:latest"),
+		Entry("with a digest", "registry.example/web@sha256:"+digest, "registry.example/web@sha256:"+digest),
+		Entry("with a tag and a digest", "registry.example:5000/web:v1@sha256:"+digest, "registry.example:5000/web@sha256:"+digest),
+		Entry("Docker's own", "job:v1", "docker.io/library/job:v1"),
+		Entry("Docker's own with its registry", "docker.io/job:v1", "docker.io/library/job:v1"),
+		Entry("a user's at Docker", "shop/web:v1", "docker.io/shop/web:v1"),
+	)
 
 	It("wait a minute at most for the sizes of images that Nodes do not report", func() {
 		play(func(w *world) {
@@ -321,10 +356,76 @@ var _ = Describe("Machines in reserve", func() {
 	It("lose their pods when nobody asks any more", func() {
 		play(func(w *world) {
 			w.ask(asked)
+			Expect(w.changed.Load()).To(BeEquivalentTo(2))
 			w.patch("machinedeployments", "pool", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, api.PrepareAnnotation))
 			Expect(w.where()).To(BeEmpty())
+			Expect(w.progress("r1")).To(Equal("none"))
+			Expect(w.changed.Load()).To(BeEquivalentTo(4), "who shows the progress must show it no longer")
 		})
 	})
+
+	DescribeTable("lose their pods once they are named for deletion, or are being deleted", func(leave func(w *world)) {
+		play(func(w *world) {
+			w.ask(asked)
+			leave(w)
+			Expect(w.where()).To(ConsistOf("shop r2 job+registry.example/web:v1"))
+			Expect(w.progress("r1")).To(Equal("none"))
+		})
+	},
+		Entry("named", func(w *world) {
+			w.patch("machines", "r1", fmt.Sprintf(`{"metadata":{"annotations":{%q:"1",%q:"2026-03-01T12:00:00Z"}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime))
+		}),
+		Entry("deleted, and kept by a finalizer", func(w *world) {
+			w.patch("machines", "r1", `{"metadata":{"finalizers":["example.com/stay"]}}`)
+			Expect(w.ours.MachineV1alpha1().Machines(fixture.Namespace).Delete(context.Background(), "r1", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(5 * time.Second)
+		}),
+	)
+
+	It("get images though the watch of their MachineSet is late", func() {
+		play(func(w *world) {
+			w.ask(asked)
+			d, err := w.ours.MachineV1alpha1().MachineDeployments(fixture.Namespace).Get(context.Background(), "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			w.Hold("machinesets", user)
+			w.set(d, "pool-2", "r3")
+			time.Sleep(5 * time.Second)
+			w.Release("machinesets", user)
+			time.Sleep(5 * time.Second)
+			Expect(w.where()).To(ContainElement("shop r3 job+registry.example/web:v1"))
+		})
+	})
+
+	DescribeTable("are left alone after a silence of their API servers until each watch shows what happened in it", func(late string) {
+		play(func(w *world) {
+			ctx, web := context.Background(), `{namespace: shop, images: [registry.example/web:v1]}`
+			w.ask("[" + web + "]")
+			w.report(running)
+			w.Down(true, user)
+			time.Sleep(time.Minute)
+			w.patch("machines", "r1", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, api.ReserveAnnotation))
+			w.Hold(late, user)
+			w.Down(false, user)
+			time.Sleep(70 * time.Second) // caches pause for a minute at most before they try again
+			seen := []byte(`{"metadata":{"labels":{"seen":"again"}}}`)
+			w.patch("machines", "r2", string(seen))
+			_, err := w.core.CoreV1().Nodes().Patch(ctx, "r2", types.MergePatchType, seen, metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			for _, pod := range w.pods() {
+				_, err := w.core.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, seen, metav1.PatchOptions{})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			w.ask("[" + web + ", {namespace: shop, images: [job]}]")
+			Expect(w.where()).To(ConsistOf("shop r1 registry.example/web:v1", "shop r2 registry.example/web:v1"))
+			w.Release(late, user)
+			time.Sleep(time.Minute)
+			Expect(w.where()).To(ConsistOf("shop r2 registry.example/web:v1", "shop r2 job"))
+		})
+	},
+		Entry("that of Machines", "machines"),
+		Entry("that of Nodes", "nodes"),
+		Entry("that of pods", "pods"),
+	)
 
 	It("lose pods that are left on Nodes without a Machine, and those of an earlier process", func() {
 		play(func(w *world) {
@@ -371,9 +472,10 @@ var _ = Describe("Machines in reserve", func() {
 
 	It("say why images cannot be pulled, and are tried again", func() {
 		play(func(w *world) {
-			tries, refuse := 0, true
+			tries := 0
+			var allow atomic.Bool
 			w.Admit(func(a sim.Admission) error {
-				if a.Resource == "pods" && a.User == user && refuse {
+				if a.Resource == "pods" && a.User == user && !allow.Load() {
 					tries++
 					return apierrors.NewForbidden(corev1.Resource("pods"), a.Name, fmt.Errorf("exceeded quota"))
 				}
@@ -384,11 +486,12 @@ var _ = Describe("Machines in reserve", func() {
 			Expect(tries).To(Equal(2))
 			time.Sleep(30 * time.Second)
 			Expect(tries).To(Equal(2))
-			refuse = false
+			allow.Store(true)
 			time.Sleep(2 * time.Minute)
 			Expect(w.progress("r1")).To(Equal("0/1"))
 			w.report(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "job: not found"}})
 			Expect(w.progress("r1")).To(Equal("0/1 ImageNotFound: job: not found"))
+			Expect(w.metric("evenkeel_preparation_failures")).To(Equal("ImageNotFound 2, Invalid 0, LimitReached 0, NoAccess 0, NoSpace 0, PullFailed 0, Refused 0, TooSlow 0, WorkloadNotFound 0"))
 			w.report(running)
 			Expect(w.progress("r1")).To(Equal("1/1"))
 		})
@@ -445,6 +548,22 @@ var _ = Describe("Machines in reserve", func() {
 			Expect(w.where()).To(ConsistOf("shop r1 changed", "shop r2 changed"))
 			Expect(reserves.Delete(ctx, "evening", metav1.DeleteOptions{})).To(Succeed())
 			time.Sleep(5 * time.Second)
+			Expect(w.where()).To(BeEmpty())
+		})
+	})
+
+	It("get what a Reserve asks for while it selects a label of their MachineDeployment", func() {
+		play(func(w *world) {
+			r := &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "evening"}, Spec: autoscaling.ReserveSpec{
+				Pools: autoscaling.ReservePools{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}}, Prepare: []autoscaling.Preparation{{Namespace: "shop", Images: []string{"more"}}},
+			}}
+			_, err := w.ours.AutoscalingV1alpha1().Reserves(fixture.Namespace).Create(context.Background(), r, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			time.Sleep(5 * time.Second)
+			Expect(w.where()).To(BeEmpty())
+			w.patch("machinedeployments", "pool", `{"metadata":{"labels":{"team":"shop"}}}`)
+			Expect(w.where()).To(ConsistOf("shop r1 more", "shop r2 more"))
+			w.patch("machinedeployments", "pool", `{"metadata":{"labels":{"team":null}}}`)
 			Expect(w.where()).To(BeEmpty())
 		})
 	})
@@ -507,6 +626,20 @@ var _ = Describe("Machines in reserve", func() {
 			watches := w.BreakWatches(user)
 			w.ask("[]")
 			Expect(w.BreakWatches(user)).To(Equal(watches-1), "it is followed no longer")
+		})
+	})
+
+	It("say that a workload cannot be read for as long as that is so, and no longer", func() {
+		play(func(w *world) {
+			w.ask(`[{namespace: shop, workloads: [Deployment/web]}]`)
+			Expect(w.progress("r1")).To(HavePrefix("0/0 WorkloadNotFound: "))
+			w.Trouble("deployments", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, user)
+			w.BreakWatches(user)
+			time.Sleep(time.Minute)
+			Expect(w.progress("r1")).To(HavePrefix("0/0 Refused: read Deployment/web in namespace shop: "))
+			w.Trouble("deployments", sim.Trouble{}, user)
+			time.Sleep(2 * time.Minute)
+			Expect(w.progress("r1")).To(HavePrefix("0/0 WorkloadNotFound: "))
 		})
 	})
 
@@ -598,6 +731,17 @@ var _ = Describe("Machines in reserve", func() {
 			Expect(pod.Spec.Containers).To(HaveLen(1))
 			Expect(pod.Spec.Containers[0].Image).To(Equal("wait"))
 			Expect(pod.Spec.Containers[0].Resources.Requests).To(BeEmpty())
+		})
+	})
+
+	It("run pods that the restricted Pod Security Standard allows", func() {
+		play(func(w *world) {
+			w.ask(asked)
+			spec := w.pods()[0].Spec
+			Expect(*spec.SecurityContext.RunAsNonRoot).To(BeTrue())
+			Expect(spec.SecurityContext.SeccompProfile).To(Equal(&corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}))
+			Expect(*spec.Containers[0].SecurityContext.AllowPrivilegeEscalation).To(BeFalse())
+			Expect(spec.Containers[0].SecurityContext.Capabilities).To(Equal(&corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}))
 		})
 	})
 })

@@ -31,6 +31,8 @@ type measurement struct {
 	node   string
 	images []string
 	sizes  map[string]int64
+	// fresh reports whether the pod has pulled them since Run began: an earlier process has counted the others.
+	fresh bool
 	// next is when the Node is read, and last when it is read for the last time. next is zero if the sizes are final.
 	next, last time.Time
 }
@@ -49,6 +51,7 @@ func (c *Controller) sizesOf(pod *corev1.Pod) (sizes map[string]int64, measuring
 		}
 		c.sizes[pod.UID] = m
 		if started := startOf(pod); started.After(c.begun) {
+			m.fresh = true
 			c.metrics.pulledIn(started.Sub(pod.CreationTimestamp.Time))
 		}
 		c.loop.Add(everything)
@@ -94,7 +97,9 @@ func (c *Controller) measure(ctx context.Context) (again time.Duration) {
 		}
 		m.next = time.Time{}
 		for _, size := range m.sizes {
-			c.metrics.pulled(size)
+			if m.fresh {
+				c.metrics.pulled(size)
+			}
 		}
 	}
 	return again
@@ -114,10 +119,23 @@ func sizesOn(node *corev1.Node, images []string) map[string]int64 {
 }
 
 // sameImage reports whether a Node's name of an image is that of a reference: a Node writes the registry and
-// the tag in full.
+// the tag in full, and no tag with a digest.
 func sameImage(name, reference string) bool {
-	if !strings.Contains(reference, "@") && !strings.Contains(reference[strings.LastIndexByte(reference, '/')+1:], ":") {
+	path, digest, pinned := strings.Cut(reference, "@")
+	switch tag := tagOf(path); {
+	case pinned:
+		reference = strings.TrimSuffix(path, tag) + "@" + digest
+	case tag == "":
 		reference += ":latest"
 	}
+	reference = strings.TrimPrefix(reference, "docker.io/")
 	return name == reference || name == "docker.io/"+reference || name == "docker.io/library/"+reference
+}
+
+// tagOf returns the tag of an image with its colon; empty if there is none.
+func tagOf(path string) string {
+	if at := strings.LastIndexByte(path, ':'); at > strings.LastIndexByte(path, '/') {
+		return path[at:]
+	}
+	return ""
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -63,7 +64,16 @@ func (w *workloads) start(ctx context.Context, one workload) *follower {
 	ctx, cancel := context.WithCancel(ctx)
 	kind, name, _ := strings.Cut(one.name, "/")
 	source := cache.NewListWatchFromClient(kinds[kind].client(w.client), strings.ToLower(kind)+"s", one.namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name))
-	f := &follower{informer: cache.NewSharedIndexInformer(source, kinds[kind].object, 0, nil), cancel: cancel}
+	f := &follower{cancel: cancel}
+	begin := source.WatchFuncWithContext
+	source.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		events, err := begin(ctx, o)
+		if err == nil && f.setTrouble(nil) {
+			w.changed()
+		}
+		return events, err
+	}
+	f.informer = cache.NewSharedIndexInformer(source, kinds[kind].object, 0, nil)
 	_ = f.informer.SetTransform(stripWorkload) // fails only once it runs
 	_ = f.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		f.setTrouble(err)
@@ -73,7 +83,6 @@ func (w *workloads) start(ctx context.Context, one workload) *follower {
 	w.running.Go(func() { f.informer.RunWithContext(ctx) })
 	w.running.Go(func() {
 		if cache.WaitFor(ctx, "", f.informer.HasSyncedChecker()) {
-			f.setTrouble(nil)
 			w.changed()
 		}
 	})
@@ -97,10 +106,13 @@ var kinds = map[string]struct {
 func appsClient(c kubernetes.Interface) rest.Interface { return c.AppsV1().RESTClient() }
 func coreClient(c kubernetes.Interface) rest.Interface { return c.CoreV1().RESTClient() }
 
-func (f *follower) setTrouble(err error) {
+// setTrouble records why the workload cannot be read, nil if it can be, and reports whether that has begun or ended.
+func (f *follower) setTrouble(err error) (turned bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	was := f.trouble
 	f.trouble = err
+	return (was == nil) != (err == nil)
 }
 
 // stripWorkload leaves only what wishes need.
