@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -57,14 +58,16 @@ var _ = Describe("The federated autoscaler's controller alone", Serial, func() {
 		_, err := versioned.NewForConfigOrDie(hub.ConfigFor("user")).AutoscalingV1alpha1().FederatedHorizontalPodAutoscalers(fixture.Namespace).Create(ctx, o, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	}
-	register := func(name string) {
+	registerIn := func(namespace, name string) {
+		GinkgoHelper()
 		text, err := os.ReadFile(running.Kubeconfig(member, "hub"))
 		Expect(err).NotTo(HaveOccurred())
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fixture.Namespace, Labels: map[string]string{federatedhpa.SecretLabel: "true"}}}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{federatedhpa.SecretLabel: "true"}}}
 		secret.Data = map[string][]byte{"kubeconfig": text}
-		_, err = kubernetes.NewForConfigOrDie(hub.ConfigFor("user")).CoreV1().Secrets(fixture.Namespace).Create(ctx, secret, metav1.CreateOptions{})
+		_, err = kubernetes.NewForConfigOrDie(hub.ConfigFor("user")).CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	}
+	register := func(name string) { registerIn(fixture.Namespace, name) }
 	autoscale := func() {
 		create()
 		Eventually(func() int64 {
@@ -85,6 +88,48 @@ var _ = Describe("The federated autoscaler's controller alone", Serial, func() {
 		Eventually(func() any { return hub.Get(leases, fixture.Namespace, "federatedhpa") }, eventually).ShouldNot(BeNil())
 		Expect(hub.Get(leases, fixture.Namespace, Name)).To(BeNil())
 		autoscale()
+		Eventually(func() []*unstructured.Unstructured {
+			return hub.Objects(corev1.SchemeGroupVersion.WithResource("events"))
+		}, eventually).Should(ContainElement(
+			HaveField("Object", And(HaveKeyWithValue("reason", "Joined"), HaveKeyWithValue("involvedObject", HaveKeyWithValue("name", "shop"))))))
+	})
+
+	It("finds the clusters of --federation-clusters-namespace", func() {
+		registerIn("clusters", "munich")
+		begin("--federation-allow-in-kubeconfigs=http", "--federation-clusters-namespace=clusters")
+		autoscale()
+	})
+
+	It("probes clusters as often as --federation-probe-period says", func() {
+		register("munich")
+		var lists atomic.Int32
+		member.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+			if r.Verb == "list" && r.Resource == "horizontalpodautoscalers" {
+				lists.Add(1)
+			}
+			return 0, 0
+		})
+		begin("--federation-allow-in-kubeconfigs=http", "--federation-probe-period=100ms")
+		autoscale()
+		Eventually(lists.Load, 20*time.Second).Should(BeNumerically(">", 20), "by default, a probe comes every ten seconds")
+	})
+
+	It("ends after writes to clusters that are under way, and not in the middle of one", func() {
+		register("munich")
+		var under atomic.Bool
+		member.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+			if r.Verb == "create" && r.Resource == "horizontalpodautoscalers" {
+				under.Store(true)
+				before = 50 * time.Millisecond
+			}
+			return before, 0
+		})
+		r := begin("--federation-allow-in-kubeconfigs=http")
+		create()
+		Eventually(under.Load, eventually).Should(BeTrue())
+		r.Stop()
+		Eventually(r.Ended, eventually).Should(Receive())
+		Expect(member.Get(autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), fixture.Namespace, "shop")).NotTo(BeNil())
 	})
 
 	It("leaves other namespaces than --federation-namespace alone", func() {

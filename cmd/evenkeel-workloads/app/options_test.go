@@ -40,6 +40,7 @@ var _ = Describe("Options", func() {
 		Entry("no file of programs", "no such file", "--federation-registry=clusterprofiles", "--clusterprofile-provider-file=/nowhere"),
 		Entry("a file of something else", "read providers", "--federation-registry=clusterprofiles", "--clusterprofile-provider-file=federatedhpa.go"),
 		Entry("no time to answer", "use at least 100ms", "--federation-request-timeout=0s"),
+		Entry("no time between probes", "use at least 100ms", "--federation-probe-period=-1s"),
 	)
 
 	DescribeTable("name the lease",

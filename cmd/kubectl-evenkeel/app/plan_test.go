@@ -21,6 +21,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +29,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
@@ -36,6 +39,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/running"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
@@ -141,6 +145,19 @@ var _ = Describe("plan", func() {
 		Expect(s.written()).To(BeZero())
 	})
 
+	It("takes the namespace of a CapacityBuffer that names none from the target kubeconfig", func() {
+		s := newScene(slices.Concat(everything, sim.Shapes, []sim.Resource{{Group: "autoscaling.x-k8s.io", Version: "v1beta1", Name: "capacitybuffers", Kind: "CapacityBuffer", Namespaced: true, Status: true}}))
+		s.pool("pool")
+		path := running.Kubeconfig(s.Server, "plugin")
+		config, err := clientcmd.LoadFromFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		config.Contexts[config.CurrentContext].Namespace = "shop"
+		Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
+		out, err := s.answer(`{apiVersion: autoscaling.x-k8s.io/v1beta1, kind: CapacityBuffer, metadata: {name: web}, spec: {provisioningStrategy: evenkeel.dev/reserved, podTemplateRef: {name: web}, replicas: 2}}`, "plan", "-f", "-", "--target-kubeconfig", path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(HavePrefix("CapacityBuffer shop/web: "))
+	})
+
 	It("reports once that Reserves are not installed, and continues", func() {
 		s := newScene(slices.DeleteFunc(slices.Clone(everything), func(r sim.Resource) bool { return r.Name == "reserves" }))
 		s.pool("pool")
@@ -211,6 +228,15 @@ var _ = Describe("drain-reserve", func() {
 		Expect(strings.Count(out, "Note: cannot read the progress, retrying: ")).To(Equal(1))
 	})
 
+	It("does not go on waiting for what it may not read", func() {
+		forbid := time.AfterFunc(300*time.Millisecond, func() {
+			s.Trouble("", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "plugin")
+		})
+		defer forbid.Stop()
+		_, err := s.answer("", "drain-reserve", "--yes", "--wait", "--timeout", "20s")
+		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+	})
+
 	It("reports what is pending if the timeout ends while it reads", func() {
 		_, err := s.answer("", "drain-reserve", "--yes", "--wait", "--timeout", "1ns")
 		Expect(err).To(MatchError(ContainSubstring("not finished after 1ns: default/pool: ")))
@@ -246,7 +272,7 @@ var _ = Describe("The flags of plan", func() {
 		core := kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1()
 		for _, name := range []string{"a", "b"} { // there is room for one of them on the machine that serves
 			world.CreateWithStatus(core.Pods(fixture.Namespace), fixture.Pod(name, func(p *corev1.Pod) {
-				p.Spec.SchedulerName = corev1.DefaultSchedulerName
+				p.Spec.SchedulerName, p.Spec.Priority = corev1.DefaultSchedulerName, ptr.To[int32](-5)
 				p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 			}))
@@ -254,6 +280,11 @@ var _ = Describe("The flags of plan", func() {
 		bounded := strings.Replace(more, "metadata: {name: pool}, spec: {replicas: 2}", `metadata: {name: pool, annotations: {"evenkeel.machine.sapcloud.io/bounds": "1:5:1"}}`, 1)
 		Expect(s.answer(bounded, "plan", "-f", "-")).To(ContainSubstring("2 of 2 machines serve"))
 		Expect(s.answer(bounded, "plan", "-f", "-", "--instant-release=false")).NotTo(ContainSubstring("2 of 2 machines serve"))
+		for _, flag := range []string{"--release-schedulers=another", "--release-priority-cutoff=-4"} {
+			s.publish(flag)
+			Expect(s.answer(bounded, "plan", "-f", "-")).NotTo(ContainSubstring("2 of 2 machines serve"), flag)
+			Expect(s.unpublish()).To(Succeed())
+		}
 	})
 })
 
@@ -268,7 +299,7 @@ var _ = Describe("The flags of status", func() {
 		Expect(s.answer("", "status")).To(ContainSubstring(" 1 pool "))
 		Expect(s.answer("", "status", "--pool-label=team")).To(ContainSubstring(" 2 pools "))
 		Expect(s.answer("", "status", "-n", "elsewhere")).NotTo(ContainSubstring(" 1 pool "))
-		Expect(s.answer("", "status", "-n", "elsewhere", "--all-namespaces")).To(ContainSubstring(" 1 pool "))
+		Expect(s.answer("", "status", "-n", "elsewhere", "--all-namespaces")).To(And(ContainSubstring(" 1 pool "), ContainSubstring(" default/a ")))
 	})
 })
 

@@ -27,11 +27,16 @@ import (
 // publish has a manager with these flags publish them.
 func (s scene) publish(arguments ...string) {
 	GinkgoHelper()
+	s.publishIn(fixture.Namespace, arguments...)
+}
+
+func (s scene) publishIn(namespace string, arguments ...string) {
+	GinkgoHelper()
 	flags := manager.NewOptions().Flags()
 	Expect(flags.Parse(arguments)).To(Succeed())
-	config, err := settings.Publication(fixture.Namespace, "me", "v0.1.0", flags)
+	config, err := settings.Publication(namespace, "me", "v0.1.0", flags)
 	Expect(err).NotTo(HaveOccurred())
-	_, err = kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().ConfigMaps(fixture.Namespace).Create(context.Background(), config, metav1.CreateOptions{})
+	_, err = kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().ConfigMaps(namespace).Create(context.Background(), config, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 }
 
@@ -126,7 +131,10 @@ var _ = Describe("The settings of the manager", func() {
 		}
 		Expect(s.answer("", "status")).To(ContainSubstring(" 2 pools "))
 		s.publish("--balancing-ignore-label=cloud/zone-id")
+		Expect(s.answer("", "status", "-A")).To(ContainSubstring(" 1 pool "))
+		s.publishIn("other", "--balancing-ignore-label=cloud/zone-id")
 		Expect(s.answer("", "status")).To(ContainSubstring(" 1 pool "))
+		Expect(s.answer("", "status", "-A")).To(ContainSubstring(" 2 pools "), "of several managers, none counts")
 		Expect(s.written()).To(BeZero())
 	})
 })

@@ -23,9 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
-	manager "github.com/evenkeel/evenkeel/cmd/machine-controller-manager/app"
 	"github.com/evenkeel/evenkeel/internal/plugin/size"
-	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
@@ -264,12 +262,7 @@ var _ = Describe("Size", func() {
 			impatient := slow()
 			patient := slow("--reserve-boot-patience", "30m")
 			Expect(patient).NotTo(Equal(impatient), "a machine that boots for longer than the patience is given up")
-			flags := manager.NewOptions().Flags()
-			Expect(flags.Parse([]string{"--reserve-boot-patience=30m"})).To(Succeed())
-			config, err := settings.Publication(fixture.Namespace, "me", "v0.1.0", flags)
-			Expect(err).NotTo(HaveOccurred())
-			_, err = kubernetes.NewForConfigOrDie(s.ConfigFor("writer")).CoreV1().ConfigMaps(fixture.Namespace).Create(GinkgoT().Context(), config, metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
+			s.publish("--reserve-boot-patience=30m")
 			Expect(slow()).To(Equal(patient))
 			Expect(slow("--reserve-boot-patience", "15m")).To(Equal(impatient))
 			Expect(s.written()).To(BeZero())

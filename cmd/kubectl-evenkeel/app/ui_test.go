@@ -20,6 +20,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
+	"github.com/evenkeel/evenkeel/internal/plugin/read"
+	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
 
@@ -106,6 +109,21 @@ var _ = Describe("ui", func() {
 		Eventually(func() string { return read(root + "size/default/pool") }).WithContext(ctx).Should(And(
 			ContainSubstring("Machines of 4 CPU, 16Gi and 110 pods boot in "), ContainSubstring(`src="/size/default/pool/frontier.svg"`)))
 		Expect(read(root + "size/default/pool/frontier.svg")).To(ContainSubstring("What a reserve costs: MachineDeployment pool"))
+	}, NodeTimeout(20*time.Second))
+
+	It("sizes the reserve of the MachineDeployment in the namespace of its page, beside one of the same name in another", func(ctx context.Context) {
+		s := newScene(everything)
+		var err error
+		s.clusters, err = read.New(s.ConfigFor("plugin"), s.ConfigFor("plugin"), "")
+		Expect(err).NotTo(HaveOccurred())
+		s.pool("pool")
+		twin := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
+		_, err = versioned.NewForConfigOrDie(s.ConfigFor("writer")).MachineV1alpha1().MachineDeployments("other").Create(ctx, twin, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		address, _, _ := s.served(ctx)
+		load(ctx, address)
+		root, _, _ := strings.Cut(address, "?")
+		Expect(io.ReadAll(load(ctx, root+"size/default/pool"))).To(ContainSubstring("the boot time is unknown"))
 	}, NodeTimeout(20*time.Second))
 
 	It("needs a port that is free", func(ctx context.Context) {

@@ -97,7 +97,7 @@ var _ = Describe("What a cluster answers", func() {
 		Expect(code).To(Equal(http.StatusFound))
 	})
 
-	It("is not cached beyond a bound: the cluster is out of use, and says why, until its access changes", func() {
+	DescribeTable("is not cached beyond a bound: the cluster is out of use, and says why, until it is read again", func(again func(f *federation)) {
 		play(func(f *federation) {
 			f.options = Cached(f.options, 50_000)
 			f.start()
@@ -114,10 +114,30 @@ var _ = Describe("What a cluster answers", func() {
 			for i := range 200 {
 				Expect(f.clusters[1].core.AppsV1().Deployments(ns).Delete(context.Background(), fmt.Sprint("flood", i), metav1.DeleteOptions{})).To(Succeed())
 			}
-			f.rotate()
+			again(f)
 			f.settle()
 			Expect(f.state("shop", "c2")).To(Equal("Used"))
 		}, "c1", "c2")
+	},
+		Entry("with another access", func(f *federation) { f.rotate() }),
+		Entry("because it was registered anew", func(f *federation) { f.register("c1"); f.register("c1", "c2") }),
+	)
+
+	It("does not count once it is cached no longer, however often that begins and ends", func() {
+		play(func(f *federation) {
+			f.options = Cached(f.options, 50_000)
+			for i := range 30 {
+				f.clusters[0].deploy(fmt.Sprint("other", i))
+			}
+			f.start()
+			for range 10 {
+				f.create(Federated(1, 10))
+				time.Sleep(time.Minute)
+				f.remove("shop") // no object scales Deployments any more
+				time.Sleep(time.Minute)
+			}
+			Expect(Caches(f.running)).To(ConsistOf("c1"))
+		}, "c1")
 	})
 
 	It("is not shown to users of the hub but in a short sentence", func() {

@@ -20,8 +20,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	. "github.com/evenkeel/evenkeel/test/builders/federatedhpa"
 	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 var _ = Describe("The controller", func() {
@@ -152,6 +154,25 @@ var _ = Describe("The controller", func() {
 			time.Sleep(time.Minute)
 			Expect(*f.clusters[0].hpa("shop").Spec.Behavior.ScaleUp.StabilizationWindowSeconds).To(BeEquivalentTo(30))
 		}, "c1", "c2")
+	})
+
+	It("keeps finalizers that other clients add at the same time", func() {
+		play(func(f *federation) {
+			f.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == "federatedhpa" && r.Verb == "patch" && r.Resource == "federatedhorizontalpodautoscalers" {
+					before = time.Second
+				}
+				return before, 0
+			})
+			f.start()
+			f.create(Federated(1, 10))
+			time.Sleep(500 * time.Millisecond)
+			world.Change(f.objects(), "shop", func(o *v1alpha1.FederatedHorizontalPodAutoscaler) {
+				o.Finalizers = append(o.Finalizers, "example.org/kept")
+			})
+			f.settle()
+			Expect(f.object("shop").Finalizers).To(ConsistOf(Finalizer, "example.org/kept"))
+		}, "c1")
 	})
 
 	It("writes nothing while paused", func() {

@@ -225,6 +225,21 @@ var _ = Describe("A cluster where the hub may not list the workloads", func() {
 	})
 })
 
+var _ = Describe("A cluster where the hub may not list autoscalers", func() {
+	It("is said to refuse that, and is used once it allows it", func() {
+		play(func(f *federation) {
+			f.clusters[0].Trouble("horizontalpodautoscalers", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "federatedhpa")
+			f.start()
+			f.create(Federated(1, 10))
+			time.Sleep(time.Hour)
+			Expect(f.state("shop", "c1")).To(Equal("Unreachable ListRefused"))
+			f.clusters[0].Trouble("horizontalpodautoscalers", sim.Trouble{}, "federatedhpa")
+			f.settle()
+			Expect(f.state("shop", "c1")).To(Equal("Used"))
+		}, "c1", "c2")
+	})
+})
+
 var _ = Describe("An object that is created again under its name", func() {
 	It("waits for no retry of the old one, also where the hub sees no moment without it", func() {
 		play(func(f *federation) {

@@ -22,6 +22,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/test/builders/federatedhpa"
 	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 var _ = Describe("A cluster that stores other bounds than it is told", func() {
@@ -188,12 +189,16 @@ var _ = Describe("What is wrong", func() {
 	It("with another autoscaler on the workload: the cluster is not used", func() {
 		play(func(f *federation) {
 			foreign(f.clusters[0], "old", "shop")
+			h := another("shop")
+			h.Spec.ScaleTargetRef.APIVersion = "apps/v1beta2"
+			world.Create(f.clusters[2].core.AutoscalingV2().HorizontalPodAutoscalers(ns), h)
 			f.start()
 			f.create(Federated(1, 10))
 			f.settle()
-			Expect(f.bounds("shop")).To(Equal("-/1..10"))
+			Expect(f.bounds("shop")).To(Equal("-/1..10/-"))
 			Expect(f.state("shop", "c1")).To(Equal("Refused AutoscaledTwice"))
-		}, "c1", "c2")
+			Expect(f.state("shop", "c3")).To(Equal("Refused AutoscaledTwice"), "whatever the version of the workload's kind")
+		}, "c1", "c2", "c3")
 	})
 
 	It("with two objects on one workload: the older one works, and the other when that has gone", func() {

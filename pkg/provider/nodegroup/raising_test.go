@@ -47,7 +47,7 @@ var _ = Describe("Raising", func() {
 			c.lull()
 			Expect(c.begin()).To(Succeed())
 			c.patch("pool", `{"spec":{"replicas":4}}`)
-			c.lull()
+			time.Sleep(time.Minute) // as long as a loop may take
 			Expect(c.increase("pool", 1)).To(Succeed())
 			Expect(c.replicas("pool")).To(BeEquivalentTo(4))
 			Expect(c.increase("pool", 1)).To(Succeed())

@@ -228,6 +228,22 @@ var _ = Describe("Instances", func() {
 			Expect(c.wire.server.remembered()).To(HaveKeyWithValue("failures", 0))
 		})
 	})
+
+	It("that cannot be created are reported at once after a time without any", func() {
+		play(func(c *cluster) {
+			c.pool("pool", "1:9", 2)
+			c.machine("pool", "a", mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
+			c.lull()
+			Expect(c.said("pool")).To(Equal([]string{"requested://a Creating ResourceExhausted/1"}))
+			Expect(c.ours.Machines(ns).Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Succeed())
+			c.lull()
+			Expect(c.said("pool")).To(BeEmpty())
+			time.Sleep(stuckAfter)
+			c.machine("pool", "b", mcm.MachineCrashLoopBackOff, failing("ResourceExhausted"))
+			c.lull()
+			Expect(c.said("pool")).To(Equal([]string{"requested://b Creating ResourceExhausted/1"}))
+		})
+	})
 })
 
 var _ = Describe("The other answers", func() {
@@ -283,7 +299,7 @@ var _ = Describe("The other answers", func() {
 
 			Expect(c.core.CoreV1().Nodes().Delete(ctx, "node-a", metav1.DeleteOptions{})).To(Succeed())
 			Expect(c.ours.Machines(ns).Delete(ctx, "a", metav1.DeleteOptions{})).To(Succeed())
-			c.lull()
+			time.Sleep(time.Hour)
 			node, err = c.template("pool")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(node.Labels).To(HaveKeyWithValue("from", "cloud"), "there was one once")
