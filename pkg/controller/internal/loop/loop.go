@@ -10,7 +10,8 @@
 //  3. Two workers never sync the same key at once.
 //  4. A key whose sync fails is retried with increasing delays. A conflict is not logged as an
 //     error.
-//  5. A panic affects one key: it is logged with its stack, and the key is parked.
+//  5. A panic affects one key: it is logged with its stack, and the key is parked, whatever adds it
+//     meanwhile.
 //  6. Namespaces take turns: a key waits for at most one key of each other namespace, and for
 //     earlier keys of its own.
 package loop
@@ -61,6 +62,10 @@ type Loop struct {
 	options Options
 	queue   workqueue.TypedRateLimitingInterface[string]
 	causes  tracing.Causes
+
+	mu sync.Mutex
+	// parkedUntil contains the keys whose last sync has panicked.
+	parkedUntil map[string]time.Time
 }
 
 // New returns a loop that accepts keys. The caller must call Run or Discard, so that the queue ends.
@@ -69,7 +74,7 @@ func New(name string, sync Sync, o Options) *Loop {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Loop{name: name, sync: sync, options: o, queue: newQueue(name, o.Clock)}
+	return &Loop{name: name, sync: sync, options: o, queue: newQueue(name, o.Clock), parkedUntil: map[string]time.Time{}}
 }
 
 func newQueue(name string, c clock.WithTicker) workqueue.TypedRateLimitingInterface[string] {
@@ -127,6 +132,10 @@ func (l *Loop) processNext(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true // what is left only has to be removed
 	}
+	if left := l.parkedFor(key); left > 0 {
+		l.queue.AddAfter(key, left)
+		return true
+	}
 	again, err := l.guarded(ctx, key)
 	if err != nil && ctx.Err() == nil {
 		l.complain(ctx, key, err)
@@ -151,10 +160,28 @@ func (l *Loop) guarded(ctx context.Context, key string) (again time.Duration, er
 			if l.options.Panicked != nil {
 				l.options.Panicked(key, value)
 			}
+			l.park(key)
 			again, err = parked, nil
 		}
 	}()
 	return l.sync(klog.NewContext(ctx, log), key)
+}
+
+func (l *Loop) park(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.parkedUntil[key] = l.options.Clock.Now().Add(parked)
+}
+
+// parkedFor returns how long a key stays parked. If that is over, it is forgotten.
+func (l *Loop) parkedFor(key string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := l.parkedUntil[key].Sub(l.options.Clock.Now())
+	if left <= 0 {
+		delete(l.parkedUntil, key)
+	}
+	return left
 }
 
 func (l *Loop) complain(ctx context.Context, key string, err error) {

@@ -125,8 +125,16 @@ var _ = Describe("A loop", func() {
 					panic("oh")
 				}
 				return 0, nil
-			}, func(l *loop.Loop) { l.Add("bad"); l.Add("good") })
-		Expect(entries).To(ConsistOf(entry{"bad", 0}, entry{"good", 0}, entry{"bad", 5 * time.Minute}))
+			}, func(l *loop.Loop) {
+				l.Add("bad")
+				l.Add("good")
+				time.Sleep(time.Minute)
+				l.Add("bad")
+				l.AddAfter("bad", time.Second)
+				time.Sleep(5 * time.Minute)
+				l.Add("bad")
+			})
+		Expect(entries).To(ConsistOf(entry{"bad", 0}, entry{"good", 0}, entry{"bad", 5 * time.Minute}, entry{"bad", 6 * time.Minute}))
 		Expect(panicked).To(Equal([]string{"bad"}))
 	})
 
