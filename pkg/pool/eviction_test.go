@@ -173,6 +173,11 @@ var _ = Describe("An evictor", func() {
 		Expect(all(2)).To(HavePrefix("PodDisruptionBudget"))
 	})
 
+	It("counts pods of each namespace against its own budget, also if budgets have the same name", func() {
+		e := pool.NewEvictor(pool.EvictionRule{}, []pool.Budget{budget("b", "default", 1), budget("b", "other", 1)}, "", noon)
+		Expect(e.WhyNot(web(), web(func(p *corev1.Pod) { p.Namespace = "other" }))).To(BeEmpty())
+	})
+
 	It("takes evictions that are expected from budgets, once, and no pod that a drain leaves alone or that ends", func() {
 		e := pool.NewEvictor(pool.EvictionRule{}, webBudget(2), "", noon)
 		gone := web(func(p *corev1.Pod) { p.Name = "gone" })
@@ -208,7 +213,7 @@ var _ = Describe("An evictor", func() {
 	})
 
 	It("finds the budgets that machines share, with what each takes of them", func() {
-		e := pool.NewEvictor(pool.EvictionRule{}, []pool.Budget{budget("b", "default", 3), budget("c", "other", 1)}, "", noon)
+		e := pool.NewEvictor(pool.EvictionRule{}, []pool.Budget{budget("b", "default", 3), budget("b", "other", 1)}, "", noon)
 		other := web(func(p *corev1.Pod) { p.Namespace = "other" })
 		Expect(e.Shared(map[string][]*corev1.Pod{
 			"m": {web(), web(), other, web(terminating(time.Hour))}, "n": {web(), web(owned("DaemonSet"))}, "o": nil,

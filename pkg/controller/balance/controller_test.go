@@ -11,6 +11,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -26,6 +27,7 @@ import (
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 var abc = []string{"a", "b", "c"}
@@ -209,10 +211,13 @@ var _ = Describe("The controller", func() {
 			}
 			c.budget(0)
 			time.Sleep(5 * time.Minute)
-			c.Start("balance", controller())
+			registry := prometheus.NewRegistry()
+			c.Start("balance", adjusted(func(o *Options) { o.Registerer = registry }))
 			c.settle()
 			Expect(c.sizes("a", "b")).To(Equal("4/2"))
 			Expect(c.condition("a", plan.ConditionBalanced)).To(Equal("False PodDisruptionBudget"))
+			Expect(values(registry, "evenkeel_balance_skew")).To(Equal(map[string]float64{"a": 2}))
+			Expect(values(registry, "evenkeel_balance_blocked_total")).To(Equal(map[string]float64{"PodDisruptionBudget": 1}))
 			Expect(c.events()).To(Equal([]string{"a BalanceBlocked"}))
 			before := len(c.Writes())
 			time.Sleep(24 * time.Hour)
@@ -221,6 +226,10 @@ var _ = Describe("The controller", func() {
 			c.settle()
 			Expect(c.sizes("a", "b")).To(Equal("3/3"))
 			Expect(c.moved).To(HaveLen(1))
+			Expect(values(registry, "evenkeel_balance_skew")).To(Equal(map[string]float64{"a": 0}))
+			world.Delete(c.ours.MachineV1alpha1().MachineDeployments(ns), "a")
+			c.settle()
+			Expect(values(registry, "evenkeel_balance_skew")).To(Not(HaveKey("a")), "there is no such group any more")
 		})
 	})
 

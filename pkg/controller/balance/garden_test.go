@@ -4,6 +4,7 @@ package balance_test
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,9 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/test/builders/balance"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -95,6 +98,26 @@ var _ = Describe("A Gardener", func() {
 			before := len(c.Writes())
 			time.Sleep(24 * time.Hour)
 			Expect(c.wrote(before)).To(BeZero())
+			Expect(garden.Resource(workers).Namespace(ns).Delete(ctx, "local", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)})).To(Succeed())
+			c.settle()
+			Expect(c.annotations(v1alpha1.BoundsAnnotation, abc...)).To(Equal("-/1:9/-"), "while the Worker is being deleted")
+		})
+	})
+
+	It("reports once that its Workers have been read", func() {
+		withGarden(func(c *cluster, garden dynamic.Interface) {
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == "balance" && r.Resource == "workers" {
+					return 10 * time.Second, 0
+				}
+				return 0, 0
+			})
+			var read atomic.Int32
+			c.Start("balance", adjusted(func(o *Options) { o.WorkersRead = func() { read.Add(1) } }))
+			time.Sleep(9 * time.Second)
+			Expect(read.Load()).To(BeZero())
+			time.Sleep(time.Hour)
+			Expect(read.Load()).To(BeEquivalentTo(1))
 		})
 	})
 

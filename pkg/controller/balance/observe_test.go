@@ -74,8 +74,8 @@ func (s *scene) pod(name string, changes ...func(*corev1.Pod)) {
 	s.Pods = append(s.Pods, StoredPod(name, s.node.Name, changes...))
 }
 
-// member as the controller sees it.
-func (s *scene) member() plan.Member {
+// view as the controller sees it.
+func (s *scene) view() plan.View {
 	GinkgoHelper()
 	o := s.Objects
 	o.Deployments, o.Nodes = shown(plan.Member{Object: s.d}).Deployments, nil
@@ -86,7 +86,12 @@ func (s *scene) member() plan.Member {
 	}
 	_, v, _ := watched(o, true)
 	Expect(v.Members).To(HaveLen(1))
-	return v.Members[0]
+	return v
+}
+
+func (s *scene) member() plan.Member {
+	GinkgoHelper()
+	return s.view().Members[0]
 }
 
 func newPreview() *Preview {
@@ -141,6 +146,36 @@ var _ = Describe("What is observed", func() {
 		m := s.member().Machines[0]
 		Expect(m.Workload).To(HaveLen(1))
 		Expect(m.Workload[0].Object.Name).To(Equal("app"))
+	})
+
+	It("is a pod that waits, unless it is being deleted or others make room for it", func() {
+		s := newScene()
+		waits := func(name string, changes ...func(*corev1.Pod)) {
+			s.pod(name, append([]func(*corev1.Pod){func(p *corev1.Pod) { p.Spec.NodeName = "" }, world.MarkUnschedulable}, changes...)...)
+		}
+		waits("waits")
+		waits("nominated", func(p *corev1.Pod) { p.Status.NominatedNodeName = s.node.Name })
+		waits("deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: Noon} })
+		v := s.view()
+		Expect(v.Waiting).To(HaveLen(1))
+		Expect(v.Waiting[0].Object.Name).To(Equal("waits"))
+	})
+
+	It("is not changed by what is expected of a new machine", func() {
+		s := newScene()
+		before := s.node.DeepCopy()
+		Expect(s.offer(newPreview(), Noon)).To(Equal("3"))
+		Expect(s.node).To(Equal(before))
+	})
+
+	It("is of a Node each pod that has not finished", func() {
+		s := newScene()
+		s.pod("app")
+		s.pod("agent", of("DaemonSet"))
+		s.pod("finished", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+		v := s.view()
+		Expect(v.Nodes).To(HaveLen(1))
+		Expect(v.Nodes[0].Pods).To(HaveLen(2))
 	})
 
 	It("is not what runs on a Node of the name that is another machine's, and the machine counts as busy", func() {

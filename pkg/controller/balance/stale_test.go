@@ -16,6 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/test/builders/balance"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -98,10 +99,28 @@ var _ = Describe("The controller", func() {
 	})
 })
 
+var _ = It("Nothing is decided while the control cluster does not answer, and all of it when it is back", func() {
+	play(func(c *cluster) {
+		cut, control := c.probe("control")
+		c.deployAll([]Change{ScaleUp}, 2, 2, 2)
+		c.Start("balance", adjusted(func(o *Options) { o.Control = control }))
+		c.settle()
+		cut.Store(true)
+		time.Sleep(time.Minute)
+		c.scale("a", 8)
+		before := len(c.Writes())
+		time.Sleep(10 * time.Minute)
+		Expect(c.wrote(before)).To(BeZero())
+		cut.Store(false)
+		time.Sleep(time.Minute)
+		Expect(c.sizes(abc...)).To(Equal("4/4/4"))
+	})
+})
+
 var _ = Describe("While the target cluster does not answer", func() {
 	It("the controller notices by itself, and goes on when it is back", func() {
 		play(func(c *cluster) {
-			cut, target := c.probe()
+			cut, target := c.probe("target")
 			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
 			c.Start("balance", reaching(target))
 			c.settle()
@@ -122,7 +141,7 @@ var _ = Describe("While the target cluster does not answer", func() {
 
 	It("no zone stands in for one whose Nodes fail, until it is back", func() {
 		play(func(c *cluster) {
-			cut, target := c.probe()
+			cut, target := c.probe("target")
 			c.deployAll([]Change{Labelled("p"), Excess("3")}, 2, 2, 2)
 			c.Start("balance", reaching(target))
 			c.settle()
@@ -139,17 +158,17 @@ var _ = Describe("While the target cluster does not answer", func() {
 	})
 })
 
-// probe asks a target cluster whether it answers: not while it is cut off.
-func (c *cluster) probe() (cut *atomic.Bool, target *reachability.Cluster) {
+// probe asks a cluster whether it answers: not while it is cut off.
+func (c *cluster) probe(name string) (cut *atomic.Bool, probed *reachability.Cluster) {
 	cut = &atomic.Bool{}
-	target = reachability.New("target", func(context.Context) (string, error) {
+	probed = reachability.New(name, func(context.Context) (string, error) {
 		if cut.Load() {
 			return "", errors.New("cut off")
 		}
 		return "", nil
 	}, reachability.Options{})
-	c.Start("probe", func(ctx context.Context, _ *rest.Config) error { return target.Run(ctx) })
-	return cut, target
+	c.Start("probe", func(ctx context.Context, _ *rest.Config) error { return probed.Run(ctx) })
+	return cut, probed
 }
 
 // nodesFail has no Node of a zone be ready any more.

@@ -13,6 +13,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,18 +71,21 @@ var served = slices.Concat(sim.Core, sim.Machine, sim.Devices, []sim.Resource{
 func controller(change ...func(*plan.Settings)) storm.Program { return program(true, change...) }
 
 // exposed shows the controller that it runs.
-func exposed(show func(*Controller)) storm.Program { return run(true, nil, show) }
+func exposed(show func(*Controller)) storm.Program { return run(true, func(*Options) {}, show) }
+
+// adjusted has other options.
+func adjusted(adjust func(*Options)) storm.Program { return run(true, adjust, func(*Controller) {}) }
 
 // reaching knows whether the target cluster answers.
 func reaching(target *reachability.Cluster) storm.Program {
-	return run(true, target, func(*Controller) {})
+	return adjusted(func(o *Options) { o.Target = target })
 }
 
 func program(target bool, change ...func(*plan.Settings)) storm.Program {
-	return run(target, nil, func(*Controller) {}, change...)
+	return run(target, func(*Options) {}, func(*Controller) {}, change...)
 }
 
-func run(reached bool, reach *reachability.Cluster, show func(*Controller), change ...func(*plan.Settings)) storm.Program {
+func run(reached bool, adjust func(*Options), show func(*Controller), change ...func(*plan.Settings)) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error {
 		core, ours := kubernetes.NewForConfigOrDie(storm.Target(config)), versioned.NewForConfigOrDie(storm.Control(config))
 		rights := access.New(clock.RealClock{})
@@ -99,9 +103,11 @@ func run(reached bool, reach *reachability.Cluster, show func(*Controller), chan
 		machines.Start(ctx)
 		nodes.Pods()
 		nodes.Start(ctx)
+		o := Options{Namespace: ns, Settings: s, Rights: rights}
+		adjust(&o)
 		c, err := New(
 			Clients{Machines: ours.MachineV1alpha1(), Garden: dynamic.NewForConfigOrDie(storm.Control(config)), Discovery: discovery.NewDiscoveryClientForConfigOrDie(storm.Control(config))},
-			informers, &world.Recorder{Core: kubernetes.NewForConfigOrDie(storm.Control(config))}, Options{Namespace: ns, Settings: s, Target: reach, Rights: rights})
+			informers, &world.Recorder{Core: kubernetes.NewForConfigOrDie(storm.Control(config))}, o)
 		if err != nil {
 			return err
 		}
@@ -241,6 +247,22 @@ func (c *cluster) events() []string {
 	var all []string
 	for _, e := range world.List[corev1.Event](c, eventGVR) {
 		all = append(all, e.InvolvedObject.Name+" "+e.Reason)
+	}
+	return all
+}
+
+// values of a metric, by its label.
+func values(registry *prometheus.Registry, name string) map[string]float64 {
+	GinkgoHelper()
+	families, err := registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	all := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() == name {
+			for _, one := range family.GetMetric() {
+				all[one.GetLabel()[0].GetValue()] = one.GetGauge().GetValue() + one.GetCounter().GetValue()
+			}
+		}
 	}
 	return all
 }

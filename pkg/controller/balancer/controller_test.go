@@ -137,6 +137,22 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("does not say that all targets start their replicas when the Balancer becomes invalid", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 0)
+			c.deploy("b", 0)
+			c.set(func() { c.out["a"] = true })
+			c.balance("shop", 10, builders.Shares(50, 50), "a", "b")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.condition("shop", "FallbackActive")).To(Equal("True TargetsBlocked"))
+			c.change("shop", func(b *v1alpha1.Balancer) { b.Spec.Selector = metav1.LabelSelector{} })
+			c.settle()
+			Expect(c.condition("shop", "FallbackActive")).To(Equal("Unknown Invalid"))
+			Expect(c.events()).To(And(ContainElement("UnableToBalance"), Not(ContainElement("FallbackEnded"))))
+		})
+	})
+
 	It("falls back when pods are never made, and when pods are replaced again and again", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 5)
@@ -298,6 +314,7 @@ var _ = It("asks targets for nothing that rests on a memory which cannot be writ
 		c.Start("balancer", controller(Options{}))
 		time.Sleep(10 * time.Minute)
 		Expect(c.writes(0)).To(BeEmpty())
+		Expect(c.events()).To(HaveEach("StatusNotUpdated"))
 
 		full.Store(false)
 		time.Sleep(10 * time.Minute)

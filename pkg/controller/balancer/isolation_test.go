@@ -32,6 +32,7 @@ import (
 	builders "github.com/evenkeel/evenkeel/test/builders/balancer"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 var _ = Describe("What is wrong with one", func() {
@@ -88,6 +89,89 @@ var _ = Describe("What is wrong with one", func() {
 			c.settle()
 			Expect(c.sizes("a", "b", "c")).To(Equal("5/2/2"))
 			Expect(c.condition("new", "Ready")).To(Equal("True UnderControl"))
+		})
+	})
+
+	It("leaves a target to the next one when it no longer names it", func() {
+		play(func(c *cluster) {
+			for _, name := range []string{"a", "b", "c"} {
+				c.deploy(name, 1)
+			}
+			c.balance("old", 4, builders.Even(), "a", "b")
+			time.Sleep(2 * time.Second)
+			c.balance("new", 4, builders.Even(), "b", "c")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.condition("new", "Ready")).To(Equal("False Conflict"))
+			c.change("old", func(b *v1alpha1.Balancer) { b.Spec.Targets, b.Spec.Replicas = b.Spec.Targets[:1], ptr.To[int32](2) })
+			c.settle()
+			Expect(c.condition("new", "Ready")).To(Equal("True UnderControl"))
+			Expect(c.sizes("a", "b", "c")).To(Equal("2/2/2"))
+		})
+	})
+
+	It("scales nothing while it waits for its deletion, and leaves its targets to the next one", func() {
+		play(func(c *cluster) {
+			for _, name := range []string{"a", "b", "c"} {
+				c.deploy(name, 1)
+			}
+			old := object("old", 10, builders.Even(), "a", "b")
+			old.Finalizers = []string{"example.org/stay"}
+			c.create(old)
+			time.Sleep(2 * time.Second)
+			c.balance("new", 4, builders.Even(), "b", "c")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.sizes("a", "b", "c")).To(Equal("5/5/1"))
+			world.Delete(c.ours.BalancerV1alpha1().Balancers(ns), "old")
+			c.scale("old", 20)
+			c.settle()
+			Expect(c.condition("new", "Ready")).To(Equal("True UnderControl"))
+			Expect(c.sizes("a", "b", "c")).To(Equal("5/2/2"))
+		})
+	})
+
+	It("has a target alone, by its name, if another one is as old", func() {
+		play(func(c *cluster) {
+			for _, name := range []string{"a", "b", "c"} {
+				c.deploy(name, 1)
+			}
+			c.balance("y", 4, builders.Even(), "b", "c")
+			c.balance("x", 10, builders.Even(), "a", "b")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.condition("x", "Ready")).To(Equal("True UnderControl"))
+			Expect(c.condition("y", "Ready")).To(Equal("False Conflict"))
+			Expect(c.sizes("a", "b", "c")).To(Equal("5/5/1"))
+		})
+	})
+
+	It("has nothing to do with one of the same names in another namespace", func() {
+		play(func(c *cluster) {
+			elsewhere := func(d *appsv1.Deployment) { d.Namespace = "other" }
+			for _, name := range []string{"a", "b"} {
+				c.deploy(name, 4, elsewhere)
+				c.deploy(name, 4)
+			}
+			other := object("shop", 8, builders.Even(), "a", "b")
+			other.Namespace = "other"
+			c.create(other)
+			time.Sleep(2 * time.Second)
+			c.balance("shop", 8, builders.Even(), "a", "b")
+			c.OnWrite(func(w sim.Write) error {
+				if w.Namespace == "other" && w.Name == "b" && w.Subresource == "scale" {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "b", nil)
+				}
+				return nil
+			})
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			world.Change(c.ours.BalancerV1alpha1().Balancers("other"), "shop", func(b *v1alpha1.Balancer) { b.Spec.Replicas = ptr.To[int32](4) })
+			time.Sleep(time.Second)
+			c.scale("shop", 4)
+			c.settle()
+			Expect(c.condition("shop", "Ready")).To(Equal("True UnderControl"))
+			Expect(c.sizes("a", "b")).To(Equal("2/2"))
 		})
 	})
 
@@ -172,6 +256,35 @@ var _ = Describe("What is wrong with one", func() {
 		})
 	})
 
+	It("is not held up by what a former target of the name refused, also if nobody saw its deletion", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 4)
+			c.deploy("b", 4)
+			c.balance("shop", 8, builders.Even(), "a", "b")
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			var allowed atomic.Bool
+			c.OnWrite(func(w sim.Write) error {
+				if !allowed.Load() && w.Name == "b" && w.Subresource == "scale" {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "b", nil)
+				}
+				return nil
+			})
+			c.scale("shop", 4)
+			time.Sleep(8 * time.Minute) // the next try comes seven minutes later
+			Expect(c.sizes("a", "b")).To(Equal("0/4"))
+			c.Down(true, "balancer")
+			world.Delete(c.user.AppsV1().Deployments(ns), "b")
+			c.Compact()
+			c.Down(false, "balancer")
+			time.Sleep(time.Minute)
+			allowed.Store(true)
+			c.deploy("b", 0)
+			time.Sleep(time.Minute)
+			Expect(c.sizes("a", "b")).To(Equal("2/2"))
+		})
+	})
+
 	It("is not held up by a target whose webhook fails once it is tried again after a refusal", func() {
 		play(func(c *cluster) {
 			for _, name := range []string{"a", "b", "c"} {
@@ -247,6 +360,26 @@ var _ = Describe("What is wrong with one", func() {
 		})
 	})
 
+	It("reports a fault of the controller itself, which leaves the others alone", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 0)
+			c.deploy("b", 0)
+			c.balance("bad", 1, builders.Even(), "a")
+			c.balance("good", 1, builders.Even(), "b")
+			c.Start("balancer", allowed(func(next http.RoundTripper) http.RoundTripper {
+				return roundTrip(func(r *http.Request) (*http.Response, error) {
+					if strings.HasSuffix(r.URL.Path, "/a/scale") {
+						panic("fault")
+					}
+					return next.RoundTrip(r)
+				})
+			}))
+			time.Sleep(time.Minute)
+			Expect(c.sizes("a", "b")).To(Equal("0/1"))
+			Expect(c.events()).To(ConsistOf("UnableToBalance", "Scaled"))
+		})
+	})
+
 	It("looks at no more targets than a Balancer may have, where no door has refused thousands", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 1)
@@ -286,10 +419,33 @@ var _ = Describe("What is wrong with one", func() {
 			c.deploy("a", 1)
 			c.deploy("b", 1)
 			c.deploy("foreign", 2)
+			c.pod("finished", corev1.PodSucceeded)
 			c.balance("shop", 4, builders.Even(), "a", "b")
 			c.Start("balancer", controller(Options{}))
 			c.settle()
 			Expect(c.condition("shop", "TargetsResolved")).To(Equal("False ForeignPods"))
+			Expect(c.sizes("a", "b")).To(Equal("2/2"))
+
+			for _, pod := range world.List[corev1.Pod](c, podGVR) {
+				if pod.Labels["run"] == "foreign" {
+					world.Change(c.user.CoreV1().Pods(ns), pod.Name, func(p *corev1.Pod) { delete(p.Labels, "app") })
+				}
+			}
+			c.settle()
+			Expect(c.condition("shop", "TargetsResolved")).To(Equal("True Resolved"))
+		})
+	})
+
+	It("takes pods of a target whose status is observed for no foreign ones", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 1)
+			c.deploy("b", 1)
+			b := object("shop", 4, builders.Even(), "a", "b")
+			b.Spec.Targets[1].Observer = v1alpha1.StatusObserver
+			c.create(b)
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.condition("shop", "TargetsResolved")).To(Equal("True Resolved"))
 			Expect(c.sizes("a", "b")).To(Equal("2/2"))
 		})
 	})

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
@@ -192,6 +193,27 @@ var _ = Describe("What is seen of a target", func() {
 		})
 	})
 
+	It("is of a kind that the API server serves only later", func() {
+		play(func(c *cluster) {
+			c.deploy("a", 0)
+			c.widget("w", 1)
+			b := object("shop", 10, builders.Even(), "a", "w")
+			b.Spec.Policy.Fallback = nil // no controller acts on widgets here
+			b.Spec.Targets[1].ScaleTargetRef = v1alpha1.ScaleTargetReference{APIVersion: "example.org/v1", Kind: "Widget", Name: "w"}
+			c.create(b)
+			var installed atomic.Bool
+			c.Start("balancer", func(ctx context.Context, config *rest.Config) error {
+				config.Wrap(refusing(func(path string) bool { return !installed.Load() && path == "/apis/example.org/v1" }, http.StatusNotFound, metav1.StatusReasonNotFound))
+				return controller(Options{Kinds: append([]schema.GroupKind{{Group: "example.org", Kind: "Widget"}}, DefaultKinds...)})(ctx, config)
+			})
+			c.settle()
+			Expect(c.condition("shop", "TargetsResolved")).To(Equal("False NoSuchKind"))
+			installed.Store(true)
+			time.Sleep(time.Minute)
+			Expect(c.size("w")).To(BeEquivalentTo(5))
+		})
+	})
+
 	It("is shown in metrics: replicas of every Balancer, blocked targets, writes by how they ended", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 0)
@@ -210,6 +232,12 @@ var _ = Describe("What is seen of a target", func() {
 				HaveKeyWithValue("evenkeel_balancer_replicas deficit", 0.0),
 				HaveKeyWithValue("evenkeel_balancer_blocked_targets", 1.0),
 				HaveKeyWithValue("evenkeel_balancer_writes_total done raise", 3.0),
+			))
+			c.change("shop", func(b *v1alpha1.Balancer) { b.Spec.Targets[1].MinReplicas = ptr.To(intstr.FromInt32(12)) })
+			c.settle()
+			Expect(metrics(registry)).To(And(
+				HaveKeyWithValue("evenkeel_balancer_replicas overflow", 0.0),
+				HaveKeyWithValue("evenkeel_balancer_replicas deficit", 2.0),
 			))
 		})
 	})

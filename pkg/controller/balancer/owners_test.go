@@ -139,6 +139,25 @@ var _ = Describe("An autoscaler", func() {
 		})
 	})
 
+	It("is told of a single pod that requests nothing among others that do", func() {
+		quietly(func(c *cluster) {
+			c.deploy("a", 0)
+			c.deploy("b", 0)
+			for i := range 20 {
+				c.pod("a", corev1.PodRunning, func(p *corev1.Pod) {
+					if i != 7 {
+						p.Spec.Containers = []corev1.Container{requesting("1")}
+					}
+				})
+			}
+			c.balance("shop", 0, builders.Even(), "a", "b")
+			c.autoscale("shop", "Balancer", "shop", utilization(corev1.ResourceCPU))
+			c.Start("balancer", controller(Options{}))
+			c.settle()
+			Expect(c.condition("shop", "TargetsResolved")).To(Equal("False NoRequests"))
+		})
+	})
+
 	DescribeTable("that only reports of itself, as it does every few seconds, costs no sync",
 		func(only bool, change func(*autoscalingv2.HorizontalPodAutoscaler)) {
 			was := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "shop", ResourceVersion: "1"}}

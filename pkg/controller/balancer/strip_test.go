@@ -78,6 +78,15 @@ var _ = Describe("The cache of pods", func() {
 		lone := kept(strip, podOf("", "a", labels("1")))
 		Expect(same(lone, kept(strip, podOf("", "b", labels("1"))))).To(BeFalse())
 	})
+
+	It("does not grow with the owners that there were", func() {
+		strip, labels := StripPods(), map[string]string{"app": "web"}
+		first := kept(strip, podOf("web", "a", labels))
+		for i := range 2000 {
+			kept(strip, podOf(fmt.Sprint("former-", i), "a", labels))
+		}
+		Expect(same(kept(strip, podOf("web", "b", map[string]string{"app": "web"})), first)).To(BeFalse(), "the first one is forgotten")
+	})
 })
 
 var _ = Describe("The cache of workloads", func() {

@@ -142,7 +142,7 @@ func (c *cluster) deploy(name string, replicas int32, change ...func(*appsv1.Dep
 	for _, f := range change {
 		f(d)
 	}
-	world.Create(c.user.AppsV1().Deployments(ns), d)
+	world.Create(c.user.AppsV1().Deployments(d.Namespace), d)
 }
 
 // balance makes a Balancer over Deployments named by targets.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -167,6 +168,61 @@ var _ = Describe("The controller", func() {
 		Entry(nil, "machines"),
 		Entry(nil, "nodes"),
 	)
+
+	It("requests as many machines as an amount needs by the MachineClass, until a Node is ready", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			core, _ := world.Clients(c.ConfigFor("user"))
+			classes, offers := c.ours.MachineV1alpha1().MachineClasses(Namespace), func(cpu string) func(*mcm.MachineClass) {
+				return func(class *mcm.MachineClass) {
+					class.NodeTemplate = &mcm.NodeTemplate{Capacity: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}
+				}
+			}
+			world.Create(classes, fixture.MachineClass(fixture.Class, offers("16")))
+			set := world.CreatePool(c.ours.MachineV1alpha1(), world.MachineDeployment("a", 1), "a-1")
+			m := world.NewMachine("a", "serves", set, false)
+			m.Labels[mcm.NodeLabelKey] = "node"
+			world.Create(c.ours.MachineV1alpha1().Machines(Namespace), m)
+			world.CreateWithStatus(core.CoreV1().Nodes(), fixture.Node("node", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }))
+			c.create(Wish("shop", Names("a"), Amount("cpu=16")))
+			c.Start("reserves", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a: shop=1"))
+			world.Change(classes, fixture.Class, offers("8"))
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a: shop=2"))
+			_, err := core.CoreV1().Nodes().Patch(context.Background(), "node", types.MergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`), metav1.PatchOptions{}, "status")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a: shop=4"))
+		})
+	})
+
+	It("tells what a Reserve desires, and each new reason once", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 3)
+			c.fail("a", true)
+			c.create(Wish("shop", Replicas(2)))
+			events := record.NewFakeRecorder(100)
+			c.Start("reserves", recording(events))
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			c.fail("a", false)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			close(events.Events)
+			var all []string
+			for e := range events.Events {
+				all = append(all, e)
+			}
+			Expect(all).To(HaveExactElements(
+				HavePrefix("Normal DesiredReplicasChanged Desired machines changed from 0 to 2"),
+				HavePrefix("Warning CannotBeMade 0 of 2 machines"),
+				HavePrefix("Normal Complete 2 of 2 machines"),
+			))
+		})
+	})
 
 	It("requests as many machines as have the devices, by what drivers publish", func() {
 		storm.Bubble(suite, func() {

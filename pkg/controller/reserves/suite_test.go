@@ -53,12 +53,21 @@ var served = slices.Concat(sim.Core, sim.Machine, sim.Devices, []sim.Resource{{
 
 // controller is the program under test, as the process runs it.
 func controller(ctx context.Context, config *rest.Config) error {
+	return recording(&record.FakeRecorder{})(ctx, config)
+}
+
+// recording is the same with a recorder of events.
+func recording(recorder record.EventRecorder) storm.Program {
+	return func(ctx context.Context, config *rest.Config) error { return run(ctx, config, recorder) }
+}
+
+func run(ctx context.Context, config *rest.Config, recorder record.EventRecorder) error {
 	core, ours := world.Clients(config)
 	cluster, machines, nodes := world.ControlCluster(ours), stores.New(ours, Namespace), target.New(core, nil)
 	objects := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace(Namespace))
 	c, err := New(Clients{Reserves: ours.AutoscalingV1alpha1(), Machines: ours.MachineV1alpha1()},
 		Informers{Reserves: objects.Autoscaling().V1alpha1().Reserves(), Machines: machines, Target: nodes},
-		&record.FakeRecorder{}, Options{Cluster: cluster})
+		recorder, Options{Cluster: cluster})
 	if err != nil {
 		return err
 	}
