@@ -225,7 +225,7 @@ var _ = Describe("A panic while a machine is written", func() {
 			time.Sleep(time.Minute)
 			a.patch(`{"spec":{"replicas":2}}`)
 			time.Sleep(6 * time.Minute)
-			Expect(a.heard()).To(ContainElement("Warning UnableToManage Controller panicked: a broken clock. Retrying in 5m; please report this bug"))
+			Expect(a.heard()).To(ContainElement("Warning UnableToManage Controller panicked: a broken clock. Retrying in 1m; please report this bug"))
 			m := a.stored("b")
 			Expect(m.Annotations).NotTo(HaveKey(api.ReserveAnnotation), "it serves")
 		})

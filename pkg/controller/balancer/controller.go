@@ -210,7 +210,7 @@ func (c *Controller) balancerCopy(key string) (*v1alpha1.Balancer, bool) {
 
 func (c *Controller) panicked(key string, value any) {
 	if b, ok := c.balancerCopy(key); ok {
-		c.recorder.Eventf(b, corev1.EventTypeWarning, "UnableToBalance", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
+		c.recorder.Eventf(b, corev1.EventTypeWarning, "UnableToBalance", "Controller panicked: %v. Retrying in 1m; please report this bug", value)
 	}
 }
 

@@ -173,7 +173,7 @@ func (c *Controller) objectCopy(key string) (*v1alpha1.FederatedHorizontalPodAut
 
 func (c *Controller) panicked(key string, value any) {
 	if o, ok := c.objectCopy(key); ok {
-		c.recorder.Eventf(o, corev1.EventTypeWarning, "UnableToFederate", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
+		c.recorder.Eventf(o, corev1.EventTypeWarning, "UnableToFederate", "Controller panicked: %v. Retrying in 1m; please report this bug", value)
 	}
 }
 

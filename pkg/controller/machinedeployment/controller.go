@@ -286,10 +286,10 @@ func (c *Controller) ObserveUpdate(ctx context.Context, d *machine.MachineDeploy
 func (c *Controller) panicked(text string, value any) {
 	k := parseKey(text)
 	if d := c.deploymentOf(k); d != nil {
-		c.recorder.Eventf(referenceTo(deploymentKind, d), corev1.EventTypeWarning, "UnableToManage", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
+		c.recorder.Eventf(referenceTo(deploymentKind, d), corev1.EventTypeWarning, "UnableToManage", "Controller panicked: %v. Retrying in 1m; please report this bug", value)
 		return
 	}
 	for _, set := range c.setsOf(k) {
-		c.recorder.Eventf(referenceTo(setKind, set), corev1.EventTypeWarning, "UnableToManage", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
+		c.recorder.Eventf(referenceTo(setKind, set), corev1.EventTypeWarning, "UnableToManage", "Controller panicked: %v. Retrying in 1m; please report this bug", value)
 	}
 }

@@ -191,6 +191,6 @@ func (c *Controller) sync(ctx context.Context, namespace string) (time.Duration,
 
 func (c *Controller) panicked(namespace string, value any) {
 	for _, r := range c.reservesIn(namespace) {
-		c.recorder.Eventf(r, corev1.EventTypeWarning, "UnableToSpread", "Controller panicked: %v. Retrying in 5m; please report this bug", value)
+		c.recorder.Eventf(r, corev1.EventTypeWarning, "UnableToSpread", "Controller panicked: %v. Retrying in 1m; please report this bug", value)
 	}
 }

@@ -38,7 +38,7 @@ const (
 	// gathering is the longest delay in which events are gathered, and not something to do later.
 	gathering = time.Second
 	// parked is how long a key is not synced after its sync panicked.
-	parked = 5 * time.Minute
+	parked = time.Minute
 )
 
 // Sync reconciles the object of a key. It returns when to sync again without an event; 0 means
