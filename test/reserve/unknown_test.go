@@ -205,6 +205,33 @@ var _ = Describe("A machine that enters the reserve", func() {
 		})
 	})
 
+	It("waits for the one that serves in its place also if that one was released before (I2)", func() {
+		onItsOwn(2, 1, machinetaint.Settings{}, func(a *alone) {
+			a.leaves("on-b")
+			a.wrote(0)
+			a.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == controllerUser && r.Resource == "nodes" && r.Name == "c" {
+					before = 30 * time.Second
+				}
+				return before, 0
+			})
+			a.OnWrite(func(w sim.Write) error {
+				if w.Resource == "machines" && w.Verb == "create" {
+					return apierrors.NewForbidden(mcmapi.Resource("machines"), w.Name, errors.New("no quota"))
+				}
+				return nil
+			})
+			a.patch(`{"spec":{"replicas":3}}`)
+			time.Sleep(time.Second)
+			a.reports("b", `{"currentStatus":{"phase":"Pending"}}`)
+			a.patch(`{"spec":{"replicas":2}}`)
+			time.Sleep(20 * time.Second)
+			Expect([]bool{a.isMarked("b"), a.isMarked("c")}).To(Equal([]bool{false, true}))
+			time.Sleep(time.Minute)
+			Expect([]bool{a.isMarked("b"), a.isMarked("c")}).To(Equal([]bool{true, false}))
+		})
+	})
+
 	It("gets NoExecute on its Node only once it has its mark, for pods may come until then", func() {
 		both := machinetaint.Settings{Effects: []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute}}
 		onItsOwn(2, 1, both, func(a *alone) {

@@ -68,7 +68,7 @@ func (c *Controller) apply(ctx context.Context, v plan.View, p plan.Plan) (elsew
 		func() error { return a.changeNodes(ctx, urgent) },
 		func() error { return a.hold(ctx, held) },
 		func() error {
-			if err := a.free(ctx, leaving); err != nil {
+			if err := a.free(ctx, leaving); err != nil || a.elsewhere.Load() {
 				return err
 			}
 			return a.closeAndMark(ctx, entering)
