@@ -51,11 +51,6 @@ type Plan struct {
 	Again time.Duration
 }
 
-// Steady reports whether a plan writes nothing but status.
-func (p Plan) Steady() bool {
-	return p.Idle || len(p.Machines)+len(p.Nodes) == 0 && p.Deployment.IsEmpty()
-}
-
 // DeploymentChange is one write of a MachineDeployment.
 type DeploymentChange struct {
 	// Replicas is added to spec.replicas: for reserve machines that a client named, or because it
@@ -74,11 +69,6 @@ type DeploymentChange struct {
 	Removed bool
 	// Witness is the new spec.reserveWitness, nil to leave it.
 	Witness *bool
-}
-
-// IsEmpty reports whether nothing of the MachineDeployment changes.
-func (c DeploymentChange) IsEmpty() bool {
-	return c.Replicas == 0 && c.Field == nil && c.Witness == nil && c.Managed == nil && len(c.Annotations) == 0
 }
 
 // MachineChange is one write of a Machine.

@@ -278,7 +278,6 @@ var _ = DescribeTable("A MachineDeployment",
 		Expect(p.Idle).To(Equal(idle))
 		if idle {
 			Expect(p).To(Equal(machinetaint.Plan{Idle: true}))
-			Expect(p.Steady()).To(BeTrue())
 		}
 	},
 	Entry("without a reserve is left alone", true),
@@ -334,22 +333,6 @@ var _ = Describe("A plan that finds only leftovers", func() {
 	})
 })
 
-var _ = DescribeTable("A plan is steady",
-	func(p machinetaint.Plan, steady bool) { Expect(p.Steady()).To(Equal(steady)) },
-	Entry("if it writes nothing", machinetaint.Plan{}, true),
-	Entry("if it is idle", machinetaint.Plan{Idle: true, Machines: make([]machinetaint.MachineChange, 1)}, true),
-	Entry("not if it writes a Machine", machinetaint.Plan{Machines: make([]machinetaint.MachineChange, 1)}, false),
-	Entry("not if it writes a Node", machinetaint.Plan{Nodes: make([]machinetaint.NodeChange, 1)}, false),
-	Entry("not if it writes a Machine and a Node", machinetaint.Plan{Machines: make([]machinetaint.MachineChange, 1), Nodes: make([]machinetaint.NodeChange, 1)}, false),
-	Entry("not if it raises replicas", machinetaint.Plan{Deployment: machinetaint.DeploymentChange{Replicas: 1}}, false),
-	Entry("not if it lowers replicas", machinetaint.Plan{Deployment: machinetaint.DeploymentChange{Replicas: -1}}, false),
-	Entry("not if it writes the field", machinetaint.Plan{Deployment: machinetaint.DeploymentChange{Field: ptr.To[int32](0)}}, false),
-	Entry("not if it writes the witness of the field", machinetaint.Plan{Deployment: machinetaint.DeploymentChange{Witness: ptr.To(true)}}, false),
-	Entry("not if it gives the field back", machinetaint.Plan{Deployment: machinetaint.DeploymentChange{Managed: []metav1.ManagedFieldsEntry{}}}, false),
-	Entry("not if it writes an annotation", machinetaint.Plan{Deployment: machinetaint.DeploymentChange{Annotations: map[string]string{"a": ""}}}, false),
-	Entry("if it has no annotation to write", machinetaint.Plan{Deployment: machinetaint.DeploymentChange{Annotations: map[string]string{}}}, true),
-)
-
 // objects are copies of all objects of a view.
 type objects struct {
 	deployment *api.MachineDeployment
@@ -368,7 +351,7 @@ func objectsOf(v machinetaint.View) objects {
 var _ = DescribeTable("A plan changes no object of its view, and is the same for the same view,", func(v machinetaint.View) {
 	before := objectsOf(v)
 	p := machinetaint.New(v)
-	Expect(p.Steady()).To(BeFalse())
+	Expect(isAtRest(p)).To(BeFalse())
 	for _, c := range p.Machines {
 		v.Changed(c)
 	}
