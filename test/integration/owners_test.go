@@ -13,6 +13,7 @@ import (
 	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -85,7 +86,7 @@ func (o owned) look(ctx context.Context) *machine.MachineDeployment {
 		d := o.get(ctx)
 		change := machinetaint.New(machinetaint.View{Now: time.Now(), Deployment: d}).Deployment
 		delete(change.Annotations, machine.AppliedExcessAnnotation) // which depends on machines
-		if change.IsEmpty() {
+		if equality.Semantic.DeepEqual(change, machinetaint.DeploymentChange{}) {
 			return d
 		}
 		o.patch(ctx, types.MergePatchType, machinetaint.FieldManager, patchOf(change))
