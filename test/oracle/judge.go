@@ -43,7 +43,7 @@ func slower(stock, other Ending) (acts []string) {
 }
 
 // attempts is how often stock is played at most where its end depends on chance.
-const attempts = 12
+const attempts = 60
 
 // Judge plays a story with stock and with another implementation, and compares them. If chance decides
 // in stock, the other must end like one of some plays of stock.
