@@ -143,6 +143,17 @@ var _ = Describe("An informer without the right to list", func() {
 		})
 	})
 
+	It("still lacks the right while the API server fails otherwise (law 2)", func() {
+		play(func(ctx context.Context) {
+			s, down := newServer(forbidden), apierrors.NewInternalError(errors.New("down"))
+			time.AfterFunc(time.Hour, func() { s.answerWith(down) })
+			_, err := access.Await(ctx, s.rights, rule, func() (bool, error) { return true, s.answer() })
+			Expect(err).To(MatchError(down))
+			Expect(s.rights.Lacks(rule)).To(BeTrue())
+			Expect(s.changes.Load()).To(BeEquivalentTo(1))
+		})
+	})
+
 	It("is not taken for one that never may after a single refusal (law 1)", func() {
 		play(func(ctx context.Context) {
 			s := newServer(forbidden)

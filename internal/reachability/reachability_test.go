@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -190,6 +191,28 @@ var _ = Describe("A cluster", func() {
 			Expect(calls.Load()).To(BeEquivalentTo(1))
 		})
 	})
+
+	It("calls no subscriber once it is told to end (law 4)", func() {
+		w := &wire{version: "7"}
+		var after *atomic.Int32
+		run(w, func(c *reachability.Cluster, calls *atomic.Int32) {
+			w.set(func() { w.hangs = true })
+			pass(35 * time.Second)
+			Expect(c.Silent()).To(BeTrue(), "a silence that the probe in flight would report")
+			after = calls
+		})
+		Expect(after.Load()).To(BeZero())
+	})
+
+	DescribeTable("answers also if the kind that is asked for is not served", func(ctx SpecContext, err error, answers bool) {
+		probe := reachability.ListingOptional(func(context.Context, metav1.ListOptions) (*corev1.NodeList, error) { return &corev1.NodeList{}, err })
+		_, failed := probe(ctx)
+		Expect(failed == nil).To(Equal(answers))
+	},
+		Entry("as it is", nil, true),
+		Entry("as it is not", apierrors.NewNotFound(corev1.Resource("nodes"), ""), true),
+		Entry("but not by a refusal", apierrors.NewForbidden(corev1.Resource("nodes"), "", nil), false),
+	)
 
 	DescribeTable("begins as after a silence where no process may have seen one", func(ago time.Duration, back bool) {
 		storm.Bubble(suite, func() {

@@ -11,6 +11,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	stock "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -87,7 +88,7 @@ func TestAControllerIsFoundByItsUIDAndNotByItsNameAlone(t *testing.T) {
 }
 
 func TestInformersBeginWithThePresentState(t *testing.T) {
-	server := sim.New(sim.Options{})
+	server := sim.New(sim.Options{ManagedFields: true})
 	defer server.Close()
 	config := server.ConfigFor("user")
 	client, theirs := versioned.NewForConfigOrDie(config), stock.NewForConfigOrDie(config).MachineV1alpha1()
@@ -110,6 +111,12 @@ func TestInformersBeginWithThePresentState(t *testing.T) {
 	for i, informer := range all {
 		if !cache.WaitFor(ctx, "", informer.HasSyncedChecker()) || len(informer.GetStore().List()) != 1 {
 			t.Errorf("informer %d shows %d objects", i, len(informer.GetStore().List()))
+		}
+		for _, item := range informer.GetStore().List() {
+			object, err := meta.Accessor(item)
+			if _, read := item.(*v1alpha1.MachineDeployment); err != nil || read != (len(object.GetManagedFields()) > 0) {
+				t.Errorf("informer %d keeps managed fields %v", i, object.GetManagedFields())
+			}
 		}
 	}
 }

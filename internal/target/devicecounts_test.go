@@ -210,6 +210,18 @@ var _ = Describe("Counts of devices", func() {
 		})
 	})
 
+	It("say that the right to DeviceClasses is missing", func() {
+		playDevices(func(c *equipped) {
+			c.PrependReactor("list", "deviceclasses", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewForbidden(resourceapi.Resource("deviceclasses"), "", errors.New("no rule"))
+			})
+			c.count("a", "gpu")
+			time.Sleep(9 * time.Second)
+			_, unknown := c.count("a", "gpu")
+			Expect(unknown).To(ContainSubstring("resources: [deviceclasses], verbs: [list, watch]"))
+		})
+	})
+
 	It("let decisions wait for some seconds only", func() {
 		playDevices(func(c *equipped) {
 			c.PrependReactor("list", "deviceclasses", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -14,7 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,6 +28,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/kueue"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/similar"
@@ -71,6 +74,7 @@ var podReaders = map[string]func(*corev1.Pod) any{
 		return nil
 	},
 	"workload": func(p *corev1.Pod) any { return pool.IsWorkload(p) },
+	"request":  func(p *corev1.Pod) any { return v1alpha1.RequestOf(p) },
 	"eviction": func(p *corev1.Pod) any {
 		if p.Spec.NodeName == "" {
 			return nil
@@ -116,6 +120,9 @@ func drawPod(t *rapid.T) *corev1.Pod {
 			if value := pick(key, "none", "true", "false", pool.OnCompletion, "falsehood", ""); value != "none" {
 				p.Annotations[key] = value
 			}
+		}
+		if key := pick("request", "", provisioningv1.ConsumeAnnotation, provisioningv1.OldConsumeAnnotation); key != "" {
+			p.Annotations[key] = "r"
 		}
 		if kind := pick("owner", "", "ReplicaSet", "DaemonSet", "Node"); kind != "" {
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: "o", UID: types.UID("o"), Controller: ptr.To(rapid.Bool().Draw(t, "controls"))}}
@@ -258,6 +265,30 @@ var _ = Describe("What is kept", func() {
 		want.Status = corev1.NodeStatus{Capacity: want.Status.Capacity, Allocatable: want.Status.Allocatable, Conditions: want.Status.Conditions}
 		Expect(strip(GinkgoT(), whole)).To(Equal(want))
 	})
+
+	DescribeTable("of metadata is what an object is, and its version, by which handlers notice changes", func(of func(metav1.ObjectMeta) runtime.Object) {
+		now := metav1.NewTime(time.Unix(1e9, 0))
+		want := metav1.ObjectMeta{
+			Namespace: "default", Name: "o", UID: "u", ResourceVersion: "7", Generation: 3, CreationTimestamp: now, DeletionTimestamp: &now,
+		}
+		whole := *want.DeepCopy()
+		whole.Finalizers, whole.ManagedFields = []string{huge}, []metav1.ManagedFieldsEntry{{Manager: huge}}
+		kept, err := meta.Accessor(strip(GinkgoT(), of(whole)))
+		Expect(err).NotTo(HaveOccurred())
+		kept.SetLabels(nil) // a PersistentVolume has some
+		Expect(kept).To(HaveField("ObjectMeta", want))
+	},
+		Entry("of a budget", func(m metav1.ObjectMeta) runtime.Object { return &policyv1.PodDisruptionBudget{ObjectMeta: m} }),
+		Entry("of a DaemonSet", func(m metav1.ObjectMeta) runtime.Object { return &appsv1.DaemonSet{ObjectMeta: m} }),
+		Entry("of a ReplicaSet", func(m metav1.ObjectMeta) runtime.Object { return &appsv1.ReplicaSet{ObjectMeta: m} }),
+		Entry("of a Job", func(m metav1.ObjectMeta) runtime.Object { return &batchv1.Job{ObjectMeta: m} }),
+		Entry("of a PodTemplate", func(m metav1.ObjectMeta) runtime.Object { return &corev1.PodTemplate{ObjectMeta: m} }),
+		Entry("of a PodGroup", func(m metav1.ObjectMeta) runtime.Object { return &schedulingv1alpha2.PodGroup{ObjectMeta: m} }),
+		Entry("of a claim", func(m metav1.ObjectMeta) runtime.Object { return &corev1.PersistentVolumeClaim{ObjectMeta: m} }),
+		Entry("of a volume", func(m metav1.ObjectMeta) runtime.Object { return &corev1.PersistentVolume{ObjectMeta: m} }),
+		Entry("of a StorageClass", func(m metav1.ObjectMeta) runtime.Object { return &storagev1.StorageClass{ObjectMeta: m} }),
+		Entry("of a driver", func(m metav1.ObjectMeta) runtime.Object { return &storagev1.CSIDriver{ObjectMeta: m} }),
+	)
 
 	It("of a budget decides which pods may be evicted; if its selector is too large, it allows no eviction", func() {
 		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "b", Annotations: map[string]string{"a": huge}}}

@@ -3,20 +3,29 @@
 package target_test
 
 import (
+	"context"
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/fit"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
 )
 
 var suite *testing.T
@@ -54,6 +63,32 @@ var _ = Describe("Lookups", func() {
 		Expect(l.Class("late")).NotTo(BeNil())
 		Expect(l.Class("early")).To(BeNil())
 	})
+
+	It("find no class once the right to read drivers is withdrawn", func() {
+		storm.Bubble(suite, func() {
+			core := fake.NewClientset(&storagev1.StorageClass{ObjectMeta: named("late")}, &storagev1.CSIDriver{ObjectMeta: named("csi.example")})
+			var withdrawn atomic.Bool
+			core.PrependWatchReactor("csidrivers", func(clienttesting.Action) (bool, watch.Interface, error) {
+				if withdrawn.Load() {
+					return true, nil, apierrors.NewForbidden(storagev1.Resource("csidrivers"), "", errors.New("no rule"))
+				}
+				w := watch.NewFake()
+				time.AfterFunc(time.Minute, w.Stop) // as the process ends each watch
+				return true, w, nil
+			})
+			i := target.New(core, nil)
+			s := i.Storage()
+			ctx, stop := context.WithCancel(context.Background())
+			defer i.Shutdown()
+			defer stop()
+			i.Start(ctx)
+			synctest.Wait()
+			Expect(s.Lookups().Class("late")).NotTo(BeNil())
+			withdrawn.Store(true)
+			time.Sleep(2 * time.Minute)
+			Expect(s.Lookups().Class("late")).To(BeNil())
+		})
+	})
 })
 
 // large is data that any user may write to an object and that no controller reads.
@@ -78,7 +113,8 @@ func lookups(c *corev1.PersistentVolumeClaim, strip func(any) any) *fit.Lookups 
 	pv.Labels[corev1.LabelTopologyZone] = "a"
 	pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpExists}}}}}}
-	class := &storagev1.StorageClass{ObjectMeta: large("late"), Provisioner: "csi", VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer), Parameters: map[string]string{"a": "b"}}
+	class := &storagev1.StorageClass{ObjectMeta: large("late"), Provisioner: "csi", VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer), AllowedTopologies: []corev1.TopologySelectorTerm{{
+		MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: []string{"a"}}}}}, Parameters: map[string]string{"a": "b"}}
 	driver := &storagev1.CSIDriver{ObjectMeta: large("csi"), Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(c.Namespace == "capacity")}}
 	return &fit.Lookups{
 		Claim:  func(string, string) *corev1.PersistentVolumeClaim { return strip(c).(*corev1.PersistentVolumeClaim) },
