@@ -74,6 +74,16 @@ var _ = Describe("Elect", func() {
 		Expect(<-second).To(Succeed())
 	}))
 
+	It("counts the changes of the leader", bubble(func() {
+		client := fake.NewClientset()
+		for _, identity := range []string{"a", "b", "c"} {
+			Expect(Elect(context.Background(), client, lease(identity), func(context.Context) error { return nil })).To(Succeed())
+		}
+		found, err := client.CoordinationV1().Leases("garden").Get(context.Background(), "machine-controller", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found.Spec.LeaseTransitions).To(HaveValue(BeEquivalentTo(2)))
+	}))
+
 	It("says first when another process last had the lease", bubble(func() {
 		client := fake.NewClientset()
 		var renewed []time.Time

@@ -125,6 +125,17 @@ var _ = Describe("Gate", func() {
 		})
 	})
 
+	It("repeats a watch that begins with all objects until its caller stops, while the API server has too many requests", bubble(func() {
+		s := &server{let: make(chan struct{}), failing: http.StatusTooManyRequests}
+		close(s.let)
+		watching, stop := context.WithCancel(ctx)
+		begun := time.Now()
+		time.AfterFunc(5*time.Minute, stop)
+		_, err := behind(new(Gate), s).CoreV1().Nodes().Watch(watching, metav1.ListOptions{SendInitialEvents: ptr.To(true)})
+		Expect(err).To(MatchError(context.Canceled))
+		Expect(time.Since(begun)).To(Equal(5 * time.Minute))
+	}))
+
 	DescribeTable("has client-go repeat no write by itself that may have had an effect",
 		func(request func(kubernetes.Interface) error, status int, repeats bool) {
 			synctest.Test(suite, func(*testing.T) {

@@ -20,6 +20,7 @@ import (
 	ours "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 func TestDrain(t *testing.T) {
@@ -37,7 +38,7 @@ type cluster struct {
 
 func newCluster() cluster {
 	GinkgoHelper()
-	server := sim.New(sim.Options{Seed: 1, Resources: slices.Concat(sim.Core, sim.Machine)})
+	server := sim.New(sim.Options{Seed: 1, ManagedFields: true, Resources: slices.Concat(sim.Core, sim.Machine)})
 	DeferCleanup(server.Close)
 	config := server.ConfigFor("user")
 	d, err := drain.New(config, fixture.Namespace, "test")
@@ -115,6 +116,25 @@ var _ = Describe("Draining", func() {
 		for _, name := range []string{"a", "b"} {
 			Expect(c.annotations(ctx, name)).NotTo(HaveKey(api.DrainReserveAnnotation))
 			Expect(c.annotations(ctx, name)).To(HaveKeyWithValue(api.BoundsAnnotation, "0:9:2"), "what is wished for stays")
+		}
+	})
+
+	It("is requested in all namespaces, also of equal names, and under the name of who does it", func(ctx context.Context) {
+		c := newCluster()
+		everywhere, err := drain.New(c.ConfigFor("user"), metav1.NamespaceAll, "test")
+		Expect(err).NotTo(HaveOccurred())
+		namespaces := []string{"a", "b"}
+		for _, namespace := range namespaces {
+			world.Create(c.ours.MachineV1alpha1().MachineDeployments(namespace), &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool"}})
+		}
+		p, err := everywhere.Progress(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(everywhere.Annotate(ctx, p, true)).To(Succeed())
+		for _, namespace := range namespaces {
+			d, err := c.ours.MachineV1alpha1().MachineDeployments(namespace).Get(ctx, "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(d.Annotations).To(HaveKey(api.DrainReserveAnnotation))
+			Expect(d.ManagedFields).To(ContainElement(HaveField("Manager", "test")))
 		}
 	})
 

@@ -73,6 +73,32 @@ var _ = DescribeTable("A reserve is counted by a flag",
 	Entry(nil, AccountingAuto, false, map[string]string{pool.WorkerPoolLabel: "p"}, v1alpha1.AccountingAdditive),
 )
 
+var _ = DescribeTable("Pods that prevent a drain need not", func(want pool.EvictionRule, arguments ...string) {
+	e, flags := &Eviction{}, pflag.NewFlagSet("test", pflag.ContinueOnError)
+	e.AddFlags(flags)
+	Expect(flags.Parse(arguments)).To(Succeed())
+	Expect(e.Rule()).To(Equal(want))
+},
+	Entry("but do by default", pool.EvictionRule{}),
+	Entry("if they are the system's", pool.EvictionRule{SystemPods: true}, "--skip-nodes-with-system-pods=false"),
+	Entry("if they have local storage", pool.EvictionRule{LocalStorage: true}, "--skip-nodes-with-local-storage=false"),
+)
+
+var _ = DescribeTable("How many Nodes may be not ready", func(valid bool, arguments ...string) {
+	u, flags := &Unready{}, pflag.NewFlagSet("test", pflag.ContinueOnError)
+	u.AddFlags(flags)
+	Expect(flags.Parse(arguments)).To(Succeed())
+	Expect(u.Validate() == nil).To(Equal(valid))
+},
+	Entry("is valid by default", true),
+	Entry("may be none", true, "--max-total-unready-percentage=0", "--ok-total-unready-count=0"),
+	Entry("may be all", true, "--max-total-unready-percentage=100"),
+	Entry("is a number", false, "--max-total-unready-percentage=NaN"),
+	Entry("is not more than all", false, "--max-total-unready-percentage=100.5"),
+	Entry("is not a negative percentage", false, "--max-total-unready-percentage=-1"),
+	Entry("is not a negative count", false, "--ok-total-unready-count=-1"),
+)
+
 var _ = Describe("Published settings", func() {
 	// set has all flags that are published, most of them as words.
 	set := func(arguments ...string) *pflag.FlagSet {
