@@ -36,7 +36,7 @@ func (s *Similar) AddFlags(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.AllocatableRatio, "max-allocatable-difference-ratio", o.AllocatableRatio, "Largest difference in each allocatable resource, as a fraction of the larger amount.")
 	flags.Float64Var(&o.FreeRatio, "max-free-difference-ratio", o.FreeRatio, "Largest difference in what DaemonSets leave of each allocatable resource, as a fraction of the larger amount.")
 	flags.StringSliceVar(&o.IgnoredLabels, "balancing-ignore-label", nil, "Label that similar MachineDeployments may differ in, in addition to zone and hostname labels. Repeatable.")
-	flags.StringSliceVar(&o.BalancingLabels, "balancing-label", nil, "If set, MachineDeployments are similar if they have the same values of all these labels; nothing else is compared. Repeatable.")
+	flags.StringSliceVar(&o.BalancingLabels, "balancing-label", nil, "If set, MachineDeployments are similar if they have the same values of all these labels, and the same taints; nothing else is compared. Repeatable.")
 	flags.StringSliceVar(&o.PoolLabels, "similar-pool-label", nil,
 		"Node label that makes MachineDeployments with the same value and the same taints similar, whatever else differs. Repeatable.")
 	flags.StringVar(&s.cloud, "similar-cloud", "",

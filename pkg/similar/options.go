@@ -24,8 +24,9 @@ type Options struct {
 	// IgnoredLabels may differ or be absent, in addition to zone and hostname labels:
 	// --balancing-ignore-label, repeatable.
 	IgnoredLabels []string
-	// BalancingLabels, if set, decide alone: templates are similar if they have all of them, with the
-	// same values. Nothing else is compared: --balancing-label, repeatable; not with IgnoredLabels.
+	// BalancingLabels, if set, decide alone with the taints: templates are similar if they have all of
+	// them, with the same values, and the same taints. Nothing else is compared: --balancing-label,
+	// repeatable; not with IgnoredLabels.
 	BalancingLabels []string
 	// PoolLabels make templates with the same taints similar that have the same value of any of these
 	// labels, if it is not empty, whatever else differs. cluster-autoscaler does so on Azure; see
