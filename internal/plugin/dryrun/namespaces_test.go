@@ -227,6 +227,22 @@ var _ = DescribeTable("A forecast of all namespaces is that of each, whatever ha
 	Entry("one that is drained", pooled(3, 2, 3), pooled(3, 2, 3, func(d *api.MachineDeployment) { d.Annotations[api.DrainReserveAnnotation] = "true" })),
 )
 
+var _ = It("A forecast of a hibernated Shoot has no reserve", func() {
+	o := gardened(4)()
+	for _, d := range o.Deployments {
+		d.Spec.Template.Spec.NodeTemplateSpec.Annotations = map[string]string{api.PoolExcessAnnotation: "1"}
+		d.Labels = map[string]string{"pool": "p"}
+	}
+	f, text := told(*o, "")
+	Expect(f.End.Pools[0].New.Reserve).To(Equal(1), text)
+	o.Clusters = []*unstructured.Unstructured{{Object: map[string]any{
+		"metadata": map[string]any{"name": fixture.Namespace},
+		"spec":     map[string]any{"shoot": map[string]any{"spec": map[string]any{"hibernation": map[string]any{"enabled": true}}}},
+	}}}
+	f, text = told(*o, "")
+	Expect(f.End.Pools[0].New.Reserve).To(BeZero(), text)
+})
+
 var _ = It("New MachineDeployments of the same name in two namespaces have machines of their own", func() {
 	whole := func(namespace string, replicas int) string {
 		return fmt.Sprintf(`apiVersion: machine.sapcloud.io/v1alpha1

@@ -160,6 +160,36 @@ var _ = Describe("Reading a cluster", func() {
 		Expect(trace).To(HaveExactElements(created(time.Hour, 30*time.Minute), created(time.Minute, time.Minute)))
 	})
 
+	It("keeps all that pods request, and when containers were killed last", func() {
+		request := func(cpu string) corev1.ResourceRequirements {
+			return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+		}
+		killed := event("Killing", "web-1-y", "", 0)
+		killed.EventTime, killed.LastTimestamp = metav1.MicroTime{}, metav1.NewTime(noon.Add(-5*time.Minute))
+		killed.CreationTimestamp = metav1.NewTime(noon.Add(-10 * time.Minute))
+		whole := history.Objects{
+			Pods: []*corev1.Pod{
+				aged("web-1-x", 4*time.Hour),
+				aged("as-a-whole", 3*time.Hour, func(p *corev1.Pod) { p.Spec.Resources = ptr.To(request("3")) }),
+				aged("overhead", 2*time.Hour, func(p *corev1.Pod) { p.Spec.Overhead = request("4").Requests }),
+				aged("sidecar", time.Hour, func(p *corev1.Pod) {
+					p.Spec.InitContainers = []corev1.Container{{Name: "beside", Resources: request("5"), RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
+				}),
+			},
+			Events: []*corev1.Event{bound("web-1-y", "n", 20*time.Minute), killed},
+		}
+		client := fake.NewClientset(whole.Events[0], whole.Events[1])
+		for _, p := range whole.Pods {
+			Expect(client.Tracker().Add(p)).To(Succeed())
+		}
+		o, _, err := history.Read(GinkgoT().Context(), client)
+		Expect(err).NotTo(HaveOccurred())
+		o.Now, whole.Now = noon, noon
+		trace, _ := history.Cluster(o)
+		wanted, _ := history.Cluster(whole)
+		Expect(trace).To(And(HaveLen(5), Equal(wanted)))
+	})
+
 	It("keeps when an init container failed", func() {
 		o, _, err := history.Read(GinkgoT().Context(), fake.NewClientset(aged("a", time.Hour, neverStarted(10*time.Minute))))
 		Expect(err).NotTo(HaveOccurred())

@@ -34,6 +34,17 @@ func get(ctx context.Context, from http.Handler, path string) *httptest.Response
 	return recorder
 }
 
+// slow is a browser that is sent a page until a deadline.
+type slow struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+}
+
+func (s *slow) SetWriteDeadline(at time.Time) error {
+	s.deadline = at
+	return nil
+}
+
 // three is an answer: three machines are enough.
 func three(note string) size.Answer {
 	enough := sizing.Point{Policy: sizing.Fixed(3), Outcome: sizing.Outcome{ReserveHours: 30, Pods: 7}, Wait: 1}
@@ -68,6 +79,8 @@ var _ = Describe("The page of a size", func() {
 		Expect(found).To(Equal(1))
 		get(ctx, s, "/size/garden/other/week.svg")
 		Expect(found).To(Equal(2), "of another one nothing was known")
+		get(ctx, s, "/size/elsewhere/other/week.svg")
+		Expect(found).To(Equal(3), "nor of one of that name in another namespace")
 	})
 
 	It("explains why there is no answer, and reports that a MachineDeployment does not exist", func(ctx context.Context) {
@@ -83,6 +96,16 @@ var _ = Describe("The page of a size", func() {
 		Expect(get(ctx, s, "/size/garden/pool/week.svg").Code).To(Equal(http.StatusNotFound))
 		Expect(get(ctx, sizer(nil), "/size/garden/pool").Code).To(Equal(http.StatusNotFound))
 	})
+
+	It("is sent however long it took to find it", bubble(func() {
+		s := sizer(func(_ context.Context, _, name string) (size.Answer, error) {
+			time.Sleep(time.Hour)
+			return three(name), nil
+		})
+		browser := &slow{ResponseRecorder: httptest.NewRecorder()}
+		s.ServeHTTP(browser, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/size/garden/pool", nil))
+		Expect(browser.deadline).To(Equal(time.Now().Add(writeTimeout)))
+	}))
 
 	It("is found one at a time, and no longer than a browser waits (law 9)", bubble(func() {
 		running, most := 0, 0

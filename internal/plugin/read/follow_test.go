@@ -5,6 +5,8 @@ package read_test
 import (
 	"fmt"
 	"net/http"
+	"regexp"
+	"strings"
 	"testing/synctest"
 	"time"
 
@@ -13,6 +15,9 @@ import (
 
 	. "github.com/evenkeel/evenkeel/internal/plugin/read"
 )
+
+// since matches the beginning of a loss.
+var since = regexp.MustCompile(`since \S+ UTC`)
 
 var _ = Describe("Following", func() {
 	It("shows changes, and signals that there are some", func() {
@@ -88,6 +93,9 @@ var _ = Describe("Following", func() {
 			Expect(f.Objects().Missing).To(ConsistOf(HavePrefix("capacitybuffers: not up to date since 00:0"), HavePrefix("nodes: not up to date since 00:0"), HavePrefix("pods: not up to date since 00:0"), HavePrefix("provisioningrequests: not up to date since 00:0")))
 			Expect(f.Objects().Deployments).To(HaveLen(1))
 			Expect(f.Changed()).To(Receive())
+			began := since.FindAllString(strings.Join(f.Objects().Missing, "\n"), -1)
+			time.Sleep(5 * time.Minute)
+			Expect(since.FindAllString(strings.Join(f.Objects().Missing, "\n"), -1)).To(Equal(began), "when that began, not when it was tried last")
 			s.Down(false, "target")
 			time.Sleep(5 * time.Minute)
 			Expect(f.Objects().Missing).To(BeEmpty())

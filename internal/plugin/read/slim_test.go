@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	. "github.com/evenkeel/evenkeel/internal/plugin/read"
 	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
@@ -35,6 +36,21 @@ var _ = Describe("What is kept of a pod", func() {
 		Expect(pool.ToleratesReserve(slim, []corev1.TaintEffect{corev1.TaintEffectNoSchedule})).To(BeTrue())
 		Expect(slim.Spec.NodeSelector).To(HaveKey("a"), "it decides where the pod can move")
 		Expect(slim.Annotations).To(Equal(map[string]string{similar.DaemonSetPod: "true", pool.SafeToEvict: "true"}))
+	})
+
+	It("includes the Node that it is about to get, so that it does not seem to wait in vain", func() {
+		p := fixture.Pod("p", func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" })
+		Expect(Pod(p).Status.NominatedNodeName).To(Equal("n"))
+	})
+
+	It("includes which containers run beside others, whose requests add up", func() {
+		p := fixture.Pod("p", func(p *corev1.Pod) {
+			sidecar := p.Spec.Containers[0].DeepCopy()
+			sidecar.Name, sidecar.RestartPolicy = "sidecar", ptr.To(corev1.ContainerRestartPolicyAlways)
+			p.Spec.InitContainers = []corev1.Container{*sidecar}
+		})
+		whole := fit.Requests(p.DeepCopy())
+		Expect(fit.Requests(Pod(p))).To(Equal(whole))
 	})
 
 	It("includes how far it is if it pulls images for a machine in reserve", func() {

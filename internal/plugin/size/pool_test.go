@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/overview"
@@ -41,7 +42,9 @@ var _ = Describe("A MachineDeployment", func() {
 
 	It("shows what its machines have for workload: less than a Node by its DaemonSets", func() {
 		o := booted(time.Minute)
-		o.Pods = append(o.Pods, daemon("z"), fixture.Pod("waits"))
+		evicted := daemon("z")
+		evicted.Name, evicted.Status.Phase = "evicted", corev1.PodFailed
+		o.Pods = append(o.Pods, daemon("z"), evicted, fixture.Pod("waits"))
 		p := pooled(o)
 		Expect([]string{p.Machine.Cpu().String(), p.Machine.Memory().String(), p.Machine.Pods().String()}).To(Equal([]string{"3900m", "15Gi", "109"}))
 		Expect(p.Nodes).To(Equal(map[string]bool{"z": true}))
