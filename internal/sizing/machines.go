@@ -140,8 +140,7 @@ func (s *simulation) view() reserve.View {
 	return reserve.View{
 		Machines: s.seen(), Replicas: s.replicas, Wish: s.desired,
 		Min: s.Min, Max: s.max(), Applied: s.applied, CurrentSet: set, SetReplicas: len(s.machines),
-		Now: s.now, Patience: s.SurplusPatience, BootPatience: s.BootPatience,
-		SurplusSince: s.surplusSince, Retry: s.retry, Lowered: s.lowered,
+		Now: s.now, BootPatience: s.BootPatience, Retry: s.retry, Lowered: s.lowered,
 	}
 }
 
@@ -159,7 +158,7 @@ func (s *simulation) seen() []reserve.Machine {
 // carryOut does what a plan says.
 func (s *simulation) carryOut(plan reserve.Plan) {
 	s.replicas, s.applied = plan.Replicas, plan.Applied
-	s.surplusSince, s.retry, s.lowered = plan.SurplusSince, plan.Retry, plan.Lowered
+	s.retry, s.lowered = plan.Retry, plan.Lowered
 	if len(plan.Moves) == 0 {
 		return
 	}

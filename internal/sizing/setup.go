@@ -32,8 +32,9 @@ type Setup struct {
 	Min, Max int
 	// From and To are the time whose cost counts. Pods that are created after it are ignored.
 	From, To time.Time
-	// BootPatience and SurplusPatience are the flags of the controller of MachineDeployments.
-	BootPatience, SurplusPatience time.Duration
+	// BootPatience is the flag of the controller of MachineDeployments. Its patience with a surplus has no
+	// effect here: machines that a pod runs on are never more than replicas.
+	BootPatience time.Duration
 	// Interrupted is called now and then. If it returns true, the simulation ends with
 	// ErrInterrupted; nil never interrupts.
 	Interrupted func() bool

@@ -26,11 +26,10 @@ type simulation struct {
 	// born is how many machines have been created.
 	born int
 	// replicas, applied and the others are what the rule of the reserve remembers.
-	replicas     int
-	applied      reserve.Applied
-	surplusSince time.Time
-	retry        reserve.Retry
-	lowered      reserve.Lowered
+	replicas int
+	applied  reserve.Applied
+	retry    reserve.Retry
+	lowered  reserve.Lowered
 	// desired is the amount of the policy now.
 	desired int
 	// changed reports whether the rule of the reserve has to decide again.

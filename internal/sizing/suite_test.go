@@ -35,7 +35,7 @@ func usual(changes ...func(*sizing.Setup)) sizing.Setup {
 		Boot:    []time.Duration{boot}, Release: released,
 		Autoscaler: &sizing.Autoscaler{Up: up, Down: 10 * time.Minute},
 		From:       synthetic.Monday, To: synthetic.Monday.AddDate(0, 0, 1),
-		BootPatience: 15 * time.Minute, SurplusPatience: 10 * time.Minute,
+		BootPatience: 15 * time.Minute,
 	}
 	for _, change := range changes {
 		change(&s)
@@ -48,6 +48,9 @@ func bounded(low, high int) func(*sizing.Setup) {
 }
 
 func unscaled(s *sizing.Setup) { s.Autoscaler = nil }
+
+// hanging lets each second machine boot for longer than patience lasts.
+func hanging(s *sizing.Setup) { s.Boot = []time.Duration{boot, 40 * time.Minute} }
 
 // pods are created some time after the beginning.
 func pods(after time.Duration, count int, cpu int64, lasts time.Duration) demand.Pods {

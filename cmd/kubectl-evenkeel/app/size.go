@@ -134,7 +134,7 @@ func (z *sizeOptions) readPool(ctx context.Context) (size.Pool, error) {
 	if err != nil {
 		return pool, err
 	}
-	return pool, z.adoptManagerFlags(ctx, pool.Namespace, z.withManagerFlags(z.flags))
+	return pool, z.adoptManagerFlags(ctx, pool.Namespace, z.flags)
 }
 
 func (z *sizeOptions) print(a size.Answer) error {

@@ -43,9 +43,9 @@ type sizeOptions struct {
 	current                int
 	autoscaler             bool
 	scanInterval, unneeded time.Duration
-	// The values of the controllers' flags of the same names.
-	bootReserve, surplus time.Duration
-	price                float64
+	// bootReserve is the value of the controllers' flag --reserve-boot-patience.
+	bootReserve time.Duration
+	price       float64
 
 	fromCluster           bool
 	prometheus, tokenFile string
@@ -64,7 +64,6 @@ const (
 )
 
 func (z *sizeOptions) addSizeFlags(flags *pflag.FlagSet) {
-	z.surplus = machinetaint.DefaultSurplusPatience
 	flags.StringVarP(&z.file, "file", "f", "", "CSV file with the trace, or - for standard input")
 	flags.BoolVar(&z.fromCluster, "from-cluster", false, "read the trace from the pods and events of the cluster")
 	flags.StringVar(&z.prometheus, "prometheus", "", "read the trace from kube-state-metrics in the Prometheus at this address, for example http://127.0.0.1:9090")
@@ -91,14 +90,6 @@ func (z *sizeOptions) addSizeFlags(flags *pflag.FlagSet) {
 	flags.Float64Var(&z.price, "price", 0, "price of a machine hour, to show costs")
 	flags.StringVar(&z.reserveName, "name", "", "name of the Reserve; default: that of the MachineDeployment or the worker pool")
 	flags.StringVar(&z.workerPool, "worker-pool", "", "Gardener worker pool that the Reserve selects instead of the MachineDeployment")
-}
-
-// withManagerFlags returns the flags of the command, and those that a manager alone has.
-func (z *sizeOptions) withManagerFlags(flags *pflag.FlagSet) *pflag.FlagSet {
-	all := pflag.NewFlagSet("manager", pflag.ContinueOnError)
-	all.AddFlagSet(flags)
-	all.DurationVar(&z.surplus, "surplus-patience", z.surplus, "")
-	return all
 }
 
 // validate checks what can be checked before anything is read.
@@ -149,7 +140,7 @@ func (z *sizeOptions) question(pool size.Pool) (q size.Question, err error) {
 
 func (z *sizeOptions) setup(pool size.Pool) (s sizing.Setup, err error) {
 	s = sizing.Setup{
-		Release: z.releaseTime, Boot: z.boot, BootPatience: z.bootReserve, SurplusPatience: z.surplus,
+		Release: z.releaseTime, Boot: z.boot, BootPatience: z.bootReserve,
 	}
 	if z.bootReserve < 0 {
 		return s, errors.New("--reserve-boot-patience: use a duration, or 0 for no limit")

@@ -102,7 +102,7 @@ func (o *options) sizeOf(ctx context.Context, clusters read.Clusters, objects ov
 	if err != nil {
 		return size.Answer{}, err
 	}
-	if err := z.adoptManagerFlags(ctx, pool.Namespace, z.withManagerFlags(flags)); err != nil {
+	if err := z.adoptManagerFlags(ctx, pool.Namespace, flags); err != nil {
 		return size.Answer{}, err
 	}
 	q, err := z.question(pool)

@@ -12,8 +12,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +30,16 @@ import (
 	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/test/fixture"
 )
+
+// inGroupOf has the waiting pod be one of a group that starts once it has this many.
+func inGroupOf(least int32) func(*Objects, *corev1.Pod) {
+	return func(o *Objects, waiting *corev1.Pod) {
+		group := &schedulingv1alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "ring"}}
+		group.Spec.SchedulingPolicy.Gang = &schedulingv1alpha2.GangSchedulingPolicy{MinCount: least}
+		waiting.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group.Name}
+		o.PodGroups = []*schedulingv1alpha2.PodGroup{group}
+	}
+}
 
 // short is the end of one MachineDeployment in a line.
 func short(e PoolEnd) string {
@@ -171,6 +183,51 @@ var _ = Describe("A forecast", func() {
 		f, text := told(*o, "")
 		Expect(text).To(ContainSubstring("replicas 2 -> 3 (reserve machines can hold 1 waiting pod: default/late)"))
 		Expect(short(f.End.Pools[0])).To(Equal("R3 A1 serve abc reserve  leave  new 0+1"), text)
+	})
+
+	DescribeTable("of a pod that waits considers", func(change func(o *Objects, waiting *corev1.Pod), replicas int) {
+		o := stringAt()
+		pool(o, "p", 2, 2, bounds("1:9:2"))
+		waiting := fixture.Pod("late", func(p *corev1.Pod) {
+			p.Spec.SchedulerName, p.Status.Phase = "default-scheduler", corev1.PodPending
+			p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *o.Nodes[0].Status.Allocatable.Cpu()
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		})
+		o.Pods = append(o.Pods, waiting)
+		change(o, waiting)
+		f, text := told(*o, "")
+		Expect(f.End.Pools[0].Replicas).To(Equal(replicas), text)
+	},
+		Entry("nothing else", func(*Objects, *corev1.Pod) {}, 3),
+		Entry("the DaemonSets that run beside it", func(o *Objects, waiting *corev1.Pod) {
+			set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "agent", UID: "agent"}}
+			set.Spec.Template.Spec = *waiting.Spec.DeepCopy()
+			o.Daemons = []*appsv1.DaemonSet{set}
+		}, 2),
+		Entry("the pods that its ReplicaSet has yet to create", func(o *Objects, waiting *corev1.Pod) {
+			runByReplicaSet(waiting)
+			o.ReplicaSets = []*appsv1.ReplicaSet{{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "web", UID: "web"}, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](2)}}}
+		}, 4),
+		Entry("the pods that its Job has yet to create", func(o *Objects, waiting *corev1.Pod) {
+			waiting.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "build", UID: "build", Controller: ptr.To(true)}}
+			o.Jobs = []*batchv1.Job{{ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "build", UID: "build"}, Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](2), Completions: ptr.To[int32](2)}}}
+		}, 4),
+		Entry("a group that it starts alone", inGroupOf(1), 3),
+		Entry("a group that others have yet to complete", inGroupOf(9), 2),
+	)
+
+	It("moves no pod to a machine that is cordoned", func() {
+		o := stringAt()
+		pool(o, "p", 2, 1, bounds("1:9:1"))
+		runByReplicaSet(o.Pods...)
+		o.Pods = o.Pods[1:]
+		o.Pods[0].Spec.SchedulerName = "default-scheduler"
+		goes := "metadata: {name: p, annotations: {node.machine.sapcloud.io/trigger-deletion-by-mcm: p-b~2026-11-21T12:00:00Z}}\nspec: {replicas: 1}"
+		f, text := told(*o, patched("MachineDeployment", "p", goes))
+		Expect(short(f.End.Pools[0])).To(Equal("R1 A1 serve a reserve c leave b new 0+0"), text)
+		o.Nodes[0].Spec.Unschedulable = true
+		f, text = told(*o, patched("MachineDeployment", "p", goes))
+		Expect(short(f.End.Pools[0])).To(Equal("R2 A1 serve ac reserve  leave b new 0+1"), text)
 	})
 
 	It("creates no machines if none can be created, and reports that", func() {

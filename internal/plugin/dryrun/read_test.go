@@ -323,11 +323,18 @@ func uneven() *Objects {
 			d.Annotations = map[string]string{api.BalanceAnnotation: string(api.BalanceContinuous), api.AppliedReplicasAnnotation: fmt.Sprint(n)}
 		})
 	}
+	runByReplicaSet(o.Pods...)
 	for _, p := range o.Pods {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)}}
 		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("10m")}
 	}
 	return o
+}
+
+// runByReplicaSet lets a ReplicaSet run pods, so that they may be evicted.
+func runByReplicaSet(pods ...*corev1.Pod) {
+	for _, p := range pods {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)}}
+	}
 }
 
 // unread has a kind be one that may not be listed.
@@ -393,6 +400,19 @@ var _ = Describe("A forecast of what may not be read", func() {
 			waitingFor(o, "fast")
 			f, text := told(*unread(o, kind), "")
 			Expect(f.End.Pools[0].Replicas).To(Equal(replicas), kind+": "+text)
+		}
+	})
+
+	It("drains no machine beyond replicas where budgets are not known", func() {
+		for kind, serve := range map[string]int{"": 2, "poddisruptionbudgets": 3} {
+			o := stringAt()
+			pool(o, "p", 3, 1, func(d *api.MachineDeployment) {
+				d.Spec.Replicas, d.Spec.ExcessReplicas = 2, ptr.To(int32(2))
+				d.Annotations[api.AppliedExcessAnnotation], d.Annotations[api.WantedExcessAnnotation] = "2", "2"
+			})
+			runByReplicaSet(o.Pods...)
+			f, text := told(*unread(o, kind), "")
+			Expect(f.End.Pools[0].Serve).To(HaveLen(serve), kind+": "+text)
 		}
 	})
 

@@ -25,7 +25,7 @@ func asked(changes ...func(*size.Question)) size.Question {
 			Machine: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")},
 			Boot:    []time.Duration{2 * time.Minute, 3 * time.Minute}, Release: 300 * time.Millisecond,
 			Autoscaler: &sizing.Autoscaler{Up: 10 * time.Second, Down: 10 * time.Minute},
-			From:       synthetic.Monday, To: synthetic.Until(1), BootPatience: 15 * time.Minute, SurplusPatience: 10 * time.Minute,
+			From:       synthetic.Monday, To: synthetic.Until(1), BootPatience: 15 * time.Minute,
 		},
 	}
 	for _, change := range changes {

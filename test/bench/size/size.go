@@ -31,7 +31,7 @@ func run(weeks int, goal time.Duration) error {
 			Machine: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")},
 			Boot:    []time.Duration{2 * time.Minute}, Release: 300 * time.Millisecond,
 			Autoscaler: &sizing.Autoscaler{Up: 10 * time.Second, Down: 10 * time.Minute},
-			From:       synthetic.Monday, To: synthetic.Until(weeks), BootPatience: 15 * time.Minute, SurplusPatience: 10 * time.Minute,
+			From:       synthetic.Monday, To: synthetic.Until(weeks), BootPatience: 15 * time.Minute,
 		}
 		began := time.Now()
 		if _, err := sizing.Run(trace, setup, sizing.Fixed(5)); err != nil {

@@ -98,8 +98,8 @@ func sizeOf(ctx context.Context, namespace, name string) (size.Answer, error) {
 			Machine: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")},
 			Boot:    []time.Duration{2 * time.Minute, 150 * time.Second}, Release: 300 * time.Millisecond,
 			Autoscaler:   &sizing.Autoscaler{Up: 10 * time.Second, Down: 10 * time.Minute},
-			BootPatience: machinetaint.DefaultBootPatience, SurplusPatience: machinetaint.DefaultSurplusPatience,
-			From: synthetic.Monday, To: synthetic.Monday.AddDate(0, 0, 14), Interrupted: func() bool { return ctx.Err() != nil },
+			BootPatience: machinetaint.DefaultBootPatience,
+			From:         synthetic.Monday, To: synthetic.Monday.AddDate(0, 0, 14), Interrupted: func() bool { return ctx.Err() != nil },
 		},
 	})
 }
