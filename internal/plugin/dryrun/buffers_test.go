@@ -85,6 +85,33 @@ var _ = Describe("A forecast of CapacityBuffers", func() {
 			"change Job shop/j: the jobs of the target cluster could not be read: no rights"),
 	)
 
+	It("gives up the machines of buffers that are gone", func() {
+		o := buffered(map[string]int{"z1": 1})
+		keepBuffer(o, "web", 2, 1)
+		f, text := told(*o, "")
+		Expect(short(f.End.Pools[0])).To(Equal("R1 A1 serve a reserve b leave  new 0+0"), text)
+		o.Buffers = nil
+		f, text = told(*o, "")
+		Expect(short(f.End.Pools[0])).To(Equal("R1 A0 serve a reserve  leave b new 0+0"), text)
+	})
+
+	It("leaves room for DaemonSets beside the chunks", func() {
+		for _, daemons := range []int{0, 1} {
+			o := buffered(nil)
+			for range daemons {
+				set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent", UID: "agent"}}
+				set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "agent", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("3")}}}}
+				o.Daemons = append(o.Daemons, set)
+			}
+			f, text := told(*o, asking("web", web+", replicas: 2"))
+			machines := 0
+			for _, p := range f.End.Pools {
+				machines += p.New.Reserve
+			}
+			Expect(machines).To(Equal(1+daemons), text)
+		}
+	})
+
 	It("shows the chunks of a new one, the machines that hold them, and what its conditions become", func() {
 		_, text := told(*buffered(nil), asking("web", web+", percentage: 60"))
 		Expect(text).To(Equal(`CapacityBuffer shop/web: moving (room for 0 of 6 chunks is ready in z1, z2)
