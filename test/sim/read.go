@@ -42,17 +42,18 @@ func (s *Server) serveRequest(r *request) (answer, error) {
 
 func (s *Server) readObject(r *request) (answer, error) {
 	v := r.table.objects[r.objectKey()]
+	scale := r.Subresource == "scale" && r.table.Scale != nil
 	switch {
-	case r.Subresource == "scale" && r.table.Scale != nil && v != nil:
-		scale, err := r.table.scaleOf(v)
-		if err != nil {
-			return answer{}, err
-		}
-		return object(http.StatusOK, scale)
-	case r.Subresource != "" && (r.Subresource != "status" || !r.table.Status):
+	case r.Subresource != "" && !scale && (r.Subresource != "status" || !r.table.Status):
 		return answer{}, r.notServed()
 	case v == nil:
 		return answer{}, r.notFound()
+	case scale:
+		found, err := r.table.scaleOf(v)
+		if err != nil {
+			return answer{}, err
+		}
+		return object(http.StatusOK, found)
 	}
 	if r.query.Get("resourceVersion") == "0" && r.Subresource == "" {
 		if old := r.table.stateAt(s.staleness(r), s.version).objects[r.objectKey()]; old != nil {

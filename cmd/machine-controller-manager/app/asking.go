@@ -17,7 +17,6 @@ import (
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	autoscalingclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/autoscaling/v1alpha1"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
-	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // askingRetry is how often the API servers are asked for Reserves, and for a kind of the target cluster
@@ -65,9 +64,7 @@ func withdrawing(ctx context.Context, reserves autoscalingclient.ReserveInterfac
 	}
 }
 
-// asking returns informers of the objects that ask for machines, and of the Reserves of a namespace.
-func asking(control, targets evenkeel.Interface, namespace string, strip cache.TransformFunc) (objects, reserves evenkeelinformers.SharedInformerFactory) {
-	stored := evenkeelinformers.WithTweakListOptions(written.ListStored)
-	return evenkeelinformers.NewSharedInformerFactoryWithOptions(targets, 0, evenkeelinformers.WithTransform(strip), stored),
-		evenkeelinformers.NewSharedInformerFactoryWithOptions(control, 0, evenkeelinformers.WithNamespace(namespace), stored)
+// asking returns informers of the objects that ask for machines, and of Reserves.
+func asking(control, targets evenkeel.Interface, strip cache.TransformFunc) (objects, reserves evenkeelinformers.SharedInformerFactory) {
+	return evenkeelinformers.NewSharedInformerFactoryWithOptions(targets, 0, evenkeelinformers.WithTransform(strip)), evenkeelinformers.NewSharedInformerFactory(control, 0)
 }

@@ -24,7 +24,7 @@ func (p *process) runBooking(ctx context.Context) error {
 }
 
 func (p *process) bookMachines(ctx context.Context, control, targets evenkeel.Interface) error {
-	objects, asked := asking(control, targets, p.options.Namespace, booking.StripRequest)
+	objects, asked := asking(control, targets, booking.StripRequest)
 	requests := readRequests(objects, p.rights)
 	reserves, err := readReserves(asked, p.rights, p.options.Namespace)
 	if err != nil {

@@ -38,7 +38,7 @@ func (p *process) runBuffers(ctx context.Context) error {
 }
 
 func (p *process) keepRoom(ctx context.Context, control, targets evenkeel.Interface) error {
-	objects, asked := asking(control, targets, p.options.Namespace, capacitybuffer.StripBuffer)
+	objects, asked := asking(control, targets, capacitybuffer.StripBuffer)
 	buffers := readBuffers(objects, p.rights)
 	reserves, err := readReserves(asked, p.rights, p.options.Namespace)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	evenkeelinformers "github.com/evenkeel/evenkeel/pkg/client/informers/externalversions"
 	"github.com/evenkeel/evenkeel/pkg/controller/reserves"
-	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // reservesName is the name of the controller that spreads the machines of Reserves over
@@ -50,7 +49,7 @@ func (p *process) runReserves(ctx context.Context) error {
 	if !connect.AwaitKind(ctx, ours.Discovery(), autoscalingv1alpha1.SchemeGroupVersion.WithResource("reserves"), reservesRetry, missing) {
 		return nil
 	}
-	objects := evenkeelinformers.NewSharedInformerFactoryWithOptions(ours, 0, evenkeelinformers.WithNamespace(p.options.Namespace), evenkeelinformers.WithTweakListOptions(written.ListStored))
+	objects := evenkeelinformers.NewSharedInformerFactory(ours, 0)
 	informer, err := readReserves(objects, p.rights, p.options.Namespace)
 	if err != nil {
 		return fmt.Errorf("make informer of reserves: %w", err)

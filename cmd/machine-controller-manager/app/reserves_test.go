@@ -153,6 +153,22 @@ var _ = Describe("The controller of CapacityBuffers", Serial, func() {
 		Entry("with --capacity-buffer-fill-once", reason.RefillInvalid, "--capacity-buffer-fill-once"), // its PodTemplate has no labels
 	)
 
+	It("looks for workloads of kinds that it does not watch", func() {
+		storm.Bubble(suite, func() {
+			w := storm.NewApart(sim.Options{Seed: 1, Resources: bufferKinds})
+			defer w.End()
+			buffers := buffered(w.ConfigFor("user")).CapacityBufferV1beta1().CapacityBuffers("shop")
+			b := bufferOf(v1beta1.StrategyReserved)
+			b.Spec.PodTemplateRef, b.Spec.ScalableRef = nil, &v1beta1.ScalableRef{APIGroup: "example.com", Kind: "Rollout", Name: "web"}
+			world.Create(buffers, b)
+			w.Start("ours", leader(buffersName))
+			time.Sleep(time.Minute)
+			b, err := buffers.Get(context.Background(), "web", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(b.Status.Conditions).To(ContainElement(HaveField("Reason", reason.KindNotSupported)))
+		})
+	})
+
 	It("deletes what is left of buffers where there can be none any more", func() {
 		server := sim.New(sim.Options{Resources: slices.DeleteFunc(slices.Clone(bufferKinds), func(r sim.Resource) bool { return r.Name == "capacitybuffers" })})
 		reserves := buffered(server.ConfigFor("user")).AutoscalingV1alpha1().Reserves(fixture.Namespace)

@@ -115,7 +115,6 @@ func New(clients Clients, informers Informers, o Options) (*Controller, error) {
 	c.metrics = newMetrics(o.Registerer, c.buffers)
 	o.Control.Subscribe(c.resyncAll)
 	o.Target.Subscribe(c.resyncAll)
-	c.resyncAll() // what is left of earlier buffers may be all there is
 	return c, nil
 }
 
@@ -171,7 +170,8 @@ func (c *Controller) roomChanged(was, is any) {
 	}
 }
 
-// roomOf returns what decides about the room on a machine; nil if the object takes and offers none.
+// roomOf returns what decides about the room on a machine; nil if the object takes and offers none. Which
+// machines are in reserve, [stores.OnSpares] watches.
 func roomOf(item any) any {
 	switch o := item.(type) {
 	case *corev1.Pod:
@@ -181,7 +181,7 @@ func roomOf(item any) any {
 			return o.Spec.Taints
 		}
 	case *mcm.Machine:
-		return pool.Ready(o.Status.CurrentStatus.Phase) && !pool.Marked(o) && !pool.BeingDeleted(o) && !pool.Condemned(o)
+		return pool.Ready(o.Status.CurrentStatus.Phase) && !pool.BeingDeleted(o) && !pool.Condemned(o)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/access"
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/reason"
 	. "github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
@@ -255,11 +257,40 @@ var _ = Describe("The controller", func() {
 			_, err := c.core.CoreV1().Nodes().Patch(context.Background(), "serving", types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`), metav1.PatchOptions{}, "status")
 			Expect(err).NotTo(HaveOccurred())
 		}),
+		Entry("once it is named for deletion", func(c *cluster) {
+			world.Patch(c.ours.MachineV1alpha1().Machines(Namespace), "serving", `{"metadata":{"annotations":{%q:"1",%q:"2026-01-01T00:00:00Z"}}}`, machineutils.MachinePriority, machineutils.MarkedForDeletionTime)
+		}),
+		Entry("once it is being deleted", func(c *cluster) {
+			world.Patch(c.ours.MachineV1alpha1().Machines(Namespace), "serving", `{"metadata":{"finalizers":["example.com/slow"]}}`)
+			world.Delete(c.ours.MachineV1alpha1().Machines(Namespace), "serving")
+		}),
+		Entry("once it is put in reserve", func(c *cluster) {
+			world.Patch(c.ours.MachineV1alpha1().Machines(Namespace), "serving", `{"metadata":{"annotations":{%q:%q}}}`, machine.ReserveAnnotation, machine.Reserve{Since: time.Now()}.String())
+		}),
 		Entry("once a pod is nominated for it", func(c *cluster) {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "nominated", Namespace: Shop}, Spec: PodSpec("cpu=3"), Status: corev1.PodStatus{NominatedNodeName: "serving"}}
 			world.CreateWithStatus(c.core.CoreV1().Pods(Shop), p)
 		}),
 	)
+
+	It("uses the room on a machine that serves of a pod that has ended (law 14)", func() {
+		storm.Bubble(suite, func() {
+			c := still(storm.NewApart(sim.Options{Seed: 1, Resources: served}))
+			defer c.End()
+			c.pool("a", 9)
+			c.deploy("web", 10)
+			c.serving("a", "serving")
+			ended := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "ended", Namespace: Shop}, Spec: PodSpec("cpu=3"), Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}
+			ended.Spec.NodeName = "serving"
+			world.CreateWithStatus(c.core.CoreV1().Pods(Shop), ended)
+			b := percent("web", "web", 20)
+			b.Annotations = map[string]string{v1beta1.FreeRoomAnnotation: "true"}
+			c.create(b)
+			c.Start("buffers", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.sum()).To(Equal(0))
+		})
+	})
 
 	It("competes with a Reserve by the larger, and neither changes nor deletes one of others", func() {
 		storm.Bubble(suite, func() {

@@ -82,6 +82,6 @@ var _ = Describe("A preview", func() {
 		Expect(p.SetObjects(shown(b), Now)).To(Succeed())
 		Expect(p.Plan().Decisions[0].Problem.Reason).To(Equal(reason.WorkloadUnread))
 		p.ReadScales(ctx)
-		Expect(p.Plan().Decisions[0].Problem).To(HaveField("Message", HavePrefix("read scale of Rollout web: ")))
+		Expect(p.Plan().Decisions[0].Problem).To(HaveField("Message", HavePrefix("Rollout web does not exist")))
 	})
 })

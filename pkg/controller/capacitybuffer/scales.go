@@ -188,7 +188,6 @@ func (c *Controller) readScales(ctx context.Context) (changed bool) {
 	}
 	c.scales.mu.Lock()
 	defer c.scales.mu.Unlock()
-	changed = changed || len(next) != len(c.scales.known)
 	c.scales.known = next
 	return changed
 }

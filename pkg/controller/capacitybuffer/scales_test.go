@@ -5,6 +5,8 @@ package capacitybuffer_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
@@ -79,6 +82,19 @@ func ofKind(name, group, kind string) *v1beta1.CapacityBuffer {
 func (c *cluster) why(name string) string {
 	GinkgoHelper()
 	return meta.FindStatusCondition(c.buffer(name).Status.Conditions, v1beta1.ConditionReadyForProvisioning).Reason
+}
+
+// later shows the kind of rollouts from a moment on.
+type later struct {
+	http.RoundTripper
+	from time.Time
+}
+
+func (l later) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasPrefix(r.URL.Path, "/apis/example.com") && time.Now().Before(l.from) {
+		return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Header: http.Header{}, Request: r}, nil
+	}
+	return l.RoundTripper.RoundTrip(r)
 }
 
 var _ = Describe("A workload of a kind that is not known", func() {
@@ -200,6 +216,58 @@ var _ = Describe("A workload of a kind that is not known", func() {
 			c.selects("web", "app=next")
 			time.Sleep(2 * time.Minute)
 			Expect(c.requested()).To(Equal("a=2"), "two machines for two chunks")
+		})
+	})
+
+	It("is read as soon as a buffer names it", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 20)
+			c.rollout("web", 10)
+			c.runs("web", "p", "cpu=1")
+			c.Start("buffers", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			c.create(ofRollout("b"))
+			time.Sleep(5 * time.Second)
+			Expect(*c.buffer("b").Status.Replicas).To(BeEquivalentTo(2))
+		})
+	})
+
+	It("is found once the cluster serves its kind", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 20)
+			c.rollout("web", 10)
+			c.runs("web", "p", "cpu=1")
+			c.create(ofRollout("b"))
+			served := time.Now().Add(time.Hour)
+			c.Start("buffers", func(ctx context.Context, config *rest.Config) error {
+				config.Wrap(func(next http.RoundTripper) http.RoundTripper { return later{next, served} })
+				return controller(ctx, config)
+			})
+			time.Sleep(30 * time.Minute)
+			Expect(c.why("b")).To(Equal(reason.KindNotSupported))
+			time.Sleep(41 * time.Minute)
+			Expect(c.requested()).To(Equal("a=1"))
+		})
+	})
+
+	It("has no chunks any longer when it is deleted", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 20)
+			c.rollout("web", 10)
+			c.runs("web", "p", "cpu=1")
+			c.create(ofRollout("b"))
+			c.Start("buffers", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=1"))
+			Expect(c.rollouts(Shop).Delete(context.Background(), "web", metav1.DeleteOptions{})).To(Succeed())
+			time.Sleep(2 * time.Minute)
+			Expect(c.why("b")).To(Equal(reason.WorkloadNotFound))
 		})
 	})
 

@@ -21,7 +21,6 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
-	"github.com/evenkeel/evenkeel/pkg/written"
 )
 
 // Shapes are informers of what buffers refer to, and of ResourceQuotas. They keep only what this
@@ -38,7 +37,7 @@ func NewShapes(client kubernetes.Interface, rights *access.Rights) Shapes {
 	if rights == nil {
 		rights = access.New(clock.RealClock{})
 	}
-	s := Shapes{SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(stripObject), informers.WithTweakListOptions(written.ListStored)), rights: rights}
+	s := Shapes{SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(stripObject)), rights: rights}
 	s.byKind = s.informers()
 	return s
 }

@@ -13,6 +13,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +62,14 @@ var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, []s
 })
 
 // controller is the program under test, as the process runs it.
-func controller(ctx context.Context, config *rest.Config) error {
+func controller(ctx context.Context, config *rest.Config) error { return run(ctx, config, nil) }
+
+// counting is the controller with metrics.
+func counting(metrics prometheus.Registerer) storm.Program {
+	return func(ctx context.Context, config *rest.Config) error { return run(ctx, config, metrics) }
+}
+
+func run(ctx context.Context, config *rest.Config, metrics prometheus.Registerer) error {
 	core, ours := world.Clients(config)
 	machines, nodes := stores.New(ours, Namespace), target.New(core, nil)
 	buffers := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithTransform(StripBuffer))
@@ -71,7 +79,7 @@ func controller(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	o := Options{Namespace: Namespace, FillOnce: true, Scales: scales, Control: world.ControlCluster(ours), Target: world.TargetCluster(core)}
+	o := Options{Namespace: Namespace, FillOnce: true, Scales: scales, Control: world.ControlCluster(ours), Target: world.TargetCluster(core), Registerer: metrics}
 	it, err := New(Clients{Buffers: ours.CapacityBufferV1beta1(), Reserves: ours.AutoscalingV1alpha1()},
 		Informers{Buffers: buffers.CapacityBuffer().V1beta1().CapacityBuffers().Informer(), Reserves: control.Autoscaling().V1alpha1().Reserves().Informer(),
 			Machines: machines, Target: nodes, Shapes: shapes}, o)

@@ -42,7 +42,10 @@ var _ = Describe("The controller", func() {
 	It("decides again if another client raised replicas first", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 3, "1:10")
-			c.Start("release", controller(usual))
+			registry := prometheus.NewRegistry()
+			reporting := usual
+			reporting.Registerer = registry
+			c.Start("release", controller(reporting))
 			c.settle()
 			for _, resource := range []string{"machinedeployments", "machines", "nodes"} {
 				c.Lag(resource, sim.Constantly(2*time.Second), "release")
@@ -52,6 +55,7 @@ var _ = Describe("The controller", func() {
 			c.create(fresh(1, "picky", 1000)...)
 			c.settle()
 			Expect(c.replicas()).To(Equal("a=3"), "what was decided on one replica was not written over three")
+			Expect(raisesByResult(registry)).To(And(HaveKeyWithValue("conflict", BeNumerically(">", 0)), HaveKeyWithValue("error", BeZero())))
 
 			c.create(fresh(3, "q", 4000)...)
 			c.settle()
@@ -338,6 +342,31 @@ var _ = Describe("A Node of the reserve", func() {
 			Expect(c.replicas()).To(Equal("a=2"))
 		})
 	})
+
+	DescribeTable("is looked at again when it can take a pod that waits",
+		func(before, after string, subresources ...string) {
+			play(func(c *cluster) {
+				c.grow("a", 1, 1, "1:10")
+				c.settle()
+				change := func(patch string) {
+					_, err := c.core.CoreV1().Nodes().Patch(context.Background(), "a-002", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+					Expect(err).NotTo(HaveOccurred())
+				}
+				change(before)
+				c.Start("release", controller(usual))
+				c.create(fresh(1, "picky", 4000)...)
+				c.settle()
+				Expect(c.replicas()).To(Equal("a=1"))
+				change(after)
+				c.settle()
+				Expect(c.replicas()).To(Equal("a=2"))
+			})
+		},
+		Entry("since another taint is gone", `{"spec":{"taints":[{"key":"`+v1alpha1.ReserveTaintKey+`","effect":"NoSchedule"},{"key":"maintenance","effect":"NoSchedule"}]}}`,
+			`{"spec":{"taints":[{"key":"`+v1alpha1.ReserveTaintKey+`","effect":"NoSchedule"}]}}`),
+		Entry("since it has become larger", `{"status":{"allocatable":{"cpu":"2"}}}`, `{"status":{"allocatable":{"cpu":"4"}}}`, "status"),
+		Entry("since it is ready", `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "status"),
+	)
 
 	It("is looked at again when it gets the label that a pod waits for", func() {
 		play(func(c *cluster) {

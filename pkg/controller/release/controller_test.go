@@ -193,6 +193,33 @@ var _ = Describe("The controller", func() {
 	})
 })
 
+var _ = It("counts no pod in the metric when none waits any more", func() {
+	play(func(c *cluster) {
+		c.grow("a", 1, 0, "1:10")
+		registry := prometheus.NewRegistry()
+		reporting := usual
+		reporting.Registerer = registry
+		c.Start("release", controller(reporting))
+		c.settle()
+		waiting := func() (pods float64) {
+			families, err := registry.Gather()
+			Expect(err).NotTo(HaveOccurred())
+			for _, f := range families {
+				for _, m := range f.Metric {
+					pods += m.GetGauge().GetValue()
+				}
+			}
+			return pods
+		}
+		c.create(fresh(1, "p", 4000)...)
+		c.settle()
+		Expect(waiting()).To(Equal(1.0))
+		c.delete("p-0")
+		c.settle()
+		Expect(waiting()).To(BeZero())
+	})
+})
+
 var _ = It("counts pods by outcome in the metric, with those that were not looked at", func() {
 	Expect(PodsByOutcome(plan.Plan{Pods: map[string]plan.Outcome{"a": plan.Released, "b": plan.Released, "c": plan.BeyondBounds}, Beyond: 7})).To(
 		Equal(map[plan.Outcome]float64{plan.Released: 2, plan.BeyondBounds: 8}))

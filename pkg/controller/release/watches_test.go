@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
@@ -95,6 +96,27 @@ var _ = Describe("While pods wait, the controller decides again", func() {
 			p.Labels = map[string]string{"app": "agent"}
 			Apart(p)
 		}, func(p *corev1.Pod) { p.Labels = nil }),
+	)
+
+	DescribeTable("when a pod leaves its room for another one",
+		func(leave func(c *cluster, agent string)) {
+			play(func(c *cluster) {
+				c.grow("a", 1, 1, "1:3")
+				agent := c.agent("a-002", 500)
+				c.create(Pod("p", 4000))
+				c.Start("release", controller(usual))
+				c.settle()
+				Expect(c.replicas()).To(Equal("a=1"))
+				leave(c, agent)
+				c.settle()
+				Expect(c.replicas()).To(Equal("a=2"))
+			})
+		},
+		Entry("since it has ended", func(c *cluster, agent string) {
+			_, err := c.core.CoreV1().Pods(ns).Patch(context.Background(), agent, types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
+			Expect(err).NotTo(HaveOccurred())
+		}),
+		Entry("since it is gone", func(c *cluster, agent string) { c.delete(agent) }),
 	)
 
 	It("when something changes during the first decision", func() {

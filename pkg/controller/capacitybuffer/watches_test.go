@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacitybuffer_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/ptr"
+
+	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
+	. "github.com/evenkeel/evenkeel/test/builders/capacitybuffer"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
+)
+
+var _ = DescribeTable("A buffer is served as soon as a kind is seen after all others", func(late string) {
+	const lag = 7 * time.Minute // all others are at rest by then, and the next look without an event comes later
+	storm.Bubble(suite, func() {
+		c := newCluster(sim.Options{Seed: 1})
+		defer c.End()
+		c.Start("buffers", controller)
+		Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+		c.Lag(late, sim.Constantly(lag), "buffers")
+		c.pool("a", 9)
+		c.deploy("web", 10)
+		c.create(percent("web", "web", 20))
+		time.Sleep(lag - time.Minute)
+		Expect(Standing(c.buffer("web"))).NotTo(HaveSuffix("Ready=Complete"))
+		c.Lag(late, nil, "buffers") // of what is written from now on
+		time.Sleep(2 * time.Minute)
+		Expect(Standing(c.buffer("web"))).To(HaveSuffix("Ready=Complete"))
+	})
+},
+	Entry(nil, "machinedeployments"),
+	Entry(nil, "machinesets"),
+	Entry(nil, "machines"),
+	Entry(nil, "machineclasses"),
+	Entry(nil, "deployments"),
+	Entry(nil, "capacitybuffers"),
+)
+
+var _ = Describe("After a silence, while watches have yet to catch up", func() {
+	It("no machines are requested for a buffer that is gone", func() {
+		storm.Bubble(suite, func() {
+			c, _ := fifthOfWeb()
+			defer c.End()
+			before := len(c.Writes())
+			c.Target.Silence(true, "buffers")
+			time.Sleep(time.Minute)
+			c.Lag("capacitybuffers", sim.Constantly(90*time.Second), "buffers")
+			c.remove("web")
+			c.scale("web", 50)
+			c.Target.Silence(false, "buffers")
+			time.Sleep(10 * time.Minute)
+			Expect(c.writes(before)).To(ConsistOf("reserves capacity-buffers.a"))
+		})
+	})
+})
+
+var _ = It("The metrics count buffers of the strategy by their condition, chunks and writes", func() {
+	storm.Bubble(suite, func() {
+		c := newCluster(sim.Options{Seed: 1})
+		defer c.End()
+		c.pool("a", 9)
+		c.deploy("web", 10)
+		registry := prometheus.NewRegistry()
+		c.create(percent("web", "web", 20))
+		other := percent("other", "web", 50)
+		other.Spec.ProvisioningStrategy = ptr.To(v1beta1.StrategyActive)
+		c.create(other)
+		c.Start("buffers", counting(registry))
+		Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+		families, err := registry.Gather()
+		Expect(err).NotTo(HaveOccurred())
+		values := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.Metric {
+				name := f.GetName()
+				for _, label := range m.Label {
+					name += " " + label.GetValue()
+				}
+				values[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+		Expect(values).To(And(
+			HaveKeyWithValue("evenkeel_capacitybuffer_buffers true", 1.0), HaveKeyWithValue("evenkeel_capacitybuffer_buffers false", 0.0),
+			HaveKeyWithValue("evenkeel_capacitybuffer_chunks", 2.0),
+			HaveKeyWithValue("evenkeel_capacitybuffer_writes_total done reserve", 1.0), HaveKeyWithValue("evenkeel_capacitybuffer_writes_total done status", BeNumerically(">=", 1)),
+		))
+	})
+})
