@@ -74,9 +74,11 @@ func (p *process) runPreparation(ctx context.Context) error {
 	}
 	deployments := p.caches.machines.Deployments()
 	p.caches.machines.Start(ctx)
-	if left, err := preparation.Left(ctx, core.CoreV1()); err != nil {
+	left, err := preparation.Left(ctx, core.CoreV1())
+	if err != nil {
 		klog.FromContext(ctx).Info("Cannot check for remaining pods that pulled images. They are deleted once a MachineDeployment requests preparation", "err", err)
-	} else if !left {
+	}
+	if !left {
 		first, found := context.WithCancel(ctx)
 		defer found()
 		look := func() {

@@ -92,7 +92,6 @@ func New(clients Clients, informers Informers, o Options) (*Controller, error) {
 	c.metrics = newMetrics(o.Registerer, c.requests)
 	o.Control.Subscribe(c.resync)
 	o.Target.Subscribe(c.resync)
-	c.resync() // what is left of earlier requests may be all there is
 	return c, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -65,12 +66,19 @@ var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, []s
 })
 
 // controller is the program under test, as the process runs it.
-func controller(ctx context.Context, config *rest.Config) error {
+func controller(ctx context.Context, config *rest.Config) error { return run(ctx, config, nil) }
+
+// counting is the controller with metrics.
+func counting(metrics prometheus.Registerer) storm.Program {
+	return func(ctx context.Context, config *rest.Config) error { return run(ctx, config, metrics) }
+}
+
+func run(ctx context.Context, config *rest.Config, metrics prometheus.Registerer) error {
 	core, ours := world.Clients(config)
 	machines, nodes := stores.New(ours, ns), target.New(core, nil)
 	requests := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithTransform(StripRequest))
 	control := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithNamespace(ns))
-	o := Options{Namespace: ns, Control: world.ControlCluster(ours), Target: world.TargetCluster(core)}
+	o := Options{Namespace: ns, Control: world.ControlCluster(ours), Target: world.TargetCluster(core), Registerer: metrics}
 	it, err := New(Clients{Requests: ours.ProvisioningRequestV1(), Reserves: ours.AutoscalingV1alpha1()},
 		Informers{Requests: requests.ProvisioningRequest().V1().ProvisioningRequests().Informer(), Reserves: control.Autoscaling().V1alpha1().Reserves().Informer(),
 			Machines: machines, Target: nodes}, o)

@@ -35,6 +35,9 @@ const (
 	// maxPerPool is how many requests can book machines of the same MachineDeployment, beside other owners
 	// of machines there.
 	maxPerPool = machine.MaxDedications / 2
+	// lookAgain is when to sync again while a request waits, for changes without an event: of DaemonSets,
+	// Nodes and MachineClasses.
+	lookAgain = 10 * time.Minute
 )
 
 // New decides about all requests.
@@ -171,6 +174,7 @@ func (r *round) decide(request Request, counts bool) {
 	default:
 		d.provisioned(false, "CapacityIsNotFound", why)
 		r.failInTime(&d, request)
+		r.plan.Again = requeue.Sooner(r.plan.Again, lookAgain)
 	}
 	r.plan.Decisions = append(r.plan.Decisions, d)
 }

@@ -301,7 +301,8 @@ var _ = Describe("Many requests", func() {
 
 var _ = DescribeTable("A plan is made again",
 	func(want time.Duration, s *story) { Expect(New(s.View).Again).To(Equal(want)) },
-	Entry("never if nothing ends", time.Duration(0), tell().pool("a", 1).template("t", "4").request("r", "t", 2)),
+	Entry("never if no request waits", time.Duration(0), tell().pool("a", 1)),
+	Entry("later if a request waits, for changes without an event", 10*time.Minute, tell().pool("a", 1).template("t", "4").request("r", "t", 2)),
 	Entry("when a booking ends", 9*time.Minute, tell().pool("a", 1).template("t", "4").request("r", "t", 2, provisioned(time.Minute, "a=2"))),
 	Entry("when a request has just been provisioned", 10*time.Minute, tell().pool("a", 1, dedicated("jobs/ProvisioningRequest/r=1")).template("t", "4").request("r", "t", 1)),
 	Entry("when a request fails", time.Second, tell().pool("a", 1).template("t", "4").request("r", "t", 2, parameter("ValidUntilSeconds", "101"))),

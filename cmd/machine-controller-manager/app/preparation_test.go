@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package app
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
+	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/storm"
+	"github.com/evenkeel/evenkeel/test/sim/world"
+)
+
+var _ = Describe("The controller that has images pulled", func() {
+	// asked plays a story about the pods that pull images.
+	asked := func(body func(w *storm.World, pods func() int)) {
+		storm.Bubble(suite, func() {
+			w := storm.NewApart(sim.Options{Seed: 1, Resources: askedKinds})
+			defer w.End()
+			core, _ := world.Clients(w.ConfigFor("user"))
+			body(w, func() int {
+				GinkgoHelper()
+				list, err := core.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{LabelSelector: plan.Label})
+				Expect(err).NotTo(HaveOccurred())
+				return len(list.Items)
+			})
+		})
+	}
+	reserve := func(w *storm.World) {
+		_, ours := world.Clients(w.ConfigFor("user"))
+		r := &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "queue", Namespace: fixture.Namespace}}
+		r.Spec.Pools.Names, r.Spec.Replicas = []string{"pool"}, 1
+		r.Spec.Prepare = []autoscaling.Preparation{{Namespace: "shop", Images: []string{"a"}}}
+		world.Create(ours.AutoscalingV1alpha1().Reserves(fixture.Namespace), r)
+	}
+
+	It("starts with the first Reserve that asks for images, and follows it", func() {
+		asked(func(w *storm.World, pods func() int) {
+			occupied(w)
+			w.Start("ours", leader(reservesName, preparationName))
+			time.Sleep(time.Minute)
+			reserve(w)
+			time.Sleep(time.Minute)
+			Expect(pods()).To(Equal(1))
+		})
+	})
+
+	It("deletes the pods that are left where nothing is asked for any more", func() {
+		asked(func(w *storm.World, pods func() int) {
+			userOf(w).pod(fixture.Pod("left", func(p *corev1.Pod) { p.Labels = map[string]string{plan.Label: "x"} }))
+			Expect(pods()).To(Equal(1))
+			w.Start("ours", leader(preparationName))
+			time.Sleep(time.Minute)
+			Expect(pods()).To(BeZero())
+		})
+	})
+
+	It("does not start before images are asked for, also where pods may not be read", func() {
+		asked(func(w *storm.World, pods func() int) {
+			w.Target.Trouble("pods", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "ours")
+			var p *process
+			w.Start("ours", func(ctx context.Context, config *rest.Config) (err error) {
+				if p, err = processOf(config, []string{preparationName}); err != nil {
+					return err
+				}
+				return p.runLeader(ctx)
+			})
+			time.Sleep(time.Minute)
+			families, err := p.registry.Gather()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(families).NotTo(ContainElement(HaveField("GetName()", HavePrefix("evenkeel_preparation_"))))
+		})
+	})
+})
