@@ -228,9 +228,10 @@ var _ = Describe("A workload of a kind that is not known", func() {
 			c.runs("web", "p", "cpu=1")
 			c.Start("buffers", controller)
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			time.Sleep(10 * time.Second) // it is not the time to read scales
 			c.create(ofRollout("b"))
 			time.Sleep(5 * time.Second)
-			Expect(*c.buffer("b").Status.Replicas).To(BeEquivalentTo(2))
+			Expect(c.buffer("b").Status.Replicas).To(HaveValue(BeEquivalentTo(2)))
 		})
 	})
 

@@ -165,6 +165,18 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("does not raise a MachineDeployment that is being deleted", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			c.patch("a", `{"metadata":{"finalizers":["example.com/slow"]}}`)
+			Expect(c.ours.MachineV1alpha1().MachineDeployments(ns).Delete(context.Background(), "a", metav1.DeleteOptions{})).To(Succeed())
+			c.Start("release", controller(usual))
+			c.create(fresh(1, "p", 4000)...)
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1"))
+		})
+	})
+
 	It("is not disturbed by a pool that is deleted", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:10")

@@ -113,6 +113,24 @@ var _ = Describe("The controller", func() {
 		}),
 	)
 
+	DescribeTable("looks again at a pod whose volume is seen after all others", func(late string) {
+		play(func(c *cluster) {
+			c.grow("a", 1, 1, "1:10")
+			c.Start("release", controller(usual))
+			c.settle()
+			c.Lag(late, sim.Constantly(5*time.Minute), "release")
+			c.create(Pods(1, "p", 4000, claiming("data"))...)
+			c.disk("data", "a")
+			time.Sleep(4 * time.Minute)
+			Expect(c.replicas()).To(Equal("a=1"))
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	},
+		Entry(nil, "persistentvolumeclaims"),
+		Entry(nil, "persistentvolumes"),
+	)
+
 	It("reads what it needs to decide: claims, classes and DaemonSets", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 2, "1:10")

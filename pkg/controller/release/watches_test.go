@@ -18,6 +18,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/release"
 	. "github.com/evenkeel/evenkeel/test/builders/release"
 	"github.com/evenkeel/evenkeel/test/sim"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 // agent runs a pod on a machine in reserve, and returns its name.
@@ -118,6 +119,21 @@ var _ = Describe("While pods wait, the controller decides again", func() {
 		}),
 		Entry("since it is gone", func(c *cluster, agent string) { c.delete(agent) }),
 	)
+
+	It("when the Node is gone for which a pod was nominated long ago", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 1, "1:3")
+			Expect(c.scheduler.Stop()).To(Succeed())
+			world.Create(c.core.CoreV1().Nodes(), NodeIn("other", "a"))
+			c.create(Pod("p", 4000, func(p *corev1.Pod) { p.Status.NominatedNodeName = "other" }))
+			c.Start("release", controller(usual))
+			time.Sleep(10 * time.Minute)
+			Expect(c.replicas()).To(Equal("a=1"))
+			world.Delete(c.core.CoreV1().Nodes(), "other")
+			time.Sleep(time.Minute)
+			Expect(c.replicas()).To(Equal("a=2"))
+		})
+	})
 
 	It("when something changes during the first decision", func() {
 		play(func(c *cluster) {
