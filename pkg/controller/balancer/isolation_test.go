@@ -370,7 +370,7 @@ var _ = Describe("What is wrong with one", func() {
 					return next.RoundTrip(r)
 				})
 			}))
-			time.Sleep(time.Minute)
+			time.Sleep(30 * time.Second)
 			Expect(c.sizes("a", "b")).To(Equal("0/1"))
 			Expect(c.events()).To(ConsistOf("UnableToBalance", "Scaled"))
 		})
