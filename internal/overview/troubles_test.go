@@ -43,7 +43,7 @@ var _ = DescribeTable("It is wrong",
 		w.pool("a", 1)
 		w.machine("a", "m", refused("ResourceExhausted", "Cloud provider message - machine codes error: code = [ResourceExhausted] message = [no capacity in zone a]. Retrying"))
 	}, "machinedeployment/default/a: m failed: ResourceExhausted: no capacity in zone a -> kubectl -n default describe machine m"),
-	Entry("that its spec is invalid, and not that nobody reports on its reserve", func(w *world) {
+	Entry("that its spec is invalid, but not that no controller has reported on its reserve", func(w *world) {
 		w.pool("a", 1, excess(1), condition(mcm.MachineDeploymentReplicaFailure, "True", "InvalidSpec", "spec.strategy.type must be\n Recreate", time.Hour))
 		w.pool("b", 1, condition(mcm.MachineDeploymentReplicaFailure, "False", "", "it could not", time.Hour))
 	}, "machinedeployment/default/a: machines cannot be created: spec.strategy.type must be Recreate -> kubectl -n default describe machinedeployment a"),

@@ -252,7 +252,7 @@ var _ = Describe("What is wrong with one", func() {
 		})
 	})
 
-	It("is not held up by what a former target of the name refused, also if nobody saw its deletion", func() {
+	It("is not delayed by an earlier target of the same name that refused to be scaled, even if its deletion was missed", func() {
 		play(func(c *cluster) {
 			c.deploy("a", 4)
 			c.deploy("b", 4)

@@ -221,6 +221,14 @@ func (c *cluster) writes(since int) (all []string) {
 	return all
 }
 
+// begin starts the controller beside a pool with so many machines in reserve.
+func (c *cluster) begin(spare int32) {
+	GinkgoHelper()
+	c.pool("a", spare)
+	c.Start("booking", controller)
+	c.settle()
+}
+
 func (c *cluster) settle() {
 	GinkgoHelper()
 	Expect(c.Settle(time.Minute, 3*time.Hour)).To(Succeed())
@@ -242,9 +250,7 @@ func forAnHour(r *provisioningv1.ProvisioningRequest) {
 var _ = Describe("The controller", func() {
 	It("books machines of the reserve for a request, and gives them back when it is deleted", func() {
 		play(func(c *cluster) {
-			c.pool("a", 3)
-			c.Start("booking", controller)
-			c.settle()
+			c.begin(3)
 			c.request("r", 2, forAnHour)
 			time.Sleep(time.Minute)
 			Expect(c.states()).To(Equal("r=Provisioned"))
@@ -258,9 +264,7 @@ var _ = Describe("The controller", func() {
 
 	It("serves the oldest request first, and the next one when the booking has expired", func() {
 		play(func(c *cluster) {
-			c.pool("a", 3)
-			c.Start("booking", controller)
-			c.settle()
+			c.begin(3)
 			c.request("q", 2)
 			time.Sleep(time.Second)
 			c.request("r", 2)
@@ -274,9 +278,7 @@ var _ = Describe("The controller", func() {
 
 	It("serves the oldest request first, whatever its name is", func() {
 		play(func(c *cluster) {
-			c.pool("a", 3)
-			c.Start("booking", controller)
-			c.settle()
+			c.begin(3)
 			c.request("z", 4, forAnHour)
 			time.Sleep(time.Second)
 			c.request("b", 4, forAnHour)
@@ -289,9 +291,7 @@ var _ = Describe("The controller", func() {
 
 	It("writes a status again that could not be written", func() {
 		play(func(c *cluster) {
-			c.pool("a", 3)
-			c.Start("booking", controller)
-			c.settle()
+			c.begin(3)
 			c.Trouble("provisioningrequests", sim.Trouble{Writes: 1, Only: []sim.Answer{sim.Forbidden}}, "booking")
 			c.request("r", 2, forAnHour)
 			time.Sleep(time.Minute)
@@ -305,9 +305,7 @@ var _ = Describe("The controller", func() {
 
 	It("serves a request once the reserve is large enough, and once its PodTemplate exists", func() {
 		play(func(c *cluster) {
-			c.pool("a", 1)
-			c.Start("booking", controller)
-			c.settle()
+			c.begin(1)
 			c.request("r", 2, forAnHour, func(r *provisioningv1.ProvisioningRequest) { r.Spec.PodSets[0].PodTemplateRef.Name = "late" })
 			time.Sleep(time.Minute)
 			Expect(c.states()).To(Equal("r="))
@@ -322,9 +320,7 @@ var _ = Describe("The controller", func() {
 
 	It("books less by the machines that run pods of the request, and no more again", func() {
 		play(func(c *cluster) {
-			c.pool("a", 3)
-			c.Start("booking", controller)
-			c.settle()
+			c.begin(3)
 			c.request("r", 2, forAnHour)
 			time.Sleep(time.Minute)
 			c.hasNode("node")
@@ -339,9 +335,7 @@ var _ = Describe("The controller", func() {
 
 	It("books less once a pod of the request that has waited is bound", func() {
 		play(func(c *cluster) {
-			c.pool("a", 3)
-			c.Start("booking", controller)
-			c.settle()
+			c.begin(3)
 			c.request("r", 2, forAnHour)
 			time.Sleep(time.Minute)
 			c.hasNode("node")
@@ -375,9 +369,7 @@ var _ = Describe("The controller", func() {
 var _ = Describe("Between a write of the controller and its event", func() {
 	It("a request keeps the machines that were booked for it, though an older one could be served with them", func() {
 		play(func(c *cluster) {
-			c.pool("a", 2)
-			c.Start("booking", controller)
-			c.settle()
+			c.begin(2)
 			c.request("q", 3, forAnHour)
 			time.Sleep(time.Minute)
 			c.Lag("provisioningrequests", sim.Constantly(5*time.Minute), "booking")
@@ -392,9 +384,7 @@ var _ = Describe("Between a write of the controller and its event", func() {
 
 	It("the next request is booked beside what that write has booked", func() {
 		play(func(c *cluster) {
-			c.pool("a", 3)
-			c.Start("booking", controller)
-			c.settle()
+			c.begin(3)
 			c.request("q", 1, forAnHour)
 			time.Sleep(time.Minute)
 			c.Lag("reserves", sim.Constantly(5*time.Minute), "booking", "reserves") // nor does another controller write its status

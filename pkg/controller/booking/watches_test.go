@@ -69,9 +69,7 @@ var _ = Describe("A request", func() {
 
 	It("gives its machines back as soon as it is being deleted, whoever delays that", func() {
 		play(func(c *cluster) {
-			c.pool("a", 3)
-			c.Start("booking", controller)
-			c.settle()
+			c.begin(3)
 			c.request("r", 2, forAnHour, func(r *provisioningv1.ProvisioningRequest) { r.Finalizers = []string{"example.com/slow"} })
 			time.Sleep(time.Minute)
 			Expect(c.booked()).To(Equal("a: r=2"))
@@ -83,9 +81,7 @@ var _ = Describe("A request", func() {
 
 	It("keeps its machines though a pod in another namespace uses a request of the same name", func() {
 		play(func(c *cluster) {
-			c.pool("a", 3)
-			c.Start("booking", controller)
-			c.settle()
+			c.begin(3)
 			c.request("r", 2, forAnHour)
 			time.Sleep(time.Minute)
 			c.hasNode("node")
@@ -114,9 +110,7 @@ var _ = Describe("A request", func() {
 var _ = Describe("While a cluster does not answer", func() {
 	It("nothing is booked for a request that may be gone", func() {
 		play(func(c *cluster) {
-			c.pool("a", 1)
-			c.Start("booking", controller)
-			c.settle()
+			c.begin(1)
 			c.request("r", 2, forAnHour)
 			time.Sleep(time.Minute)
 			before := len(c.Writes())
@@ -134,9 +128,7 @@ var _ = Describe("While a cluster does not answer", func() {
 
 	It("no request fails for lack of machines that may be there", func() {
 		play(func(c *cluster) {
-			c.pool("a", 1)
-			c.Start("booking", controller)
-			c.settle()
+			c.begin(1)
 			c.Control.Silence(true, "booking")
 			c.spare("a", 2)
 			time.Sleep(2 * reachability.SilentAfter)

@@ -43,6 +43,24 @@ func fifthOfWeb() (*cluster, *storm.Process) {
 	return c, process
 }
 
+// withFreeRoom has a buffer use the room on a machine that serves, and plays body then. No other controller
+// runs, so that its writes cannot cause a sync.
+func withFreeRoom(prepare, body func(c *cluster)) {
+	storm.Bubble(suite, func() {
+		c := still(storm.NewApart(sim.Options{Seed: 1, Resources: served}))
+		defer c.End()
+		c.pool("a", 9)
+		c.deploy("web", 10)
+		c.serving("a", "serving")
+		prepare(c)
+		b := percent("web", "web", 20)
+		b.Annotations = map[string]string{v1beta1.FreeRoomAnnotation: "true"}
+		c.startWith(b)
+		Expect(c.sum()).To(Equal(0))
+		body(c)
+	})
+}
+
 var _ = Describe("The controller", func() {
 	const complete, growing = "Provisioning=FitsExistingCapacity Ready=Complete", "Provisioning=RequiresNewCapacity Ready=Growing"
 
@@ -197,18 +215,7 @@ var _ = Describe("The controller", func() {
 	})
 
 	It("uses free room on machines that serve, and follows the pods and the machines there (law 14)", func() {
-		storm.Bubble(suite, func() {
-			c := still(storm.NewApart(sim.Options{Seed: 1, Resources: served})) // nobody else writes what would have it look again
-			defer c.End()
-			c.pool("a", 9)
-			c.deploy("web", 10)
-			c.serving("a", "serving")
-			b := percent("web", "web", 20)
-			b.Annotations = map[string]string{v1beta1.FreeRoomAnnotation: "true"}
-			c.create(b)
-			c.Start("buffers", controller)
-			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
-			Expect(c.sum()).To(Equal(0))
+		withFreeRoom(func(*cluster) {}, func(c *cluster) {
 			Expect(Standing(c.buffer("web"))).To(Equal("2 " + complete))
 			before := len(c.Writes())
 			time.Sleep(time.Hour)
@@ -236,18 +243,7 @@ var _ = Describe("The controller", func() {
 
 	DescribeTable("no longer uses room on a machine that serves (law 14)",
 		func(change func(c *cluster)) {
-			storm.Bubble(suite, func() {
-				c := still(storm.NewApart(sim.Options{Seed: 1, Resources: served})) // nobody else writes what would have it look again
-				defer c.End()
-				c.pool("a", 9)
-				c.deploy("web", 10)
-				c.serving("a", "serving")
-				b := percent("web", "web", 20)
-				b.Annotations = map[string]string{v1beta1.FreeRoomAnnotation: "true"}
-				c.create(b)
-				c.Start("buffers", controller)
-				Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
-				Expect(c.sum()).To(Equal(0))
+			withFreeRoom(func(*cluster) {}, func(c *cluster) {
 				change(c)
 				time.Sleep(10 * time.Second)
 				Expect(c.sum()).To(Equal(1))
@@ -274,22 +270,11 @@ var _ = Describe("The controller", func() {
 	)
 
 	It("uses the room on a machine that serves of a pod that has ended (law 14)", func() {
-		storm.Bubble(suite, func() {
-			c := still(storm.NewApart(sim.Options{Seed: 1, Resources: served}))
-			defer c.End()
-			c.pool("a", 9)
-			c.deploy("web", 10)
-			c.serving("a", "serving")
+		withFreeRoom(func(c *cluster) {
 			ended := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "ended", Namespace: Shop}, Spec: PodSpec("cpu=3"), Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}
 			ended.Spec.NodeName = "serving"
 			world.CreateWithStatus(c.core.CoreV1().Pods(Shop), ended)
-			b := percent("web", "web", 20)
-			b.Annotations = map[string]string{v1beta1.FreeRoomAnnotation: "true"}
-			c.create(b)
-			c.Start("buffers", controller)
-			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
-			Expect(c.sum()).To(Equal(0))
-		})
+		}, func(*cluster) {})
 	})
 
 	It("competes with a Reserve by the larger, and neither changes nor deletes one of others", func() {

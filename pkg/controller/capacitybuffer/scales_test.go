@@ -97,6 +97,18 @@ func (l later) RoundTrip(r *http.Request) (*http.Response, error) {
 	return l.RoundTripper.RoundTrip(r)
 }
 
+// withRollout plays body on a cluster that has a workload of a custom kind with a pod.
+func withRollout(body func(c *cluster)) {
+	storm.Bubble(suite, func() {
+		c := newCluster(sim.Options{Seed: 1})
+		defer c.End()
+		c.pool("a", 20)
+		c.rollout("web", 10)
+		c.runs("web", "p", "cpu=1")
+		body(c)
+	})
+}
+
 var _ = Describe("A workload of a kind that is not known", func() {
 	It("has chunks like its newest pod, by its scale", func() {
 		storm.Bubble(suite, func() {
@@ -120,12 +132,7 @@ var _ = Describe("A workload of a kind that is not known", func() {
 	})
 
 	It("is read before anything is decided, so that nothing changes when the controller starts again", func() {
-		storm.Bubble(suite, func() {
-			c := newCluster(sim.Options{Seed: 1})
-			defer c.End()
-			c.pool("a", 20)
-			c.rollout("web", 10)
-			c.runs("web", "p", "cpu=1")
+		withRollout(func(c *cluster) {
 			c.create(ofRollout("b"))
 			process := c.Start("buffers", controller)
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
@@ -163,12 +170,7 @@ var _ = Describe("A workload of a kind that is not known", func() {
 	)
 
 	It("has chunks, however many workloads the buffers of another namespace name (law 8)", func() {
-		storm.Bubble(suite, func() {
-			c := newCluster(sim.Options{Seed: 1})
-			defer c.End()
-			c.pool("a", 20)
-			c.rollout("web", 10)
-			c.runs("web", "p", "cpu=1")
+		withRollout(func(c *cluster) {
 			for i := range 100 {
 				many := NewBuffer(fmt.Sprintf("b%d", i), fmt.Sprintf("{scalableRef: {apiGroup: example.com, kind: Rollout, name: w%d}, replicas: 1}", i)).Object
 				many.Namespace = "another"
@@ -202,16 +204,9 @@ var _ = Describe("A workload of a kind that is not known", func() {
 	})
 
 	It("has chunks like the pods that it selects now, also if their number stays", func() {
-		storm.Bubble(suite, func() {
-			c := newCluster(sim.Options{Seed: 1})
-			defer c.End()
-			c.pool("a", 20)
-			c.rollout("web", 10)
-			c.runs("web", "p", "cpu=1")
+		withRollout(func(c *cluster) {
 			c.runs("next", "q", "cpu=3")
-			c.create(ofRollout("b"))
-			c.Start("buffers", controller)
-			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			c.startWith(ofRollout("b"))
 			Expect(c.requested()).To(Equal("a=1"))
 			c.selects("web", "app=next")
 			time.Sleep(2 * time.Minute)
@@ -220,12 +215,7 @@ var _ = Describe("A workload of a kind that is not known", func() {
 	})
 
 	It("is read as soon as a buffer names it", func() {
-		storm.Bubble(suite, func() {
-			c := newCluster(sim.Options{Seed: 1})
-			defer c.End()
-			c.pool("a", 20)
-			c.rollout("web", 10)
-			c.runs("web", "p", "cpu=1")
+		withRollout(func(c *cluster) {
 			c.Start("buffers", controller)
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 			time.Sleep(10 * time.Second) // it is not the time to read scales
@@ -236,12 +226,7 @@ var _ = Describe("A workload of a kind that is not known", func() {
 	})
 
 	It("is found once the cluster serves its kind", func() {
-		storm.Bubble(suite, func() {
-			c := newCluster(sim.Options{Seed: 1})
-			defer c.End()
-			c.pool("a", 20)
-			c.rollout("web", 10)
-			c.runs("web", "p", "cpu=1")
+		withRollout(func(c *cluster) {
 			c.create(ofRollout("b"))
 			served := time.Now().Add(time.Hour)
 			c.Start("buffers", func(ctx context.Context, config *rest.Config) error {
@@ -256,15 +241,8 @@ var _ = Describe("A workload of a kind that is not known", func() {
 	})
 
 	It("has no chunks any longer when it is deleted", func() {
-		storm.Bubble(suite, func() {
-			c := newCluster(sim.Options{Seed: 1})
-			defer c.End()
-			c.pool("a", 20)
-			c.rollout("web", 10)
-			c.runs("web", "p", "cpu=1")
-			c.create(ofRollout("b"))
-			c.Start("buffers", controller)
-			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+		withRollout(func(c *cluster) {
+			c.startWith(ofRollout("b"))
 			Expect(c.requested()).To(Equal("a=1"))
 			Expect(c.rollouts(Shop).Delete(context.Background(), "web", metav1.DeleteOptions{})).To(Succeed())
 			time.Sleep(2 * time.Minute)
@@ -291,12 +269,7 @@ var _ = Describe("A workload of a kind that is not known", func() {
 	})
 
 	It("is not known any longer once the right to read it is missing, and its machines stay", func() {
-		storm.Bubble(suite, func() {
-			c := newCluster(sim.Options{Seed: 1})
-			defer c.End()
-			c.pool("a", 20)
-			c.rollout("web", 10)
-			c.runs("web", "p", "cpu=1")
+		withRollout(func(c *cluster) {
 			c.create(ofRollout("b"))
 			c.Start("buffers", controller)
 			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())

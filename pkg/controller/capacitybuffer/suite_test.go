@@ -148,6 +148,14 @@ func adopt(w *storm.World) *cluster {
 
 func (c *cluster) fail(name string, fails bool) { c.machinetaint.Refuse(name, fails) }
 
+// startWith creates a buffer, and starts the controller.
+func (c *cluster) startWith(b *v1beta1.CapacityBuffer) {
+	GinkgoHelper()
+	c.create(b)
+	c.Start("buffers", controller)
+	Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+}
+
 // pool creates a MachineDeployment whose machines have four CPUs, as its MachineClass says.
 func (c *cluster) pool(name string, limit int) {
 	GinkgoHelper()

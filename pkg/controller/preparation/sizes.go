@@ -96,8 +96,8 @@ func (c *Controller) measure(ctx context.Context) (again time.Duration) {
 			continue
 		}
 		m.next = time.Time{}
-		for _, size := range m.sizes {
-			if m.fresh {
+		if m.fresh {
+			for _, size := range m.sizes {
 				c.metrics.pulled(size)
 			}
 		}

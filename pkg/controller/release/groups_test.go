@@ -150,7 +150,7 @@ var _ = Describe("A PodGroup", func() {
 		})
 	})
 
-	It("is what the event is about that says what it lacks, each time that its pods come again", func() {
+	It("gets an event that says what it lacks, each time its pods are created again", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 1, "1:10")
 			c.Start("release", controller(usual))

@@ -167,6 +167,7 @@ func (l *Loop) guarded(ctx context.Context, key string) (again time.Duration, er
 	return l.sync(klog.NewContext(ctx, log), key)
 }
 
+// park keeps a key from being synced for a while.
 func (l *Loop) park(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
