@@ -288,7 +288,7 @@ record-autoscaler: ## Record anew what cluster-autoscaler asks, CLUSTER_AUTOSCAL
 .PHONY: e2e-gardener
 e2e-gardener: ## Run Gardener's code with Evenkeel and with stock, three hours. FOCUS=regexp selects stories
 	@$(UP) build
-	cd gardener && go test -v -count=1 -timeout=5h ./e2e -ginkgo.no-color -ginkgo.timeout=5h $(if $(FOCUS),-ginkgo.focus='$(FOCUS)')
+	cd gardener && go tool ginkgo --procs=3 --timeout=5h --no-color $(if $(FOCUS),--focus='$(FOCUS)') ./e2e
 
 .PHONY: e2e-hostile
 e2e-hostile: ## Let a user of one namespace create the largest legal objects, for DURATION=5m

@@ -250,3 +250,5 @@ require (
 )
 
 replace github.com/evenkeel/evenkeel => ../
+
+tool github.com/onsi/ginkgo/v2/ginkgo

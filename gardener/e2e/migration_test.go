@@ -99,7 +99,7 @@ func (s *shoot) dropMachineObjects(ctx context.Context) {
 // movesToAnotherSeed is the extension's part of a migration.
 func movesToAnotherSeed(ctx context.Context) {
 	first, _ := thisSeed(), installExtension(ctx)
-	second := newSeed(ctx, "gardener-seed-2")
+	second := newSeed(ctx, "gardener-other-seed")
 	s := newReservedShoot(ctx, "moving")
 	machines, serving := s.names(ctx), namesOf(s.serving(ctx))
 	Expect(serving).To(HaveLen(2))

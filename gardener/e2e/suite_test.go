@@ -44,18 +44,20 @@ func TestGardener(t *testing.T) {
 	RunSpecs(t, "Gardener")
 }
 
-var _ = BeforeSuite(func(ctx context.Context) {
+// Each process has clusters of its own, and stories in them.
+var _ = SynchronizedBeforeSuite(func(ctx context.Context) {
 	Expect(upstreamBinary).NotTo(BeEmpty(), "set CLUSTER_AUTOSCALER to the path of an unmodified cluster-autoscaler that was built with -tags=externalgrpc, or to none to leave out its story")
+	build(ctx)
+}, func(ctx context.Context) {
 	seedCluster = startCluster(ctx, localcluster.Options{Name: "gardener-seed", Components: localcluster.APIServerOnly, Audit: true})
 	targetCluster = startCluster(ctx, localcluster.Options{Name: "gardener-shoot", Audit: true})
 	seed, target = newClient(seedCluster, kubernetes.SeedScheme), newClient(targetCluster, kubernetes.ShootScheme)
-	build(ctx)
 	deployCRDs(ctx)
 })
 
 func startCluster(ctx context.Context, o localcluster.Options) *localcluster.Cluster {
 	GinkgoHelper()
-	o.Out, o.UnsafeNoFsync = GinkgoWriter, true
+	o.Name, o.Out, o.UnsafeNoFsync = fmt.Sprintf("%s-%d", o.Name, GinkgoParallelProcess()), GinkgoWriter, true
 	// A run that failed left its data behind.
 	Expect(os.RemoveAll(filepath.Join(must(localcluster.FindRoot()), ".local", "clusters", o.Name))).To(Succeed())
 	c, err := localcluster.Start(ctx, o)

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 )
 
 // row is what was measured of one story with one binary.
@@ -24,12 +25,24 @@ type row struct {
 	wrong []string
 }
 
-var rows []*row
-
+// newRow measures a story. The table has what is known when the story has ended.
 func newRow(story, image string) *row {
 	r := &row{story: story, image: image}
-	rows = append(rows, r)
+	DeferCleanup(r.report)
 	return r
+}
+
+// Parts of the table, in the report of a spec.
+const (
+	lineOfTable = "line of the table"
+	belowTable  = "below the table"
+)
+
+func (r *row) report() {
+	AddReportEntry(lineOfTable, ReportEntryVisibilityNever, fmt.Sprintf("%s\t%s\t%d\t%v\t%v", r.story, binaryName(r.image), r.most, r.nodes, r.worker))
+	for _, text := range slices.Concat(r.nodes.messages(), r.worker.messages(), r.notes) {
+		AddReportEntry(belowTable, ReportEntryVisibilityNever, fmt.Sprintf("%s, %s: %s", r.story, binaryName(r.image), text))
+	}
 }
 
 func (r *row) note(format string, args ...any) {
@@ -44,22 +57,33 @@ func (r *row) expect(what string, problem error) {
 }
 
 // The table of what was measured, whatever failed.
-var _ = ReportAfterSuite("table", func(Report) { fmt.Println(table()) })
+var _ = ReportAfterSuite("table", func(r Report) { fmt.Println(table(r.SpecReports)) })
 
-func table() string {
+func table(specs types.SpecReports) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nSTORY\tBINARY\tMACHINES\tEVERYNODEREADY UNHEALTHY\tWORKER UNHEALTHY")
-	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%v\t%v\n", r.story, binaryName(r.image), r.most, r.nodes, r.worker)
+	for _, line := range entries(specs, lineOfTable) {
+		fmt.Fprintln(w, line)
 	}
 	_ = w.Flush()
-	for _, r := range rows {
-		for _, line := range slices.Concat(r.nodes.messages(), r.worker.messages(), r.notes) {
-			fmt.Fprintf(&text, "%s, %s: %s\n", r.story, binaryName(r.image), line)
-		}
+	for _, line := range entries(specs, belowTable) {
+		fmt.Fprintln(&text, line)
 	}
 	return text.String()
+}
+
+// entries are the entries of a name, whichever process made them.
+func entries(specs types.SpecReports, name string) []string {
+	var found []string
+	for _, spec := range specs {
+		for _, e := range spec.ReportEntries {
+			if e.Name == name {
+				found = append(found, e.StringRepresentation())
+			}
+		}
+	}
+	return found
 }
 
 func binaryName(image string) string {
