@@ -15,6 +15,7 @@ import (
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -29,6 +30,7 @@ import (
 	bufferclient "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned/typed/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
+	"github.com/evenkeel/evenkeel/pkg/fit"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/pkg/written"
 )
@@ -85,6 +87,8 @@ type Controller struct {
 	free map[string]plan.Free
 	// podsMatter reports whether a buffer depends on the pods that have a node, or on the room beside them.
 	podsMatter atomic.Bool
+	// searches are those of the last sync for newest pods, by namespace.
+	searches atomic.Pointer[map[string][]*search]
 
 	buffers, reserves, deployments, daemons, pods cache.Indexer
 	// scales are those of workloads of other kinds.
@@ -157,15 +161,24 @@ func (c *Controller) attach(i Informers) error {
 		_, err := informer.AddEventHandler(handlers.OnChange(c.roomChanged))
 		errs = append(errs, err)
 	}
+	_, err := i.Target.Pods().AddEventHandler(handlers.OnChange(c.shapeChanged))
+	errs = append(errs, err)
 	c.statuses = written.NewCache[*v1beta1.CapacityBuffer](c.buffers, c.options.Clock)
 	c.written = written.NewCache[*autoscaling.Reserve](c.reserves, c.options.Clock)
 	return errors.Join(errs...)
 }
 
+// shapeChanged queues a sync if a pod that shows the shape of chunks comes or goes.
+func (c *Controller) shapeChanged(was, is any) {
+	if c.showsShape(was) != c.showsShape(is) {
+		c.resyncAll()
+	}
+}
+
 // roomChanged queues a sync if a pod takes room on a machine or leaves some, or a machine begins or ends
 // to accept pods, and a buffer depends on that.
 func (c *Controller) roomChanged(was, is any) {
-	if c.podsMatter.Load() && !reflect.DeepEqual(roomOf(was), roomOf(is)) {
+	if c.podsMatter.Load() && !equality.Semantic.DeepEqual(roomOf(was), roomOf(is)) {
 		c.resyncAll()
 	}
 }
@@ -175,7 +188,9 @@ func (c *Controller) roomChanged(was, is any) {
 func roomOf(item any) any {
 	switch o := item.(type) {
 	case *corev1.Pod:
-		return placeOf(o)
+		if node := placeOf(o); node != "" {
+			return taken{node, fit.Requests(o)}
+		}
 	case *corev1.Node:
 		if pool.NodeReady(o) && !o.Spec.Unschedulable {
 			return o.Spec.Taints
@@ -184,6 +199,12 @@ func roomOf(item any) any {
 		return pool.Ready(o.Status.CurrentStatus.Phase) && !pool.BeingDeleted(o) && !pool.Condemned(o)
 	}
 	return nil
+}
+
+// taken is the room that a pod takes on a node. Its requests may change while it runs.
+type taken struct {
+	Node     string
+	Requests corev1.ResourceList
 }
 
 // differ reports whether an update of a cached object matters.

@@ -263,6 +263,14 @@ var _ = Describe("The controller", func() {
 		Entry("once it is put in reserve", func(c *cluster) {
 			world.Patch(c.ours.MachineV1alpha1().Machines(Namespace), "serving", `{"metadata":{"annotations":{%q:%q}}}`, machine.ReserveAnnotation, machine.Reserve{Since: time.Now()}.String())
 		}),
+		Entry("once a pod there requests more", func(c *cluster) {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "resized", Namespace: Shop}}
+			p.Spec.NodeName = "serving"
+			world.Create(c.core.CoreV1().Pods(Shop), p)
+			time.Sleep(time.Minute)
+			Expect(c.sum()).To(Equal(0))
+			world.Change(c.core.CoreV1().Pods(Shop), "resized", func(p *corev1.Pod) { p.Spec.Containers = PodSpec("cpu=3").Containers })
+		}),
 		Entry("once a pod is nominated for it", func(c *cluster) {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "nominated", Namespace: Shop}, Spec: PodSpec("cpu=3"), Status: corev1.PodStatus{NominatedNodeName: "serving"}}
 			world.CreateWithStatus(c.core.CoreV1().Pods(Shop), p)

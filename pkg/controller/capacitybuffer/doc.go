@@ -3,10 +3,10 @@
 // Package capacitybuffer keeps room for the chunks of CapacityBuffers on machines in reserve, by
 // one Reserve for each MachineDeployment that holds chunks.
 //
-// Watches: the machine API, Reserves and CapacityBuffers; PodTemplates, workloads, ResourceQuotas,
-// DaemonSets and Nodes of the target cluster. Writes: its own Reserves, and the status of buffers
-// with the strategy evenkeel.dev/reserved. Never: other buffers or Reserves; the spec of a buffer;
-// a pod or a PodTemplate.
+// Watches: the machine API, Reserves and CapacityBuffers; PodTemplates, workloads, pods,
+// ResourceQuotas, DaemonSets and Nodes of the target cluster. Writes: its own Reserves, and the
+// status of buffers with the strategy evenkeel.dev/reserved. Never: other buffers or Reserves; the
+// spec of a buffer; a pod or a PodTemplate.
 //
 // Laws:
 //

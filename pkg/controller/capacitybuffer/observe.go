@@ -149,6 +149,7 @@ func (c *Controller) findNewest(buffers []plan.Buffer) {
 			searches[keyOf(b.Object)], byNamespace[b.Object.Namespace] = s, append(byNamespace[b.Object.Namespace], s)
 		}
 	}
+	c.searches.Store(&byNamespace) // before pods are read: a later event is not missed
 	if len(searches) == 0 {
 		return
 	}
@@ -164,6 +165,14 @@ func (c *Controller) findNewest(buffers []plan.Buffer) {
 			buffers[i].Newest = searches[keyOf(b.Object)].newest
 		}
 	}
+}
+
+// showsShape reports whether a pod may be the newest one of a workload for which only the scale is known.
+func (c *Controller) showsShape(item any) bool {
+	pod, ok := item.(*corev1.Pod)
+	searches := c.searches.Load()
+	return ok && searches != nil && !pool.Finished(pod) && pod.DeletionTimestamp == nil &&
+		slices.ContainsFunc((*searches)[pod.Namespace], func(s *search) bool { return s.selector.Matches(labels.Set(pod.Labels)) })
 }
 
 // isNewer reports whether a pod is newer than another one, which may be nil. Pods that are being

@@ -126,8 +126,26 @@ var _ = Describe("A workload of a kind that is not known", func() {
 
 			time.Sleep(time.Second)
 			c.runs("web", "new", "cpu=3")
-			Expect(c.Settle(15*time.Minute, time.Hour)).To(Succeed())
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
 			Expect(c.requested()).To(Equal("a=2"), "two machines for two chunks")
+			world.Delete(c.core.CoreV1().Pods(Shop), "new")
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(c.requested()).To(Equal("a=1"))
+		})
+	})
+
+	It("has chunks as soon as its first pod exists, though its scale stays as it is", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 20)
+			c.rollout("web", 10)
+			c.startWith(ofRollout("b"))
+			Expect(c.why("b")).To(Equal(reason.PodNotFound))
+			c.runs("other", "x", "cpu=1")
+			c.runs("web", "p", "cpu=1")
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			Expect(Standing(c.buffer("b"))).To(Equal("2 Provisioning=FitsExistingCapacity Ready=Complete"))
 		})
 	})
 
@@ -222,6 +240,23 @@ var _ = Describe("A workload of a kind that is not known", func() {
 			c.create(ofRollout("b"))
 			time.Sleep(5 * time.Second)
 			Expect(c.buffer("b").Status.Replicas).To(HaveValue(BeEquivalentTo(2)))
+		})
+	})
+
+	It("does not keep others from their chunks when it is not answered for", func() {
+		withRollout(func(c *cluster) {
+			c.deploy("web", 10)
+			c.create(ofRollout("b"))
+			c.create(percent("other", "web", 20))
+			c.Target.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.Resource == "rollouts" && r.Verb == "get" {
+					return time.Hour, 0
+				}
+				return 0, 0
+			})
+			c.Start("buffers", controller)
+			time.Sleep(2 * time.Minute)
+			Expect(Standing(c.buffer("other"))).To(HaveSuffix("Ready=Complete"))
 		})
 	})
 

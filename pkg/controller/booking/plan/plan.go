@@ -8,6 +8,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -205,7 +206,7 @@ func (r *round) failInTime(d *Decision, request Request) {
 
 // WaitsUntil returns when a request fails that has not been served; false if it waits until it is deleted.
 func WaitsUntil(o *provisioningv1.ProvisioningRequest) (time.Time, bool) {
-	length, limited := seconds(o, provisioningv1.ValidUntilParameter)
+	length, limited := seconds(o, provisioningv1.ValidUntilParameter, math.MaxInt32)
 	return o.CreationTimestamp.Add(length), limited
 }
 
@@ -218,17 +219,17 @@ func BookedUntil(o *provisioningv1.ProvisioningRequest) time.Time {
 	return since.Add(bookingTime(o))
 }
 
-// seconds returns a parameter that is a number of seconds. A value that is none counts as not set.
-func seconds(o *provisioningv1.ProvisioningRequest, name string) (time.Duration, bool) {
+// seconds returns a parameter that is a number of seconds, up to a limit. A value that is none counts as not set.
+func seconds(o *provisioningv1.ProvisioningRequest, name string, most int) (time.Duration, bool) {
 	n, err := strconv.Atoi(string(o.Spec.Parameters[name]))
 	if err != nil || n <= 0 {
 		return 0, false
 	}
-	return time.Duration(min(n, int(maxBooking.Seconds()))) * time.Second, true
+	return time.Duration(min(n, most)) * time.Second, true
 }
 
 func bookingTime(o *provisioningv1.ProvisioningRequest) time.Duration {
-	if length, set := seconds(o, provisioningv1.BookingParameter); set {
+	if length, set := seconds(o, provisioningv1.BookingParameter, int(maxBooking.Seconds())); set {
 		return length
 	}
 	return DefaultBooking

@@ -126,6 +126,11 @@ func inNamespace(name string) func(*provisioningv1.ProvisioningRequest) {
 	return func(o *provisioningv1.ProvisioningRequest) { o.Namespace = name }
 }
 
+// aged makes a request this old.
+func aged(age time.Duration) func(*provisioningv1.ProvisioningRequest) {
+	return func(o *provisioningv1.ProvisioningRequest) { o.CreationTimestamp = metav1.NewTime(noon.Add(-age)) }
+}
+
 // reserve adds one of this controller's.
 func (s *story) reserve(pool string, machines int32, bookings string) *story {
 	s.Reserves = append(s.Reserves, &autoscaling.Reserve{
@@ -209,6 +214,10 @@ var _ = DescribeTable("A plan",
 		s.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	}).request("r", "t", 2)),
 
+	Entry("machines for pods that are to start as a PodGroup", "a: r=2", "r: "+found, tell().pool("a", 3).template("t", "4", func(s *corev1.PodSpec) {
+		s.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new("g")}
+	}).request("r", "t", 2)),
+
 	Entry("not those that are dedicated to others (1)", "", "r: "+missing, tell().pool("a", 3, dedicated("shop=2")).template("t", "4").request("r", "t", 2)),
 	Entry("not those that another request has booked (1)", "a: q=2", "q: Provisioned booked[a=2] left[a=2], r: "+missing,
 		tell().pool("a", 3, dedicated("jobs/ProvisioningRequest/q=2")).template("t", "4").request("q", "t", 2, provisioned(time.Minute, "a=2")).request("r", "t", 2)),
@@ -245,6 +254,10 @@ var _ = DescribeTable("A plan",
 		tell().pool("a", 3).template("t", "4").request("r", "t", 2, provisioned(time.Minute, "a=2"), parameter("BookingSeconds", "60"))),
 	Entry("until the time that it sets (4)", "a: r=2", "r: Provisioned booked[a=2] left[a=2]",
 		tell().pool("a", 3).template("t", "4").request("r", "t", 2, provisioned(11*time.Minute, "a=2"), parameter("BookingSeconds", "3600"))),
+	Entry("until a day is over, however much longer it sets (4)", "a: r=2", "r: Provisioned booked[a=2] left[a=2]",
+		tell().pool("a", 3).template("t", "4").request("r", "t", 2, provisioned(23*time.Hour, "a=2"), parameter("BookingSeconds", "9223372037"))),
+	Entry("none after a day, however much longer it sets (4)", "", "r: Provisioned BookingExpired booked[a=2] left[]",
+		tell().pool("a", 3).template("t", "4").request("r", "t", 2, provisioned(24*time.Hour, "a=2"), parameter("BookingSeconds", "86401"))),
 	Entry("none if it is gone (4)", "no provisioning-requests.a", "", tell().pool("a", 3).reserve("a", 2, "jobs/ProvisioningRequest/r=2")),
 	Entry("none once it has expired (4)", "no provisioning-requests.a", "",
 		tell().pool("a", 3).reserve("a", 2, "jobs/ProvisioningRequest/r=2").template("t", "4").request("r", "t", 2, provisioned(time.Hour, "a=2"), condition("BookingExpired"))),
@@ -253,6 +266,8 @@ var _ = DescribeTable("A plan",
 	Entry("fails at once if it is not to wait (5)", "", "r: "+missing+" Failed", tell().pool("a", 1).template("t", "4").request("r", "t", 2, parameter("noRetry", "true"))),
 	Entry("fails after the time that it sets (5)", "", "r: "+missing+" Failed", tell().pool("a", 1).template("t", "4").request("r", "t", 2, parameter("ValidUntilSeconds", "100"))),
 	Entry("waits until then (5)", "", "r: "+missing, tell().pool("a", 1).template("t", "4").request("r", "t", 2, parameter("ValidUntilSeconds", "101"))),
+	Entry("waits for longer than a day if it sets that (5)", "", "r: "+missing, tell().pool("a", 1).template("t", "4").request("r", "t", 2, parameter("ValidUntilSeconds", "172800"), aged(47*time.Hour))),
+	Entry("waits, however much it sets (5)", "", "r: "+missing, tell().pool("a", 1).template("t", "4").request("r", "t", 2, parameter("ValidUntilSeconds", "9223372037"))),
 	Entry("waits with parameters that are no numbers (5)", "", "r: "+missing, tell().pool("a", 1).template("t", "4").request("r", "t", 2, parameter("ValidUntilSeconds", "soon"), parameter("noRetry", "yes"))),
 	Entry("is served within the time that it sets (5)", "a: r=1", "r: "+found, tell().pool("a", 1).template("t", "4").request("r", "t", 1, parameter("ValidUntilSeconds", "1"), parameter("noRetry", "true"))),
 )
@@ -269,6 +284,8 @@ var _ = DescribeTable("A request that is not served says why",
 	}).request("r", "t", 4)),
 	Entry(nil, "The request is for more than 5000 pods: split it", tell().pool("a", 3).template("t", "1").request("r", "t", 5001)),
 	Entry(nil, "The request is for more than 5000 pods: split it", tell().pool("a", 3).template("t", "1").request("r", "t", 3000, also("t", 2001))),
+	Entry(nil, "The names of the namespace and of the request are too long together: use a shorter name",
+		tell().pool("a", 3).template("t", "1").request(strings.Repeat("r", machine.MaxOwnerLength-len("jobs/ProvisioningRequest/")+1), "t", 1)),
 	Entry(nil, "a right is missing", func() *story {
 		s := tell().pool("a", 3).template("t", "1").request("r", "t", 1)
 		s.Requests[0].Lacks = "a right is missing"
