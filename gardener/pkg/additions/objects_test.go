@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -100,6 +102,36 @@ var _ = Describe("Additions", func() {
 		Expect(Ensure(ctx, c, namespace, true)).To(Succeed())
 		Expect(Remove(ctx, c, namespace)).To(Succeed())
 		Expect(all(ctx, c)).To(Equal(before))
+	})
+
+	It("are restored where another client has changed them, and keep its labels", func(ctx context.Context) {
+		c := newSeed(ctx)
+		Expect(Ensure(ctx, c, namespace, true)).To(Succeed())
+		objects, err := in(namespace, true)
+		Expect(err).NotTo(HaveOccurred())
+		optional, err := forBuffers(namespace)
+		Expect(err).NotTo(HaveOccurred())
+		objects = slices.Concat(objects, optional)
+		for _, o := range objects {
+			there := o.DeepCopyObject().(client.Object)
+			Expect(c.Get(ctx, client.ObjectKeyFromObject(o), there)).To(Succeed())
+			empty := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
+			empty.SetNamespace(o.GetNamespace())
+			empty.SetName(o.GetName())
+			empty.SetResourceVersion(there.GetResourceVersion())
+			empty.SetLabels(map[string]string{"theirs": "x"})
+			if s, ok := empty.(*corev1.Secret); ok {
+				s.Type = corev1.SecretTypeOpaque // which cannot be changed
+			}
+			Expect(c.Update(ctx, empty)).To(Succeed())
+		}
+		Expect(Ensure(ctx, c, namespace, true)).To(Succeed())
+		for _, o := range objects {
+			there := o.DeepCopyObject().(client.Object)
+			Expect(c.Get(ctx, client.ObjectKeyFromObject(o), there)).To(Succeed())
+			Expect(equality.Semantic.DeepDerivative(o, there)).To(BeTrue(), "%T %s", o, o.GetName())
+			Expect(there.GetLabels()).To(HaveKeyWithValue("theirs", "x"))
+		}
 	})
 
 	It("end with the right to create Reserves, and it is the first that goes", func(ctx context.Context) {

@@ -101,6 +101,7 @@ var _ = Describe("Admission", func() {
 		Entry("another worker beside a providerConfig that was wrong before", newShoot(unknown, grown), newShoot(unknown)),
 		Entry("the end of another extension beside a providerConfig that was wrong before", newShoot(wrong, alone), newShoot(wrong)),
 		Entry("the deletion of a Shoot with a wrong providerConfig", newShoot(wrong, leaving), newShoot(wrong)),
+		Entry("a maximum that leaves no room in a Shoot that is being deleted", newShoot(right, shrunk, leaving), newShoot(right, leaving)),
 	)
 
 	DescribeTable("refuses, with what to write,", func(ctx context.Context, object, old *gardencorev1beta1.Shoot, message string) {

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -113,6 +114,14 @@ var _ = Describe("The certificates of a Shoot", func() {
 		changed(before, after)
 	},
 		Entry("no certificate of the server", func(c Certificates) { c.Server[CertificateKey] = []byte("x") }, func(before, after Certificates) {
+			Expect(after.Authority).To(Equal(before.Authority))
+			Expect(after.Client).To(Equal(before.Client))
+		}),
+		Entry("for another address than that of the server", func(c Certificates) {
+			other, err := Certificates{Authority: c.Authority}.Next("another", none, now)
+			Expect(err).NotTo(HaveOccurred())
+			maps.Copy(c.Server, other.Server)
+		}, func(before, after Certificates) {
 			Expect(after.Authority).To(Equal(before.Authority))
 			Expect(after.Client).To(Equal(before.Client))
 		}),
@@ -226,7 +235,7 @@ var _ = Describe("The objects of a Shoot", func() {
 		Expect(c.Get(ctx, client.ObjectKeyFromObject(&s), &s)).To(Succeed())
 		Expect(AuthorityChecksum(&s)).To(Equal(before), "the authority is the same")
 		Expect(c.Get(ctx, client.ObjectKeyFromObject(service), service)).To(Succeed())
-		Expect(service.Spec.Selector).To(HaveKeyWithValue("role", "machine-controller-manager"))
+		Expect(service.Spec.Selector).To(Equal(map[string]string{"app": "kubernetes", "role": "machine-controller-manager"}))
 		Expect(service.Spec.Ports).To(ConsistOf(HaveField("Port", Port)))
 
 		Expect(Remove(ctx, c, namespace)).To(Succeed())

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/internal/reachability"
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	provisioningv1 "github.com/evenkeel/evenkeel/pkg/apis/provisioningrequest/v1"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -102,7 +103,8 @@ var _ = Describe("A request", func() {
 			c.request("r", 2, forAnHour)
 			time.Sleep(time.Minute)
 			r := world.Stored[provisioningv1.ProvisioningRequest](c, requestGVR, jobs, "r")
-			Expect(meta.FindStatusCondition(r.Status.Conditions, provisioningv1.ConditionProvisioned).Message).To(ContainSubstring("resources: [podtemplates]"))
+			Expect(meta.FindStatusCondition(r.Status.Conditions, provisioningv1.ConditionProvisioned)).To(And(
+				HaveField("Message", ContainSubstring("resources: [podtemplates]")), HaveField("ObservedGeneration", BeEquivalentTo(1))))
 		})
 	})
 })
@@ -123,6 +125,24 @@ var _ = Describe("While a cluster does not answer", func() {
 			c.Target.Silence(false, "booking")
 			c.settle()
 			Expect(c.writes(before)).To(BeEmpty())
+		})
+	})
+
+	It("nothing is booked of a MachineDeployment that may be gone, until the watch has caught up", func() {
+		play(func(c *cluster) {
+			c.begin(2)
+			before := len(c.Writes())
+			c.Control.Silence(true, "booking")
+			time.Sleep(time.Minute)
+			c.Lag("machinedeployments", sim.Constantly(90*time.Second), "booking")
+			world.Delete(c.ours.MachineV1alpha1().MachineDeployments(ns), "a")
+			c.request("r", 2, forAnHour)
+			c.Control.Silence(false, "booking")
+			time.Sleep(20 * time.Second)
+			world.Create(c.ours.AutoscalingV1alpha1().Reserves(ns), &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other"}}) // of which the event comes at once
+			time.Sleep(10 * time.Minute)
+			Expect(c.writes(before)).To(HaveEach("provisioningrequests r"))
+			Expect(c.states()).To(Equal("r="))
 		})
 	})
 

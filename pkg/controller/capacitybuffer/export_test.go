@@ -4,9 +4,12 @@ package capacitybuffer
 
 import (
 	"errors"
+	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	"github.com/evenkeel/evenkeel/pkg/controller/capacitybuffer/plan"
@@ -35,6 +38,23 @@ func (p *Preview) NewestPods(namespace string, s *plan.Scale, buffers int) []pla
 	}
 	p.c.findNewest(all)
 	return all
+}
+
+// SlowLook makes each sync take this long, and counts them.
+func (c *Controller) SlowLook(takes time.Duration, syncs *atomic.Int32) {
+	c.daemons = slowList{c.daemons, takes, syncs}
+}
+
+type slowList struct {
+	cache.Indexer
+	takes time.Duration
+	lists *atomic.Int32
+}
+
+func (s slowList) List() []any {
+	s.lists.Add(1)
+	time.Sleep(s.takes)
+	return s.Indexer.List()
 }
 
 // AcceptsPods reports whether the free room on a machine counts.

@@ -55,6 +55,13 @@ var _ = Describe("The controller observes", func() {
 	}
 	three := func() *v1beta1.CapacityBuffer { return Chunks("b", 3, "cpu=1").Object }
 
+	It("the generation of a PodTemplate, which the status of a buffer names", func() {
+		template := webTemplate.DeepCopy()
+		template.Generation = 7
+		d := previewOf(shown(three()), map[string][]any{"PodTemplate": {template}}).Plan().Decisions[0]
+		Expect(d.After(Now).Status.PodTemplateGeneration).To(HaveValue(BeEquivalentTo(7)))
+	})
+
 	DescribeTable("the ResourceQuotas of the namespaces with buffers",
 		func(want string, quotas ...any) {
 			Expect(Outcome(previewOf(shown(three()), refers(quotas...)).Plan().Decisions[0])).To(Equal(want))

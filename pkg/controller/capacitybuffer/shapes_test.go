@@ -130,15 +130,25 @@ var _ = Describe("What the cache keeps", func() {
 
 	It("of a buffer of others is only its name, and of one of ours what is read", func() {
 		full := percent("b", "web", 20)
+		full.Generation, full.CreationTimestamp = 3, metav1.NewTime(Now)
 		full.UID, full.ResourceVersion, full.Annotations = "u", "7", map[string]string{"note": "x", v1beta1.PoolAnnotation: "a", v1beta1.PrepareAnnotation: "true"}
 		ours, err := StripBuffer(full)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ours.(*v1beta1.CapacityBuffer).Spec).To(Equal(full.Spec))
+		Expect(ours).To(And(HaveField("Generation", full.Generation), HaveField("CreationTimestamp", full.CreationTimestamp)))
 		Expect(ours.(*v1beta1.CapacityBuffer).Annotations).To(Equal(map[string]string{v1beta1.PoolAnnotation: "a", v1beta1.PrepareAnnotation: "true"}))
 		full.Spec.ProvisioningStrategy = ptr.To(v1beta1.StrategyActive)
 		theirs, err := StripBuffer(full)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(theirs).To(Equal(&v1beta1.CapacityBuffer{ObjectMeta: metav1.ObjectMeta{Namespace: Shop, Name: "b", UID: "u", ResourceVersion: "7"}}))
+	})
+
+	It("of an annotation is no more than its first kilobyte", func() {
+		long := percent("b", "web", 20)
+		long.Annotations = map[string]string{v1beta1.DedicatedAnnotation: strings.Repeat("x", 1024) + "y"}
+		kept, err := StripBuffer(long)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(kept.(*v1beta1.CapacityBuffer).Annotations).To(HaveKeyWithValue(v1beta1.DedicatedAnnotation, strings.Repeat("x", 1024)))
 	})
 
 	It("of limits that name too many resources is none, which matches no chunk", func() {

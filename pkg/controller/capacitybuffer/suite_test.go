@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,12 +65,20 @@ var served = slices.Concat(sim.Core, sim.Machine, sim.Workloads, sim.Shapes, []s
 // controller is the program under test, as the process runs it.
 func controller(ctx context.Context, config *rest.Config) error { return run(ctx, config, nil) }
 
+// slow is the controller whose syncs take this long, and are counted.
+func slow(takes time.Duration, syncs *atomic.Int32) storm.Program {
+	return func(ctx context.Context, config *rest.Config) error {
+		return run(ctx, config, nil, func(it *Controller) { it.SlowLook(takes, syncs) })
+	}
+}
+
 // counting is the controller with metrics.
 func counting(metrics prometheus.Registerer) storm.Program {
 	return func(ctx context.Context, config *rest.Config) error { return run(ctx, config, metrics) }
 }
 
-func run(ctx context.Context, config *rest.Config, metrics prometheus.Registerer) error {
+// run is the controller, which some may see.
+func run(ctx context.Context, config *rest.Config, metrics prometheus.Registerer, seen ...func(*Controller)) error {
 	core, ours := world.Clients(config)
 	machines, nodes := stores.New(ours, Namespace), target.New(core, nil)
 	buffers := externalversions.NewSharedInformerFactoryWithOptions(ours, 0, externalversions.WithTransform(StripBuffer))
@@ -85,6 +94,9 @@ func run(ctx context.Context, config *rest.Config, metrics prometheus.Registerer
 			Machines: machines, Target: nodes, Shapes: shapes}, o)
 	if err != nil {
 		return err
+	}
+	for _, see := range seen {
+		see(it)
 	}
 	world.Process{
 		Clusters:  []*reachability.Cluster{o.Control, o.Target},

@@ -3,17 +3,21 @@
 package capacitybuffer_test
 
 import (
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/apis/capacitybuffer/v1beta1"
 	. "github.com/evenkeel/evenkeel/test/builders/capacitybuffer"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 var _ = DescribeTable("A buffer is served as soon as a kind is seen after all others", func(late string) {
@@ -42,6 +46,25 @@ var _ = DescribeTable("A buffer is served as soon as a kind is seen after all ot
 	Entry(nil, "capacitybuffers"),
 )
 
+var _ = It("A sync that takes long is followed by a rest of four times as long, however often users change something", func() {
+	storm.Bubble(suite, func() {
+		c := newCluster(sim.Options{Seed: 1})
+		defer c.End()
+		c.pool("a", 9)
+		c.deploy("web", 10)
+		c.create(percent("web", "web", 20))
+		var syncs atomic.Int32
+		c.Start("buffers", slow(10*time.Second, &syncs))
+		Expect(c.Settle(5*time.Minute, time.Hour)).To(Succeed())
+		before := syncs.Load()
+		for i := range int32(200) {
+			c.scale("web", 10+i%2)
+			time.Sleep(time.Second)
+		}
+		Expect(syncs.Load() - before).To(BeNumerically("~", 4, 1))
+	})
+})
+
 var _ = Describe("After a silence, while watches have yet to catch up", func() {
 	It("no machines are requested for a buffer that is gone", func() {
 		storm.Bubble(suite, func() {
@@ -56,6 +79,26 @@ var _ = Describe("After a silence, while watches have yet to catch up", func() {
 			c.Target.Silence(false, "buffers")
 			time.Sleep(10 * time.Minute)
 			Expect(c.writes(before)).To(ConsistOf("reserves capacity-buffers.a"))
+		})
+	})
+
+	It("no machines are requested of a MachineDeployment that is gone", func() {
+		storm.Bubble(suite, func() {
+			c, _ := fifthOfWeb()
+			defer c.End()
+			before := len(c.Writes())
+			c.Control.Silence(true, "buffers")
+			time.Sleep(time.Minute)
+			c.Lag("machinedeployments", sim.Constantly(90*time.Second), "buffers")
+			world.Delete(c.ours.MachineV1alpha1().MachineDeployments(Namespace), "a")
+			c.scale("web", 50)
+			c.Control.Silence(false, "buffers")
+			time.Sleep(20 * time.Second)
+			world.Create(c.ours.AutoscalingV1alpha1().Reserves(Namespace), &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: Namespace}}) // of which the event comes at once
+			time.Sleep(time.Minute)
+			Expect(c.writes(before)).To(BeEmpty())
+			time.Sleep(10 * time.Minute)
+			Expect(c.Objects(reserveGVR)).To(HaveLen(1))
 		})
 	})
 })

@@ -63,20 +63,31 @@ var _ = Describe("Pods that claim devices", func() {
 		})
 	})
 
-	It("get machines once it is known what they claim", func() {
-		play(func(c *cluster) {
-			c.grow("a", 1, 3, "1:10")
-			c.Start("release", controller(usual))
-			c.settle()
+	DescribeTable("get machines once it is known what they claim, and who has it",
+		func(early, late func(c *cluster)) {
+			play(func(c *cluster) {
+				c.grow("a", 1, 3, "1:10")
+				c.Start("release", controller(usual))
+				c.settle()
+				early(c)
+				c.create(fresh(1, "q", 4000, claimingFrom("two"))...)
+				c.settle()
+				Expect(c.replicas()).To(Equal("a=1"))
+				late(c)
+				c.settle()
+				Expect(c.replicas()).To(Equal("a=2"))
+			})
+		},
+		Entry("by the template of their claims", func(c *cluster) { c.equip(2) }, func(c *cluster) { c.claims("two", 2) }),
+		Entry("by the slices of drivers", func(c *cluster) { c.claims("two", 2) }, func(c *cluster) { c.equip(2) }),
+		Entry("by the class of the devices", func(c *cluster) {
 			c.equip(2)
-			c.create(fresh(1, "q", 4000, claimingFrom("two"))...)
-			c.settle()
-			Expect(c.replicas()).To(Equal("a=1"))
 			c.claims("two", 2)
-			c.settle()
-			Expect(c.replicas()).To(Equal("a=2"))
-		})
-	})
+			world.Delete(c.core.ResourceV1().DeviceClasses(), "gpu")
+		}, func(c *cluster) {
+			world.Create(c.core.ResourceV1().DeviceClasses(), &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
+		}),
+	)
 
 	It("get machines once another claim leaves the devices of these", func() {
 		play(func(c *cluster) {

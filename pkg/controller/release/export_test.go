@@ -11,6 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/evenkeel/evenkeel/pkg/controller/release/plan"
 	"github.com/evenkeel/evenkeel/pkg/fit"
@@ -19,6 +20,21 @@ import (
 // Interpose wraps the store of the pods that the preview is shown.
 func (p *Preview) Interpose(between func(cache.Indexer) cache.Indexer) {
 	p.c.stores.pods = between(p.c.stores.pods)
+}
+
+// Tell returns the events that say what groups lack.
+func (p *Preview) Tell(all ...plan.Shortage) []string {
+	events := record.NewFakeRecorder(len(all))
+	p.c.groupRecorder = events
+	p.c.recordShortages(all)
+	close(events.Events)
+	return slices.Collect(func(yield func(string) bool) {
+		for text := range events.Events {
+			if !yield(text) {
+				return
+			}
+		}
+	})
 }
 
 // SlowLook makes the controller take that long to look at the pods.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -48,7 +49,29 @@ func spare() Objects {
 	return Objects{Deployments: []*v1alpha1.MachineDeployment{d}, Sets: []*mcm.MachineSet{set}, Machines: []*mcm.Machine{m}, Nodes: []*corev1.Node{node}}
 }
 
+var _ = It("Nothing is said of a PodGroup that went away while a decision was made", func() {
+	preview, err := NewPreview(UsualSettings)
+	Expect(err).NotTo(HaveOccurred())
+	lacks := func(pod *corev1.Pod, group string) plan.Shortage {
+		return plan.Shortage{Group: "default/" + group, Pods: 2, Member: pod}
+	}
+	said := preview.Tell(lacks(Pod("gone-0", 1000, member("gone")), "gone"), lacks(Pod("there", 1000), "kueue:there"))
+	Expect(said).To(ConsistOf(HavePrefix("Normal ReserveTooSmall 2 pods must start together")))
+})
+
 var _ = Describe("A preview", func() {
+	It("doubts a pod that still waits half a minute later although there is room", func() {
+		preview, err := NewPreview(UsualSettings)
+		Expect(err).NotTo(HaveOccurred())
+		o := spare()
+		o.Nodes = append(o.Nodes, fixture.Node("free"))
+		o.Pods = []*corev1.Pod{Pod("picky", 1000)}
+		for age, outcome := range []plan.Outcome{plan.HasRoom, plan.HasRoom, plan.Doubtful} {
+			Expect(preview.SetObjects(o, Noon.Add(time.Duration(age)*plan.DefaultPatience/2))).To(Succeed())
+			Expect(preview.Plan().Pods).To(HaveKeyWithValue("default/picky", outcome))
+		}
+	})
+
 	It("raises replicas in a copy for a pod that waits, and for none that does not", func() {
 		preview, err := NewPreview(UsualSettings)
 		Expect(err).NotTo(HaveOccurred())

@@ -4,10 +4,13 @@ package release_test
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,6 +123,43 @@ var _ = Describe("While pods wait, the controller decides again", func() {
 		Entry("since it is gone", func(c *cluster, agent string) { c.delete(agent) }),
 	)
 
+	It("when a pod is being deleted, which spread over zones no longer counts", func() {
+		play(func(c *cluster) {
+			c.grow("a", 1, 1, "1:3")
+			c.grow("b", 1, 0, "1:1")
+			c.create(Pod("p-0", 0, func(p *corev1.Pod) { p.Spec.NodeName, p.Finalizers = "a-001", []string{"example.com/slow"} }))
+			c.create(Pod("p-1", 4000, func(p *corev1.Pod) {
+				p.Spec.NodeSelector = nil
+				p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+					MaxSkew: 1, TopologyKey: Zone, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels},
+				}}
+			}))
+			c.Start("release", controller(usual))
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=1 b=1"))
+			c.delete("p-0")
+			c.settle()
+			Expect(c.replicas()).To(Equal("a=2 b=1"))
+		})
+	})
+
+	It("when room has been promised to another pod, without delay", func() {
+		play(func(c *cluster) {
+			c.grow("a", 2, 1, "1:3")
+			c.settle()
+			Expect(c.scheduler.Stop()).To(Succeed())
+			c.delete("filler-a-002")
+			c.create(Pod("p", 4000), Pod("q", 3000))
+			c.patchPod("p", `{"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"}]}}`)
+			c.Start("release", controller(usual))
+			time.Sleep(5 * time.Second)
+			Expect(c.replicas()).To(Equal("a=2"))
+			c.patchPod("q", `{"status":{"nominatedNodeName":"a-002"}}`)
+			time.Sleep(time.Second)
+			Expect(c.replicas()).To(Equal("a=3"))
+		})
+	})
+
 	It("when the Node is gone for which a pod was nominated long ago", func() {
 		play(func(c *cluster) {
 			c.grow("a", 1, 1, "1:3")
@@ -213,6 +253,30 @@ var _ = Describe("While pods wait, the controller decides again", func() {
 		})
 	})
 })
+
+var _ = DescribeTable("Decisions leave half of the time to others, but not for longer than half a second",
+	func(takes time.Duration, decisions int) {
+		play(func(c *cluster) {
+			c.grow("a", 1, 2, "1:10")
+			registry := prometheus.NewRegistry()
+			reporting := usual
+			reporting.Registerer = registry
+			c.Start("release", controller(reporting, func(watched *Controller) { watched.SlowLook(takes) }))
+			c.settle()
+			c.create(Pod("p", 50_000)) // which no machine holds
+			for i := range 200 {
+				c.patch("a", `{"metadata":{"labels":{"changed":"%d"}}}`, i)
+				time.Sleep(100 * time.Millisecond)
+			}
+			families, err := registry.Gather()
+			Expect(err).NotTo(HaveOccurred())
+			made := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "evenkeel_release_decision_seconds" })
+			Expect(families[made].Metric[0].Histogram.GetSampleCount()).To(BeNumerically("~", decisions, 1))
+		})
+	},
+	Entry("a fifth of a second each: 50 in 20 seconds", 200*time.Millisecond, 50),
+	Entry("two seconds each: 8 in 20 seconds", 2*time.Second, 8),
+)
 
 var _ = Describe("The first pod that waits", func() {
 	// helpedAfter returns how long a pod waits until replicas are raised for it.
@@ -335,4 +399,30 @@ var _ = Describe("While a cluster does not answer", func() {
 			Expect(c.replicas()).To(Equal("a=2"))
 		})
 	})
+
+	It("releases no machine that may be gone until the watch of machines has caught up", func() {
+		playApart(func(c *cluster) {
+			c.grow("a", 1, 1, "1:4")
+			c.Start("release", aware(usual))
+			c.settle()
+			Expect(c.taintController.Stop()).To(Succeed())
+			c.Control.Silence(true, "release")
+			time.Sleep(time.Minute)
+			c.Lag("machines", sim.Constantly(90*time.Second), "release")
+			c.fails("a-002")
+			c.create(fresh(1, "p", 4000)...)
+			c.Control.Silence(false, "release")
+			time.Sleep(20 * time.Second)
+			c.patch("a", `{"spec":{"minReadySeconds":1}}`) // of which the event comes at once
+			time.Sleep(10 * time.Minute)
+			Expect(c.writes(0)).To(BeEmpty())
+		})
+	})
 })
+
+// fails has the machine controller no longer see a machine.
+func (c *cluster) fails(name string) {
+	GinkgoHelper()
+	_, err := c.ours.MachineV1alpha1().Machines(ns).Patch(context.Background(), name, types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Unknown"}}}`), metav1.PatchOptions{}, "status")
+	Expect(err).NotTo(HaveOccurred())
+}

@@ -15,6 +15,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -248,6 +249,10 @@ var _ = Describe("The controller", func() {
 			world.Change(core.ResourceV1().ResourceSlices(), "node", func(s *resourceapi.ResourceSlice) { s.Spec.Devices = s.Spec.Devices[1:] })
 			time.Sleep(time.Second)
 			Expect(c.requested()).To(Equal("a: shop=8"))
+			world.Delete(core.ResourceV1().DeviceClasses(), "gpu")
+			time.Sleep(time.Second)
+			Expect(c.standing("shop")).To(HaveSuffix("CapacityUnknown"))
+			world.Create(core.ResourceV1().DeviceClasses(), &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
 			Expect(c.Settle(20*time.Minute, 12*time.Hour)).To(Succeed())
 			before := len(c.Writes())
 			c.LatencyOf(func(r sim.Request) (time.Duration, time.Duration) {
@@ -259,6 +264,42 @@ var _ = Describe("The controller", func() {
 			reserves.Restart()
 			time.Sleep(time.Hour)
 			Expect(world.WritesOf(c.World, "reserves", before)).To(BeEmpty())
+		})
+	})
+
+	It("says on each Reserve that a fault of the controller stops it", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 3)
+			c.create(Wish("shop", Replicas(2)))
+			events := record.NewFakeRecorder(100)
+			c.Start("reserves", recording(faulty{events}))
+			time.Sleep(time.Second)
+			Expect(events.Events).To(Receive(HavePrefix("Warning UnableToSpread Controller panicked: ")))
+		})
+	})
+
+	It("decides nothing after a silence until the watch of MachineDeployments has caught up", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 3)
+			c.create(Wish("shop", Replicas(2)))
+			c.Start("reserves", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			before := len(c.Writes())
+			c.Silence(true, "reserves")
+			time.Sleep(time.Minute)
+			c.Lag("machinedeployments", sim.Constantly(90*time.Second), "reserves")
+			c.changePool("a", Bounds("1:4"))
+			c.Silence(false, "reserves")
+			time.Sleep(20 * time.Second)
+			c.change("shop", Replicas(3)) // of which the event comes at once
+			time.Sleep(time.Minute)
+			Expect(c.writes(before)).To(BeEmpty())
+			time.Sleep(10 * time.Minute)
+			Expect(c.standing("shop")).To(HaveSuffix("NoRoom"))
 		})
 	})
 
@@ -281,6 +322,11 @@ var _ = Describe("The controller", func() {
 		})
 	})
 })
+
+// faulty panics when it is to record an event about a decision.
+type faulty struct{ *record.FakeRecorder }
+
+func (faulty) Event(runtime.Object, string, string, string) { panic("broken") }
 
 var _ = Describe("Storms", func() {
 	It("end as calm weather does, and then nothing is written", func() {

@@ -168,6 +168,17 @@ var _ = Describe("A buffer that fills once (law 13)", func() {
 		Expect(limited.Message).To(Equal("ResourceQuotas leave room for 1 of 2 chunks: q"))
 	})
 
+	It("is refilled again after its deadline if that is what it asks for", func() {
+		v := filling(Once("b", 1, "cpu=1", deadline(60)))
+		v.Now = v.Now.Add(time.Hour)
+		v = After(v)
+		Expect(used(v.Buffers[0])).To(Equal("0 of 1 Expired"))
+		v.Buffers[0].Object.Spec.RefillStrategy = ptr.To(v1beta1.RefillRecreate)
+		v = After(later(v))
+		Expect(Spread(v)).To(Equal("a=1"))
+		Expect(used(v.Buffers[0])).To(Equal("-1 of 1"))
+	})
+
 	It("is refilled again if that is what it asks for", func() {
 		v := After(later(filling(Once("b", 1, "cpu=1")), Bound("1", minute)))
 		v.Buffers[0].Object.Spec.RefillStrategy = ptr.To(v1beta1.RefillRecreate)

@@ -105,6 +105,10 @@ var _ = Describe("What is not known", func() {
 		Expect(spread(New(v).Decisions[0])).To(Equal("a=3"))
 	})
 
+	It("is how many devices machines have of those that a schedule requests", func() {
+		Expect(View{Reserves: reservesOf(scheduledAmount("devices.gpu=9"))}.DeviceClasses()).To(HaveExactElements("gpu"))
+	})
+
 	It("is looked for again half a minute later, and the first is reported", func() {
 		r := Wish("r", Amount("cpu=10"), scheduledAmount("memory=10Gi"))
 		r.Spec.Schedules[0].Start = "0 10 * * *"
