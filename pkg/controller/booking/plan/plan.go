@@ -287,11 +287,6 @@ func (r *round) machinesFor(request Request) (map[string]int, string) {
 	for _, place := range packing.Places { // a pod that tolerates the taint of the reserve opens no machine
 		used[place.Node] = true
 	}
-	for i, n := range packing.Opened {
-		for _, node := range groups[i].Nodes[:n] {
-			used[node] = true
-		}
-	}
 	machines := map[string]int{}
 	for node := range used {
 		machines[poolOf[node]]++
