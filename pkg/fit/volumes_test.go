@@ -224,6 +224,21 @@ var _ = It("Pods of different volumes are not alike, and neither are those whose
 	Expect(shapes).To(HaveLen(4))
 })
 
+var _ = It("Pods of which only one of two volumes is the same are not alike", func() {
+	shapes := map[string]bool{}
+	for _, name := range []string{"disk", "other"} {
+		c := storage()
+		c.volumes["other"] = c.volumes["disk"]
+		second := c.claims["default/data"].DeepCopy()
+		second.Spec.VolumeName = name
+		c.claims["default/more"] = second
+		p := pod("db", "cpu=1", claiming("data"))
+		p.Spec.Volumes = append(p.Spec.Volumes, pod("db", "", claiming("more")).Spec.Volumes...)
+		shapes[NewPod(p, c.lookups()).Shape()] = true
+	}
+	Expect(shapes).To(HaveLen(2))
+})
+
 // claiming has a pod use a claim.
 func claiming(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {

@@ -66,6 +66,7 @@ var _ = Describe("Patience (5)", func() {
 			pool.SharedBudget{Allowed: 1, Pods: map[string]int{"a": 1, "b": 1, "d": 1}}),
 		Entry("only those whom each budget allows", []Deletion{{"b", Surplus}},
 			pool.SharedBudget{Allowed: 2, Pods: map[string]int{"a": 1, "b": 1, "d": 1}}, pool.SharedBudget{Allowed: 1, Pods: map[string]int{"a": 1, "b": 1, "c": 1, "d": 1}}),
+		Entry("one without pods of a budget that is exceeded", []Deletion{{"c", Surplus}}, pool.SharedBudget{Allowed: -1, Pods: map[string]int{"a": 1, "b": 1, "d": 1}}),
 		Entry("none, if a budget allows none", nil, pool.SharedBudget{Pods: map[string]int{"a": 1, "b": 1, "c": 1, "d": 1}}),
 	)
 

@@ -82,6 +82,23 @@ var _ = Describe("After a silence, while watches have yet to catch up", func() {
 		})
 	})
 
+	It("no room counts on a machine that accepts no pods any longer", func() {
+		withFreeRoom(func(*cluster) {}, func(c *cluster) {
+			before := len(c.Writes())
+			c.Target.Silence(true, "buffers")
+			time.Sleep(time.Minute)
+			c.Lag("nodes", sim.Constantly(90*time.Second), "buffers")
+			world.Patch(c.core.CoreV1().Nodes(), "serving", `{"spec":{"unschedulable":true}}`)
+			c.Target.Silence(false, "buffers")
+			time.Sleep(20 * time.Second)
+			c.change("web", func(b *v1beta1.CapacityBuffer) { b.Spec.Percentage = ptr.To[int32](10) }) // of which the event comes at once
+			time.Sleep(time.Minute)
+			Expect(c.writes(before)).To(BeEmpty())
+			time.Sleep(time.Minute)
+			Expect(c.sum()).To(Equal(1))
+		})
+	})
+
 	It("no machines are requested of a MachineDeployment that is gone", func() {
 		storm.Bubble(suite, func() {
 			c, _ := fifthOfWeb()

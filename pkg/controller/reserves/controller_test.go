@@ -303,6 +303,28 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("requests nothing after a silence for a Reserve that may be gone, until the watch of Reserves has caught up", func() {
+		storm.Bubble(suite, func() {
+			c := newCluster(sim.Options{Seed: 1})
+			defer c.End()
+			c.pool("a", 3)
+			c.create(Wish("shop", Replicas(2)))
+			c.Start("reserves", controller)
+			Expect(c.Settle(time.Minute, time.Hour)).To(Succeed())
+			before := len(c.Writes())
+			c.Silence(true, "reserves")
+			time.Sleep(time.Minute)
+			c.Lag("reserves", sim.Constantly(90*time.Second), "reserves")
+			c.remove("shop")
+			c.Silence(false, "reserves")
+			time.Sleep(20 * time.Second)
+			c.pool("b", 3) // of which the event comes at once
+			time.Sleep(10 * time.Minute)
+			Expect(c.writes(before)).To(ConsistOf("machinedeployments a"))
+			Expect(c.requested()).To(Equal("a: -, b: -"))
+		})
+	})
+
 	It("counts machines again when their MachineSet is adopted", func() {
 		storm.Bubble(suite, func() {
 			c := newCluster(sim.Options{Seed: 1})
