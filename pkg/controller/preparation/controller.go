@@ -37,6 +37,8 @@ const (
 	gather = 100 * time.Millisecond
 	// refusedFor is how long no pod is created again that the API server has refused.
 	refusedFor = time.Minute
+	// rereads is after how long Reserves are looked at again that have not been read yet.
+	rereads = 10 * time.Second
 	// everything is the only key: what is pulled from a registry depends on all machines.
 	everything = "machines"
 )
@@ -172,10 +174,14 @@ func (c *Controller) sync(ctx context.Context, _ string) (time.Duration, error) 
 		return reachability.Recheck, nil
 	}
 	again := c.measure(ctx)
+	unread := c.o.Requests.unread() // before they are read
 	asked := c.askedFor()
 	c.workloads.follow(c.ctx, wantedWorkloads(asked))
-	p := plan.New(c.o.Clock.Now(), c.observe(asked), c.o.Limits)
+	p := plan.New(c.o.Clock.Now(), c.observe(asked, unread), c.o.Limits)
 	p.Again = requeue.Sooner(p.Again, again)
+	if unread {
+		p.Again = requeue.Sooner(p.Again, rereads)
+	}
 	c.o.States.set(p.Progress)
 	c.metrics.report(p)
 	var errs []error

@@ -440,6 +440,49 @@ var _ = Describe("Machines in reserve", func() {
 		})
 	})
 
+	DescribeTable("keep their pods while another process has yet to read what is asked for", func(late string) {
+		play(func(w *world) {
+			ctx := context.Background()
+			web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+			web.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web"}}
+			_, err := w.core.AppsV1().Deployments("shop").Create(ctx, web, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			r := &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "evening"}, Spec: autoscaling.ReserveSpec{
+				Pools: autoscaling.ReservePools{Names: []string{"pool"}}, Prepare: []autoscaling.Preparation{{Namespace: "shop", Images: []string{"more"}}},
+			}}
+			_, err = w.ours.AutoscalingV1alpha1().Reserves(fixture.Namespace).Create(ctx, r, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			w.ask(`[{namespace: shop, workloads: [Deployment/web]}]`)
+			w.report(running)
+			time.Sleep(time.Minute)
+			all := ConsistOf("shop r1 web", "shop r2 web", "shop r1 more", "shop r2 more")
+			w.report(running)
+			Expect(w.where()).To(all)
+			w.end()
+			w.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == user && r.Resource == late {
+					return 3 * time.Minute, 0
+				}
+				return 0, 0
+			})
+			before := len(w.Writes())
+			w.start()
+			time.Sleep(10 * time.Minute)
+			Expect(w.where()).To(all)
+			Expect(w.Writes()).To(HaveLen(before))
+			Expect(w.progress("r1")).To(Equal("2/2"))
+			w.end()
+			Expect(w.core.AppsV1().Deployments("shop").Delete(ctx, "web", metav1.DeleteOptions{})).To(Succeed())
+			Expect(w.ours.AutoscalingV1alpha1().Reserves(fixture.Namespace).Delete(ctx, "evening", metav1.DeleteOptions{})).To(Succeed())
+			w.start()
+			time.Sleep(10 * time.Minute)
+			Expect(w.where()).To(BeEmpty())
+		})
+	},
+		Entry("a workload", "deployments"),
+		Entry("Reserves", "reserves"),
+	)
+
 	It("are pulled for once, also where the answer to the creation is lost or the watch is late", func() {
 		play(func(w *world) {
 			w.Hold("pods", user)

@@ -74,13 +74,14 @@ func wantedWorkloads(requests []request) map[workload]bool {
 }
 
 // observe returns all MachineDeployments that want something prepared, and pods that pull images for none of them.
-func (c *Controller) observe(requests []request) (pools []plan.Pool) {
+// Unread reports whether there may be more requests.
+func (c *Controller) observe(requests []request, unread bool) (pools []plan.Pool) {
 	pods := c.podsByNode()
 	alive := map[attempt]bool{}
 	for _, r := range requests {
-		one := plan.Pool{Namespace: r.deployment.Namespace, Name: r.deployment.Name}
+		one := plan.Pool{Namespace: r.deployment.Namespace, Name: r.deployment.Name, Unread: unread}
 		c.readWishes(r, &one)
-		if len(one.Wishes) == 0 && one.Failure == nil {
+		if len(one.Wishes) == 0 && one.Failure == nil && !one.Unread {
 			continue // what is left of earlier wishes belongs to nobody
 		}
 		for _, set := range c.source.Sets(r.deployment.UID) {
@@ -116,6 +117,7 @@ func (c *Controller) readWishes(r request, one *plan.Pool) {
 				one.Add(plan.NewWish(p.Namespace, p.Images, p.ImagePullSecrets, ""), a.offered)
 			}
 			for _, name := range p.Workloads {
+				one.Unread = one.Unread || !c.workloads.isRead(workload{p.Namespace, name})
 				switch wish, failure := c.workloads.wishOf(workload{p.Namespace, name}); {
 				case wish != nil:
 					one.Add(*wish, a.offered)

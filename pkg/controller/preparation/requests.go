@@ -20,14 +20,14 @@ import (
 // Requests are what Reserves ask for, as soon as they are read. The zero value has none.
 type Requests struct {
 	mu          sync.Mutex
-	reserves    cache.Indexer
+	reserves    cache.SharedIndexInformer // nil before Read
 	subscribers []func()
 }
 
 // Read has requests come from an informer of Reserves from now on.
 func (r *Requests) Read(reserves cache.SharedIndexInformer) error {
 	r.mu.Lock()
-	r.reserves = reserves.GetIndexer()
+	r.reserves = reserves
 	r.mu.Unlock()
 	_, err := reserves.AddEventHandler(handlers.OnChange(func(was, is any) {
 		before, _ := was.(*autoscaling.Reserve)
@@ -65,13 +65,26 @@ func (r *Requests) all() (all []*autoscaling.Reserve) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for one := range stores.All[*autoscaling.Reserve](r.reserves) {
+	if r.reserves == nil {
+		return nil
+	}
+	for one := range stores.All[*autoscaling.Reserve](r.reserves.GetIndexer()) {
 		if asksForImages(one) {
 			all = append(all, one)
 		}
 	}
 	slices.SortFunc(all, func(a, b *autoscaling.Reserve) int { return cmp.Compare(a.Name, b.Name) })
 	return all
+}
+
+// unread reports whether there may be Reserves that have not been read yet.
+func (r *Requests) unread() bool {
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reserves != nil && !r.reserves.HasSynced()
 }
 
 func asksForImages(r *autoscaling.Reserve) bool {

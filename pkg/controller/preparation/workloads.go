@@ -149,6 +149,12 @@ func templateOf(item any) *corev1.PodTemplateSpec {
 	return nil
 }
 
+// isRead reports whether it is known if a workload exists.
+func (w *workloads) isRead(one workload) bool {
+	f := w.followed[one]
+	return f == nil || f.informer.HasSynced()
+}
+
 // wishOf returns the wish of a workload, or why there is none.
 func (w *workloads) wishOf(one workload) (*plan.Wish, *plan.Failure) {
 	f := w.followed[one]

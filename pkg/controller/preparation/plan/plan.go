@@ -125,7 +125,10 @@ type Pool struct {
 	Namespace, Name string
 	Wishes          []Wish
 	// Failure is why wishes are not known, if that is so. Those that are known count.
-	Failure  *Failure
+	Failure *Failure
+	// Unread reports whether more wishes may become known, because not all that asks has been read since the
+	// process began: pods of machines in reserve stay, as they may be for these.
+	Unread   bool
 	Machines []Machine
 }
 
@@ -322,7 +325,8 @@ func (p *Plan) dropPods(now time.Time, one *Pool, m *Machine) {
 		if pod.Deleting {
 			continue
 		}
-		wanted := m.Held && !seen[pod.Wish] && slices.ContainsFunc(one.Wishes, func(w Wish) bool { return w.Key == pod.Wish && w.Namespace == pod.Namespace })
+		asked := one.Unread || slices.ContainsFunc(one.Wishes, func(w Wish) bool { return w.Key == pod.Wish && w.Namespace == pod.Namespace })
+		wanted := m.Held && !seen[pod.Wish] && asked
 		if pod.Over {
 			left := retryEnded - now.Sub(pod.Created)
 			p.Again = requeue.Sooner(p.Again, max(left, 0))

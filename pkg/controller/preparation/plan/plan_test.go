@@ -241,6 +241,11 @@ var _ = Describe("A plan", func() {
 		Expect(p.Progress["a"].Prepared()).To(BeFalse())
 	})
 
+	It("keeps pods of machines in reserve that may be asked for by what has not been read yet, one for a set of images", func() {
+		one := plan.Pool{Unread: true, Wishes: []plan.Wish{web}, Machines: []plan.Machine{held("a", pod(web), pod(job), pod(job)), released("b", pod(web))}}
+		Expect(tell(plan.New(now, []plan.Pool{one}, limits))).To(Equal([]string{"delete batch", "delete shop"}))
+	})
+
 	It("comes again when patience ends", func() {
 		p := plan.New(now, []plan.Pool{{Wishes: []plan.Wish{web}, Machines: []plan.Machine{held("a", pod(web))}}}, limits)
 		Expect(p.Again).To(Equal(9 * time.Minute))
