@@ -61,7 +61,9 @@ type world struct {
 	// metrics are those of the controller, and changed counts how often machines have changed.
 	metrics *prometheus.Registry
 	changed atomic.Int64
-	end     func()
+	// held returns how much the controller remembers, once it has ended.
+	held func() int
+	end  func()
 }
 
 const (
@@ -105,6 +107,7 @@ func (w *world) start() {
 		Image: "wait", States: w.states, Registerer: w.metrics, Limits: plan.Limits{PerPool: 5, PerRegistry: 5, Bytes: limit, Patience: 10 * time.Minute},
 	})
 	Expect(err).NotTo(HaveOccurred())
+	w.held = c.Held
 	ctx, cancel := context.WithCancel(context.Background())
 	machines.Start(ctx)
 	nodes.StartNodes(ctx)
@@ -513,6 +516,45 @@ var _ = Describe("Machines in reserve", func() {
 		})
 	})
 
+	It("get other pods where theirs went before a watch showed them", func() {
+		play(func(w *world) {
+			w.Hold("pods", user)
+			w.ask(asked)
+			for _, pod := range w.pods() {
+				Expect(w.core.CoreV1().Pods(pod.Namespace).Delete(context.Background(), pod.Name, metav1.DeleteOptions{})).To(Succeed())
+			}
+			w.BreakWatches(user)
+			w.Release("pods", user)
+			time.Sleep(time.Hour)
+			Expect(w.where()).To(HaveLen(2))
+		})
+	})
+
+	It("are forgotten with their pods when they are gone", func() {
+		play(func(w *world) {
+			ctx := context.Background()
+			w.Admit(func(a sim.Admission) error {
+				if a.Resource == "pods" && a.Namespace == "none" {
+					return apierrors.NewNotFound(corev1.Resource("namespaces"), "none")
+				}
+				return nil
+			})
+			w.ask(`[{namespace: shop, images: [job]}, {namespace: none, images: [job]}]`)
+			w.report(running)
+			w.end()
+			Expect(w.held()).To(Equal(4), "two pods that have pulled images, and two that were refused")
+			w.start()
+			for _, name := range []string{"r1", "r2"} {
+				Expect(w.ours.MachineV1alpha1().Machines(fixture.Namespace).Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+				Expect(w.core.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})).To(Succeed())
+			}
+			time.Sleep(5 * time.Minute)
+			Expect(w.where()).To(BeEmpty())
+			w.end()
+			Expect(w.held()).To(BeZero())
+		})
+	})
+
 	It("say why images cannot be pulled, and are tried again", func() {
 		play(func(w *world) {
 			tries := 0
@@ -770,6 +812,7 @@ var _ = Describe("Machines in reserve", func() {
 			Expect(pool.IsWorkload(&pod)).To(BeFalse())
 			owner := metav1.GetControllerOfNoCopy(&pod)
 			Expect(owner.Kind + owner.Name).To(Equal("Node" + pod.Spec.NodeName))
+			Expect(pod.Annotations).To(HaveKeyWithValue(pool.SafeToEvict, "true"))
 			Expect(*pod.Spec.AutomountServiceAccountToken).To(BeFalse())
 			Expect(pod.Spec.Containers).To(HaveLen(1))
 			Expect(pod.Spec.Containers[0].Image).To(Equal("wait"))
