@@ -380,17 +380,17 @@ var _ = Describe("With late watches, law 2 and 3:", func() {
 		})
 	})
 
-	It("no other machine is deleted where the answer to a deletion is lost, and the machine cannot be read until another one seems to be due", func() {
+	DescribeTable("no other machine is deleted where the machine cannot be read after its deletion until another one seems to be due", func(answer error) {
 		play(func(c *cluster) {
 			c.create("s", 3)
 			c.settle()
 			old := c.machinesOf("s")
 			isDeletion := func(r sim.Request) bool { return r.Verb == "delete" && r.Resource == "machines" && r.User == name }
-			lost := false
+			deleted := false
 			c.AfterWrite(func(w sim.Write) error {
-				if isDeletion(w.Request) && !lost {
-					lost = true
-					return apierrors.NewTimeoutError("no answer", 0)
+				if isDeletion(w.Request) && !deleted {
+					deleted = true
+					return answer
 				}
 				return nil
 			})
@@ -405,7 +405,7 @@ var _ = Describe("With late watches, law 2 and 3:", func() {
 			time.Sleep(2 * time.Second)
 			c.scale("s", 2)
 			time.Sleep(50 * time.Millisecond)
-			Expect(lost).To(BeTrue())
+			Expect(deleted).To(BeTrue())
 			for _, t := range []sim.Trouble{{Reads: 1, Only: []sim.Answer{sim.Failed}}, {}} {
 				c.Trouble("machines", t, name)
 				c.Trouble("machinesets", t, name)
@@ -414,7 +414,10 @@ var _ = Describe("With late watches, law 2 and 3:", func() {
 			c.settle()
 			Expect(c.machinesOf("s")).To(HaveExactElements(HaveField("Name", old[1].Name), HaveField("Name", old[2].Name)))
 		})
-	})
+	},
+		Entry("whose answer is lost", apierrors.NewTimeoutError("no answer", 0)),
+		Entry("which is answered", nil),
+	)
 
 	It("a machine is not released for labels that it has again", func() {
 		play(func(c *cluster) {
@@ -502,6 +505,10 @@ var _ = Describe("With late watches, law 2 and 3:", func() {
 			Expect(c.machinesOf("s")).To(HaveExactElements(HaveField("Name", old[0].Name), HaveField("Name", old[1].Name), HaveField("Name", old[2].Name)))
 		})
 	})
+})
+
+var _ = It("What is remembered of statuses that were written is forgotten after a second", func() {
+	Expect(HeldAfterReports()).To(Equal(1))
 })
 
 var _ = It("What is remembered of a MachineSet that is gone is forgotten with the end of the sync", func() {

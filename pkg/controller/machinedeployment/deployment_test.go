@@ -137,6 +137,31 @@ var _ = Describe("A MachineDeployment", func() {
 		})
 	})
 
+	It("7: waits with growing pauses for a MachineSet that it is to adopt and its stores do not show yet", func() {
+		play(func(c *cluster) {
+			d := c.deploy("d", 1)
+			c.settle()
+			orphan := c.setsOf("d")[0].DeepCopy()
+			world.Delete(c.deployments(), "d")
+			c.settle()
+			c.Lag("machinesets", sim.Constantly(time.Minute), name)
+			orphan.ResourceVersion, orphan.UID, orphan.OwnerReferences = "", "", nil
+			world.Create(c.sets(), orphan)
+			tries := 0
+			c.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == name && r.Verb == "create" && r.Resource == "machinesets" {
+					tries++
+				}
+				return 2 * time.Millisecond, 0
+			})
+			d.ResourceVersion, d.UID = "", ""
+			world.Create(c.deployments(), d)
+			c.settle()
+			c.isRolled("d")
+			Expect(tries).To(BeNumerically("<", 20))
+		})
+	})
+
 	It("2: creates no machine twice for a MachineSet that its stores do not show yet", func() {
 		play(func(c *cluster) {
 			attempts := 0

@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/internal/loop"
@@ -76,6 +77,28 @@ func (c *Controller) Remembered() int {
 	c.reserves.mu.Lock()
 	defer c.reserves.mu.Unlock()
 	return len(c.reserves.memories)
+}
+
+// HeldAfterReports returns of how many keys is remembered that their statuses were written, after one more in each
+// second.
+func HeldAfterReports() int {
+	m, now := newMemory(), time.Now()
+	for i, key := range []string{"a", "b", "c"} {
+		m.noteReported(key, now.Add(time.Duration(i)*numbersDelay))
+	}
+	return len(m.reported)
+}
+
+// PanicEvents returns the events about a key whose sync has panicked.
+func (p *Preview) PanicEvents(key string) (events []string) {
+	recorder := &record.FakeRecorder{Events: make(chan string, 10), IncludeObject: true}
+	p.c.recorder = recorder
+	p.c.panicked(key, "oh")
+	close(recorder.Events)
+	for e := range recorder.Events {
+		events = append(events, e)
+	}
+	return events
 }
 
 // HeldAfterRelease returns how much is remembered of two MachineSets that a key has ended to decide about, of

@@ -88,6 +88,22 @@ func withTwoPools() *Preview {
 	return p
 }
 
+var _ = DescribeTable("A panic is reported where its cause is", func(key string, want ...string) {
+	storm.Bubble(suite, func() {
+		p := withTwoPools()
+		Expect(p.SetObjects(Objects{Deployments: []*v1alpha1.MachineDeployment{poolOf("a")}, Sets: []*mcm.MachineSet{setIn("a"), orphanSet("x")}}, time.Now())).To(Succeed())
+		for i := range want {
+			want[i] = "Warning UnableToManage Controller panicked: oh. Retrying in 1m; please report this bug involvedObject{kind=" + want[i] + ",apiVersion=machine.sapcloud.io/v1alpha1}"
+		}
+		Expect(p.PanicEvents(fixture.Namespace + "/" + key)).To(ConsistOf(want))
+	})
+},
+	Entry("a MachineDeployment", "MachineDeployment:a", "MachineDeployment"),
+	Entry("its release", "Release:a", "MachineDeployment"),
+	Entry("a MachineSet without one", "MachineSet:x-1", "MachineSet"),
+	Entry("nothing that is still there", "MachineSet:gone"),
+)
+
 var _ = Describe("An event", func() {
 	const a, b, c = fixture.Namespace + "/MachineDeployment:a", fixture.Namespace + "/MachineDeployment:b", fixture.Namespace + "/MachineDeployment:c"
 	const releaseA, setX = fixture.Namespace + "/Release:a", fixture.Namespace + "/MachineSet:x-1"
