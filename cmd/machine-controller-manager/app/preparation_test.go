@@ -6,6 +6,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -23,10 +24,10 @@ import (
 )
 
 var _ = Describe("The controller that has images pulled", func() {
-	// asked plays a story about the pods that pull images.
-	asked := func(body func(w *storm.World, pods func() int)) {
+	// askedWith plays a story about the pods that pull images, where API servers have these kinds.
+	askedWith := func(kinds []sim.Resource, body func(w *storm.World, pods func() int)) {
 		storm.Bubble(suite, func() {
-			w := storm.NewApart(sim.Options{Seed: 1, Resources: askedKinds})
+			w := storm.NewApart(sim.Options{Seed: 1, Resources: kinds})
 			defer w.End()
 			core, _ := world.Clients(w.ConfigFor("user"))
 			body(w, func() int {
@@ -37,6 +38,7 @@ var _ = Describe("The controller that has images pulled", func() {
 			})
 		})
 	}
+	asked := func(body func(w *storm.World, pods func() int)) { askedWith(askedKinds, body) }
 	reserve := func(w *storm.World) {
 		_, ours := world.Clients(w.ConfigFor("user"))
 		r := &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "queue", Namespace: fixture.Namespace}}
@@ -53,6 +55,38 @@ var _ = Describe("The controller that has images pulled", func() {
 			reserve(w)
 			time.Sleep(time.Minute)
 			Expect(pods()).To(Equal(1))
+		})
+	})
+
+	It("keeps the pods while a new process has yet to learn whether there are Reserves", func() {
+		asked(func(w *storm.World, pods func() int) {
+			occupied(w)
+			reserve(w)
+			process := w.Start("ours", leader(reservesName, preparationName))
+			time.Sleep(time.Minute)
+			Expect(pods()).To(Equal(1))
+			w.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.User == "ours" && r.Resource == "" {
+					return 20 * time.Second, 0
+				}
+				return 0, 0
+			})
+			before := len(w.Writes())
+			process.Restart()
+			time.Sleep(5 * time.Minute)
+			Expect(pods()).To(Equal(1))
+			Expect(world.WritesOf(w, "ours", before)).NotTo(ContainElement(HaveField("Resource", "pods")))
+		})
+	})
+
+	It("deletes the pods that are left where the API server has no Reserves", func() {
+		kinds := slices.DeleteFunc(slices.Clone(askedKinds), func(r sim.Resource) bool { return r.Name == "reserves" })
+		askedWith(kinds, func(w *storm.World, pods func() int) {
+			occupied(w)
+			userOf(w).pod(fixture.Pod("left", func(p *corev1.Pod) { p.Spec.NodeName, p.Labels = "spare", map[string]string{plan.Label: "x"} }))
+			w.Start("ours", leader(reservesName, preparationName))
+			time.Sleep(2 * time.Minute)
+			Expect(pods()).To(BeZero())
 		})
 	})
 

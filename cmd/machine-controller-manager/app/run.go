@@ -161,6 +161,9 @@ func (p *process) runLeader(ctx context.Context) error {
 	if !p.picked(mcmName) {
 		p.Ready.Filled() // there may never be anything that the other controllers wait for
 	}
+	if p.picked(reservesName) {
+		p.requests.Await()
+	}
 	runs := append(p.clusters.probes(), p.awaitReserves)
 	for _, c := range p.controllers {
 		runs = append(runs, func(ctx context.Context) error {

@@ -21,7 +21,20 @@ import (
 type Requests struct {
 	mu          sync.Mutex
 	reserves    cache.SharedIndexInformer // nil before Read
+	awaited     bool
 	subscribers []func()
+}
+
+// Await announces that Reserves are read later, or that there turn out to be None.
+func (r *Requests) Await() { r.await(true) }
+
+// None ends Await where the API server does not serve Reserves.
+func (r *Requests) None() { r.await(false) }
+
+func (r *Requests) await(awaited bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.awaited = awaited
 }
 
 // Read has requests come from an informer of Reserves from now on.
@@ -84,7 +97,10 @@ func (r *Requests) unread() bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.reserves != nil && !r.reserves.HasSynced()
+	if r.reserves == nil {
+		return r.awaited
+	}
+	return !r.reserves.HasSynced()
 }
 
 func asksForImages(r *autoscaling.Reserve) bool {
