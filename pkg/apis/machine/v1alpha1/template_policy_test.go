@@ -64,6 +64,50 @@ var _ = Describe("The template policy", Ordered, func() {
 		Entry(nil, "spec", "nodeTemplate", "metadata", "labels"), Entry(nil, "spec", "nodeTemplate", "metadata", "annotations"),
 	)
 
+	DescribeTable("refuses other metadata that clients cannot read, and of what they can read only owners and managed fields", func(path ...string) {
+		for _, key := range []string{
+			"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "deletionGracePeriodSeconds", "creationTimestamp", "deletionTimestamp",
+			"finalizers", "ownerReferences", "managedFields", "other",
+		} {
+			for _, value := range []any{
+				nil, "text", "", int64(2), 1.5, true, "2026-01-31T08:00:00Z", "2026-01-31T08:00:00.5+01:00", "2026-01-31t08:00:00z", "2026-01-31", []any{}, []any{"a", nil}, []any{int64(2)}, map[string]any{}, map[string]any{"a": "b"},
+			} {
+				u := templated(map[string]any{"labels": map[string]any{"a": "b"}, key: value}, path...)
+				Expect(door.refuses(u, nil) != "").To(Equal(readable(u) != nil), "%s: %v", key, value)
+			}
+		}
+		for _, key := range []string{"ownerReferences", "managedFields"} {
+			Expect(door.refuses(templated(map[string]any{key: []any{map[string]any{}}}, path...), nil)).To(ContainSubstring("leave out all other fields"), key)
+		}
+	},
+		Entry(nil, "metadata"), Entry(nil, "spec", "nodeTemplate", "metadata"),
+	)
+
+	It("refuses times of taints that clients cannot read, and no others", func() {
+		for _, at := range []any{nil, "2026-01-31T08:00:00Z", "2026-01-31T08:00:00.123+01:00", "2026-01-31t08:00:00z", "2026-01-31T08:00:00z"} {
+			u := templated([]any{map[string]any{"key": "a", "effect": "NoSchedule"}, map[string]any{"key": "b", "effect": "NoSchedule", "timeAdded": at}}, "spec", "nodeTemplate", "spec", "taints")
+			Expect(door.refuses(u, nil) != "").To(Equal(readable(u) != nil), "%v", at)
+		}
+	})
+
+	DescribeTable("refuses amounts in a strategy that clients cannot read, and no others, when the strategy changes", func(path ...string) {
+		rolling := func(amount any) *unstructured.Unstructured {
+			u := plain("new")
+			Expect(unstructured.SetNestedField(u.Object, amount, append([]string{"spec", "strategy"}, path...)...)).To(Succeed())
+			return u
+		}
+		for _, amount := range []any{nil, int64(0), int64(1), int64(2147483647), "25%", "", int64(2147483648), int64(-2147483649), 3e9} {
+			u := rolling(amount)
+			Expect(door.refuses(u, nil) != "").To(Equal(readable(u) != nil), "%v", amount)
+		}
+		Expect(door.refuses(rolling(int64(2147483648)), rolling(int64(1)))).To(ContainSubstring("at most 2147483647"))
+		wrong, scaled := rolling(int64(2147483648)), rolling(int64(2147483648))
+		Expect(unstructured.SetNestedField(scaled.Object, int64(3), "spec", "replicas")).To(Succeed())
+		Expect(door.refuses(scaled, wrong)).To(BeEmpty())
+	},
+		Entry(nil, "rollingUpdate", "maxSurge"), Entry(nil, "rollingUpdate", "maxUnavailable"), Entry(nil, "inPlaceUpdate", "maxSurge"), Entry(nil, "inPlaceUpdate", "maxUnavailable"),
+	)
+
 	It("is there because one such object keeps clients from reading a list", func() {
 		list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*plain("good"), *templated("7d", "spec", "drainTimeout")}}
 		list.SetGroupVersionKind(machine.SchemeGroupVersion.WithKind("MachineDeploymentList"))
