@@ -16,7 +16,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/connect"
 	"github.com/evenkeel/evenkeel/internal/connect/machines"
-	"github.com/evenkeel/evenkeel/internal/daemon/stock"
 	evenkeel "github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/pkg/provider/nodegroup"
 )
@@ -110,7 +109,6 @@ func (p *process) newNodeGroups(ours evenkeel.Interface) (*nodegroup.Server, err
 		nodegroup.Options{
 			Namespace: p.options.Namespace, GPULabel: p.options.NodeGroups.GPULabel, Reserved: reserved, Registerer: p.registry,
 			Control: p.clusters.control, Target: p.clusters.target,
-			Healthy: map[string]func() error{"machine-controller-manager": stock.Health},
 		})
 }
 

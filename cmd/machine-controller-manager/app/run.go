@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 
 	machinescheme "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/scheme"
-	"github.com/gardener/machine-controller-manager/pkg/handlers"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -84,7 +83,6 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	defer endTraces()
-	handlers.UpdateHealth(true)
 	return daemon.Together(ctx, p.serveEndpoints, p.serveMetrics, p.runElection)
 }
 
@@ -128,7 +126,6 @@ func apiServerHost(config *rest.Config) string {
 
 func (p *process) serveEndpoints(ctx context.Context) error {
 	endpoints := daemon.Endpoints{
-		Healthy:   map[string]daemon.Check{"controllers": stock.Health},
 		Ready:     map[string]daemon.Check{"caches": p.Ready.Check},
 		Profiling: p.options.EnableProfiling,
 	}

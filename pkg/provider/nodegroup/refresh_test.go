@@ -4,7 +4,6 @@ package nodegroup
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -128,16 +127,6 @@ var _ = Describe("Refresh", func() {
 			time.Sleep(time.Minute)
 			Expect(c.begin()).To(Succeed())
 		})
-	})
-
-	It("fails while machine-controller-manager is not healthy", func() {
-		wrong := errors.New("the controllers have stopped")
-		var sick error
-		play(func(c *cluster) {
-			Expect(c.begin()).To(Succeed())
-			sick = wrong
-			Expect(c.begin()).To(MatchError(ContainSubstring("mcm: the controllers have stopped")))
-		}, func(o *Options) { o.Healthy = map[string]func() error{"mcm": func() error { return sick }} })
 	})
 })
 

@@ -8,12 +8,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"path"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -202,11 +200,6 @@ func (s *Server) healthError() error {
 	errs := []error{s.options.Control.Err(s.memory.deployments, s.memory.kinds.Machines), s.options.Target.Err(s.memory.kinds.Nodes)}
 	if key := s.memory.written.Behind(unseenFor); key != "" {
 		errs = append(errs, fmt.Errorf("the watch of MachineDeployments does not show the last write to %s", key))
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.options.Healthy)) {
-		if err := s.options.Healthy[name](); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
-		}
 	}
 	return errors.Join(errs...)
 }

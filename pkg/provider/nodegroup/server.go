@@ -52,8 +52,6 @@ type Options struct {
 	Reserved corev1.ResourceList
 	// Control and Target report whether the two clusters answer. If nil, they are assumed to answer.
 	Control, Target *reachability.Cluster
-	// Healthy are checks by name that each Refresh makes, in addition to the server's own.
-	Healthy map[string]func() error
 	// Clock is the real one unless set.
 	Clock clock.WithTicker
 	// Registerer takes the metrics; nil takes none.
