@@ -24,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/internal/target"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
+	mdplan "github.com/evenkeel/evenkeel/pkg/controller/machinedeployment/plan"
 	"github.com/evenkeel/evenkeel/pkg/pool"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/storm"
@@ -93,6 +94,16 @@ var _ = Describe("Options", func() {
 		Entry("another one", "federatedhpa runs in the binary evenkeel-workloads", "--controllers=federatedhpa"),
 		Entry("no controller", "no controller is enabled", "--controllers=-mcm"),
 		Entry("no accounting", `--reserve-accounting: "Inclusive" is invalid: use auto, additive or inclusive`, "--reserve-accounting=Inclusive"),
+		Entry("a reserve that workload may use", "NoSchedule is missing", "--reserve-taint-effects=NoExecute"),
+		Entry("an unknown effect", `--reserve-taint-effects: "PreferNoSchedule" is invalid`, "--reserve-taint-effects=NoSchedule,PreferNoSchedule"),
+		Entry("an effect twice", `--reserve-taint-effects: "NoSchedule" is invalid`, "--reserve-taint-effects=NoSchedule,NoSchedule"),
+		Entry("no patience with a surplus", "--surplus-patience: 0s is invalid", "--surplus-patience=0s"),
+		Entry("a negative patience with machines that boot", "--reserve-boot-patience: -1s is invalid", "--reserve-boot-patience=-1s"),
+		Entry("no image that waits", "--preparation-image must not be empty", "--preparation-image="),
+		Entry("no machine that pulls", "--preparation-pulls: use a value above 0", "--preparation-pulls=0"),
+		Entry("no machine that pulls from a registry", "--preparation-pulls-per-registry: use a value above 0", "--preparation-pulls-per-registry=0"),
+		Entry("no time to pull", "--preparation-patience: use a value above 0", "--preparation-patience=0s"),
+		Entry("less than no bytes", "--preparation-bytes: -1 is invalid", "--preparation-bytes=-1"),
 		Entry("no address", `--bind-address: "here"`, "--bind-address=here"),
 		Entry("a lock that is gone from Kubernetes", "--leader-elect-resource-lock", "--leader-elect-resource-lock=configmaps"),
 		Entry("a lease shorter than its renewal", "--leader-elect-lease-duration", "--leader-elect-lease-duration=5s"),
@@ -105,6 +116,19 @@ var _ = Describe("Options", func() {
 
 	It("do not mind the lease if there is no election", func() {
 		Expect(parsed("--leader-elect=false", "--leader-elect-lease-duration=5s").Validate()).To(Succeed())
+	})
+
+	It("let patience with machines that boot, and bytes of images, have no limit", func() {
+		Expect(parsed("--reserve-boot-patience=0s", "--preparation-bytes=0").Validate()).To(Succeed())
+	})
+
+	It("of the stock binary count for the controller of MachineDeployments", func() {
+		p := &process{options: parsed("--concurrent-syncs=7", "--safety-up=5", "--safety-down=3", "--autoscaler-scaledown-annotation-during-rollout=false")}
+		o := p.machineOptions(&accounting{})
+		Expect(o.Workers).To(Equal(7))
+		Expect(o.Settings).To(Equal(mdplan.Settings{SafetyUp: 5, SafetyDown: 3}))
+		p.options = parsed()
+		Expect(p.machineOptions(&accounting{}).Settings.ProtectInRollout).To(BeTrue(), "by default")
 	})
 
 	DescribeTable("name the lease",
@@ -215,6 +239,15 @@ var _ = Describe("Flags of the balance controller", func() {
 		Expect(p.options.Reserve.settings(p, &accounting{}).Unready).To(Equal(want))
 	})
 
+	It("leave it to other flags which pods may be evicted, and whether reserves are given up, as for the controller of MachineDeployments", func() {
+		p := &process{options: parsed("--skip-nodes-with-local-storage=false", "--drain-reserve")}
+		zones, err := p.zoneSettings()
+		Expect(err).NotTo(HaveOccurred())
+		reserves := p.options.Reserve.settings(p, &accounting{})
+		Expect([]pool.EvictionRule{zones.Eviction, reserves.Eviction}).To(HaveEach(pool.EvictionRule{LocalStorage: true}))
+		Expect([]bool{zones.Drain, reserves.Drain}).To(HaveEach(true))
+	})
+
 	DescribeTable("are refused where they make no sense",
 		func(mention string, arguments ...string) {
 			Expect(parsed(arguments...).Validate()).To(MatchError(ContainSubstring(mention)))
@@ -311,6 +344,25 @@ var _ = Describe("Published settings", func() {
 		Expect(configs.Delete(ctx, settings.ConfigMap, metav1.DeleteOptions{})).To(Succeed())
 		Expect(publish(ctx, configs, second)).To(Succeed())
 		Expect(configs.Get(ctx, settings.ConfigMap, metav1.GetOptions{})).To(HaveField("Data", second.Data))
+	})
+
+	It("are written again each time that they were deleted", func() {
+		storm.Bubble(suite, func() {
+			server := sim.New(sim.Options{})
+			defer server.Close()
+			configs := kubernetes.NewForConfigOrDie(server.ConfigFor("user")).CoreV1().ConfigMaps("garden")
+			ctx, stop := context.WithCancel(context.Background())
+			ended := make(chan error)
+			p := &process{options: parsed("--namespace=garden"), control: server.Config()}
+			go func() { ended <- p.publishSettings(ctx) }()
+			time.Sleep(time.Second)
+			for range 3 {
+				Expect(configs.Delete(ctx, settings.ConfigMap, metav1.DeleteOptions{})).To(Succeed())
+				time.Sleep(publishEvery)
+			}
+			stop()
+			Expect(<-ended).To(Succeed())
+		})
 	})
 
 	It("are those of processes whose plans a forecast shows", func() {

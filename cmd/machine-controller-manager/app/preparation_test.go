@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	autoscaling "github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
+	api "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/controller/preparation/plan"
 	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
@@ -87,6 +88,20 @@ var _ = Describe("The controller that has images pulled", func() {
 			w.Start("ours", leader(reservesName, preparationName))
 			time.Sleep(2 * time.Minute)
 			Expect(pods()).To(BeZero())
+		})
+	})
+
+	It("has the reserve say what is wrong as soon as that is known", func() {
+		asked(func(w *storm.World, pods func() int) {
+			deployments := occupied(w).ours.MachineV1alpha1().MachineDeployments(fixture.Namespace)
+			world.Patch(deployments, "pool", `{"metadata":{"annotations":{%q:"1",%q:"[{namespace: shop, images: [a]}]"}},"spec":{"excessReplicas":1}}`, api.AppliedExcessAnnotation, api.PrepareAnnotation)
+			w.Start("ours", leader(mcmName, preparationName))
+			time.Sleep(time.Minute)
+			time.Sleep(parsed().Preparation.Patience - 50*time.Second)
+			Expect(pods()).To(Equal(1))
+			d, err := deployments.Get(context.Background(), "pool", metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(d.Status.Conditions).To(ContainElement(HaveField("Reason", "PreparationFailed")))
 		})
 	})
 

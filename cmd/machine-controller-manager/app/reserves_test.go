@@ -68,6 +68,24 @@ var _ = Describe("The controller of Reserves", Serial, func() {
 	})
 })
 
+var _ = It("Reserves of another namespace are left to the manager of its machines", func() {
+	storm.Bubble(suite, func() {
+		w := storm.NewApart(sim.Options{Seed: 1, Resources: bufferKinds})
+		defer w.End()
+		ours := buffered(w.ConfigFor("user"))
+		for _, namespace := range []string{fixture.Namespace, "other"} {
+			r := &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "queue", Namespace: namespace}}
+			r.Spec.Pools.Names, r.Spec.Replicas = []string{"pool"}, 3
+			world.Create(ours.AutoscalingV1alpha1().Reserves(namespace), r)
+		}
+		w.Start("ours", leader(reservesName))
+		time.Sleep(time.Minute)
+		reserves := autoscaling.SchemeGroupVersion.WithResource("reserves")
+		Expect(world.Stored[autoscaling.Reserve](w, reserves, fixture.Namespace, "queue").Status.DesiredReplicas).To(BeEquivalentTo(3))
+		Expect(world.Stored[autoscaling.Reserve](w, reserves, "other", "queue").Status).To(BeZero())
+	})
+})
+
 var _ = DescribeTable("What is left of a Reserve is seen",
 	func(annotations map[string]string, is bool) {
 		Expect(isReserve(&machine.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}})).To(Equal(is))
