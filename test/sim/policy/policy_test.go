@@ -15,7 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/policy"
@@ -152,4 +154,32 @@ var _ = Describe("Checks", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(len(checks)).To(BeNumerically(">=", 7), "six definitions and a policy")
 	})
+
+	DescribeTable("of this repository's policies count when a MachineDeployment is created, and when it is changed",
+		func(patch string) {
+			s := sim.New(sim.Options{})
+			DeferCleanup(s.Close)
+			checks, err := policy.Load("../../../kubernetes/policies")
+			Expect(err).NotTo(HaveOccurred())
+			checks.Enforce(s)
+			all := dynamic.NewForConfigOrDie(s.Config()).Resource(schema.GroupVersionResource{Group: "machine.sapcloud.io", Version: "v1alpha1", Resource: "machinedeployments"}).Namespace("default")
+			named := func(name, fields string) *unstructured.Unstructured {
+				u := &unstructured.Unstructured{}
+				Expect(yaml.Unmarshal([]byte(fields), &u.Object)).To(Succeed())
+				u.SetAPIVersion("machine.sapcloud.io/v1alpha1")
+				u.SetKind("MachineDeployment")
+				u.SetName(name)
+				return u
+			}
+			ctx := context.Background()
+			_, err = all.Create(ctx, named("wrong", patch), metav1.CreateOptions{})
+			Expect(err).To(Satisfy(apierrors.IsInvalid), "%v", err)
+			_, err = all.Create(ctx, named("right", "{}"), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			_, err = all.Patch(ctx, "right", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			Expect(err).To(Satisfy(apierrors.IsInvalid), "%v", err)
+		},
+		Entry("that on annotations", `{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/bounds":"5:1"}}}`),
+		Entry("that on templates", `{"spec":{"template":{"spec":{"drainTimeout":"7d"}}}}`),
+	)
 })

@@ -125,6 +125,15 @@ var _ = Describe("The schema and its rules", func() {
 		Entry("a target without a name", "scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: ''}", "at least 1 chars long"),
 	)
 
+	It("have defaults that keep workloads, and autoscalers only as long as the object", func() {
+		object := with("{unreachable: {}, placement: {}}")
+		delete(object["spec"].(map[string]any), "minReplicas")
+		Expect(judged(object)).To(BeEmpty())
+		Expect(object["spec"]).To(And(HaveKeyWithValue("minReplicas", BeEquivalentTo(1)),
+			HaveKeyWithValue("minPolicy", "Strict"), HaveKeyWithValue("leavePolicy", "Keep"), HaveKeyWithValue("deletionPolicy", "Delete"),
+			HaveKeyWithValue("unreachable", HaveKeyWithValue("policy", "Hold")), HaveKeyWithValue("placement", HaveKeyWithValue("mode", "External"))))
+	})
+
 	DescribeTable("take a change of the workload",
 		func(was, is, says string) {
 			wrong := judged(with(is), with(was)).ToAggregate()

@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/yaml"
 
+	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	machine "github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 )
 
@@ -42,7 +44,20 @@ var _ = Describe("The schema of a Reserve and its rules", func() {
 		Entry("a schedule with an end", day(`end: "0 19 * * MON-FRI", replicas: 5, timeZone: Europe/Berlin`)),
 		Entry("a schedule with a duration", day(`duration: 1h30m, amount: "10%"`)),
 		Entry("a schedule of none", day(`duration: 1m, replicas: 0, suspend: true`)),
+		Entry("images to prepare", "prepare: [{namespace: shop, images: ['r.example:5000/a/b@sha256:0'], imagePullSecrets: [key]}]"),
 	)
+
+	It("have no replicas by default, so that they can be scaled", func() {
+		object := reserved("{}")
+		Expect(judgedBy("reserves", object)).To(BeEmpty())
+		Expect(object["spec"]).To(HaveKeyWithValue("replicas", BeEquivalentTo(0)))
+	})
+
+	It("take each kind of workload that can be prepared", func() {
+		for _, kind := range v1alpha1.PreparedKinds {
+			Expect(judgedBy("reserves", reserved("prepare: [{namespace: shop, workloads: ["+kind+"/web]}]"))).To(BeEmpty(), kind)
+		}
+	})
 
 	DescribeTable("refuse, and say what to do",
 		func(spec, says string) {
@@ -60,6 +75,10 @@ var _ = Describe("The schema of a Reserve and its rules", func() {
 		Entry("a duration in days", day("duration: 1d, replicas: 5"), "for example 8h or 1h30m"),
 		Entry("a short duration", day("duration: 59s, replicas: 5"), "at least 1m"),
 		Entry("the zone of the host", day("duration: 1h, replicas: 5, timeZone: Local"), "IANA database"),
+		Entry("nothing to prepare", "prepare: [{namespace: shop}]", "set images or workloads"),
+		Entry("no namespace to prepare in", "prepare: [{namespace: '', images: [a]}]", "at least 1 chars long"),
+		Entry("a workload of another kind to prepare", "prepare: [{namespace: shop, workloads: [CronJob/web]}]", "should match"),
+		Entry("too much to prepare", "prepare: ["+strings.Repeat("{namespace: shop, images: [a]}, ", 11)+"]", "at most 10 items"),
 		Entry("a name that is none", `schedules: [{name: "Office Hours", start: "0 7 * * *", duration: 1h, replicas: 5}]`, "should match"),
 	)
 

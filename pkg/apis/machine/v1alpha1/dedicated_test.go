@@ -3,6 +3,10 @@
 package v1alpha1_test
 
 import (
+	"math"
+	"slices"
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -32,3 +36,26 @@ var _ = DescribeTable("Who may use a dedicated machine",
 	Entry("not those of a ReplicaSet that nothing runs", machine.Owner("shop/Deployment/web"), run("ReplicaSet", "web-5d", "", ""), false),
 	Entry("not pods of a Deployment for a StatefulSet of that name", machine.Owner("shop/StatefulSet/web"), run("ReplicaSet", "web-5d", "pod-template-hash", "5d"), false),
 )
+
+var _ = Describe("Requests of other objects", func() {
+	longest := strings.Repeat("r", 253)
+
+	DescribeTable("are read from a MachineDeployment", func(text string, want machine.RequestedExcess) {
+		Expect(machine.ParseRequestedExcess(text)).To(Equal(want))
+		Expect(want.String()).To(Equal(text))
+	},
+		Entry("of a Reserve", "office-hours=3", machine.RequestedExcess{Reserve: "office-hours", Machines: 3}),
+		Entry("of the longest name, and the most", longest+"=2147483647", machine.RequestedExcess{Reserve: longest, Machines: math.MaxInt32}),
+	)
+
+	It("dedicate machines to as many owners, with names as long, as there can be", func() {
+		owner := machine.Owner(strings.Repeat("o", machine.MaxOwnerLength))
+		all := slices.Repeat([]machine.Dedication{{Owner: owner, Machines: 2}}, machine.MaxDedications)
+		Expect(machine.ParseDedications(machine.DedicationsText(all))).To(Equal(all))
+		for _, text := range []string{machine.DedicationsText(append(all, all[0])), string(owner) + "o=2", "=2", "shop", "shop=-1", "shop=2147483648"} {
+			_, err := machine.ParseDedications(text)
+			Expect(err).To(HaveOccurred())
+			Expect(len(err.Error())).To(BeNumerically("<", 300))
+		}
+	})
+})
