@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	mcmcommand "github.com/gardener/machine-controller-manager/cmd/machine-controller-manager/app/options"
 	mcmoptions "github.com/gardener/machine-controller-manager/pkg/util/provider/app/options"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -15,9 +16,12 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	workloads "github.com/evenkeel/evenkeel/cmd/evenkeel-workloads/app"
 )
 
 // each calls f with every rendered object of a kind.
@@ -49,6 +53,41 @@ var _ = Describe("What the chart protects", func() {
 				Expect(c.Resources.Limits.Memory().Sign()).To(Equal(1), name)
 			}
 		})
+	})
+
+	It("is every process: it is asked where it listens, started again if it is not healthy, and replaced only by a ready one", func(ctx context.Context) {
+		listens := map[string]int32{"machine-controller-manager": mcmcommand.NewMCMServer().Port, "evenkeel-workloads": workloads.NewOptions().Port}
+		each(objects(template(ctx, processes...)), "Deployment", func(name string, d *appsv1.Deployment) {
+			c := d.Spec.Template.Spec.Containers[0]
+			Expect(c.Ports).To(ContainElement(And(HaveField("Name", "health"), HaveField("ContainerPort", listens[c.Name]))), name)
+			for probe, path := range map[*corev1.Probe]string{c.StartupProbe: "/healthz", c.LivenessProbe: "/healthz", c.ReadinessProbe: "/readyz"} {
+				Expect(probe.HTTPGet).To(HaveValue(Equal(corev1.HTTPGetAction{Path: path, Port: intstr.FromString("health")})), name)
+			}
+		})
+	})
+
+	It("is every process alone: what selects pods or Services selects its own", func(ctx context.Context) {
+		rendered := objects(template(ctx, "--set", allOn))
+		pods, services := map[string]labels.Set{}, map[string]labels.Set{}
+		each(rendered, "Deployment", func(_ string, d *appsv1.Deployment) { pods[d.Name] = d.Spec.Template.Labels })
+		each(rendered, "Service", func(_ string, s *corev1.Service) { services[s.Name] = s.Labels })
+		for kind, where := range map[string]struct {
+			path  []string
+			among map[string]labels.Set
+		}{
+			"Deployment": {[]string{"spec", "selector", "matchLabels"}, pods}, "Service": {[]string{"spec", "selector"}, pods},
+			"PodDisruptionBudget": {[]string{"spec", "selector", "matchLabels"}, pods}, "NetworkPolicy": {[]string{"spec", "podSelector", "matchLabels"}, pods},
+			"ServiceMonitor": {[]string{"spec", "selector", "matchLabels"}, services},
+		} {
+			each(rendered, kind, func(name string, u *unstructured.Unstructured) {
+				selector, found, err := unstructured.NestedStringMap(u.Object, where.path...)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(found).To(BeTrue(), name)
+				for process, set := range where.among {
+					Expect(labels.SelectorFromSet(selector).Matches(set)).To(Equal(process == u.GetName()), "%s and %s", name, process)
+				}
+			})
+		}
 	})
 
 	It("are Nodes that are drained: a pod that is not ready can always be evicted", func(ctx context.Context) {
@@ -97,7 +136,8 @@ var _ = Describe("What the chart protects", func() {
 	It("is Prometheus' token: it is shown to whom a certificate names, or the operator says otherwise", func(ctx context.Context) {
 		_, err := tools.Template(ctx, "--set", "metrics.serviceMonitor.enabled=true")
 		Expect(err).To(MatchError(ContainSubstring("metrics.tlsSecret")))
-		Expect(template(ctx, "--set", "metrics.serviceMonitor.enabled=true,metrics.tlsSecret=metrics")).NotTo(ContainSubstring("insecureSkipVerify"))
+		Expect(template(ctx, "--set", "metrics.serviceMonitor.enabled=true,metrics.tlsSecret=metrics")).To(And(
+			Not(ContainSubstring("insecureSkipVerify")), ContainSubstring("\n      serverName: machine-controller-manager.kube-system.svc\n")))
 		Expect(template(ctx, "--set", "metrics.serviceMonitor.enabled=true,metrics.serviceMonitor.insecureSkipVerify=true")).To(ContainSubstring("insecureSkipVerify: true"))
 	})
 

@@ -94,6 +94,21 @@ var _ = Describe("The Balancer's controller alone", Serial, func() {
 		Entry("a kind of --balancer-kinds", 5, "--balancer-kinds=Deployment.apps"),
 	)
 
+	It("reads workloads of --balancer-namespace alone, as a Role there allows", func() {
+		server := withoutMachines()
+		elsewhere := make(chan sim.Request, 100)
+		server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+			if r.User == "workloads" && r.Resource != "" && r.Resource != "nodes" && r.Namespace != fixture.Namespace {
+				elsewhere <- r
+			}
+			return 0, 0
+		})
+		createShop(server, 1, func(*v1alpha1.Balancer) {})
+		start(server, balancerName, "--balancer-namespace="+fixture.Namespace)
+		Eventually(replicasOf(server, "a"), eventually).Should(BeEquivalentTo(5))
+		Expect(elsewhere).NotTo(Receive())
+	})
+
 	DescribeTable("does not count time in which no process watched toward the startup timeout of pods", func(ago time.Duration, late int) {
 		server := withoutMachines()
 		ctx, client := context.Background(), kubernetes.NewForConfigOrDie(server.ConfigFor("user"))

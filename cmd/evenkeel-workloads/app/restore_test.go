@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -64,6 +65,23 @@ var _ = Describe("A process", Serial, func() {
 		}
 		Expect(server.Objects(corev1.SchemeGroupVersion.WithResource("events"))).To(ContainElement(
 			WithTransform(func(e *unstructured.Unstructured) any { return e.Object["reason"] }, Equal("StorageRestored"))))
+	})
+
+	It("does not read the kind of a controller that it does not run, because its account may not", func() {
+		for controller, other := range map[string]string{balancerName: "federatedhorizontalpodautoscalers", federatedName: "balancers"} {
+			server := sim.New(sim.Options{Resources: serving})
+			var read atomic.Bool
+			server.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+				if r.Resource == other {
+					read.Store(true)
+				}
+				return 0, 0
+			})
+			r := start(server, controller)
+			Eventually(func() string { _, text := r.Get("/metrics"); return text }, eventually).Should(ContainSubstring(`evenkeel_cluster_silent{cluster="control"} 0`))
+			Eventually(r.HolderOf(controller), eventually).ShouldNot(BeEmpty())
+			Consistently(read.Load, time.Second).Should(BeFalse(), controller)
+		}
 	})
 
 	It("does not take a cluster for silent that does not serve its kind", func() {
