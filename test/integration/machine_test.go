@@ -189,6 +189,24 @@ var _ = Describe("The bounds policy", func() {
 	})
 })
 
+var _ = DescribeTable("The template policy refuses what the CRD takes and clients cannot read, with what to do", func(spec, says string) {
+	const manifest = `{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineDeployment","metadata":{"name":"unreadable"},"spec":`
+	out, err := kubectl(manifest+spec+"}", "create", "--validate=false", "--dry-run=server", "-f", "-")
+	if says == "" {
+		Expect(err).NotTo(HaveOccurred(), out)
+		return
+	}
+	Expect(err).To(HaveOccurred())
+	Expect(out).To(ContainSubstring(says))
+},
+	Entry("not what is right", `{"strategy":{"rollingUpdate":{"maxSurge":"25%"}},"template":{"metadata":{"name":"5","creationTimestamp":null,"labels":{"team":"42"}},"spec":{"drainTimeout":"48h"}}}`, ""),
+	Entry("a duration", `{"template":{"spec":{"drainTimeout":"7d"}}}`, "for example 48h"),
+	Entry("a label", `{"template":{"metadata":{"labels":{"team":42}}}}`, "labels and annotations are text"),
+	Entry("a name", `{"template":{"spec":{"nodeTemplate":{"metadata":{"name":5}}}}}`, "metadata needs only labels and annotations"),
+	Entry("a time", `{"template":{"spec":{"nodeTemplate":{"spec":{"taints":[{"key":"a","effect":"NoSchedule","timeAdded":"2026-01-31t08:00:00z"}]}}}}}`, "leave out timeAdded"),
+	Entry("an amount", `{"template":{},"strategy":{"rollingUpdate":{"maxSurge":2147483648}}}`, "at most 2147483647"),
+)
+
 func annotation(key, value string) func(*machine.MachineDeployment) {
 	return func(md *machine.MachineDeployment) { md.Annotations = map[string]string{key: value} }
 }

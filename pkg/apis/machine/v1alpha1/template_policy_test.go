@@ -70,7 +70,7 @@ var _ = Describe("The template policy", Ordered, func() {
 			"finalizers", "ownerReferences", "managedFields", "other",
 		} {
 			for _, value := range []any{
-				nil, "text", "", int64(2), 1.5, true, "2026-01-31T08:00:00Z", "2026-01-31T08:00:00.5+01:00", "2026-01-31t08:00:00z", "2026-01-31", []any{}, []any{"a", nil}, []any{int64(2)}, map[string]any{}, map[string]any{"a": "b"},
+				nil, "text", "", int64(2), 1.5, true, "2026-01-31T08:00:00Z", "2026-01-31T08:00:00.5+01:00", "2026-01-31T8:00:00,5Z", "2026-01-31t08:00:00z", "2026-13-31T08:00:00Z", "2026-01-31", []any{}, []any{"a", nil}, []any{int64(2)}, map[string]any{}, map[string]any{"a": "b"},
 			} {
 				u := templated(map[string]any{"labels": map[string]any{"a": "b"}, key: value}, path...)
 				Expect(door.refuses(u, nil) != "").To(Equal(readable(u) != nil), "%s: %v", key, value)
@@ -119,6 +119,9 @@ var _ = Describe("The template policy", Ordered, func() {
 	It("explains the correct syntax in its message", func() {
 		Expect(door.refuses(templated("7d", "spec", "drainTimeout"), nil)).To(ContainSubstring("for example 48h"))
 		Expect(door.refuses(templated(map[string]any{"team": int64(7)}, "metadata", "labels"), nil)).To(ContainSubstring("in quotes"))
+		Expect(door.refuses(templated("yesterday", "metadata", "creationTimestamp"), nil)).To(ContainSubstring("needs only labels and annotations"))
+		late := []any{map[string]any{"key": "a", "effect": "NoSchedule", "timeAdded": "2026-01-31t08:00:00z"}}
+		Expect(door.refuses(templated(late, "spec", "nodeTemplate", "spec", "taints"), nil)).To(ContainSubstring("leave out timeAdded"))
 	})
 
 	It("checks a template only when it changes", func() {
