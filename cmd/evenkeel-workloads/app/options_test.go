@@ -29,6 +29,7 @@ var _ = Describe("Options", func() {
 		Entry("no controller", "--controllers must not be empty", "--controllers="),
 		Entry("no kind", "is not a kind", "--balancer-kinds=.apps"),
 		Entry("no address", `--bind-address: "here"`, "--bind-address=here"),
+		Entry("no address of a collector", "--tracing-endpoint", "--tracing-endpoint=here"),
 		Entry("no namespace", "--namespace", "--namespace="),
 		Entry("the second of two mistakes", "--namespace", "--controllers=mcm", "--namespace="),
 		Entry("a lease shorter than its renewal", "--leader-elect-lease-duration", "--leader-elect-lease-duration=5s"),

@@ -166,9 +166,11 @@ var _ = DescribeTable("A reserve, balance, or what is left of them shows in", fu
 },
 	Entry("no stock MachineDeployment", &api.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"deployment.kubernetes.io/revision": "1"}}, Status: conditions(mcm.MachineDeploymentAvailable, mcm.MachineDeploymentProgressing, mcm.MachineDeploymentReplicaFailure, mcm.MachineDeploymentFrozen)}, false),
 	Entry("an excess, also of 0", &api.MachineDeployment{Spec: api.MachineDeploymentSpec{ExcessReplicas: new(int32)}}, true),
+	Entry("a witness of an excess", &api.MachineDeployment{Spec: api.MachineDeploymentSpec{ReserveWitness: true}}, true),
 	Entry("an annotation", &api.MachineDeployment{ObjectMeta: annotated(api.BalanceAnnotation)}, true),
 	Entry("an annotation of a Gardener's worker pool", gardeners(api.PoolExcessAnnotation), true),
 	Entry("a status", &api.MachineDeployment{Status: api.MachineDeploymentStatus{ExcessReplicas: 1}}, true),
+	Entry("a status of ready machines alone", &api.MachineDeployment{Status: api.MachineDeploymentStatus{ReadyExcessReplicas: 1}}, true),
 	Entry("a condition", &api.MachineDeployment{Status: conditions(mcm.MachineDeploymentAvailable, "ExcessAvailable")}, true),
 	Entry("no stock Machine", &mcm.Machine{ObjectMeta: annotated("machinepriority.machine.sapcloud.io")}, false),
 	Entry("a Machine in reserve", &mcm.Machine{ObjectMeta: annotated(api.ReserveAnnotation)}, true),
@@ -265,6 +267,21 @@ var _ = Describe("Controllers that start with their first object", func() {
 			time.Sleep(time.Hour)
 			Expect(w.Writes()[before:]).To(BeEmpty())
 		})
+	})
+})
+
+var _ = It("A right that one controller lacks is named on MachineDeployments by another", func() {
+	storm.Bubble(suite, func() {
+		w := storm.NewApart(sim.Options{Seed: 1, Resources: askedKinds})
+		defer w.End()
+		deployments := userOf(w).ours.MachineV1alpha1().MachineDeployments(fixture.Namespace)
+		world.Create(deployments, world.MachineDeployment("pool", 1, func(d *api.MachineDeployment) { d.Annotations[api.BoundsAnnotation] = "1:9:2" }))
+		w.Trouble("reserves", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "ours")
+		w.Start("ours", leader(reservesName, balanceName))
+		time.Sleep(time.Minute)
+		d, err := deployments.Get(context.Background(), "pool", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(d.Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("RightsGranted")), HaveField("Message", ContainSubstring("reserves")))))
 	})
 })
 

@@ -105,6 +105,7 @@ var _ = Describe("Options", func() {
 		Entry("no time to pull", "--preparation-patience: use a value above 0", "--preparation-patience=0s"),
 		Entry("less than no bytes", "--preparation-bytes: -1 is invalid", "--preparation-bytes=-1"),
 		Entry("no address", `--bind-address: "here"`, "--bind-address=here"),
+		Entry("no address of a collector", "--tracing-endpoint", "--tracing-endpoint=here"),
 		Entry("a lock that is gone from Kubernetes", "--leader-elect-resource-lock", "--leader-elect-resource-lock=configmaps"),
 		Entry("a lease shorter than its renewal", "--leader-elect-lease-duration", "--leader-elect-lease-duration=5s"),
 		Entry("a lease that is longer than its renewal only by a part of a second, which a Lease does not keep", "--leader-elect-lease-duration", "--leader-elect-lease-duration=10900ms"),

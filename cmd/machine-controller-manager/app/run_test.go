@@ -79,6 +79,16 @@ var _ = Describe("The binary", Serial, func() {
 		Consistently(func() []sim.Write { return server.Writes()[since:] }, time.Second).Should(BeEmpty())
 	})
 
+	It("takes its turn in the target cluster if there is no other", func() {
+		server := sim.New(sim.Options{})
+		r := start(server, "--target-kubeconfig="+running.Kubeconfig(server, "mcm"))
+		Eventually(r.holder, eventually).ShouldNot(BeEmpty())
+		r.create(fixture.MachineDeployment("pool", 2))
+		Eventually(r.machines, eventually).Should(Equal(2))
+		r.Stop()
+		Eventually(r.Ended, 5*time.Second).Should(Receive(BeNil()))
+	})
+
 	It("waits for its turn, ready and without metrics of ours, and takes it when it comes", func() {
 		server := sim.New(sim.Options{})
 		kubeconfig := running.Kubeconfig(server, "mcm")
