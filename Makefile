@@ -286,7 +286,7 @@ record-autoscaler: ## Record anew what cluster-autoscaler asks, CLUSTER_AUTOSCAL
 # PEER=none runs the stories without stock, NIGHTS=20 sets the number of hibernations, and
 # CLUSTER_AUTOSCALER=none leaves out the story with an unmodified cluster-autoscaler.
 .PHONY: e2e-gardener
-e2e-gardener: ## Run Gardener's code with Evenkeel and with stock, three hours. FOCUS=regexp selects stories
+e2e-gardener: ## Run Gardener's code with Evenkeel and with stock, an hour. FOCUS=regexp selects stories
 	@$(UP) build
 	cd gardener && go tool ginkgo --procs=3 --timeout=5h --no-color $(if $(FOCUS),--focus='$(FOCUS)') ./e2e
 
