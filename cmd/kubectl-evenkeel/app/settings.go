@@ -24,6 +24,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/internal/overview"
 	"github.com/evenkeel/evenkeel/internal/plugin/dryrun"
+	"github.com/evenkeel/evenkeel/internal/plugin/read"
 	"github.com/evenkeel/evenkeel/internal/plugin/screen"
 	"github.com/evenkeel/evenkeel/internal/settings"
 	"github.com/evenkeel/evenkeel/internal/version"
@@ -150,30 +151,35 @@ func (o *options) readPublications(ctx context.Context, namespace string) (dynam
 	return clients.Control, published, err
 }
 
+// listPatience is how long one page of a list may take.
+const listPatience = 20 * time.Second
+
 // publications returns the published settings of a namespace, or of all.
-func publications(ctx context.Context, client dynamic.Interface, namespace string) ([]*corev1.ConfigMap, error) {
+func publications(ctx context.Context, client dynamic.Interface, namespace string) (all []*corev1.ConfigMap, err error) {
 	configs := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps"))
-	var found []unstructured.Unstructured
-	if namespace == "" {
-		list, err := configs.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + settings.ConfigMap, Limit: 100})
-		if err != nil {
-			return nil, err
+	add := func(item runtime.Object) error {
+		one, ok := item.(*unstructured.Unstructured)
+		if !ok {
+			return nil
 		}
-		found = list.Items
-	} else if one, err := configs.Namespace(namespace).Get(ctx, settings.ConfigMap, metav1.GetOptions{}); err == nil {
-		found = append(found, *one)
-	} else if !apierrors.IsNotFound(err) {
+		config := &corev1.ConfigMap{}
+		all = append(all, config)
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(one.Object, config)
+	}
+	if namespace == "" {
+		pages := read.Pages(listPatience, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return configs.List(ctx, o) })
+		err = pages.EachListItem(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + settings.ConfigMap}, add)
+		return all, err
+	}
+	one, err := configs.Namespace(namespace).Get(ctx, settings.ConfigMap, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
-	var all []*corev1.ConfigMap
-	for i := range found {
-		config := &corev1.ConfigMap{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found[i].Object, config); err != nil {
-			return nil, err
-		}
-		all = append(all, config)
-	}
-	return all, nil
+	err = add(one)
+	return all, err
 }
 
 // holders returns which processes lead, none if that cannot be read: many users may not read Leases.

@@ -3,6 +3,9 @@
 package app_test
 
 import (
+	"fmt"
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -16,6 +19,16 @@ var _ = Describe("version", func() {
 		Expect(s.answer("", "version")).To(And(HavePrefix("plugin"), ContainSubstring(version.Short()), ContainSubstring("Note: found no manager that publishes its version: use --namespace for another namespace, or -A for all")))
 		s.publish()
 		Expect(s.answer("", "version", "-A")).To(MatchRegexp(`manager in namespace \w+ +v0\.1\.0\n`))
+	})
+
+	It("prints the versions of managers in any number of namespaces", func() {
+		s := newScene(everything)
+		for i := range 300 {
+			s.publishIn(fmt.Sprint("shoot-", i))
+		}
+		out, err := s.answer("", "version", "-A")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(strings.Count(out, "manager in namespace shoot-")).To(Equal(300))
 	})
 
 	DescribeTable("warns of a manager with another minor version",
