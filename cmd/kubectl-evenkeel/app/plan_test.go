@@ -20,11 +20,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -45,18 +47,24 @@ import (
 )
 
 // kubeconfig leads to a scene.
-const kubeconfig = `{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: "http://sim"}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}`
+const kubeconfig = `{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: "http://sim"}}], contexts: [{name: c, context: {cluster: c}}, {name: d, context: {cluster: c}}], current-context: c}`
 
 // answer is the plugin with these arguments, and with something typed into it.
 func (s scene) answer(in string, args ...string) (out string, err error) {
 	GinkgoHelper()
+	var stdout bytes.Buffer
+	err = s.root(genericiooptions.IOStreams{In: strings.NewReader(in), Out: &stdout, ErrOut: &stdout}, args...).ExecuteContext(GinkgoT().Context())
+	return stdout.String(), err
+}
+
+// root is the command line with these arguments and a kubeconfig for the scene.
+func (s scene) root(streams genericiooptions.IOStreams, args ...string) *cobra.Command {
+	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(os.WriteFile(path, []byte(kubeconfig), 0o600)).To(Succeed())
-	var stdout bytes.Buffer
-	root := app.RootOn(genericiooptions.IOStreams{In: strings.NewReader(in), Out: &stdout, ErrOut: &stdout}, s.ConfigFor("plugin"))
+	root := app.RootOn(streams, s.ConfigFor("plugin"))
 	root.SetArgs(append([]string{"--kubeconfig", path}, args...))
-	err = root.ExecuteContext(GinkgoT().Context())
-	return stdout.String(), err
+	return root
 }
 
 // written is how often the plugin has written.
@@ -266,6 +274,18 @@ var _ = Describe("The flags of plan", func() {
 		Entry("--nodes bounds it", "annotation bounds none -> 1:1:0", split, "--nodes=1:1:default.pool"),
 	)
 
+	It("are the manager's for zones where machines boot for long", func() {
+		s := newScene(everything)
+		s.pool("pool")
+		s.pool("other")
+		_, err := s.clusters.Control.MachineV1alpha1().Machines(fixture.Namespace).Patch(GinkgoT().Context(), "pool-serves", types.MergePatchType, []byte(`{"status":{"currentStatus":{"phase":"Pending"}}}`), metav1.PatchOptions{}, "status")
+		Expect(err).NotTo(HaveOccurred())
+		grown := strings.Replace(more, "replicas: 2", "replicas: 3", 1)
+		Expect(s.answer(grown, "plan", "-f", "-", "--balance-mode=ScaleUp")).NotTo(ContainSubstring("split growth"))
+		s.publish("--balance-boot-patience=1ns")
+		Expect(s.answer(grown, "plan", "-f", "-", "--balance-mode=ScaleUp")).To(ContainSubstring("split growth"))
+	})
+
 	It("are the manager's for waiting pods", func() {
 		s := newScene(everything)
 		s.pool("pool")
@@ -298,9 +318,20 @@ var _ = Describe("The flags of status", func() {
 		}
 		Expect(s.answer("", "status")).To(ContainSubstring(" 1 pool "))
 		Expect(s.answer("", "status", "--pool-label=team")).To(ContainSubstring(" 2 pools "))
+		s.publish("--pool-label=team")
+		Expect(s.answer("", "status")).To(ContainSubstring(" 2 pools "))
+		Expect(s.answer("", "status", "--pool-label=other")).To(ContainSubstring(" 1 pool "))
+		Expect(s.unpublish()).To(Succeed())
 		Expect(s.answer("", "status", "-n", "elsewhere")).NotTo(ContainSubstring(" 1 pool "))
 		Expect(s.answer("", "status", "-n", "elsewhere", "--all-namespaces")).To(And(ContainSubstring(" 1 pool "), ContainSubstring(" default/a ")))
 	})
+})
+
+var _ = It("status reads Nodes from the cluster of --target-kubeconfig", func() {
+	s, target := newScene(everything), sim.New(sim.Options{Resources: sim.Core})
+	s.pool("pool")
+	world.Create(kubernetes.NewForConfigOrDie(target.ConfigFor("writer")).CoreV1().Nodes(), fixture.Node("pool-serves", func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "z9" }))
+	Expect(s.answer("", "status", "--target-kubeconfig", running.Kubeconfig(target, "plugin"))).To(ContainSubstring("  pool  z9 "))
 })
 
 // fleet is a hub with a federated autoscaler, and with one cluster, of the ClusterProfile munich.

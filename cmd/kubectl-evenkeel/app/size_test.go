@@ -25,6 +25,7 @@ import (
 	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
 	"github.com/evenkeel/evenkeel/internal/plugin/size"
 	"github.com/evenkeel/evenkeel/test/fixture"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 // pods is a trace of three pods at once and one at night. Each of them needs a machine.
@@ -245,6 +246,8 @@ var _ = Describe("Size", func() {
 			out, err := s.answer("", "size", "pool", "--from-cluster", "--boot-time", "2m", "--end", end)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(out).To(And(HavePrefix("MachineDeployment pool: 2 pods from "), ContainSubstring("note: pods that no longer exist are known only")))
+			s.Trouble("events", sim.Trouble{Reads: 1, Only: []sim.Answer{sim.Forbidden}}, "plugin")
+			Expect(s.answer("", "size", "pool", "--from-cluster", "--boot-time", "2m", "--end", end)).To(ContainSubstring("note: no right to list events"))
 			Expect(s.written()).To(BeZero())
 			_, err = s.answer("", "size", "pool", "--from-cluster", "--boot-time", "2m", "--target-kubeconfig", "none", "--machine", "cpu=4,memory=1Gi")
 			Expect(err).To(MatchError(ContainSubstring("--from-cluster needs the cluster with the pods")))

@@ -57,15 +57,12 @@ func (o *options) runTop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer follower.Wait()
-	defer stop()
+	shown := o.followSettings(ctx) // this may take a while, in which Ctrl-C still works
+	defer func() { stop(); follower.Wait(); shown.wait() }()
 	was, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return fmt.Errorf("prepare the terminal: %w", err)
 	}
-	shown := o.followSettings(ctx)
-	defer shown.wait()
-	defer stop()
 	view := &live.View{
 		Look: func() overview.Overview {
 			return overview.New(shown.apply(follower.Objects()))

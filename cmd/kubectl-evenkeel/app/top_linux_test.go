@@ -18,7 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
+	"github.com/evenkeel/evenkeel/test/sim"
 )
 
 // terminal is a pseudo terminal with a user in front of it: inside is what a program has, outside are keys and the screen.
@@ -143,20 +143,30 @@ var _ = Describe("top on a terminal", func() {
 		DeferCleanup(klog.CaptureState().Restore)
 		s := newScene(everything)
 		s.pool("pool")
+		s.publish("--drain-reserve")
 		t := newTerminal(80, 24)
 		before := t.mode()
-		root := app.RootAt(genericiooptions.IOStreams{In: t.inside, Out: t.inside, ErrOut: io.Discard}, s.clusters)
-		root.SetArgs([]string{"top"})
+		klog.LogToStderr(false)
+		klog.SetOutput(t.inside)
+		interruptible := make(chan bool, 100)
+		s.LatencyOf(func(r sim.Request) (before, after time.Duration) {
+			if r.Resource == "configmaps" {
+				interruptible <- t.mode().Lflag&unix.ISIG != 0
+			}
+			return 0, 0
+		})
+		root := s.root(genericiooptions.IOStreams{In: t.inside, Out: t.inside, ErrOut: io.Discard}, "top")
 		ended := make(chan error, 1)
 		go func() { ended <- root.ExecuteContext(GinkgoT().Context()) }()
 
-		soon(t.shows).Should(ContainSubstring("1/1 serve, 1/1 reserve ready"))
+		soon(t.shows).Should(ContainSubstring("1/1 serve, 1/0 reserve ready"))
 		lines, second := t.screen()
 		Expect(second).To(BeTrue())
 		Expect(lines).To(HaveLen(24))
 		Expect(lines[23]).To(HavePrefix("q quit"))
 		Expect(lines[23]).To(HaveLen(80))
 		Expect(t.mode().Lflag&(unix.ECHO|unix.ICANON)).To(BeZero(), "keys come one by one, and are not shown")
+		Expect(interruptible).To(Receive(BeTrue()), "while the manager's flags are read")
 
 		t.resize(60, 9)
 		soon(t.widths).Should(And(HaveLen(9), HaveEach(BeNumerically("<=", 60))))
@@ -167,9 +177,11 @@ var _ = Describe("top on a terminal", func() {
 		s.pool("later")
 		soon(t.shows).Should(ContainSubstring("later-waits"))
 
+		klog.Info("what libraries say")
 		t.press("q")
 		soon(ended).Should(Receive(BeNil()))
 		soon(t.written).Should(HaveSuffix("\x1b[?25h\x1b[?1049l"), "the cursor is there again, and the first screen")
+		Expect(t.written()).NotTo(ContainSubstring("what libraries say"))
 		Expect(t.mode()).To(Equal(before))
 	})
 })

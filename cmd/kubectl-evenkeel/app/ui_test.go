@@ -19,8 +19,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/evenkeel/evenkeel/cmd/kubectl-evenkeel/app"
-	"github.com/evenkeel/evenkeel/internal/plugin/read"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	"github.com/evenkeel/evenkeel/pkg/client/clientset/versioned"
 	"github.com/evenkeel/evenkeel/test/fixture"
@@ -32,8 +30,7 @@ func (s scene) served(ctx context.Context, flags ...string) (address string, sto
 	ctx, cancel := context.WithCancel(ctx)
 	DeferCleanup(cancel)
 	printed, out := io.Pipe()
-	root := app.RootAt(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: io.Discard}, s.clusters)
-	root.SetArgs(append([]string{"ui"}, flags...))
+	root := s.root(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: io.Discard}, append([]string{"ui"}, flags...)...)
 	result := make(chan error, 1)
 	go func() { result <- root.ExecuteContext(ctx); _ = out.Close() }()
 	line, err := bufio.NewReader(printed).ReadString('\n')
@@ -113,17 +110,32 @@ var _ = Describe("ui", func() {
 
 	It("sizes the reserve of the MachineDeployment in the namespace of its page, beside one of the same name in another", func(ctx context.Context) {
 		s := newScene(everything)
-		var err error
-		s.clusters, err = read.New(s.ConfigFor("plugin"), s.ConfigFor("plugin"), "")
-		Expect(err).NotTo(HaveOccurred())
 		s.pool("pool")
 		twin := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
-		_, err = versioned.NewForConfigOrDie(s.ConfigFor("writer")).MachineV1alpha1().MachineDeployments("other").Create(ctx, twin, metav1.CreateOptions{})
+		_, err := versioned.NewForConfigOrDie(s.ConfigFor("writer")).MachineV1alpha1().MachineDeployments("other").Create(ctx, twin, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		address, _, _ := s.served(ctx)
+		address, _, _ := s.served(ctx, "-A")
 		load(ctx, address)
 		root, _, _ := strings.Cut(address, "?")
 		Expect(io.ReadAll(load(ctx, root+"size/default/pool"))).To(ContainSubstring("the boot time is unknown"))
+	}, NodeTimeout(20*time.Second))
+
+	It("shows and sizes reserves by the flags of the manager", func(ctx context.Context) {
+		s := newScene(everything)
+		s.pool("pool")
+		s.publish("--drain-reserve", "--reserve-boot-patience=-1m")
+		address, _, _ := s.served(ctx)
+		Expect(io.ReadAll(load(ctx, address))).To(ContainSubstring("1 <small>of 0</small>"), "no reserve is desired")
+		root, _, _ := strings.Cut(address, "?")
+		Expect(io.ReadAll(load(ctx, root+"size/default/pool"))).To(ContainSubstring("--reserve-boot-patience: use a duration"))
+	}, NodeTimeout(20*time.Second))
+
+	It("names the context that it shows", func(ctx context.Context) {
+		s := newScene(everything)
+		address, _, _ := s.served(ctx)
+		Expect(io.ReadAll(load(ctx, address))).To(ContainSubstring("c, namespace default"))
+		address, _, _ = s.served(ctx, "--context=d", "-A")
+		Expect(io.ReadAll(load(ctx, address))).To(ContainSubstring("d, all namespaces"))
 	}, NodeTimeout(20*time.Second))
 
 	It("needs a port that is free", func(ctx context.Context) {
