@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	mcm "github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
@@ -19,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
+	"github.com/evenkeel/evenkeel/internal/access"
 	"github.com/evenkeel/evenkeel/pkg/apis/machine/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
@@ -166,6 +169,26 @@ var _ = Describe("The controller", func() {
 		})
 	})
 
+	It("tells which right another part of the process lacks, and when it is granted, though nothing else happens", func() {
+		play(func(c *cluster) {
+			c.deployAll([]Change{Labelled("p"), Excess("3")}, 1, 1, 1)
+			rights := access.New(clock.RealClock{})
+			c.Start("balance", adjusted(func(o *Options) { o.Rights = rights }))
+			c.settle()
+			tried := 0
+			_, err := access.Await(context.Background(), rights, access.Rule{Cluster: "target", Resource: schema.GroupResource{Resource: "pods"}}, func() (any, error) {
+				if tried++; tried <= 2 {
+					return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil)
+				}
+				Expect(c.condition("a", plan.ConditionRights)).To(Equal("False Forbidden"))
+				return nil, nil
+			})
+			Expect(err).NotTo(HaveOccurred())
+			c.settle()
+			Expect(c.condition("a", plan.ConditionRights)).To(BeEmpty())
+		})
+	})
+
 	It("leaves what others applied alone", func() {
 		play(func(c *cluster) {
 			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
@@ -232,6 +255,42 @@ var _ = Describe("The controller", func() {
 			Expect(values(registry, "evenkeel_balance_skew")).To(Not(HaveKey("a")), "there is no such group any more")
 		})
 	})
+
+	DescribeTable("moves a machine once it is known that the volume of its pod allows that", func(claimFirst bool) {
+		play(func(c *cluster) {
+			c.deployAll([]Change{Continuous}, 4, 2)
+			for i := range 6 {
+				c.pod(fmt.Sprint("p", i), func(p *corev1.Pod) {
+					p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+				})
+			}
+			time.Sleep(5 * time.Minute)
+			c.Start("balance", controller())
+			create := []func(){
+				func() {
+					claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Annotations: map[string]string{"pv.kubernetes.io/bind-completed": "yes"}}}
+					claim.Spec.VolumeName = "v"
+					world.Create(c.core.CoreV1().PersistentVolumeClaims(ns), claim)
+				},
+				func() {
+					world.Create(c.core.CoreV1().PersistentVolumes(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}})
+				},
+			}
+			if !claimFirst {
+				slices.Reverse(create)
+			}
+			for _, next := range create {
+				c.settle()
+				Expect(c.condition("a", plan.ConditionBalanced)).To(Equal("False PodsBound"))
+				next()
+			}
+			c.settle()
+			Expect(c.sizes("a", "b")).To(Equal("3/3"))
+		})
+	},
+		Entry("by the volume", true),
+		Entry("by the claim", false),
+	)
 
 	It("keeps growth where a pod that waits is bound to", func() {
 		play(func(c *cluster) {

@@ -34,6 +34,15 @@ func watched(o Objects, target bool) (*Preview, plan.View, plan.Plan) {
 	return preview, v, p
 }
 
+// inGarden is a MachineDeployment with one machine, and the bounds that a Gardener's Worker has for it.
+func inGarden(low, high int64) Objects {
+	o := shown(NewMember("z1", 1))
+	o.Garden = true
+	o.Workers = []*unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{"name": "w", "namespace": fixture.Namespace},
+		"status": map[string]any{"machineDeployments": []any{map[string]any{"name": "z1", "minimum": low, "maximum": high}}}}}}
+	return o
+}
+
 var _ = Describe("A preview", func() {
 	It("plans from what it is shown, and carries that out in copies until nothing is left to do", func() {
 		o := shown(NewMember("z1", 1, Labelled("p"), Excess("3"), ExcessField(2)), NewMember("z2", 1, Labelled("p"), Excess("3")))
@@ -68,11 +77,7 @@ var _ = Describe("A preview", func() {
 	})
 
 	It("takes bounds of a Gardener where there is one", func() {
-		o := shown(NewMember("z1", 1))
-		o.Garden = true
-		o.Workers = []*unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{"name": "w", "namespace": fixture.Namespace},
-			"status": map[string]any{"machineDeployments": []any{map[string]any{"name": "z1", "minimum": int64(1), "maximum": int64(4)}}}}}}
-		_, v, p := watched(o, true)
+		_, v, p := watched(inGarden(1, 4), true)
 		Expect(v.Garden.Known).To(BeTrue())
 		all, err := After(v, p)
 		Expect(err).NotTo(HaveOccurred())
@@ -80,6 +85,15 @@ var _ = Describe("A preview", func() {
 		Expect(all[0].Annotations[v1alpha1.BoundsAnnotation]).To(HavePrefix("1:4"))
 		Expect(all[0].Spec.ExcessReplicas).To(Or(BeNil(), Equal(ptr.To[int32](0))))
 	})
+
+	DescribeTable("takes no bounds of a Gardener that no MachineDeployment can have", func(low, high int64) {
+		_, v, p := watched(inGarden(low, high), true)
+		Expect(After(v, p)).To(BeEmpty())
+	},
+		Entry("below 0", int64(-1), int64(4)),
+		Entry("a maximum below the minimum", int64(4), int64(1)),
+		Entry("a maximum beyond any number of replicas", int64(1), int64(1<<33)),
+	)
 
 	DescribeTable("learns of machines only where they matter", func(matter bool, changes ...Change) {
 		preview, _, _ := watched(shown(NewMember("z1", 1), NewMember("z2", 1, changes...)), true)

@@ -19,6 +19,7 @@ import (
 	. "github.com/evenkeel/evenkeel/pkg/controller/balance"
 	"github.com/evenkeel/evenkeel/pkg/controller/balance/plan"
 	. "github.com/evenkeel/evenkeel/test/builders/balance"
+	"github.com/evenkeel/evenkeel/test/fixture"
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/world"
 )
@@ -139,6 +140,35 @@ var _ = Describe("While the target cluster does not answer", func() {
 		})
 	})
 
+	It("nothing is decided on pods that the watch has yet to show", func() {
+		play(func(c *cluster) {
+			cut, target := c.probe("target", func() string {
+				if last := c.Target.Get(corev1.SchemeGroupVersion.WithResource("pods"), ns, "last"); last != nil {
+					return last.GetResourceVersion()
+				}
+				return ""
+			})
+			c.deployAll([]Change{ScaleUp}, 2, 2, 2)
+			c.Start("balance", reaching(target))
+			c.settle()
+			c.Target.Hold("pods", "balance")
+			cut.Store(true)
+			time.Sleep(time.Minute)
+			c.run("last")
+			time.Sleep(time.Minute)
+			world.Create(c.core.CoreV1().Nodes(), fixture.Node("later"))
+			c.budget(1)
+			cut.Store(false)
+			time.Sleep(10 * time.Second)
+			c.scale("a", 8)
+			time.Sleep(10 * time.Second)
+			Expect(c.sizes(abc...)).To(Equal("8/2/2"))
+			c.Target.Release("pods", "balance")
+			time.Sleep(2 * time.Minute)
+			Expect(c.condition("a", plan.ConditionBalanced)).To(Equal("True Even"))
+		})
+	})
+
 	It("no zone stands in for one whose Nodes fail, until it is back", func() {
 		play(func(c *cluster) {
 			cut, target := c.probe("target")
@@ -158,12 +188,15 @@ var _ = Describe("While the target cluster does not answer", func() {
 	})
 })
 
-// probe asks a cluster whether it answers: not while it is cut off.
-func (c *cluster) probe(name string) (cut *atomic.Bool, probed *reachability.Cluster) {
+// probe asks a cluster whether it answers, and for its version: not while it is cut off.
+func (c *cluster) probe(name string, version ...func() string) (cut *atomic.Bool, probed *reachability.Cluster) {
 	cut = &atomic.Bool{}
 	probed = reachability.New(name, func(context.Context) (string, error) {
 		if cut.Load() {
 			return "", errors.New("cut off")
+		}
+		if len(version) > 0 {
+			return version[0](), nil
 		}
 		return "", nil
 	}, reachability.Options{})
