@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,6 +22,7 @@ import (
 	"github.com/evenkeel/evenkeel/pkg/apis/autoscaling/v1alpha1"
 	. "github.com/evenkeel/evenkeel/pkg/controller/federatedhpa"
 	. "github.com/evenkeel/evenkeel/test/builders/federatedhpa"
+	"github.com/evenkeel/evenkeel/test/sim/world"
 )
 
 // endless repeats a line.
@@ -123,6 +125,24 @@ var _ = Describe("What a cluster answers", func() {
 		Entry("because it was registered anew", func(f *federation) { f.register("c1"); f.register("c1", "c2") }),
 	)
 
+	It("does not contain the metrics of autoscalers that others have made", func() {
+		play(func(f *federation) {
+			f.options = Cached(f.options, 50_000)
+			f.start()
+			f.create(Federated(1, 10))
+			for i := range 20 {
+				other := another(fmt.Sprint("other", i))
+				other.Name = other.Spec.ScaleTargetRef.Name
+				other.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{
+					Metric: autoscalingv2.MetricIdentifier{Name: strings.Repeat("x", 5000)}, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType},
+				}}}
+				world.Create(f.clusters[0].core.AutoscalingV2().HorizontalPodAutoscalers(ns), other)
+			}
+			f.settle()
+			Expect(f.state("shop", "c1")).To(Equal("Used"))
+		}, "c1")
+	})
+
 	It("does not count once it is cached no longer, however often that begins and ends", func() {
 		play(func(f *federation) {
 			f.options = Cached(f.options, 50_000)
@@ -137,6 +157,15 @@ var _ = Describe("What a cluster answers", func() {
 				time.Sleep(time.Minute)
 			}
 			Expect(Caches(f.running)).To(ConsistOf("c1"))
+		}, "c1")
+	})
+
+	It("has its version remembered for a few probes only", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(Federated(1, 10))
+			time.Sleep(24 * time.Hour)
+			Expect(Reads(f.running)).To(BeNumerically("<=", 16))
 		}, "c1")
 	})
 
@@ -220,6 +249,33 @@ var _ = Describe("More clusters than an object can hold", func() {
 			f.settle()
 			Expect(f.state("shop", "c3")).To(Equal("Used"))
 		}, "c1", "c2", "c3")
+	})
+
+	It("are not watched in place of those that were replaced, as long as requests to these do not end", func() {
+		play(func(f *federation) {
+			f.options.MaxClusters = 2
+			f.start()
+			f.create(Federated(1, 12))
+			f.settle()
+			var hangs atomic.Bool
+			hangs.Store(true)
+			defer hangs.Store(false)
+			f.onRequest(func(*http.Request) error {
+				for hangs.Load() {
+					time.Sleep(time.Second) // beyond its deadline, as a program that gives no credentials
+				}
+				return nil
+			})
+			time.Sleep(time.Minute)
+			f.rotate()
+			time.Sleep(time.Minute)
+			Expect(Caches(f.running)).To(BeEmpty())
+			Expect(f.state("shop", "c1")).To(Equal("Unreachable TooManyClusters"))
+			hangs.Store(false)
+			f.settle()
+			Expect(f.state("shop", "c1")).To(Equal("Used"))
+			Expect(f.maxima("shop")).To(Equal("6/6"))
+		}, "c1", "c2")
 	})
 })
 

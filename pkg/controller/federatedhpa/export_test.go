@@ -60,6 +60,16 @@ func Kept(c *Controller) int {
 	return n
 }
 
+// Reads is how many reads of versions a controller remembers, of all clusters.
+func Reads(c *Controller) (n int) {
+	for _, m := range c.fleet.allMembers() {
+		m.reads.mu.Lock()
+		n += len(m.reads.all)
+		m.reads.mu.Unlock()
+	}
+	return n
+}
+
 // Bounded is a transport that reads no more than there can sensibly be.
 func Bounded(next http.RoundTripper) http.RoundTripper { return bounded{next} }
 

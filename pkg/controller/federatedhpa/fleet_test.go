@@ -4,7 +4,9 @@ package federatedhpa_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -222,6 +224,26 @@ var _ = Describe("A cluster where the hub may not list the workloads", func() {
 			time.Sleep(3 * time.Minute)
 			Expect(f.state("shop", "c1")).NotTo(HavePrefix("Refused"))
 		}, "c1", "c2")
+	})
+})
+
+var _ = Describe("A cluster that does not tell its kinds when it is asked first", func() {
+	It("is asked again, and what it runs counts then", func() {
+		play(func(f *federation) {
+			f.onRequest(func(r *http.Request) error {
+				if r.URL.Path == "/apis/apps/v1" {
+					return errors.New("connection reset by peer")
+				}
+				return nil
+			})
+			f.start()
+			f.create(Federated(1, 10))
+			time.Sleep(time.Minute)
+			Expect(f.ledgerEntry("shop", "c1").ReadyReplicas).To(BeZero())
+			f.onRequest(func(*http.Request) error { return nil })
+			f.settle()
+			Expect(f.ledgerEntry("shop", "c1").ReadyReplicas).NotTo(BeZero())
+		}, "c1")
 	})
 })
 

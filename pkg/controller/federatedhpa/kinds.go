@@ -33,7 +33,7 @@ const (
 	askAgain = time.Minute
 )
 
-// usual kinds are cached whether or not objects ask for them.
+// usual kinds are cached however many others are.
 var usual = []schema.GroupVersionKind{{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "StatefulSet"}}
 
 // kinds contains the caches of the kinds that objects scale.

@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,12 +51,15 @@ var _ = Describe("A cluster that leaves and runs replicas", func() {
 
 	It("keeps them, and they count until they are gone", func() {
 		play(func(f *federation) {
+			registry := prometheus.NewRegistry()
+			f.options.Registerer = registry
 			leaving(f)
 			Expect(f.maxima("shop")).To(Equal("-/11"))
 			Expect(f.clusters[0].replicas("shop")).To(BeEquivalentTo(9))
 			Expect(f.state("shop", "c1")).To(Equal("Left ReplicasLeft"))
 			Expect(f.condition("shop", "ReplicasLeft")).To(Equal("True WithoutAutoscaler"))
 			Expect(f.condition("shop", "OverCommitted")).To(Equal("False Within"))
+			Expect(valuesIn(registry, "evenkeel_federatedhpa_cluster_replicas", "what", "counted")).To(Equal(map[string]float64{"c1": 9, "c2": 11}))
 			before := len(f.ours())
 			time.Sleep(2 * time.Hour)
 			Expect(f.ours()[before:]).To(BeEmpty())
@@ -97,6 +101,9 @@ var _ = Describe("A cluster that leaves and runs replicas", func() {
 			f.settle()
 			Expect(f.clusters[0].replicas("shop")).To(BeEquivalentTo(4))
 			Expect(f.maxima("shop")).To(Equal("-/11"), "the nine that it showed")
+			f.calls.take()
+			time.Sleep(10 * time.Minute)
+			Expect(f.calls.take()["GET"]).To(BeNumerically("<", 100), "it is asked as often as it is probed")
 			f.clusters[0].Release("deployments", "federatedhpa")
 			f.settle()
 			Expect(f.maxima("shop")).To(Equal("-/16"))

@@ -220,6 +220,20 @@ var _ = Describe("What is wrong", func() {
 		}, "c1")
 	})
 
+	It("with two objects of one second on one workload: the first one by name works", func() {
+		play(func(f *federation) {
+			second := Federated(1, 6)
+			second.Name = "late"
+			f.create(Federated(1, 10))
+			f.create(second)
+			f.start()
+			f.settle()
+			Expect(f.bounds("late")).To(Equal("1..6"))
+			Expect(f.bounds("shop")).To(Equal("-"))
+			Expect(f.condition("shop", "Ready")).To(Equal("False Conflict"))
+		}, "c1")
+	})
+
 	It("with a kind that a cluster does not have: it is not used", func() {
 		play(func(f *federation) {
 			f.start()
@@ -292,6 +306,17 @@ var _ = Describe("What is wrong", func() {
 			s.MinPolicy, s.Metrics = v1alpha1.AllowZero, []runtime.RawExtension{{Raw: []byte(`{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":50}}}`)}}
 		}),
 	)
+
+	It("with the object: an event says why, and another one does when the reason changes", func() {
+		play(func(f *federation) {
+			f.start()
+			f.create(Federated(1, 10, func(s *Spec) { s.Paused = true }))
+			f.settle()
+			f.change("shop", func(s *Spec) { s.Behavior = &runtime.RawExtension{Raw: []byte(`{"scaleUp":"fast"}`)} })
+			f.settle()
+			Expect(f.events()).To(ConsistOf("ReadyPaused", "ReadyInvalidTemplate"))
+		}, "c1")
+	})
 
 	It("with room for all of the clusters: some wait, and say so", func() {
 		play(func(f *federation) {

@@ -125,7 +125,9 @@ type federation struct {
 	prints   int   // how often the members' access has been replaced
 	aliases  map[string]string
 	hanging  string // the name under which a member does not answer
-	running  *Controller
+	// intercept is called with each request to a member that gets no answer if it returns an error.
+	intercept atomic.Pointer[func(*http.Request) error]
+	running   *Controller
 	// excused is set while a cluster may have more than it was given: what it had at the time of a backup.
 	excused atomic.Bool
 	// notes are what the message of a broken law shows.
@@ -242,6 +244,9 @@ func (f *federation) hang(name string) {
 	defer f.mu.Unlock()
 	f.hanging = name
 }
+
+// onRequest has something happen before each request to a member, which gets no answer if that is an error.
+func (f *federation) onRequest(intercept func(*http.Request) error) { f.intercept.Store(&intercept) }
 
 func (f *federation) hangs(name string) bool {
 	f.mu.Lock()

@@ -34,6 +34,11 @@ type routed struct {
 }
 
 func (r *routed) RoundTrip(request *http.Request) (*http.Response, error) {
+	if intercept := r.f.intercept.Load(); intercept != nil {
+		if err := (*intercept)(request); err != nil {
+			return nil, err
+		}
+	}
 	for r.f.hangs(r.name) {
 		select {
 		case <-request.Context().Done():
@@ -292,13 +297,26 @@ func (c *cluster) passes(version string) {
 // restoresIn is how many restores were noticed, by cluster.
 func restoresIn(registry *prometheus.Registry) map[string]float64 {
 	GinkgoHelper()
+	return valuesIn(registry, "evenkeel_federatedhpa_cluster_restores_total")
+}
+
+// valuesIn are the values of a metric by cluster; with a label and its value, of those that have it.
+func valuesIn(registry *prometheus.Registry, name string, label ...string) map[string]float64 {
+	GinkgoHelper()
 	families, err := registry.Gather()
 	Expect(err).NotTo(HaveOccurred())
 	found := map[string]float64{}
 	for _, family := range families {
-		if family.GetName() == "evenkeel_federatedhpa_cluster_restores_total" {
-			for _, m := range family.GetMetric() {
-				found[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			has := map[string]string{}
+			for _, l := range m.GetLabel() {
+				has[l.GetName()] = l.GetValue()
+			}
+			if len(label) == 0 || has[label[0]] == label[1] {
+				found[has["cluster"]] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}

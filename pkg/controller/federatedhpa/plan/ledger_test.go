@@ -253,6 +253,12 @@ var _ = Describe("A time in the ledger that lies ahead, since the clock of anoth
 		Expect(aims(plan.New(v))).To(Equal("10/2"))
 	})
 
+	It("does not keep a cluster that is used on demand for longer than it is to be quiet", func() {
+		v := onDemand(view(Federated(1, 10, Strict, OnDemand), has("a", 1, 5, 3), has("b", 1, 5, 1)), "b", -24*time.Hour)
+		Expect(plan.New(v).Again).To(Equal(10 * time.Minute))
+		Expect(ledgerOf(v, "b").QuietSince).To(Equal(ago(0)))
+	})
+
 	It("does not keep a deleted object for longer than a creation may be on its way", func() {
 		v := deletedObject(view(Federated(1, 10), but(none("a"), taken)))
 		entry(&v, "a").RemovableAfter, entry(&v, "a").Epoch = ahead, 1
