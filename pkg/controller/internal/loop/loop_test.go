@@ -119,6 +119,7 @@ var _ = Describe("A loop", func() {
 
 	It("parks a key that panics, and no other", func() {
 		var panicked []string
+		var parked []int
 		entries := play(loop.Options{Workers: 2, Panicked: func(key string, _ any) { panicked = append(panicked, key) }},
 			func(d *diary, key string) (time.Duration, error) {
 				if d.note(key) == 1 && key == "bad" {
@@ -131,11 +132,14 @@ var _ = Describe("A loop", func() {
 				time.Sleep(10 * time.Second)
 				l.Add("bad")
 				l.AddAfter("bad", time.Second)
+				parked = append(parked, l.Parked())
 				time.Sleep(time.Minute)
 				l.Add("bad")
+				parked = append(parked, l.Parked())
 			})
 		Expect(entries).To(ConsistOf(entry{"bad", 0}, entry{"good", 0}, entry{"bad", time.Minute}, entry{"bad", 70 * time.Second}))
 		Expect(panicked).To(Equal([]string{"bad"}))
+		Expect(parked).To(Equal([]int{1, 0}), "it is forgotten then")
 	})
 
 	It("syncs keys side by side, but one key by one worker", func() {
