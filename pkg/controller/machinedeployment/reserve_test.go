@@ -312,6 +312,19 @@ var _ = Describe("A MachineDeployment with a reserve", func() {
 		})
 	})
 
+	It("releases a machine at once that another client has written, however late the watch of Machines is", func() {
+		playReserved(usual, 2, spared(1), keeping(everything), func(c *reserved) {
+			c.bind(c.serving()...)
+			c.settle()
+			spare := c.spare()[0]
+			c.Lag("machines", sim.Constantly(time.Minute), name)
+			world.Patch(c.machines(), spare, `{"metadata":{"annotations":{"key":"value"}}}`)
+			c.edit(`{"spec":{"replicas":3}}`)
+			time.Sleep(2 * time.Second)
+			Expect(c.serving()).To(ContainElement(spare))
+		})
+	})
+
 	It("gets its first machines together with its set, where nobody asks for a reserve", func() {
 		playReserved(usual, 2, func(*v1alpha1.MachineDeployment) {}, keeping(everything), func(c *reserved) {
 			var verbs []string
