@@ -6,6 +6,7 @@ package app
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -17,7 +18,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/evenkeel/evenkeel/test/sim"
 	"github.com/evenkeel/evenkeel/test/sim/front"
@@ -56,8 +59,16 @@ func (h hung) hang(manner front.Manner, spared func(string) bool) {
 	}
 }
 
-// start begins a run: ready asks for its readiness, and ends stops it and measures how long that takes.
-func (h hung) start(arguments ...string) (ready func() int, ends func()) {
+// endpoint gets what a run serves on a path.
+type endpoint func(path string) (code int, body string)
+
+func (e endpoint) ready() int {
+	code, _ := e("/readyz")
+	return code
+}
+
+// start begins a run: get asks its endpoint, and ends stops it and measures how long that takes.
+func (h hung) start(arguments ...string) (get endpoint, ends func()) {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
@@ -70,15 +81,16 @@ func (h hung) start(arguments ...string) (ready func() int, ends func()) {
 	DeferCleanup(stop)
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, options) }()
-	ready = func() int {
-		response, err := http.Get("http://127.0.0.1:" + port + "/readyz")
+	get = func(path string) (int, string) {
+		response, err := http.Get("http://127.0.0.1:" + port + path)
 		if err != nil {
-			return 0
+			return 0, ""
 		}
 		defer response.Body.Close()
-		return response.StatusCode
+		body, _ := io.ReadAll(response.Body)
+		return response.StatusCode, string(body)
 	}
-	return ready, func() {
+	return get, func() {
 		GinkgoHelper()
 		Consistently(ended, time.Second).ShouldNot(Receive())
 		begun := time.Now()
@@ -93,16 +105,32 @@ func (h hung) held() bool {
 	return lease != nil
 }
 
+var _ = It("The binary shows the metrics of the machine controller, and says when it begins to lead and when it ends", Serial, func() {
+	h := newHung()
+	leads, ends := h.start()
+	Eventually(leads.ready, starts).Should(Equal(http.StatusOK))
+	Eventually(func() string { _, body := leads("/metrics"); return body }, starts).Should(ContainSubstring("\nmcm_machine_items_total "))
+	ends()
+	events := func() (messages []string) {
+		for _, e := range h.control.Objects(corev1.SchemeGroupVersion.WithResource("events")) {
+			message, _, _ := unstructured.NestedString(e.Object, "message")
+			messages = append(messages, message)
+		}
+		return messages
+	}
+	Eventually(events, starts).Should(ContainElements(HaveSuffix("became leader"), HaveSuffix("stopped leading")))
+})
+
 var _ = Describe("While both API servers hang, the binary ends in time", Serial, func() {
 	for _, manner := range []front.Manner{front.Silent, front.Halfway} {
 		Describe("where each "+string(manner), func() {
 			It("as a leader in the middle of its work, and as its standby", func(ctx SpecContext) {
 				h := newHung()
-				ready, ends := h.start()
+				leads, ends := h.start()
 				Eventually(h.held, starts).Should(BeTrue())
-				Eventually(ready, starts).Should(Equal(http.StatusOK))
+				Eventually(leads.ready, starts).Should(Equal(http.StatusOK))
 				waits, standbyEnds := h.start("--leader-elect-retry-period=200ms")
-				Eventually(waits, starts).Should(Equal(http.StatusOK))
+				Eventually(waits.ready, starts).Should(Equal(http.StatusOK))
 				machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "default"}}
 				_, err := versioned.NewForConfigOrDie(h.control.ConfigFor("user")).MachineV1alpha1().Machines("default").Create(ctx, machine, metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
