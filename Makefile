@@ -303,7 +303,7 @@ bench-ready: ## Measure how long pods take to be ready on real machines: without
 .PHONY: e2e-real
 e2e-real: ## Test machines that run real kubelets and containers (on Linux, as root)
 	@$(UP) build
-	go test -v -count=1 -timeout=60m ./test/e2e/real -ginkgo.v -ginkgo.no-color
+	go tool ginkgo --procs=2 --timeout=60m -v --no-color ./test/e2e/real
 
 .PHONY: e2e-ui
 e2e-ui: ## Test the plugin's page in a browser (needs Chromium). PICTURES=folder saves screenshots

@@ -17,52 +17,50 @@ import (
 )
 
 const (
-	// bootRounds of bootsEach machines boot while waitingPods wait that fit nothing else.
-	bootRounds, bootsEach = 20, 10
+	// bootRounds of bootsEach machines boot in each entry while waitingPods wait that fit nothing else.
+	bootRounds, bootsEach = 5, 10
 	waitingPods           = 100
 )
 
-var _ = Describe("Two hundred Nodes that register while a hundred pods wait", Label("boots"), func() {
-	It("get none of them, also while the manager is killed, stands still or changes its leader", func(ctx context.Context) {
-		c := start(ctx, "real-e2e-boots", "mcm")
-		first, provider := c.Process("machine-controller-manager"), c.Process("machine-controller")
-		second, err := c.RunProgram(ctx, localcluster.Program{Name: "second", Package: "./cmd/machine-controller-manager", Flags: []string{"--controllers=mcm"}})
-		Expect(err).NotTo(HaveOccurred())
-		p := poolOf(c, "boots")
-		p.create(ctx, 0, 0, small+`,"taintsAtRegistration":false`)
-		p.work(ctx, waitingPods, tiny)
-		Eventually(p.pods).WithContext(ctx).Should(HaveLen(waitingPods))
-		// Each returns what ends it. The machine controller stands still, too: it would write the taint some time after the registration.
-		disturb := []func() (end func() error, err error){
-			func() (func() error, error) { return func() error { return nil }, nil },
-			func() (func() error, error) { // no manager runs
-				stopped := errors.Join(provider.Pause(), first.Kill(), second.Kill())
-				return func() error { return errors.Join(first.Start(), second.Start(), provider.Resume()) }, stopped
-			},
-			func() (func() error, error) { // they stand still
-				return func() error { return errors.Join(first.Resume(), second.Resume(), provider.Resume()) }, errors.Join(provider.Pause(), first.Pause(), second.Pause())
-			},
-			func() (func() error, error) { // the other one leads
-				return func() error { return nil }, first.Restart()
-			},
-		}
-		for round := range bootRounds {
-			By(fmt.Sprintf("round %d", round))
-			p.patch(ctx, fmt.Sprintf(`{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/bounds":"0:20:%d"}}}`, bootsEach))
-			Eventually(p.machines).WithContext(ctx).WithPolling(5 * time.Millisecond).Should(HaveLen(bootsEach))
-			end, err := disturb[round%len(disturb)]()
-			Expect(err).NotTo(HaveOccurred())
-			time.Sleep(5 * time.Second) // kubelets boot meanwhile
-			Expect(p.bound(ctx)).To(BeEmpty())
-			Expect(end()).To(Succeed())
-			p.rests(ctx, 0, bootsEach)
-			Expect(p.bound(ctx)).To(BeEmpty())
-			p.patch(ctx, `{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/bounds":"0:20:0"}}}`)
-			Eventually(p.nodes).WithContext(ctx).Should(BeEmpty())
-			Eventually(p.machines).WithContext(ctx).Should(BeEmpty())
-		}
-	}, NodeTimeout(30*time.Minute))
-})
+// fleet is a cluster's two managers, and the machine controller, which would write the taint some time after the
+// registration.
+type fleet struct{ first, second, provider *localcluster.Process }
+
+var _ = DescribeTable("Nodes that register while a hundred pods wait get none of them", Label("boots"), func(ctx context.Context, disturb func(fleet) error, end func(fleet) error) {
+	c := start(ctx, "real-e2e-boots", "mcm")
+	second, err := c.RunProgram(ctx, localcluster.Program{Name: "second", Package: "./cmd/machine-controller-manager", Flags: []string{"--controllers=mcm"}})
+	Expect(err).NotTo(HaveOccurred())
+	f := fleet{c.Process("machine-controller-manager"), second, c.Process("machine-controller")}
+	p := poolOf(c, "boots")
+	p.create(ctx, 0, 0, small+`,"taintsAtRegistration":false`)
+	p.work(ctx, waitingPods, tiny)
+	Eventually(p.pods).WithContext(ctx).Should(HaveLen(waitingPods))
+	for round := range bootRounds {
+		By(fmt.Sprintf("round %d", round))
+		p.patch(ctx, fmt.Sprintf(`{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/bounds":"0:20:%d"}}}`, bootsEach))
+		Eventually(p.machines).WithContext(ctx).WithPolling(5 * time.Millisecond).Should(HaveLen(bootsEach))
+		Expect(disturb(f)).To(Succeed())
+		time.Sleep(5 * time.Second) // kubelets boot meanwhile
+		Expect(p.bound(ctx)).To(BeEmpty())
+		Expect(end(f)).To(Succeed())
+		p.rests(ctx, 0, bootsEach)
+		Expect(p.bound(ctx)).To(BeEmpty())
+		p.patch(ctx, `{"metadata":{"annotations":{"evenkeel.machine.sapcloud.io/bounds":"0:20:0"}}}`)
+		Eventually(p.nodes).WithContext(ctx).Should(BeEmpty())
+		Eventually(p.machines).WithContext(ctx).Should(BeEmpty())
+	}
+},
+	Entry("while the manager runs", NodeTimeout(15*time.Minute), undisturbed, undisturbed),
+	Entry("while no manager runs", NodeTimeout(15*time.Minute),
+		func(f fleet) error { return errors.Join(f.provider.Pause(), f.first.Kill(), f.second.Kill()) },
+		func(f fleet) error { return errors.Join(f.first.Start(), f.second.Start(), f.provider.Resume()) }),
+	Entry("while the manager stands still", NodeTimeout(15*time.Minute),
+		func(f fleet) error { return errors.Join(f.provider.Pause(), f.first.Pause(), f.second.Pause()) },
+		func(f fleet) error { return errors.Join(f.first.Resume(), f.second.Resume(), f.provider.Resume()) }),
+	Entry("while the manager changes its leader", NodeTimeout(15*time.Minute), func(f fleet) error { return f.first.Restart() }, undisturbed),
+)
+
+func undisturbed(fleet) error { return nil }
 
 // machines are the names of the pool's Machines that have been created in their cloud: their Nodes register soon.
 func (p pool) machines(ctx context.Context) (names []string, err error) {

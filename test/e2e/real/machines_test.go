@@ -116,7 +116,7 @@ var _ = Describe("Real machines", func() {
 		mine := processes(cluster.Cgroup())
 		Expect(len(mine)).To(BeNumerically(">", 8))
 
-		neighbour := start(ctx, "real-e2e-2", "mcm")
+		neighbour := start(ctx, "real-e2e-other", "mcm")
 		q := poolOf(neighbour, "neighbour")
 		q.create(ctx, 1, 0, small)
 		q.rests(ctx, 1, 0)

@@ -49,15 +49,26 @@ var failed bool
 
 var _ = AfterEach(func() { failed = failed || CurrentSpecReport().Failed() })
 
-var _ = BeforeSuite(func(ctx context.Context) {
+// Each process has a cluster of its own. The first one starts first, as it builds what the others use.
+var _ = SynchronizedBeforeSuite(func(ctx context.Context) {
 	Expect(machines.Check()).To(Succeed())
+	startOwn(ctx)
+}, func(ctx context.Context) {
+	if cluster == nil {
+		startOwn(ctx)
+	}
+})
+
+func startOwn(ctx context.Context) {
+	GinkgoHelper()
 	cluster = start(ctx, "real-e2e", "mcm,release,preparation")
 	kube = kubernetes.NewForConfigOrDie(cluster.Config())
-})
+}
 
 // start starts a cluster with real machines, and these controllers, which is deleted at the end.
 func start(ctx context.Context, name, controllers string) *localcluster.Cluster {
 	GinkgoHelper()
+	name = fmt.Sprintf("%s-%d", name, GinkgoParallelProcess())
 	c, err := localcluster.Start(ctx, localcluster.Options{Name: name, Out: GinkgoWriter, UnsafeNoFsync: true, Fresh: true, RealNodes: true,
 		ExtraArgs: map[string][]string{localcluster.ControllerManager: {"--node-monitor-grace-period=" + grace.String(), "--node-monitor-period=1s"}}})
 	Expect(err).NotTo(HaveOccurred())
