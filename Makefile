@@ -99,7 +99,7 @@ test-units: ## Run unit tests, laws and storms, in virtual time
 
 .PHONY: test-clusters
 test-clusters: ## Run tests that start API servers or depend on the real clock
-	go test $(QUICK) -p 2 $(ON_CLOCK)
+	go test $(QUICK) -p 2 -timeout=20m $(ON_CLOCK)
 	go test $(QUICK) -count=1 -timeout=10m ./test/e2e/federation -ginkgo.label-filter=short -ginkgo.no-color
 
 .PHONY: test-e2e
