@@ -124,8 +124,10 @@ var _ = Describe("The server of node groups, as its service account", func() {
 			return 0, err
 		}).WithTimeout(time.Minute).Should(BeEquivalentTo(3))
 		for range 2 {
-			_, err := c.NodeGroupDeleteNodes(ctx, &pb.NodeGroupDeleteNodesRequest{Id: "groups", Nodes: []*pb.ExternalGrpcNode{{Name: "groups-b", ProviderID: "virtual:///groups-b"}}})
-			Expect(err).NotTo(HaveOccurred())
+			Eventually(func() error { // on a busy machine, conflicts can last as long as the call may
+				_, err := c.NodeGroupDeleteNodes(ctx, &pb.NodeGroupDeleteNodesRequest{Id: "groups", Nodes: []*pb.ExternalGrpcNode{{Name: "groups-b", ProviderID: "virtual:///groups-b"}}})
+				return err
+			}).WithTimeout(time.Minute).Should(Succeed())
 		}
 		quiet()
 		noisy.Wait()
