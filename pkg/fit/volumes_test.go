@@ -224,7 +224,7 @@ var _ = It("Pods of different volumes are not alike, and neither are those whose
 	Expect(shapes).To(HaveLen(4))
 })
 
-var _ = It("Pods of which only one of two volumes is the same are not alike", func() {
+var _ = It("Pods that have only one of two volumes in common are not alike", func() {
 	shapes := map[string]bool{}
 	for _, name := range []string{"disk", "other"} {
 		c := storage()

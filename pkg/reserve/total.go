@@ -11,11 +11,11 @@ func (r *round) setTotal() {
 	switch {
 	case r.view.Rollout: // of those that it leaves, so many will serve in place of machines that go
 		stays := func(m Machine) bool { return !going[m.Name] && r.stays(m) }
-		spare := r.count(func(m Machine) bool { return m.Reserve && stays(m) })
-		if beyond = r.count(stays) - r.replicas; t.reserve-r.soon() > r.target {
-			spare = beyond // machines that serve beyond R go after those of the reserve
+		beyond = r.count(stays) - r.replicas
+		if t.reserve-r.soon() <= r.target { // otherwise, machines that serve beyond R go after those of the reserve
+			beyond = min(beyond, r.count(func(m Machine) bool { return m.Reserve && stays(m) }))
 		}
-		excess = max(r.target, min(spare, beyond))
+		excess = max(r.target, beyond)
 	case t.serving <= r.replicas:
 		// Machines beyond R that are sick stay part of what is recorded, although less is desired: they may recover.
 		excess = max(r.target, t.reserve-r.soon()-len(going), min(r.view.Applied.Excess, beyond))

@@ -44,7 +44,7 @@ func (p *process) runReserves(ctx context.Context) error {
 	missing := func() {
 		if misses++; misses > 1 { // an API server that begins to serve may not show all kinds at once
 			p.withdraw(ctx, ours, deployments)
-			p.requests.None()
+			p.requests.ExpectReserves(false)
 		}
 	}
 	if !connect.AwaitKind(ctx, ours.Discovery(), autoscalingv1alpha1.SchemeGroupVersion.WithResource("reserves"), reservesRetry, missing) {

@@ -159,7 +159,7 @@ func (p *process) runLeader(ctx context.Context) error {
 		p.Ready.Filled() // there may never be anything that the other controllers wait for
 	}
 	if p.picked(reservesName) {
-		p.requests.Await()
+		p.requests.ExpectReserves(true)
 	}
 	runs := append(p.clusters.probes(), p.awaitReserves)
 	for _, c := range p.controllers {

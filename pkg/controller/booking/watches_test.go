@@ -139,7 +139,7 @@ var _ = Describe("While a cluster does not answer", func() {
 			c.request("r", 2, forAnHour)
 			c.Control.Silence(false, "booking")
 			time.Sleep(20 * time.Second)
-			world.Create(c.ours.AutoscalingV1alpha1().Reserves(ns), &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other"}}) // of which the event comes at once
+			world.Create(c.ours.AutoscalingV1alpha1().Reserves(ns), &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other"}}) // its event arrives at once
 			time.Sleep(10 * time.Minute)
 			Expect(c.writes(before)).To(HaveEach("provisioningrequests r"))
 			Expect(c.states()).To(Equal("r="))

@@ -91,7 +91,7 @@ var _ = Describe("After a silence, while watches have yet to catch up", func() {
 			world.Patch(c.core.CoreV1().Nodes(), "serving", `{"spec":{"unschedulable":true}}`)
 			c.Target.Silence(false, "buffers")
 			time.Sleep(20 * time.Second)
-			c.change("web", func(b *v1beta1.CapacityBuffer) { b.Spec.Percentage = ptr.To[int32](10) }) // of which the event comes at once
+			c.change("web", func(b *v1beta1.CapacityBuffer) { b.Spec.Percentage = ptr.To[int32](10) }) // its event arrives at once
 			time.Sleep(time.Minute)
 			Expect(c.writes(before)).To(BeEmpty())
 			time.Sleep(time.Minute)
@@ -111,7 +111,7 @@ var _ = Describe("After a silence, while watches have yet to catch up", func() {
 			c.scale("web", 50)
 			c.Control.Silence(false, "buffers")
 			time.Sleep(20 * time.Second)
-			world.Create(c.ours.AutoscalingV1alpha1().Reserves(Namespace), &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: Namespace}}) // of which the event comes at once
+			world.Create(c.ours.AutoscalingV1alpha1().Reserves(Namespace), &autoscaling.Reserve{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: Namespace}}) // its event arrives at once
 			time.Sleep(time.Minute)
 			Expect(c.writes(before)).To(BeEmpty())
 			time.Sleep(10 * time.Minute)

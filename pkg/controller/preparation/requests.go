@@ -21,20 +21,15 @@ import (
 type Requests struct {
 	mu          sync.Mutex
 	reserves    cache.SharedIndexInformer // nil before Read
-	awaited     bool
+	expected    bool
 	subscribers []func()
 }
 
-// Await announces that Reserves are read later, or that there turn out to be None.
-func (r *Requests) Await() { r.await(true) }
-
-// None ends Await where the API server does not serve Reserves.
-func (r *Requests) None() { r.await(false) }
-
-func (r *Requests) await(awaited bool) {
+// ExpectReserves sets whether Reserves are read later. They are not if the API server does not serve them.
+func (r *Requests) ExpectReserves(expected bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.awaited = awaited
+	r.expected = expected
 }
 
 // Read has requests come from an informer of Reserves from now on.
@@ -98,7 +93,7 @@ func (r *Requests) unread() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reserves == nil {
-		return r.awaited
+		return r.expected
 	}
 	return !r.reserves.HasSynced()
 }

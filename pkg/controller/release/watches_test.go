@@ -413,7 +413,7 @@ var _ = Describe("While a cluster does not answer", func() {
 			c.create(fresh(1, "p", 4000)...)
 			c.Control.Silence(false, "release")
 			time.Sleep(20 * time.Second)
-			c.patch("a", `{"spec":{"minReadySeconds":1}}`) // of which the event comes at once
+			c.patch("a", `{"spec":{"minReadySeconds":1}}`) // its event arrives at once
 			time.Sleep(10 * time.Minute)
 			Expect(c.writes(0)).To(BeEmpty())
 		})
